@@ -1,0 +1,1 @@
+"""Strandline: a Kafka-compatible log that spans regions."""

@@ -1,0 +1,80 @@
+"""Files, as a broker may see them: positioned reads and writes, and an explicit, asynchronous flush.
+
+Why:    what a crash takes away is decided here: bytes written and not yet flushed may be lost, in any order, and
+        the simulator makes use of that.
+How:    everything but `flush_soon` is synchronous and touches the page cache only. `flush_soon` is group commit:
+        what is asked for while a flush runs is flushed together by the next one.
+Source: design section 4; a failed flush is final for a file (ATC'20, "Can Applications Recover from fsync Failures?")."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """An open file. Positions and sizes are in bytes."""
+
+    path: str
+
+    def pwrite(self, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all the buffers one after the other from `position`; raises OSError (ENOSPC, EIO).
+
+        The buffers may be reused as soon as this returns."""
+
+    def pread(self, length: int, position: int) -> bytes:
+        """Up to `length` bytes from `position`; shorter only at the end of the file."""
+
+    def size(self) -> int:
+        """The file's length, preallocated space included."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes, or extend it with zeros."""
+
+    def allocate(self, size: int) -> None:
+        """Reserve zeroed space up to `size` bytes, so that later writes change no metadata."""
+
+    def fileno(self) -> int:
+        """The descriptor for sendfile, or -1 where there is none (the simulator)."""
+
+    def close(self) -> None:
+        """Release the file; writes that were not flushed stay at risk."""
+
+
+class Disk(Protocol):
+    """One file system. Paths are absolute."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and writing; raises FileNotFoundError unless `create`."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+
+    def list_directory(self, path: str) -> list[str]:
+        """Names in the directory, sorted; raises FileNotFoundError."""
+
+    def make_directories(self, path: str) -> None:
+        """Create the directory and its parents; harmless when it is there."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Replace `target` by `source`, atomically."""
+
+    def remove(self, path: str) -> None:
+        """Remove one file; harmless when it is gone."""
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with all in it; harmless when it is gone."""
+
+    def flush_directory(self, path: str) -> None:
+        """Make creations, renames and removals in this directory durable; blocks."""
+
+    def flush_now(self, file: File) -> None:
+        """Make everything written to `file` durable; blocks. For start-up and rare metadata. Raises OSError."""
+
+    def flush_soon(self, file: File, done: Callable[[OSError | None], None]) -> None:
+        """Make what is written to `file` by now durable, then call `done` on the broker's thread.
+
+        Concurrent requests share one flush. An error is final: the caller stops using the file."""
+
+    def free_bytes(self, path: str) -> int:
+        """Space left on the file system that holds `path`."""

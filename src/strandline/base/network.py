@@ -1,0 +1,65 @@
+"""The network between brokers: messages to a peer, over lanes that never queue behind each other.
+
+Why:    replication, elections and the controller only ever need "send this to that broker"; connections,
+        reconnection, framing and injected delays are the transport's own affair.
+How:    unreliable but ordered per (peer, lane) while a connection lasts: a message arrives whole, once, in order, or
+        not at all; after a loss nothing later on that lane arrives before `on_peer_lost` has been called at the sender.
+Source: design sections 5 and 10."""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Protocol
+
+from strandline.base.disk import Buffer
+from strandline.model.ids import BrokerId
+
+
+class Lane(IntEnum):
+    """CONTROL: heartbeats, votes, acknowledgements, calls. BULK: appends with record batches."""
+
+    CONTROL = 0
+    BULK = 1
+
+
+class PeerEvents(Protocol):
+    """What a transport tells its owner; called on the broker's thread."""
+
+    def on_message(self, peer: BrokerId, lane: Lane, message: memoryview) -> None:
+        """One whole message. The memory is the transport's: copy what outlives the call."""
+
+    def on_peer_connected(self, peer: BrokerId, lane: Lane) -> None:
+        """A fresh outgoing connection to `peer` is up: earlier messages may be lost."""
+
+    def on_peer_lost(self, peer: BrokerId, lane: Lane) -> None:
+        """The outgoing connection broke, or could not be made; what was in flight may be lost."""
+
+
+class Network(Protocol):
+    """The endpoint of one broker."""
+
+    def bind(self, events: PeerEvents) -> None:
+        """Say who receives; once, before `start`."""
+
+    def set_peer(self, peer: BrokerId, host: str, port: int) -> None:
+        """Learn or change a peer's address; connects lazily and reconnects by itself."""
+
+    def remove_peer(self, peer: BrokerId) -> None:
+        """Forget a peer and close its connections."""
+
+    def send(
+        self,
+        peer: BrokerId,
+        lane: Lane,
+        parts: Sequence[Buffer],
+        on_handed: Callable[[], None] | None = None,
+    ) -> bool:
+        """Queue one message made of `parts`; False when the peer is unknown or not connected (nothing is queued).
+
+        The parts must stay unchanged until `on_handed` is called, which is when the last byte has been
+        handed to the socket (or the connection was lost)."""
+
+    def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
+        """Bytes queued and not yet handed to the socket."""
+
+    def is_connected(self, peer: BrokerId, lane: Lane) -> bool:
+        """Whether a send would be queued."""

@@ -1,0 +1,82 @@
+"""The cluster as the controller's log tells it: brokers, topics, partitions, configuration.
+
+Why:    every broker replays the controller's log into one of these and answers from it; nobody asks around.
+Owns:   nothing by itself. `controller.state` builds it, one record at a time; everybody else only reads.
+Source: design sections 2 and 3."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from strandline.model.ids import BrokerId, GroupId
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Where a broker is: region > zone > rack > host. An empty string means "not said"."""
+
+    region: str = ""
+    zone: str = ""
+    rack: str = ""
+    host: str = ""
+
+    def kafka_rack(self) -> str | None:
+        """What Kafka clients see as `broker.rack`: the region, or None when nothing is said."""
+        return self.region or None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host name or IP address, and a TCP port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A registered broker. `incarnation` changes with every start of its process."""
+
+    id: BrokerId
+    incarnation: str
+    rpc: Address
+    kafka: Address
+    labels: Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition: its Raft group and the brokers that hold a replica, the preferred leader first."""
+
+    topic: str
+    index: int
+    group: GroupId
+    replicas: tuple[BrokerId, ...]
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic. `partitions[i].index == i`; `configs` holds only what was set on the topic itself."""
+
+    name: str
+    id: UUID
+    partitions: list[Partition] = field(default_factory=list)
+    configs: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Cluster:
+    """All of it. `version` counts the records applied."""
+
+    cluster_id: str = ""
+    brokers: dict[BrokerId, Broker] = field(default_factory=dict)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    topic_names: dict[UUID, str] = field(default_factory=dict)
+    groups: dict[GroupId, Partition] = field(default_factory=dict)
+    cluster_configs: dict[str, str] = field(default_factory=dict)
+    broker_configs: dict[BrokerId, dict[str, str]] = field(default_factory=dict)
+    next_group: int = 1
+    next_producer_id: int = 0
+    version: int = 0

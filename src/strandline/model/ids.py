@@ -1,0 +1,25 @@
+"""Ids, offsets, indexes and epochs, each a type of its own so that they cannot be mixed up.
+
+Source: STYLE, "Names"; design section 4 for the relation of index and offset."""
+
+from typing import NewType
+
+BrokerId = NewType("BrokerId", int)
+"""A broker's id, >= 0, for the life of its data directory."""
+
+GroupId = NewType("GroupId", int)
+"""A Raft group's id, never used twice. 0 is the controller; each partition has one."""
+
+Epoch = NewType("Epoch", int)
+"""Raft's term and Kafka's leader epoch: one number, from 1. 0 means "none yet"."""
+
+Offset = NewType("Offset", int)
+"""A Kafka offset: dense from 0, markers take none."""
+
+Index = NewType("Index", int)
+"""A Raft index: dense from 0 over records *and* markers. -1 stands for "before the first entry".
+
+index = offset + number of markers before it."""
+
+CONTROLLER_GROUP = GroupId(0)
+NO_BROKER = BrokerId(-1)

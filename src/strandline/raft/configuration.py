@@ -1,0 +1,73 @@
+"""Who votes: a group's configuration, joint while it changes, and the arithmetic of its quorums.
+
+Why:    elections and commits ask only "is this set a quorum?"; the answer must be the same everywhere.
+How:    an election needs a majority of the voters; a commit needs the write quorum
+        W = max(majority, min(min_insync, N)); while joint, both of the old and of the new voters.
+Source: Raft thesis 4.3 (joint consensus); design section 6."""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from strandline.model.ids import BrokerId, Index
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """One configuration. `old_voters` is empty unless it is joint; observers count in no quorum."""
+
+    voters: tuple[BrokerId, ...]
+    old_voters: tuple[BrokerId, ...] = ()
+    observers: tuple[BrokerId, ...] = ()
+    min_insync: int = 1
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether both sets must agree."""
+        return bool(self.old_voters)
+
+    @property
+    def all_voters(self) -> tuple[BrokerId, ...]:
+        """Old and new voters, each once."""
+        return self.voters + tuple(b for b in self.old_voters if b not in self.voters)
+
+    @property
+    def members(self) -> tuple[BrokerId, ...]:
+        """Everybody who receives the log, each once."""
+        voters = self.all_voters
+        return voters + tuple(b for b in self.observers if b not in voters)
+
+    def wins_election(self, granted: Collection[BrokerId]) -> bool:
+        """Whether these votes elect a leader."""
+        return _has_majority(self.voters, granted) and (
+            not self.old_voters or _has_majority(self.old_voters, granted)
+        )
+
+    def can_commit(self, holders: Collection[BrokerId]) -> bool:
+        """Whether an entry flushed on `holders` is committed."""
+        return self._has_write_quorum(self.voters, holders) and (
+            not self.old_voters or self._has_write_quorum(self.old_voters, holders)
+        )
+
+    def quorum_index(self, match: Mapping[BrokerId, Index]) -> Index:
+        """The highest index that a write quorum has reached; -1 where a voter is missing in `match`."""
+        index = self._write_quorum_index(self.voters, match)
+        if self.old_voters:
+            index = min(index, self._write_quorum_index(self.old_voters, match))
+        return index
+
+    def write_quorum(self, voters: tuple[BrokerId, ...]) -> int:
+        """W for one set of voters."""
+        return max(len(voters) // 2 + 1, min(self.min_insync, len(voters)))
+
+    def _has_write_quorum(self, voters: tuple[BrokerId, ...], holders: Collection[BrokerId]) -> bool:
+        return sum(1 for voter in voters if voter in holders) >= self.write_quorum(voters)
+
+    def _write_quorum_index(
+        self, voters: tuple[BrokerId, ...], match: Mapping[BrokerId, Index]
+    ) -> Index:
+        reached = sorted((match.get(voter, Index(-1)) for voter in voters), reverse=True)
+        return reached[self.write_quorum(voters) - 1] if reached else Index(-1)
+
+
+def _has_majority(voters: tuple[BrokerId, ...], granted: Collection[BrokerId]) -> bool:
+    return sum(1 for voter in voters if voter in granted) > len(voters) // 2

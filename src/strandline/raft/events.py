@@ -1,0 +1,181 @@
+"""What can happen to a Raft core, and what it asks to be done.
+
+Why:    decide, then do: `Raft.step(event)` returns effects; the driver performs them in order and feeds results back.
+How:    `PersistState`, `TruncateLog`, `AppendEntries`, `AppendMarker` and `ResetLog` are *barriers*: the driver performs
+        no later effect and steps no other event on this group until they are done (PersistState: durable; the others:
+        written to the page cache). A driver that cannot do one discards the core and builds it anew from the disk.
+Source: STYLE, rule 1; design section 3."""
+
+import msgspec
+
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.raft.configuration import Configuration
+from strandline.raft.messages import Message
+
+# ---- events ------------------------------------------------------------------------------------------------------
+
+
+class Received(msgspec.Struct, frozen=True, gc=False):
+    """A message came in. `leader_alive`: the driver has heard from this group's leader within the minimal timeout."""
+
+    sender: BrokerId
+    message: Message
+    leader_alive: bool
+
+
+class ElectionTimedOut(msgspec.Struct, frozen=True, gc=False):
+    """No leader was heard for this replica's randomised timeout, or a candidacy has gone on for as long."""
+
+
+class QuorumLost(msgspec.Struct, frozen=True, gc=False):
+    """The driver, for a leader: no quorum has answered for the check-quorum time. The leader steps down."""
+
+
+class LogFlushed(msgspec.Struct, frozen=True, gc=False):
+    """Everything up to `index` of the present log is durable here."""
+
+    index: Index
+
+
+class Propose(msgspec.Struct, frozen=True, gc=False):
+    """For a leader: `count` entries were appended to its own log at its end, in its epoch.
+
+    `relaxed`: their visibility asks for a write on the quorum, not for a flush."""
+
+    count: int
+    relaxed: bool
+
+
+class PeerReset(msgspec.Struct, frozen=True, gc=False):
+    """For a leader: what was in flight to `peer` may be lost (connection lost, or no answer for too long)."""
+
+    peer: BrokerId
+
+
+class ChangeConfiguration(msgspec.Struct, frozen=True, gc=False):
+    """For a leader: go to these voters and observers, through a joint configuration where voters change."""
+
+    voters: tuple[BrokerId, ...]
+    observers: tuple[BrokerId, ...]
+    min_insync: int = 1
+
+
+class TransferLeadership(msgspec.Struct, frozen=True, gc=False):
+    """For a leader: hand over to `to`, once it has everything. Given up by `AbandonTransfer`."""
+
+    to: BrokerId
+
+
+class AbandonTransfer(msgspec.Struct, frozen=True, gc=False):
+    """For a leader: the transfer took too long; accept proposals again."""
+
+
+Event = (
+    Received
+    | ElectionTimedOut
+    | QuorumLost
+    | LogFlushed
+    | Propose
+    | PeerReset
+    | ChangeConfiguration
+    | TransferLeadership
+    | AbandonTransfer
+)
+
+# ---- effects -----------------------------------------------------------------------------------------------------
+
+
+class PersistState(msgspec.Struct, frozen=True, gc=False):
+    """Make epoch and vote durable, before anything later. `vote` is -1 for none."""
+
+    epoch: Epoch
+    vote: BrokerId
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """Send a message; it may be lost."""
+
+    to: BrokerId
+    message: Message
+
+
+class TruncateLog(msgspec.Struct, frozen=True, gc=False):
+    """Remove every entry at `from_index` and above. Always the beginning of a batch."""
+
+    from_index: Index
+
+
+class AppendEntries(msgspec.Struct, frozen=True, gc=False):
+    """Append the entries of the request being stepped, from `first_index` on (a beginning of a batch), then flush soon.
+
+    The driver feeds `LogFlushed` when that flush is done."""
+
+    first_index: Index
+
+
+class AppendMarker(msgspec.Struct, frozen=True, gc=False):
+    """A leader's own entry: append a marker at `index`, send it on like any entry, flush soon.
+
+    `configuration` is None for the marker that opens an epoch."""
+
+    index: Index
+    epoch: Epoch
+    configuration: Configuration | None
+
+
+class ResetLog(msgspec.Struct, frozen=True, gc=False):
+    """Drop the whole log; the next entry is `start_index`."""
+
+    start_index: Index
+    start_offset: Offset
+    previous_epoch: Epoch
+    configuration: Configuration
+
+
+class MarksAdvanced(msgspec.Struct, frozen=True, gc=False):
+    """commit or visible (see `messages.Marks`) moved up."""
+
+    commit: Index
+    visible: Index
+
+
+class BecameLeader(msgspec.Struct, frozen=True, gc=False):
+    """This replica leads `epoch` from now on. The epoch's marker follows as `AppendMarker`."""
+
+    epoch: Epoch
+
+
+class BecameFollower(msgspec.Struct, frozen=True, gc=False):
+    """Not leading. `leader` is -1 while nobody is known. Emitted whenever epoch, role or known leader changed."""
+
+    epoch: Epoch
+    leader: BrokerId
+
+
+class ReplicationReady(msgspec.Struct, frozen=True, gc=False):
+    """For a leader's driver: there may be something to send to `peer` (ask `Raft.plan_append`)."""
+
+    peer: BrokerId
+
+
+class ConfigurationChanged(msgspec.Struct, frozen=True, gc=False):
+    """The configuration in force is now `configuration`, from the entry at `index`; again when it commits."""
+
+    index: Index
+    configuration: Configuration
+    committed: bool
+
+
+Effect = (
+    PersistState
+    | Send
+    | TruncateLog
+    | AppendEntries
+    | AppendMarker
+    | ResetLog
+    | MarksAdvanced
+    | BecameLeader
+    | BecameFollower
+    | ReplicationReady
+    | ConfigurationChanged
+)
