@@ -1,0 +1,98 @@
+"""One accepted connection: reads frames and hands them on, without a copy.
+
+Why:    a follower writes batches to its log straight from this buffer.
+How:    `recv_into` one buffer that grows to the largest frame seen and shrinks again after a large one; a frame may
+        announce at most `FRAME_BYTES_MAX`, and memory grows only with what has come in.
+Source: design section 4 (data plane); `outgoing.py` for the framing."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+
+FRAME_BYTES_MAX = 128 * 1024 * 1024
+BUFFER_BYTES = 256 * 1024
+READ_AGAIN_BYTES = 64 * 1024
+
+_LENGTH = struct.Struct(">I")
+
+
+class Incoming:
+    """See the module. `on_frame` gets each frame's payload; a ValueError from it ends the connection."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        on_frame: Callable[["Incoming", memoryview], None],
+        on_closed: Callable[["Incoming"], None],
+    ) -> None:
+        self._socket = sock
+        self._on_frame = on_frame
+        self._on_closed = on_closed
+        self._buffer = bytearray(BUFFER_BYTES)
+        self._filled = 0
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(sock.fileno(), self._on_readable)
+
+    def close(self) -> None:
+        """Stop reading; `on_closed` is called once."""
+        if self._socket.fileno() < 0:
+            return
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+        self._on_closed(self)
+
+    def _on_readable(self) -> None:
+        while True:
+            try:
+                count = self._socket.recv_into(memoryview(self._buffer)[self._filled :])
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                count = 0
+            if count == 0:
+                self.close()
+                return
+            self._filled += count
+            try:
+                self._take_frames()
+            except ValueError:
+                self.close()
+                return
+            if self._socket.fileno() < 0 or count < READ_AGAIN_BYTES:
+                return
+
+    def _take_frames(self) -> None:
+        position = 0
+        filled = self._filled
+        needed = 0
+        view = memoryview(self._buffer)
+        while filled - position >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(view, position)
+            if length > FRAME_BYTES_MAX:
+                raise ValueError(f"a frame of {length} bytes; the limit is {FRAME_BYTES_MAX}")
+            end = position + _LENGTH.size + length
+            if end > filled:
+                needed = _LENGTH.size + length
+                break
+            self._on_frame(self, view[position + _LENGTH.size : end])
+            position = end
+            if self._socket.fileno() < 0:
+                return
+        self._make_room(view, position, needed)
+
+    def _make_room(self, view: memoryview, position: int, needed: int) -> None:
+        """Move the rest to the front; grow towards `needed`, at most doubling what has come in."""
+        rest = self._filled - position
+        capacity = len(self._buffer)
+        wanted = BUFFER_BYTES
+        if needed > BUFFER_BYTES:
+            wanted = min(needed, max(2 * rest, 2 * BUFFER_BYTES))
+        if wanted > capacity or (wanted < capacity and rest < BUFFER_BYTES):
+            grown = bytearray(wanted)
+            grown[:rest] = view[position : self._filled]
+            self._buffer = grown
+        elif position:
+            view[:rest] = bytes(view[position : self._filled])
+        self._filled = rest

@@ -1,0 +1,245 @@
+"""One connection to one peer on one lane: connects, says who it is, writes what is queued, reconnects.
+
+Why:    a broker sends on connections that it opened itself and receives on those it accepted, so each direction and
+        each lane has a queue of its own and none waits for another.
+How:    DOWN --connect--> CONNECTING --established--> UP --error, end of file--> DOWN (backoff, then again).
+        With an injected delay a message first waits in the delay line for one way of the round trip.
+Owns:   the socket and everything queued; one per (peer, lane).
+Source: design section 5; frames are `u32 length, payload`, the first one is the greeting."""
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from strandline.base.disk import Buffer
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId
+
+RECONNECT_FIRST_MS = 20
+RECONNECT_MAX_MS = 500
+CONNECT_TIMEOUT_MS = 3_000
+UNACKNOWLEDGED_MAX_MS = 10_000
+IOVEC_COUNT_MAX = 256
+
+_LENGTH = struct.Struct(">I")
+
+
+class Outgoing:
+    """See the module. All methods run on the loop's thread."""
+
+    def __init__(
+        self,
+        *,
+        peer: BrokerId,
+        lane: Lane,
+        address: tuple[str, int],
+        greeting: bytes,
+        one_way_delay_ms: float,
+        on_connected: Callable[[BrokerId, Lane], None],
+        on_lost: Callable[[BrokerId, Lane], None],
+    ) -> None:
+        self.peer = peer
+        self.lane = lane
+        self.is_up = False
+        self.backlog_bytes = 0
+        self._address = address
+        self._greeting = greeting
+        self._delay_s = one_way_delay_ms / 1000
+        self._on_connected = on_connected
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._socket: socket.socket | None = None
+        self._queue: deque[Buffer | Callable[[], None]] = deque()
+        self._delayed: deque[tuple[float, Sequence[Buffer], Callable[[], None] | None]] = deque()
+        self._delay_timer: asyncio.TimerHandle | None = None
+        self._writing = False
+        self._flush_scheduled = False
+        self._backoff_ms = RECONNECT_FIRST_MS
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self._connect_soon(0)
+
+    def send(self, parts: Sequence[Buffer], on_handed: Callable[[], None] | None) -> bool:
+        """Queue one message; see `base.network.Network.send`."""
+        if not self.is_up:
+            return False
+        size = sum(map(len, parts)) + _LENGTH.size
+        self.backlog_bytes += size
+        framed = (_LENGTH.pack(size - _LENGTH.size), *parts)
+        if self._delay_s:
+            self._delayed.append((self._loop.time() + self._delay_s, framed, on_handed))
+            if self._delay_timer is None:
+                self._delay_timer = self._loop.call_at(self._delayed[0][0], self._release_delayed)
+            return True
+        self._enqueue(framed, on_handed)
+        return True
+
+    def close(self) -> None:
+        """Drop the connection and all that is queued, for good."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+        self._drop()
+
+    # ---- connecting --------------------------------------------------------------------------------------------
+
+    def _connect_soon(self, delay_ms: int) -> None:
+        if not self._closed:
+            self._task = self._loop.create_task(self._connect(delay_ms))
+
+    async def _connect(self, delay_ms: int) -> None:
+        await asyncio.sleep(delay_ms / 1000)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
+                sock = await self._open()
+        except (OSError, TimeoutError):
+            self._backoff_ms = min(self._backoff_ms * 2, RECONNECT_MAX_MS)
+            self._on_lost(self.peer, self.lane)
+            self._connect_soon(self._backoff_ms)
+            return
+        self._backoff_ms = RECONNECT_FIRST_MS
+        self._socket = sock
+        self.is_up = True
+        self._loop.add_reader(sock.fileno(), self._on_readable)
+        self._enqueue((_LENGTH.pack(len(self._greeting)), self._greeting), None)
+        self._on_connected(self.peer, self.lane)
+
+    async def _open(self) -> socket.socket:
+        host, port = self._address
+        info = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = info[0]
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):
+                sock.setsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MAX_MS
+                )
+            await self._loop.sock_connect(sock, address)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _on_readable(self) -> None:
+        """The peer never writes here: readable means that it is gone."""
+        assert self._socket is not None
+        try:
+            if self._socket.recv(64):
+                return
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            pass
+        self._lose()
+
+    def _lose(self) -> None:
+        self._drop()
+        self._on_lost(self.peer, self.lane)
+        self._connect_soon(self._backoff_ms)
+
+    def _drop(self) -> None:
+        self.is_up = False
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket.fileno())
+            if self._writing:
+                self._loop.remove_writer(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+        self._writing = False
+        if self._delay_timer is not None:
+            self._delay_timer.cancel()
+            self._delay_timer = None
+        callbacks = [item for item in self._queue if callable(item)]
+        callbacks += [on_handed for _, _, on_handed in self._delayed if on_handed is not None]
+        self._queue.clear()
+        self._delayed.clear()
+        self.backlog_bytes = 0
+        for callback in callbacks:
+            callback()
+
+    # ---- writing -----------------------------------------------------------------------------------------------
+
+    def _release_delayed(self) -> None:
+        now = self._loop.time()
+        while self._delayed and self._delayed[0][0] <= now + 0.0002:
+            _, framed, on_handed = self._delayed.popleft()
+            self._enqueue(framed, on_handed)
+        self._delay_timer = (
+            self._loop.call_at(self._delayed[0][0], self._release_delayed)
+            if self._delayed
+            else None
+        )
+
+    def _enqueue(self, framed: Sequence[Buffer], on_handed: Callable[[], None] | None) -> None:
+        self._queue.extend(part for part in framed if len(part))
+        if on_handed is not None:
+            self._queue.append(on_handed)
+        if not self._writing and not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_scheduled = False
+        if self._socket is None:
+            return
+        try:
+            while self._queue:
+                if not self._write_some():
+                    self._watch_writable(True)
+                    return
+        except OSError:
+            self._lose()
+            return
+        self._watch_writable(False)
+
+    def _write_some(self) -> bool:
+        """One gathering write; False when the socket took less than it was offered."""
+        assert self._socket is not None
+        parts: list[Buffer] = []
+        for item in self._queue:
+            if not callable(item):
+                parts.append(item)
+                if len(parts) == IOVEC_COUNT_MAX:
+                    break
+        if not parts:
+            self._take(0)
+            return True
+        try:
+            written = self._socket.sendmsg(parts)
+        except (BlockingIOError, InterruptedError):
+            return False
+        offered = sum(map(len, parts))
+        self._take(written)
+        return written == offered
+
+    def _take(self, written: int) -> None:
+        """Remove `written` bytes from the queue's head and run the callbacks that come free."""
+        self.backlog_bytes = max(0, self.backlog_bytes - written)
+        queue = self._queue
+        while queue:
+            item = queue[0]
+            if callable(item):
+                queue.popleft()
+                item()
+                continue
+            if written == 0:
+                return
+            if len(item) <= written:
+                written -= len(item)
+                queue.popleft()
+            else:
+                queue[0] = memoryview(item)[written:]
+                return
+
+    def _watch_writable(self, watch: bool) -> None:
+        if watch == self._writing or self._socket is None:
+            return
+        self._writing = watch
+        if watch:
+            self._loop.add_writer(self._socket.fileno(), self._flush)
+        else:
+            self._loop.remove_writer(self._socket.fileno())

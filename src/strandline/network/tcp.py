@@ -1,0 +1,207 @@
+"""A broker's endpoint on the real network.
+
+Why:    gives `base.network.Network` over TCP; the simulator gives the same over virtual time.
+How:    listens for peers; opens one connection for each (peer, lane); an incoming connection must greet with this
+        cluster's name before anything else, so that two clusters on one machine never mix.
+Owns:   every socket between brokers.
+Source: design section 5."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from strandline.base.disk import Buffer
+from strandline.base.errors import OperatorError
+from strandline.base.network import Lane, PeerEvents
+from strandline.model.ids import BrokerId
+from strandline.network.incoming import Incoming
+from strandline.network.outgoing import Outgoing
+
+LISTEN_BACKLOG = 256
+WIRE_VERSION = 1
+
+_log = logging.getLogger("strandline.network")
+
+
+class Greeting(msgspec.Struct, frozen=True, array_like=True):
+    """The first frame of a connection."""
+
+    wire_version: int
+    cluster: str
+    sender: BrokerId
+    lane: int
+
+
+class TcpNetwork:
+    """See the module. `one_way_delay_ms` maps a peer to an injected delay (development clusters)."""
+
+    def __init__(
+        self,
+        *,
+        self_id: BrokerId,
+        cluster: str,
+        host: str,
+        port: int,
+        one_way_delay_ms: Mapping[BrokerId, float] | Callable[[BrokerId], float] | None = None,
+    ) -> None:
+        self._self_id = self_id
+        self._cluster = cluster
+        self._host = host
+        self._port = port
+        self._delays = one_way_delay_ms
+        self._events: PeerEvents | None = None
+        self._listener: socket.socket | None = None
+        self._incoming: dict[Incoming, Greeting | None] = {}
+        self._outgoing: dict[tuple[BrokerId, Lane], Outgoing] = {}
+        self._addresses: dict[BrokerId, tuple[str, int]] = {}
+
+    @property
+    def port(self) -> int:
+        """The port in use, once started."""
+        return self._port
+
+    def bind(self, events: PeerEvents) -> None:
+        """See `base.network.Network.bind`."""
+        self._events = events
+
+    async def start(self) -> None:
+        """Listen; raises OperatorError when the address is taken."""
+        info = await asyncio.get_running_loop().getaddrinfo(
+            self._host, self._port, type=socket.SOCK_STREAM
+        )
+        family, kind, protocol, _, address = info[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+            listener.listen(LISTEN_BACKLOG)
+        except OSError as error:
+            listener.close()
+            raise OperatorError(
+                f"[rpc] port: cannot listen on {self._host}:{self._port}: {error.strerror}"
+            ) from error
+        self._port = listener.getsockname()[1]
+        self._listener = listener
+        asyncio.get_running_loop().add_reader(listener.fileno(), self._on_acceptable)
+
+    def stop(self) -> None:
+        """Close every socket."""
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
+        for outgoing in list(self._outgoing.values()):
+            outgoing.close()
+        self._outgoing.clear()
+        self._addresses.clear()
+        for incoming in list(self._incoming):
+            incoming.close()
+
+    def set_peer(self, peer: BrokerId, host: str, port: int) -> None:
+        """See `base.network.Network.set_peer`."""
+        if peer == self._self_id or self._addresses.get(peer) == (host, port):
+            return
+        self.remove_peer(peer)
+        self._addresses[peer] = (host, port)
+        for lane in Lane:
+            greeting = Greeting(WIRE_VERSION, self._cluster, self._self_id, int(lane))
+            self._outgoing[peer, lane] = Outgoing(
+                peer=peer,
+                lane=lane,
+                address=(host, port),
+                greeting=msgspec.msgpack.encode(greeting),
+                one_way_delay_ms=self._delay_to(peer),
+                on_connected=self._on_connected,
+                on_lost=self._on_lost,
+            )
+
+    def remove_peer(self, peer: BrokerId) -> None:
+        """See `base.network.Network.remove_peer`."""
+        self._addresses.pop(peer, None)
+        for lane in Lane:
+            outgoing = self._outgoing.pop((peer, lane), None)
+            if outgoing is not None:
+                outgoing.close()
+
+    def send(
+        self,
+        peer: BrokerId,
+        lane: Lane,
+        parts: Sequence[Buffer],
+        on_handed: Callable[[], None] | None = None,
+    ) -> bool:
+        """See `base.network.Network.send`."""
+        outgoing = self._outgoing.get((peer, lane))
+        return outgoing is not None and outgoing.send(parts, on_handed)
+
+    def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
+        """See `base.network.Network.backlog_bytes`."""
+        outgoing = self._outgoing.get((peer, lane))
+        return 0 if outgoing is None else outgoing.backlog_bytes
+
+    def is_connected(self, peer: BrokerId, lane: Lane) -> bool:
+        """See `base.network.Network.is_connected`."""
+        outgoing = self._outgoing.get((peer, lane))
+        return outgoing is not None and outgoing.is_up
+
+    def _delay_to(self, peer: BrokerId) -> float:
+        if self._delays is None:
+            return 0.0
+        return self._delays(peer) if callable(self._delays) else self._delays.get(peer, 0.0)
+
+    def _on_connected(self, peer: BrokerId, lane: Lane) -> None:
+        if self._events is not None:
+            self._events.on_peer_connected(peer, lane)
+
+    def _on_lost(self, peer: BrokerId, lane: Lane) -> None:
+        if self._events is not None:
+            self._events.on_peer_lost(peer, lane)
+
+    def _on_acceptable(self) -> None:
+        assert self._listener is not None
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                _log.warning("cannot accept a peer: %s", error)
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            incoming = Incoming(sock, on_frame=self._on_frame, on_closed=self._on_closed)
+            self._incoming[incoming] = None
+
+    def _on_closed(self, incoming: Incoming) -> None:
+        self._incoming.pop(incoming, None)
+
+    def _on_frame(self, incoming: Incoming, frame: memoryview) -> None:
+        greeting = self._incoming.get(incoming)
+        if greeting is None:
+            self._incoming[incoming] = self._check_greeting(frame)
+            return
+        if self._events is not None:
+            self._events.on_message(greeting.sender, Lane(greeting.lane), frame)
+
+    def _check_greeting(self, frame: memoryview) -> Greeting:
+        try:
+            greeting = msgspec.msgpack.decode(frame, type=Greeting)
+            Lane(greeting.lane)
+        except (msgspec.DecodeError, ValueError) as error:
+            _log.warning("refused a connection that is no broker's: %s", error)
+            raise ValueError("no greeting") from error
+        if greeting.wire_version != WIRE_VERSION or greeting.cluster != self._cluster:
+            _log.warning(
+                "refused broker %d: cluster %r, wire version %d; here %r, %d",
+                greeting.sender,
+                greeting.cluster,
+                greeting.wire_version,
+                self._cluster,
+                WIRE_VERSION,
+            )
+            raise ValueError("another cluster's broker")
+        return greeting
