@@ -1,0 +1,371 @@
+"""The keys of a broker's file, section by section, and the configuration that comes of them.
+
+Why:    a key that is not in a class body here does not exist: the loader refuses it, the reference
+        page lacks it.
+How:    one frozen class per TOML section; the class body is the table. `BrokerConfig` gathers them
+        and answers in the words of the model (addresses, labels, seeds).
+Owns:   nothing; built once at start by `load.py`.
+Source: STYLE, "Configuration"."""
+
+from dataclasses import dataclass, fields
+
+from strandline.config.addresses import (
+    RTT_MS_MAX,
+    WILDCARD_HOSTS,
+    Seed,
+    check_host,
+    check_label,
+    check_peer_rtt,
+    check_seeds,
+    parse_peer_rtt,
+    parse_seed,
+)
+from strandline.config.keys import Key, Value, key, keys_of, required
+from strandline.model.cluster import Address, Labels
+from strandline.model.ids import BrokerId
+
+MIB = 1024 * 1024
+_PORT_MAX = 65_535
+
+
+def _check_path(value: Value) -> str | None:
+    return None if str(value).strip() else "must name a directory"
+
+
+def _check_cluster_id(value: Value) -> str | None:
+    text = str(value)
+    legal = all(c.isascii() and (c.isalnum() or c in "_-") for c in text)
+    return None if legal and len(text) <= 64 else "must be at most 64 of A-Z a-z 0-9 _ -"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSection:
+    """[broker]: who this broker is."""
+
+    id: int = required(
+        1, "The broker's id, the same for the life of its data directory.", minimum=0
+    )
+    data_directory: str = required(
+        "/var/lib/strandline",
+        "Where logs and state lie; created when absent, and locked while the broker runs.",
+        check=_check_path,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsSection:
+    """[broker.labels]: where this broker is. Empty means "not said"."""
+
+    region: str = key(
+        "",
+        "The region; Kafka clients see it as the broker's rack. Replicas are spread over regions.",
+        check=check_label,
+        example="eu-west-1",
+    )
+    zone: str = key("", "The zone within the region.", check=check_label, example="eu-west-1a")
+    rack: str = key("", "The rack within the zone.", check=check_label, example="r12")
+    host: str = key("", "The machine; brokers on one machine share it.", check=check_label)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSection:
+    """[listener]: where Kafka clients connect."""
+
+    kafka_host: str = key(
+        "127.0.0.1",
+        "The address to listen on; 0.0.0.0 for all. The default takes clients of this machine "
+        "only.",
+        check=check_host,
+        example="0.0.0.0",
+    )
+    kafka_port: int = key(9092, "The port to listen on.", minimum=1, maximum=_PORT_MAX)
+    advertised_host: str = key(
+        "",
+        "The host that clients are told to connect to; empty for `kafka_host`.",
+        check=check_host,
+        example="broker-1.example",
+    )
+    advertised_port: int = key(
+        0,
+        "The port that clients are told to connect to; 0 for `kafka_port`.",
+        minimum=0,
+        maximum=_PORT_MAX,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RpcSection:
+    """[rpc]: where other brokers connect."""
+
+    host: str = key(
+        "127.0.0.1",
+        "The address to listen on; 0.0.0.0 for all.",
+        check=check_host,
+        example="0.0.0.0",
+    )
+    port: int = key(33_145, "The port to listen on.", minimum=1, maximum=_PORT_MAX)
+    advertised_host: str = key(
+        "",
+        "The host that other brokers are told to connect to; empty for `host`.",
+        check=check_host,
+        example="broker-1.example",
+    )
+    advertised_port: int = key(
+        0,
+        "The port that other brokers are told to connect to; 0 for `port`.",
+        minimum=0,
+        maximum=_PORT_MAX,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSection:
+    """[cluster]: which cluster this broker belongs to."""
+
+    id: str = key(
+        "",
+        "The cluster's id; a data directory of another cluster is refused. Empty: the one found in "
+        "the data directory, or for a new cluster the one that the first controller makes up.",
+        check=_check_cluster_id,
+        example="c7Yv3nQdR0mJt1XkQ2p9hA",
+    )
+    seeds: tuple[str, ...] = required(
+        ("1@127.0.0.1:33145",),
+        "The controller's voters, each as id@host:port with its advertised rpc address, the same "
+        "on every broker. A broker that is not among them follows the controller without a vote.",
+        check=check_seeds,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationSection:
+    """[replication]: timers and windows between brokers."""
+
+    heartbeat_interval_ms: int = key(
+        100,
+        "How often a broker tells each peer that it is there: one message per pair of brokers, "
+        "whatever the number of partitions.",
+        unit="ms",
+        minimum=10,
+        maximum=10_000,
+    )
+    election_timeout_ms: int = key(
+        600,
+        "The least time without news of a leader before a replica stands for election; made random "
+        "up to twice as long, and longer on links with a long round trip.",
+        unit="ms",
+        minimum=50,
+        maximum=120_000,
+    )
+    append_bytes_max: int = key(
+        MIB,
+        "The most bytes of record batches in one append to a follower; a larger batch goes alone.",
+        unit="bytes",
+        minimum=16 * 1024,
+        maximum=64 * MIB,
+    )
+    inflight_bytes_max: int = key(
+        16 * MIB,
+        "The most bytes sent to one follower of one partition and not yet acknowledged by it.",
+        unit="bytes",
+        minimum=64 * 1024,
+        maximum=1024 * MIB,
+    )
+    inflight_appends_max: int = key(
+        64,
+        "The most appends sent to one follower of one partition and not yet acknowledged by it.",
+        minimum=1,
+        maximum=10_000,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsSection:
+    """[limits]: what one broker takes on."""
+
+    memory_bytes_max: int = key(
+        64 * MIB,
+        "Produced bytes held while peers have not taken them; above it the broker stops reading "
+        "from producers until there is room again.",
+        unit="bytes",
+        minimum=MIB,
+        maximum=64 * 1024 * MIB,
+    )
+    request_bytes_max: int = key(
+        100 * MIB,
+        "The largest request taken from a Kafka client; a longer one closes its connection.",
+        unit="bytes",
+        minimum=16 * 1024,
+        maximum=1024 * MIB,
+    )
+    fetch_bytes_max: int = key(
+        55 * MIB,
+        "The most record bytes in one fetch response, whatever the client asks for.",
+        unit="bytes",
+        minimum=1024,
+        maximum=1024 * MIB,
+    )
+    connection_count_max: int = key(
+        10_000,
+        "Kafka connections at one time; more are closed at once.",
+        minimum=1,
+        maximum=1_000_000,
+    )
+    connection_idle_ms: int = key(
+        600_000,
+        "A Kafka connection without a request for this long is closed.",
+        unit="ms",
+        minimum=1_000,
+        maximum=86_400_000,
+    )
+    connection_requests_max: int = key(
+        128,
+        "Requests of one connection worked on at one time; beyond it the broker stops reading "
+        "there.",
+        minimum=1,
+        maximum=10_000,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSection:
+    """[storage]: upkeep of the logs."""
+
+    retention_check_interval_ms: int = key(
+        300_000,
+        "How often logs are looked at for segments to remove, to roll or to compact.",
+        unit="ms",
+        minimum=100,
+        maximum=86_400_000,
+    )
+    preallocate: bool = key(
+        True,
+        "Reserve disk space ahead of the log's end: faster flushes, and a full disk is found "
+        "early.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSection:
+    """[log]: what the broker says about itself."""
+
+    level: str = key(
+        "info", "The least level that is written.", choices=("debug", "info", "warning", "error")
+    )
+    format: str = key(
+        "text",
+        "`text`: a line of key=value pairs for each event; `json`: an object on a line.",
+        choices=("text", "json"),
+    )
+    file: str = key(
+        "", "The file to append to; empty for standard error.", example="/var/log/strandline.log"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevSection:
+    """[dev]: for clusters on one machine; leave it out elsewhere."""
+
+    peer_rtt: tuple[str, ...] = key(
+        (),
+        "Round trips in milliseconds to simulate on the links to other brokers, each as "
+        f"id=milliseconds, at most {RTT_MS_MAX}. Each side delays what it sends by half of it.",
+        check=check_peer_rtt,
+        example="3=30,4=30,5=80",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """All of it. Field names are the section names of the file, but for `labels`
+    ([broker.labels])."""
+
+    broker: BrokerSection
+    cluster: ClusterSection
+    labels: LabelsSection = LabelsSection()
+    listener: ListenerSection = ListenerSection()
+    rpc: RpcSection = RpcSection()
+    replication: ReplicationSection = ReplicationSection()
+    limits: LimitsSection = LimitsSection()
+    storage: StorageSection = StorageSection()
+    log: LogSection = LogSection()
+    dev: DevSection = DevSection()
+
+    @property
+    def broker_id(self) -> BrokerId:
+        """This broker's id."""
+        return BrokerId(self.broker.id)
+
+    @property
+    def broker_labels(self) -> Labels:
+        """Where this broker is."""
+        labels = self.labels
+        return Labels(region=labels.region, zone=labels.zone, rack=labels.rack, host=labels.host)
+
+    @property
+    def kafka_bind(self) -> Address:
+        """Where to listen for Kafka clients."""
+        return Address(self.listener.kafka_host, self.listener.kafka_port)
+
+    @property
+    def kafka_advertised(self) -> Address:
+        """Where Kafka clients are told to connect."""
+        listener = self.listener
+        return Address(
+            listener.advertised_host or listener.kafka_host,
+            listener.advertised_port or listener.kafka_port,
+        )
+
+    @property
+    def rpc_bind(self) -> Address:
+        """Where to listen for other brokers."""
+        return Address(self.rpc.host, self.rpc.port)
+
+    @property
+    def rpc_advertised(self) -> Address:
+        """Where other brokers are told to connect."""
+        rpc = self.rpc
+        return Address(rpc.advertised_host or rpc.host, rpc.advertised_port or rpc.port)
+
+    @property
+    def seeds(self) -> tuple[Seed, ...]:
+        """The controller's voters, in the file's order."""
+        return tuple(parse_seed(text) for text in self.cluster.seeds)
+
+    @property
+    def peer_rtt_ms(self) -> dict[BrokerId, int]:
+        """Simulated round trips: {broker id: milliseconds}."""
+        return dict(parse_peer_rtt(text) for text in self.dev.peer_rtt)
+
+
+SECTIONS: dict[str, type] = {
+    "broker": BrokerSection,
+    "broker.labels": LabelsSection,
+    "cluster": ClusterSection,
+    "listener": ListenerSection,
+    "rpc": RpcSection,
+    "replication": ReplicationSection,
+    "limits": LimitsSection,
+    "storage": StorageSection,
+    "log": LogSection,
+    "dev": DevSection,
+}
+"""The sections of the file, in the order of the reference page: {name in the file: class}."""
+
+BROKER_KEYS: tuple[Key, ...] = tuple(
+    row for section, body in SECTIONS.items() for row in keys_of(body, prefix=f"{section}.")
+)
+"""Every key of the file, named `section.key`."""
+
+
+def section_field(section: str) -> str:
+    """The field of `BrokerConfig` that carries a section."""
+    return section.rpartition(".")[2]
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether nobody can connect to this host by name."""
+    return host in WILDCARD_HOSTS
+
+
+assert {section_field(name) for name in SECTIONS} == {field.name for field in fields(BrokerConfig)}

@@ -1,0 +1,146 @@
+"""The keys that must agree on every broker, under Kafka's names.
+
+Why:    what every broker must see alike does not belong into a file per broker: it is set through
+        the Kafka config APIs and kept by the controller.
+How:    the values lie as text in the controller's log (`model.Cluster.cluster_configs`);
+        `ClusterConfig.from_values` reads them. The defaults of topics are cluster-wide keys too;
+        their rows come from the topic table.
+Owns:   nothing; made anew whenever the controller's log changes one of them.
+Source: Kafka's broker configuration reference; STYLE, "Configuration"."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from strandline.config.keys import Key, Value, key, keys_of
+from strandline.config.topic import DAY_MS, TOPIC_KEYS, unknown_key
+
+_SESSION_MS_MAX = 30 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfig:
+    """Cluster-wide configuration. Field `num_partitions` is Kafka's `num.partitions`."""
+
+    auto_create_topics_enable: bool = key(
+        True, "Whether a topic is created when a client asks for it and allows it.", reloadable=True
+    )
+    default_replication_factor: int = key(
+        3,
+        "Replicas of a topic for which nothing is said; as many as there are brokers where there "
+        "are fewer. (Kafka's default is 1, which survives nothing.)",
+        minimum=1,
+        maximum=32_767,
+        reloadable=True,
+    )
+    group_initial_rebalance_delay_ms: int = key(
+        3_000,
+        "How long an empty consumer group waits for more members before its first assignment.",
+        unit="ms",
+        minimum=0,
+        maximum=_SESSION_MS_MAX,
+        reloadable=True,
+    )
+    group_max_session_timeout_ms: int = key(
+        _SESSION_MS_MAX,
+        "The longest session that a group member may ask for.",
+        unit="ms",
+        minimum=1,
+    )
+    group_max_size: int = key(
+        2**31 - 1, "The most members of one consumer group.", minimum=1, reloadable=True
+    )
+    group_min_session_timeout_ms: int = key(
+        6_000, "The shortest session that a group member may ask for.", unit="ms", minimum=1
+    )
+    num_partitions: int = key(
+        1,
+        "Partitions of a topic for which nothing is said.",
+        minimum=1,
+        maximum=10_000,
+        reloadable=True,
+    )
+    offset_metadata_max_bytes: int = key(
+        4_096, "The longest text that may go with a committed offset.", unit="bytes", minimum=0
+    )
+    offsets_retention_minutes: int = key(
+        7 * 24 * 60,
+        "How long committed offsets outlive the last member of their group.",
+        unit="minutes",
+        minimum=1,
+        reloadable=True,
+    )
+    offsets_topic_num_partitions: int = key(
+        50,
+        "Partitions of `__consumer_offsets`; counts when it is created.",
+        minimum=1,
+        maximum=10_000,
+    )
+    offsets_topic_replication_factor: int = key(
+        3,
+        "Replicas of `__consumer_offsets`; as many as there are brokers where there are fewer; "
+        "counts when it is created.",
+        minimum=1,
+        maximum=32_767,
+    )
+    producer_id_expiration_ms: int = key(
+        DAY_MS,
+        "How long a partition remembers the sequence numbers of an idempotent producer that is "
+        "silent.",
+        unit="ms",
+        minimum=1,
+        reloadable=True,
+    )
+    replica_lag_time_max_ms: int = key(
+        30_000,
+        "A replica that has not reached its leader's end for this long is not in sync.",
+        unit="ms",
+        minimum=1_000,
+        reloadable=True,
+        long=True,
+    )
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, str]) -> "ClusterConfig":
+        """Read the values that are set, texts by Kafka's names; what cannot be read counts as not
+        set."""
+        parsed: dict[str, Value] = {}
+        for row in _OWN_KEYS:
+            try:
+                if row.name in values:
+                    parsed[row.field] = row.parse(values[row.name])
+            except ValueError:
+                continue
+        return dataclasses.replace(DEFAULT_CLUSTER_CONFIG, **parsed)  # type: ignore[arg-type]
+
+
+_OWN_KEYS = keys_of(ClusterConfig, dotted=True)
+DEFAULT_CLUSTER_CONFIG = ClusterConfig()
+
+CLUSTER_KEYS: tuple[Key, ...] = tuple(
+    sorted(
+        _OWN_KEYS
+        + tuple(
+            dataclasses.replace(
+                row, name=row.cluster_name, doc=f"The default of the topic key `{row.name}`."
+            )
+            for row in TOPIC_KEYS
+        ),
+        key=lambda row: row.name,
+    )
+)
+"""Every cluster-wide key: its own, and the ones that give topics their defaults."""
+
+CLUSTER_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in CLUSTER_KEYS}
+
+
+def validate_cluster_config(name: str, value: str) -> str | None:
+    """Why the cluster may not have this value, in one line; None when it may."""
+    row = CLUSTER_KEYS_BY_NAME.get(name)
+    if row is None:
+        return unknown_key(name, CLUSTER_KEYS_BY_NAME)
+    try:
+        parsed = row.parse(value)
+    except ValueError as error:
+        return f"{name} {error}"
+    return f"{name} must be {row.bounds}" if parsed == () else None

@@ -1,0 +1,95 @@
+"""Which value of a key is in force, and where it comes from: what Kafka's DescribeConfigs tells.
+
+How:    topic: set on the topic > cluster-wide > default. Broker: what its file says, then every
+        cluster-wide key. `synonyms` lists the places looked at, the winner first.
+Source: Kafka's DescribeConfigs; STYLE, "Configuration"."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from strandline.config.broker import SECTIONS, BrokerConfig, section_field
+from strandline.config.cluster import CLUSTER_KEYS
+from strandline.config.keys import Key, format_value, keys_of
+from strandline.config.topic import TOPIC_KEYS
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from; the numbers are Kafka's."""
+
+    TOPIC = 1
+    CLUSTER = 3
+    FILE = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """One place that gives a value: under which name, which value, and which kind of place."""
+
+    name: str
+    value: str
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveValue:
+    """A key's value in force. `synonyms[0]` is the place it comes from."""
+
+    key: Key
+    synonyms: tuple[Synonym, ...]
+    read_only: bool = False
+
+    @property
+    def value(self) -> str:
+        """The value as text."""
+        return self.synonyms[0].value
+
+    @property
+    def source(self) -> ConfigSource:
+        """Where it comes from."""
+        return self.synonyms[0].source
+
+
+def topic_values(
+    cluster_defaults: Mapping[str, str], overrides: Mapping[str, str]
+) -> list[EffectiveValue]:
+    """Every topic key for a topic with `overrides` in a cluster with `cluster_defaults`."""
+    values = []
+    for row in TOPIC_KEYS:
+        places = []
+        if row.name in overrides:
+            places.append(Synonym(row.name, overrides[row.name], ConfigSource.TOPIC))
+        places += _cluster_places(row, row.cluster_name, cluster_defaults)
+        values.append(EffectiveValue(row, tuple(places)))
+    return values
+
+
+def cluster_values(cluster_configs: Mapping[str, str]) -> list[EffectiveValue]:
+    """Every cluster-wide key."""
+    return [
+        EffectiveValue(row, tuple(_cluster_places(row, row.name, cluster_configs)))
+        for row in CLUSTER_KEYS
+    ]
+
+
+def broker_values(config: BrokerConfig, cluster_configs: Mapping[str, str]) -> list[EffectiveValue]:
+    """Every key of one broker: its file's, which cannot be altered over the wire, then the
+    cluster's."""
+    values = []
+    for section, body in SECTIONS.items():
+        table = getattr(config, section_field(section))
+        for row in keys_of(body, prefix=f"{section}."):
+            text = format_value(getattr(table, row.name.rpartition(".")[2]))
+            default = None if row.default is None else format_value(row.default)
+            source = ConfigSource.DEFAULT if text == default else ConfigSource.FILE
+            values.append(EffectiveValue(row, (Synonym(row.name, text, source),), read_only=True))
+    return values + cluster_values(cluster_configs)
+
+
+def _cluster_places(row: Key, name: str, cluster_configs: Mapping[str, str]) -> list[Synonym]:
+    assert row.default is not None, "topic and cluster keys always have a default"
+    places = [Synonym(name, format_value(row.default), ConfigSource.DEFAULT)]
+    if name in cluster_configs:
+        places.insert(0, Synonym(name, cluster_configs[name], ConfigSource.CLUSTER))
+    return places

@@ -1,0 +1,204 @@
+"""What a configuration key is: name, type, default, bounds, one sentence; how a value is read.
+
+Why:    the file loader, the Kafka config APIs and the reference pages must never disagree about a
+        key.
+How:    a configuration class is a frozen dataclass whose class body *is* the table: each field is
+        declared with `key(...)` or `required(...)`; `keys_of` turns the class into `Key`s. Values
+        are int, bool, str or a tuple of str.
+Source: STYLE, "Configuration" and rule 4."""
+
+import dataclasses
+from collections.abc import Callable
+from enum import Enum
+from typing import TypeVar
+
+Value = int | bool | str | tuple[str, ...]
+T = TypeVar("T", bound=Value)
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+_TRUE, _FALSE = "true", "false"
+
+
+class ValueType(Enum):
+    """The types of values; the number is the one of Kafka's DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+
+    @property
+    def title(self) -> str:
+        """The word for the reference pages."""
+        return "integer" if self in (ValueType.INT, ValueType.LONG) else self.name.lower()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Key:
+    """One key. `default` is None where a value must be given; `bounds` are inclusive."""
+
+    name: str
+    type: ValueType
+    default: Value | None
+    doc: str
+    unit: str = ""
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    example: str = ""
+    reloadable: bool = False
+    cluster_name: str = ""
+    """For a topic key: the cluster-wide key that gives its default."""
+    check: Callable[[Value], str | None] | None = None
+    """A further check: the reason why not, or None."""
+
+    @property
+    def field(self) -> str:
+        """The attribute that carries the value of a key with one of Kafka's dotted names."""
+        return self.name.replace(".", "_")
+
+    def parse(self, text: str) -> Value:
+        """Read a value from text (environment, Kafka's config APIs); raises ValueError with the
+        reason."""
+        text = text.strip()
+        value: Value
+        match self.type:
+            case ValueType.BOOLEAN:
+                if text.lower() not in (_TRUE, _FALSE):
+                    raise ValueError(f"must be true or false, not {text!r}")
+                value = text.lower() == _TRUE
+            case ValueType.INT | ValueType.LONG:
+                value = _parse_integer(text)
+            case ValueType.LIST:
+                value = tuple(part.strip() for part in text.split(",") if part.strip())
+            case ValueType.STRING:
+                value = text
+        self.require(value)
+        return value
+
+    def require(self, value: Value) -> None:
+        """Check a value of the right type; raises ValueError with the reason."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            self._require_bounds(value)
+        if self.choices:
+            for part in value if isinstance(value, tuple) else (value,):
+                if part not in self.choices:
+                    raise ValueError(f"must be {alternatives(self.choices)}, not {part!r}")
+        if isinstance(value, tuple) and len(set(value)) != len(value):
+            raise ValueError("names something twice")
+        reason = self.check(value) if self.check is not None else None
+        if reason is not None:
+            raise ValueError(reason)
+
+    def _require_bounds(self, value: int) -> None:
+        limit = INT_MAX if self.type is ValueType.INT else LONG_MAX
+        low = self.minimum if self.minimum is not None else -limit - 1
+        high = self.maximum if self.maximum is not None else limit
+        if not low <= value <= high:
+            raise ValueError(f"must be {self.bounds or f'at most {high}'}, not {value}")
+
+    @property
+    def bounds(self) -> str:
+        """What the value may be, in words; empty where anything goes."""
+        if self.choices:
+            return alternatives(self.choices)
+        if self.minimum is not None and self.maximum is not None:
+            return f"{self.minimum} to {self.maximum}"
+        if self.minimum is not None:
+            return f"at least {self.minimum}"
+        return f"at most {self.maximum}" if self.maximum is not None else ""
+
+
+def key(
+    default: T,
+    doc: str,
+    *,
+    unit: str = "",
+    minimum: int | None = None,
+    maximum: int | None = None,
+    choices: tuple[str, ...] = (),
+    example: str = "",
+    reloadable: bool = False,
+    cluster_name: str = "",
+    check: Callable[[Value], str | None] | None = None,
+    long: bool = False,
+) -> T:
+    """Declare a field of a configuration class with its row of the table. `long`: 64 bits for
+    Kafka's APIs."""
+    row = Key(
+        name="",
+        type=ValueType.LONG if long else _type_of(default),
+        default=default,
+        doc=doc,
+        unit=unit,
+        minimum=minimum,
+        maximum=maximum,
+        choices=choices,
+        example=example,
+        reloadable=reloadable,
+        cluster_name=cluster_name,
+        check=check,
+    )
+    return dataclasses.field(default=default, metadata={"key": row})
+
+
+def required(
+    like: T,
+    doc: str,
+    *,
+    minimum: int | None = None,
+    check: Callable[[Value], str | None] | None = None,
+) -> T:
+    """Declare a field that has no default; `like` is an example of its value."""
+    row = Key(
+        name="",
+        type=_type_of(like),
+        default=None,
+        doc=doc,
+        minimum=minimum,
+        example=format_value(like),
+        check=check,
+    )
+    declared: T = dataclasses.field(metadata={"key": row})
+    return declared
+
+
+def keys_of(configuration: type, *, prefix: str = "", dotted: bool = False) -> tuple[Key, ...]:
+    """The rows of a configuration class, in its order. `dotted`: Kafka's spelling, `retention.ms`
+    for `retention_ms`."""
+    return tuple(
+        dataclasses.replace(
+            field.metadata["key"],
+            name=prefix + (field.name.replace("_", ".") if dotted else field.name),
+        )
+        for field in dataclasses.fields(configuration)
+    )
+
+
+def format_value(value: Value) -> str:
+    """The text that `Key.parse` reads back."""
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def alternatives(choices: tuple[str, ...]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return " or ".join(part for part in (", ".join(choices[:-1]), choices[-1]) if part)
+
+
+def _type_of(value: Value) -> ValueType:
+    if isinstance(value, bool):
+        return ValueType.BOOLEAN
+    if isinstance(value, int):
+        return ValueType.INT
+    return ValueType.LIST if isinstance(value, tuple) else ValueType.STRING
+
+
+def _parse_integer(text: str) -> int:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
+        raise ValueError(f"must be a whole number, not {text!r}")
+    return int(text)

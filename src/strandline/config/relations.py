@@ -1,0 +1,71 @@
+"""What must hold between the keys of a broker's file: each rule says which key to change, and why.
+
+Source: STYLE, "Configuration": relations between values are checked at start."""
+
+from collections.abc import Iterator
+
+from strandline.config.addresses import format_address
+from strandline.config.broker import BrokerConfig, is_wildcard
+
+HEARTBEATS_PER_ELECTION_MIN = 2
+
+
+def broken_relations(config: BrokerConfig) -> list[tuple[str, str]]:
+    """Every rule that does not hold: (`[section] key`, reason)."""
+    return [*_addresses(config), *_seeds(config), *_replication(config), *_links(config)]
+
+
+def _addresses(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    listener, rpc = config.listener, config.rpc
+    if is_wildcard(config.kafka_advertised.host):
+        yield (
+            "[listener] advertised_host",
+            f"must be given when kafka_host is {listener.kafka_host}: nobody can connect to that",
+        )
+    if is_wildcard(config.rpc_advertised.host):
+        yield (
+            "[rpc] advertised_host",
+            f"must be given when host is {rpc.host}: nobody can connect to that",
+        )
+    same_host = listener.kafka_host == rpc.host or any(
+        is_wildcard(host) for host in (listener.kafka_host, rpc.host)
+    )
+    if same_host and listener.kafka_port == rpc.port:
+        yield "[rpc] port", f"must differ from kafka_port, which is {rpc.port} too"
+
+
+def _seeds(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    own = config.rpc_advertised
+    for seed in config.seeds:
+        if seed.id == config.broker_id and seed.address != own:
+            yield (
+                "[cluster] seeds",
+                f"names this broker as {seed}, but [rpc] advertises {format_address(own)}",
+            )
+        if seed.id != config.broker_id and seed.address == own:
+            yield (
+                "[cluster] seeds",
+                f"gives this broker's rpc address {format_address(own)} to broker {seed.id}",
+            )
+
+
+def _replication(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    replication = config.replication
+    least = HEARTBEATS_PER_ELECTION_MIN * replication.heartbeat_interval_ms
+    if replication.election_timeout_ms <= least:
+        yield (
+            "[replication] election_timeout_ms",
+            f"must be above {HEARTBEATS_PER_ELECTION_MIN} x heartbeat_interval_ms = {least}, "
+            f"not {replication.election_timeout_ms}",
+        )
+    if replication.inflight_bytes_max < replication.append_bytes_max:
+        yield (
+            "[replication] inflight_bytes_max",
+            f"must be at least append_bytes_max = {replication.append_bytes_max}, "
+            f"not {replication.inflight_bytes_max}",
+        )
+
+
+def _links(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    if config.broker_id in config.peer_rtt_ms:
+        yield "[dev] peer_rtt", f"names broker {config.broker_id}, which is this one"

@@ -1,0 +1,207 @@
+"""The keys of a topic, under Kafka's names and with Kafka's defaults, and what comes of them.
+
+Why:    tools set topic keys by Kafka's names; storage, replication and the produce path read typed
+        values.
+How:    a value set on the topic wins, then the cluster-wide key that gives its default, then
+        Kafka's default.
+Owns:   nothing; made anew whenever the topic's or the cluster's configuration changes.
+Source: Kafka's topic configuration reference; STYLE, "Configuration"."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """A topic's configuration. Field `retention_ms` is Kafka's `retention.ms`."""
+
+    cleanup_policy: tuple[str, ...] = key(
+        ("delete",),
+        "`delete` removes old segments, `compact` keeps the last value of each key; both together "
+        "do both.",
+        choices=("delete", "compact"),
+        cluster_name="log.cleanup.policy",
+        example="compact",
+        reloadable=True,
+    )
+    compression_type: str = key(
+        "producer",
+        "The codec of stored batches. Batches are kept as the producer sent them, whichever codec "
+        "that is.",
+        choices=("producer",),
+        cluster_name="compression.type",
+        reloadable=True,
+    )
+    delete_retention_ms: int = key(
+        DAY_MS,
+        "How long a deletion stays readable on a compacted topic, for readers who begin at the "
+        "start.",
+        unit="ms",
+        minimum=0,
+        cluster_name="log.cleaner.delete.retention.ms",
+        reloadable=True,
+        long=True,
+    )
+    index_interval_bytes: int = key(
+        4096,
+        "Bytes of log between two entries of a segment's offset index.",
+        unit="bytes",
+        minimum=0,
+        cluster_name="log.index.interval.bytes",
+        reloadable=True,
+    )
+    max_message_bytes: int = key(
+        1_048_588,
+        "The largest record batch that is taken, compressed as it comes.",
+        unit="bytes",
+        minimum=0,
+        cluster_name="message.max.bytes",
+        reloadable=True,
+    )
+    message_timestamp_after_max_ms: int = key(
+        3_600_000,
+        "How far a record's timestamp may lie ahead of the broker's clock (with CreateTime).",
+        unit="ms",
+        minimum=0,
+        cluster_name="log.message.timestamp.after.max.ms",
+        reloadable=True,
+        long=True,
+    )
+    message_timestamp_before_max_ms: int = key(
+        LONG_MAX,
+        "How far a record's timestamp may lie behind the broker's clock (with CreateTime).",
+        unit="ms",
+        minimum=0,
+        cluster_name="log.message.timestamp.before.max.ms",
+        reloadable=True,
+        long=True,
+    )
+    message_timestamp_type: str = key(
+        "CreateTime",
+        "`CreateTime` keeps the producer's timestamps, `LogAppendTime` writes the leader's.",
+        choices=("CreateTime", "LogAppendTime"),
+        cluster_name="log.message.timestamp.type",
+        reloadable=True,
+    )
+    min_insync_replicas: int = key(
+        1,
+        "How many replicas must have flushed a batch before acks=all is answered; never fewer than "
+        "a majority of the voters, never more than there are.",
+        minimum=1,
+        cluster_name="min.insync.replicas",
+        reloadable=True,
+    )
+    retention_bytes: int = key(
+        -1,
+        "How large a partition may grow before old segments go; -1 for no limit.",
+        unit="bytes",
+        minimum=-1,
+        cluster_name="log.retention.bytes",
+        example="1073741824",
+        reloadable=True,
+        long=True,
+    )
+    retention_ms: int = key(
+        7 * DAY_MS,
+        "How old a segment's newest record may become before the segment goes; -1 for no limit.",
+        unit="ms",
+        minimum=-1,
+        cluster_name="log.retention.ms",
+        reloadable=True,
+        long=True,
+    )
+    segment_bytes: int = key(
+        1024 * 1024 * 1024,
+        "The size at which a segment is closed and the next one begun.",
+        unit="bytes",
+        minimum=14,
+        cluster_name="log.segment.bytes",
+        reloadable=True,
+    )
+    segment_ms: int = key(
+        7 * DAY_MS,
+        "The age of its first record at which a segment is closed even if it is small.",
+        unit="ms",
+        minimum=1,
+        cluster_name="log.roll.ms",
+        reloadable=True,
+        long=True,
+    )
+    unclean_leader_election_enable: bool = key(
+        False,
+        "Whether a replica that lacks acknowledged records may lead. Here it never may.",
+        cluster_name="unclean.leader.election.enable",
+        check=lambda value: (
+            "must be false: acknowledged records are never given up" if value else None
+        ),
+    )
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the last value of each key is kept."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether old segments are removed."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def has_log_append_time(self) -> bool:
+        """Whether the leader writes the timestamps."""
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @classmethod
+    def from_overrides(
+        cls, cluster_defaults: Mapping[str, str], overrides: Mapping[str, str]
+    ) -> "TopicConfig":
+        """The configuration of a topic with these values set; texts, by Kafka's names.
+
+        Never fails, because it is called on replay: a value that an older or newer broker accepted
+        and this one does not know is passed over for the next in line."""
+        values: dict[str, Value] = {}
+        for row in TOPIC_KEYS:
+            for text in (overrides.get(row.name), cluster_defaults.get(row.cluster_name)):
+                try:
+                    if text is not None:
+                        values[row.field] = row.parse(text)
+                        break
+                except ValueError:
+                    continue
+        return dataclasses.replace(DEFAULT_TOPIC_CONFIG, **values)  # type: ignore[arg-type]
+
+
+TOPIC_KEYS: tuple[Key, ...] = keys_of(TopicConfig, dotted=True)
+TOPIC_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in TOPIC_KEYS}
+DEFAULT_TOPIC_CONFIG = TopicConfig()
+
+
+def validate_topic_config(name: str, value: str) -> str | None:
+    """Why a topic may not have this value, in one line; None when it may."""
+    row = TOPIC_KEYS_BY_NAME.get(name)
+    if row is None:
+        return unknown_key(name, TOPIC_KEYS_BY_NAME)
+    try:
+        parsed = row.parse(value)
+    except ValueError as error:
+        return f"{name} {error}"
+    if parsed == ():
+        return f"{name} must be {row.bounds}"
+    return None
+
+
+def unknown_key(name: str, known: Mapping[str, Key]) -> str:
+    """The refusal of a name that is not in a table, with the nearest one that is."""
+    close = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"unknown key {name[:200]!r}" + (f" (did you mean {close[0]}?)" if close else "")
+
+
+assert all(
+    row.maximum is None or row.maximum <= INT_MAX for row in TOPIC_KEYS if row.type.value == 3
+)
