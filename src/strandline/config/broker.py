@@ -124,10 +124,11 @@ class ClusterSection:
 
     id: str = key(
         "",
-        "The cluster's id; a data directory of another cluster is refused. Empty: the one found in "
-        "the data directory, or for a new cluster the one that the first controller makes up.",
+        "The cluster's id, a name of your choice: brokers and data directories of another cluster "
+        "are refused. Give it on every broker or on none; without it the seeds stand for the "
+        "cluster, and the first controller makes up the id that clients see.",
         check=_check_cluster_id,
-        example="c7Yv3nQdR0mJt1XkQ2p9hA",
+        example="orders-eu",
     )
     seeds: tuple[str, ...] = required(
         ("1@127.0.0.1:33145",),
@@ -139,7 +140,8 @@ class ClusterSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSection:
-    """[replication]: timers and windows between brokers."""
+    """[replication]: timers, windows and memory between brokers. The timers must agree
+    everywhere."""
 
     heartbeat_interval_ms: int = key(
         100,
@@ -150,9 +152,24 @@ class ReplicationSection:
         maximum=10_000,
     )
     election_timeout_ms: int = key(
-        600,
-        "The least time without news of a leader before a replica stands for election; made random "
-        "up to twice as long, and longer on links with a long round trip.",
+        800,
+        "The least time without news of a leader before a replica stands for election.",
+        unit="ms",
+        minimum=50,
+        maximum=120_000,
+    )
+    election_spread_ms: int = key(
+        400,
+        "The random part on top of it, so that two replicas seldom stand at once; it grows with "
+        "the round trip to the leader.",
+        unit="ms",
+        minimum=10,
+        maximum=120_000,
+    )
+    resend_timeout_ms: int = key(
+        1_000,
+        "A follower that acknowledges nothing for this long, plus four round trips, is sent "
+        "everything in flight anew.",
         unit="ms",
         minimum=50,
         maximum=120_000,
@@ -171,29 +188,37 @@ class ReplicationSection:
         minimum=64 * 1024,
         maximum=1024 * MIB,
     )
-    inflight_appends_max: int = key(
-        64,
+    inflight_count_max: int = key(
+        256,
         "The most appends sent to one follower of one partition and not yet acknowledged by it.",
         minimum=1,
         maximum=10_000,
+    )
+    memory_bytes_max: int = key(
+        32 * MIB,
+        "Produced bytes that followers have not taken yet; above it the broker stops reading from "
+        "producers until there is room again.",
+        unit="bytes",
+        minimum=MIB,
+        maximum=64 * 1024 * MIB,
+    )
+    tail_bytes_max: int = key(
+        4 * MIB,
+        "The newest bytes of one partition kept in memory for followers; older ones are read from "
+        "the log.",
+        unit="bytes",
+        minimum=64 * 1024,
+        maximum=1024 * MIB,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsSection:
-    """[limits]: what one broker takes on."""
+    """[limits]: what one broker takes on from Kafka clients."""
 
-    memory_bytes_max: int = key(
-        64 * MIB,
-        "Produced bytes held while peers have not taken them; above it the broker stops reading "
-        "from producers until there is room again.",
-        unit="bytes",
-        minimum=MIB,
-        maximum=64 * 1024 * MIB,
-    )
     request_bytes_max: int = key(
         100 * MIB,
-        "The largest request taken from a Kafka client; a longer one closes its connection.",
+        "The largest request that is taken; a longer one closes its connection.",
         unit="bytes",
         minimum=16 * 1024,
         maximum=1024 * MIB,
@@ -205,23 +230,33 @@ class LimitsSection:
         minimum=1024,
         maximum=1024 * MIB,
     )
+    inflight_bytes_max: int = key(
+        128 * MIB,
+        "Bytes of requests in work, over all connections; above it no connection is read.",
+        unit="bytes",
+        minimum=MIB,
+        maximum=64 * 1024 * MIB,
+    )
+    partial_bytes_max: int = key(
+        256 * MIB,
+        "Memory of requests that have not come in whole; above it the slowest sender is closed.",
+        unit="bytes",
+        minimum=MIB,
+        maximum=64 * 1024 * MIB,
+    )
     connection_count_max: int = key(
-        10_000,
-        "Kafka connections at one time; more are closed at once.",
-        minimum=1,
-        maximum=1_000_000,
+        10_000, "Connections at one time; more are closed at once.", minimum=1, maximum=1_000_000
     )
     connection_idle_ms: int = key(
         600_000,
-        "A Kafka connection without a request for this long is closed.",
+        "A connection without a request for this long is closed.",
         unit="ms",
         minimum=1_000,
         maximum=86_400_000,
     )
     connection_requests_max: int = key(
         128,
-        "Requests of one connection worked on at one time; beyond it the broker stops reading "
-        "there.",
+        "Requests of one connection in work at one time; beyond it that connection is not read.",
         minimum=1,
         maximum=10_000,
     )
@@ -331,6 +366,11 @@ class BrokerConfig:
     def seeds(self) -> tuple[Seed, ...]:
         """The controller's voters, in the file's order."""
         return tuple(parse_seed(text) for text in self.cluster.seeds)
+
+    @property
+    def network_name(self) -> str:
+        """What brokers of this cluster, and no others, tell each other when they connect."""
+        return self.cluster.id or ",".join(sorted(self.cluster.seeds))
 
     @property
     def peer_rtt_ms(self) -> dict[BrokerId, int]:

@@ -7,12 +7,18 @@ from collections.abc import Iterator
 from strandline.config.addresses import format_address
 from strandline.config.broker import BrokerConfig, is_wildcard
 
-HEARTBEATS_PER_ELECTION_MIN = 2
+HEARTBEATS_PER_ELECTION_MIN = 3
 
 
 def broken_relations(config: BrokerConfig) -> list[tuple[str, str]]:
     """Every rule that does not hold: (`[section] key`, reason)."""
-    return [*_addresses(config), *_seeds(config), *_replication(config), *_links(config)]
+    return [
+        *_addresses(config),
+        *_seeds(config),
+        *_replication(config),
+        *_limits(config),
+        *_links(config),
+    ]
 
 
 def _addresses(config: BrokerConfig) -> Iterator[tuple[str, str]]:
@@ -52,10 +58,10 @@ def _seeds(config: BrokerConfig) -> Iterator[tuple[str, str]]:
 def _replication(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     replication = config.replication
     least = HEARTBEATS_PER_ELECTION_MIN * replication.heartbeat_interval_ms
-    if replication.election_timeout_ms <= least:
+    if replication.election_timeout_ms < least:
         yield (
             "[replication] election_timeout_ms",
-            f"must be above {HEARTBEATS_PER_ELECTION_MIN} x heartbeat_interval_ms = {least}, "
+            f"must be at least {HEARTBEATS_PER_ELECTION_MIN} x heartbeat_interval_ms = {least}, "
             f"not {replication.election_timeout_ms}",
         )
     if replication.inflight_bytes_max < replication.append_bytes_max:
@@ -64,6 +70,17 @@ def _replication(config: BrokerConfig) -> Iterator[tuple[str, str]]:
             f"must be at least append_bytes_max = {replication.append_bytes_max}, "
             f"not {replication.inflight_bytes_max}",
         )
+
+
+def _limits(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    limits = config.limits
+    for name in ("inflight_bytes_max", "partial_bytes_max"):
+        if getattr(limits, name) < limits.request_bytes_max:
+            yield (
+                f"[limits] {name}",
+                f"must be at least request_bytes_max = {limits.request_bytes_max}, "
+                f"not {getattr(limits, name)}",
+            )
 
 
 def _links(config: BrokerConfig) -> Iterator[tuple[str, str]]:
