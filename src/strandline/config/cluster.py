@@ -139,8 +139,4 @@ def validate_cluster_config(name: str, value: str) -> str | None:
     row = CLUSTER_KEYS_BY_NAME.get(name)
     if row is None:
         return unknown_key(name, CLUSTER_KEYS_BY_NAME)
-    try:
-        parsed = row.parse(value)
-    except ValueError as error:
-        return f"{name} {error}"
-    return f"{name} must be {row.bounds}" if parsed == () else None
+    return row.refuse(value)

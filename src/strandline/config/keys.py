@@ -78,11 +78,21 @@ class Key:
         self.require(value)
         return value
 
+    def refuse(self, text: str) -> str | None:
+        """Why this text may not be the value, in one line that names the key; None when it may."""
+        try:
+            self.parse(text)
+        except ValueError as error:
+            return f"{self.name} {error}"
+        return None
+
     def require(self, value: Value) -> None:
         """Check a value of the right type; raises ValueError with the reason."""
         if isinstance(value, int) and not isinstance(value, bool):
             self._require_bounds(value)
         if self.choices:
+            if value == ():
+                raise ValueError(f"must be {alternatives(self.choices)}")
             for part in value if isinstance(value, tuple) else (value,):
                 if part not in self.choices:
                     raise ValueError(f"must be {alternatives(self.choices)}, not {part!r}")

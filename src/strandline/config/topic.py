@@ -187,13 +187,7 @@ def validate_topic_config(name: str, value: str) -> str | None:
     row = TOPIC_KEYS_BY_NAME.get(name)
     if row is None:
         return unknown_key(name, TOPIC_KEYS_BY_NAME)
-    try:
-        parsed = row.parse(value)
-    except ValueError as error:
-        return f"{name} {error}"
-    if parsed == ():
-        return f"{name} must be {row.bounds}"
-    return None
+    return row.refuse(value)
 
 
 def unknown_key(name: str, known: Mapping[str, Key]) -> str:

@@ -1,0 +1,127 @@
+"""Topic and cluster keys: Kafka's names and defaults, and which value is in force."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.config.cluster import (
+    CLUSTER_KEYS,
+    ClusterConfig,
+    validate_cluster_config,
+)
+from strandline.config.effective import (
+    ConfigSource,
+    broker_values,
+    cluster_values,
+    topic_values,
+)
+from strandline.config.keys import format_value
+from strandline.config.load import load_broker_config
+from strandline.config.topic import TOPIC_KEYS, TopicConfig, validate_topic_config
+
+
+def test_defaults_are_kafkas() -> None:
+    defaults = {
+        row.name: format_value(row.default) for row in TOPIC_KEYS if row.default is not None
+    }
+    assert defaults == {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "delete.retention.ms": "86400000",
+        "index.interval.bytes": "4096",
+        "max.message.bytes": "1048588",
+        "message.timestamp.after.max.ms": "3600000",
+        "message.timestamp.before.max.ms": "9223372036854775807",
+        "message.timestamp.type": "CreateTime",
+        "min.insync.replicas": "1",
+        "retention.bytes": "-1",
+        "retention.ms": "604800000",
+        "segment.bytes": "1073741824",
+        "segment.ms": "604800000",
+        "unclean.leader.election.enable": "false",
+    }
+
+
+def test_a_value_set_on_the_topic_wins_over_the_cluster_and_the_default() -> None:
+    cluster = {"log.retention.ms": "5", "log.segment.bytes": "100"}
+    config = TopicConfig.from_overrides(cluster, {"retention.ms": "7", "cleanup.policy": "compact"})
+    assert (config.retention_ms, config.segment_bytes, config.segment_ms) == (7, 100, 604_800_000)
+    assert config.is_compacted and not config.is_deleted
+
+
+def test_both_policies_at_once() -> None:
+    config = TopicConfig.from_overrides({}, {"cleanup.policy": "compact,delete"})
+    assert config.is_compacted and config.is_deleted
+
+
+def test_a_value_that_cannot_be_read_is_passed_over_on_replay() -> None:
+    config = TopicConfig.from_overrides({"log.retention.ms": "9"}, {"retention.ms": "soon"})
+    assert config.retention_ms == 9
+    assert ClusterConfig.from_values({"num.partitions": "many"}).num_partitions == 1
+
+
+def test_refusals_are_one_line_with_name_and_reason() -> None:
+    assert validate_topic_config("retention.ms", "1000") is None
+    assert validate_topic_config("retention.msx", "1") == (
+        "unknown key 'retention.msx' (did you mean retention.ms?)"
+    )
+    assert validate_topic_config("retention.ms", "-2") == "retention.ms must be at least -1, not -2"
+    assert validate_topic_config("retention.ms", "1s") == (
+        "retention.ms must be a whole number, not '1s'"
+    )
+    assert validate_topic_config("cleanup.policy", "remove") == (
+        "cleanup.policy must be delete or compact, not 'remove'"
+    )
+    assert validate_topic_config("cleanup.policy", "") == "cleanup.policy must be delete or compact"
+    assert validate_topic_config("unclean.leader.election.enable", "true") == (
+        "unclean.leader.election.enable must be false: acknowledged records are never given up"
+    )
+    assert validate_topic_config("max.message.bytes", str(2**31)) is not None
+    assert validate_cluster_config("num.partitions", "0") == (
+        "num.partitions must be 1 to 10000, not 0"
+    )
+    assert validate_cluster_config("num.partition", "1") is not None
+    assert validate_cluster_config("log.retention.ms", "1") is None
+
+
+@given(st.sampled_from([row.name for row in TOPIC_KEYS]), st.text(max_size=40))
+def test_what_validates_is_what_takes_effect(name: str, value: str) -> None:
+    config = TopicConfig.from_overrides({}, {name: value})
+    if validate_topic_config(name, value) is None:
+        row = next(row for row in TOPIC_KEYS if row.name == name)
+        assert getattr(config, row.field) == row.parse(value)
+    else:
+        assert config == TopicConfig()
+
+
+def test_every_topic_default_can_be_set_cluster_wide() -> None:
+    names = {row.name for row in CLUSTER_KEYS}
+    assert {row.cluster_name for row in TOPIC_KEYS} <= names
+    assert len(names) == len(CLUSTER_KEYS)
+
+
+def test_effective_values_tell_their_source_the_winner_first() -> None:
+    values = {
+        value.key.name: value
+        for value in topic_values({"log.retention.ms": "5"}, {"retention.ms": "7"})
+    }
+    retention = values["retention.ms"]
+    assert (retention.value, retention.source) == ("7", ConfigSource.TOPIC)
+    assert [(s.name, s.value, s.source) for s in retention.synonyms] == [
+        ("retention.ms", "7", ConfigSource.TOPIC),
+        ("log.retention.ms", "5", ConfigSource.CLUSTER),
+        ("log.retention.ms", "604800000", ConfigSource.DEFAULT),
+    ]
+    assert values["segment.bytes"].source is ConfigSource.DEFAULT
+
+
+def test_a_broker_shows_its_file_read_only_and_the_clusters_keys() -> None:
+    config = load_broker_config(
+        '[broker]\nid = 1\ndata_directory = "/d"\n[cluster]\nseeds = ["1@127.0.0.1:33145"]\n',
+        file="f",
+    )
+    values = {value.key.name: value for value in broker_values(config, {"num.partitions": "3"})}
+    assert values["broker.id"].value == "1" and values["broker.id"].read_only
+    assert values["broker.id"].source is ConfigSource.FILE
+    assert values["rpc.port"].source is ConfigSource.DEFAULT
+    assert values["num.partitions"].value == "3" and not values["num.partitions"].read_only
+    assert len(cluster_values({})) == len(CLUSTER_KEYS)
