@@ -1,5 +1,7 @@
-"""The seams: the five things a broker takes from the world, each a small interface with two worlds behind it.
+"""The seams: the five things a broker takes from the world, each a small interface with two worlds
+behind it.
 
-Map:    clock.py (time and timers), disk.py (files), network.py (messages between brokers), errors.py (the error tree).
-        Randomness is `random.Random`, handed in; the object store joins with tiered storage.
+Map:    clock.py (time and timers), disk.py (files), network.py (messages between brokers),
+        errors.py (the error tree). Randomness is `random.Random`, handed in; the object store joins
+        with tiered storage.
 Source: design sections 3 and 10."""

@@ -1,10 +1,12 @@
-"""Files, as a broker may see them: positioned reads and writes, and an explicit, asynchronous flush.
+"""Files, as a broker may see them: positioned reads and writes, and an explicit, asynchronous
+flush.
 
-Why:    what a crash takes away is decided here: bytes written and not yet flushed may be lost, in any order, and
-        the simulator makes use of that.
-How:    everything but `flush_soon` is synchronous and touches the page cache only. `flush_soon` is group commit:
-        what is asked for while a flush runs is flushed together by the next one.
-Source: design section 4; a failed flush is final for a file (ATC'20, "Can Applications Recover from fsync Failures?")."""
+Why:    what a crash takes away is decided here: bytes written and not yet flushed may be lost, in
+        any order, and the simulator makes use of that.
+How:    everything but `flush_soon` is synchronous and touches the page cache only. `flush_soon` is
+        group commit: what is asked for while a flush runs is flushed together by the next one.
+Source: design section 4; a failed flush is final for a file (ATC'20, "Can Applications Recover from
+        fsync Failures?")."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -69,7 +71,8 @@ class Disk(Protocol):
         """Make creations, renames and removals in this directory durable; blocks."""
 
     def flush_now(self, file: File) -> None:
-        """Make everything written to `file` durable; blocks. For start-up and rare metadata. Raises OSError."""
+        """Make everything written to `file` durable; blocks. For start-up and rare metadata. Raises
+        OSError."""
 
     def flush_soon(self, file: File, done: Callable[[OSError | None], None]) -> None:
         """Make what is written to `file` by now durable, then call `done` on the broker's thread.

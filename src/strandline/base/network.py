@@ -1,9 +1,10 @@
 """The network between brokers: messages to a peer, over lanes that never queue behind each other.
 
-Why:    replication, elections and the controller only ever need "send this to that broker"; connections,
-        reconnection, framing and injected delays are the transport's own affair.
-How:    unreliable but ordered per (peer, lane) while a connection lasts: a message arrives whole, once, in order, or
-        not at all; after a loss nothing later on that lane arrives before `on_peer_lost` has been called at the sender.
+Why:    replication, elections and the controller only ever need "send this to that broker";
+        connections, reconnection, framing and injected delays are the transport's own affair.
+How:    unreliable but ordered per (peer, lane) while a connection lasts: a message arrives whole,
+        once, in order, or not at all; after a loss nothing later on that lane arrives before
+        `on_peer_lost` has been called at the sender.
 Source: design sections 5 and 10."""
 
 from collections.abc import Callable, Sequence
@@ -53,10 +54,11 @@ class Network(Protocol):
         parts: Sequence[Buffer],
         on_handed: Callable[[], None] | None = None,
     ) -> bool:
-        """Queue one message made of `parts`; False when the peer is unknown or not connected (nothing is queued).
+        """Queue one message made of `parts`; False when the peer is unknown or not connected
+        (nothing is queued).
 
-        The parts must stay unchanged until `on_handed` is called, which is when the last byte has been
-        handed to the socket (or the connection was lost)."""
+        The parts must stay unchanged until `on_handed` is called, which is when the last byte has
+        been handed to the socket (or the connection was lost)."""
 
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:
         """Bytes queued and not yet handed to the socket."""

@@ -1,7 +1,9 @@
 """The cluster as the controller's log tells it: brokers, topics, partitions, configuration.
 
-Why:    every broker replays the controller's log into one of these and answers from it; nobody asks around.
-Owns:   nothing by itself. `controller.state` builds it, one record at a time; everybody else only reads.
+Why:    every broker replays the controller's log into one of these and answers from it; nobody asks
+        around.
+Owns:   nothing by itself. `controller.state` builds it, one record at a time; everybody else only
+        reads.
 Source: design sections 2 and 3."""
 
 from dataclasses import dataclass, field
@@ -48,7 +50,8 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition: its Raft group and the brokers that hold a replica, the preferred leader first."""
+    """One partition: its Raft group and the brokers that hold a replica, the preferred leader
+    first."""
 
     topic: str
     index: int
@@ -58,7 +61,8 @@ class Partition:
 
 @dataclass(slots=True)
 class Topic:
-    """A topic. `partitions[i].index == i`; `configs` holds only what was set on the topic itself."""
+    """A topic. `partitions[i].index == i`; `configs` holds only what was set on the topic
+    itself."""
 
     name: str
     id: UUID

@@ -1,8 +1,9 @@
 """Question and answer between brokers, on top of one-way messages.
 
-Why:    commands for the controller, and later questions between brokers, want an answer or an error, not a stream.
-How:    each call has a number; the answer carries it back. Lost messages end as a time-out at the caller; a broken
-        connection ends the calls to that peer at once. Handlers run as tasks.
+Why:    commands for the controller, and later questions between brokers, want an answer or an
+        error, not a stream.
+How:    each call has a number; the answer carries it back. Lost messages end as a time-out at the
+        caller; a broken connection ends the calls to that peer at once. Handlers run as tasks.
 Owns:   the calls in flight.
 Source: design section 5 (control lane)."""
 
@@ -52,9 +53,7 @@ class Calls:
         assert method not in self._handlers, method
         self._handlers[method] = handler
 
-    async def call(
-        self, peer: BrokerId, method: str, payload: bytes, *, timeout_ms: int
-    ) -> bytes:
+    async def call(self, peer: BrokerId, method: str, payload: bytes, *, timeout_ms: int) -> bytes:
         """The answer of `peer`; raises CallError when there is none in time."""
         if len(self._waiting) >= CALLS_IN_FLIGHT_MAX:
             raise CallError(f"{CALLS_IN_FLIGHT_MAX} calls are in flight already")

@@ -1,8 +1,9 @@
 """One accepted connection: reads frames and hands them on, without a copy.
 
 Why:    a follower writes batches to its log straight from this buffer.
-How:    `recv_into` one buffer that grows to the largest frame seen and shrinks again after a large one; a frame may
-        announce at most `FRAME_BYTES_MAX`, and memory grows only with what has come in.
+How:    `recv_into` one buffer that grows to the largest frame seen and shrinks again after a large
+        one; a frame may announce at most `FRAME_BYTES_MAX`, and memory grows only with what has
+        come in.
 Source: design section 4 (data plane); `outgoing.py` for the framing."""
 
 import asyncio
@@ -18,7 +19,8 @@ _LENGTH = struct.Struct(">I")
 
 
 class Incoming:
-    """See the module. `on_frame` gets each frame's payload; a ValueError from it ends the connection."""
+    """See the module. `on_frame` gets each frame's payload; a ValueError from it ends the
+    connection."""
 
     def __init__(
         self,

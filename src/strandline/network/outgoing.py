@@ -1,9 +1,11 @@
-"""One connection to one peer on one lane: connects, says who it is, writes what is queued, reconnects.
+"""One connection to one peer on one lane: connects, says who it is, writes what is queued,
+reconnects.
 
-Why:    a broker sends on connections that it opened itself and receives on those it accepted, so each direction and
-        each lane has a queue of its own and none waits for another.
-How:    DOWN --connect--> CONNECTING --established--> UP --error, end of file--> DOWN (backoff, then again).
-        With an injected delay a message first waits in the delay line for one way of the round trip.
+Why:    a broker sends on connections that it opened itself and receives on those it accepted, so
+        each direction and each lane has a queue of its own and none waits for another.
+How:    DOWN --connect--> CONNECTING --established--> UP --error, end of file--> DOWN (backoff, then
+        again). With an injected delay a message first waits in the delay line for one way of the
+        round trip.
 Owns:   the socket and everything queued; one per (peer, lane).
 Source: design section 5; frames are `u32 length, payload`, the first one is the greeting."""
 
@@ -83,7 +85,7 @@ class Outgoing:
             self._task.cancel()
         self._drop()
 
-    # ---- connecting --------------------------------------------------------------------------------------------
+    # ---- connecting ------------------------------------------------------------------------------
 
     def _connect_soon(self, delay_ms: int) -> None:
         if not self._closed:
@@ -115,9 +117,7 @@ class Outgoing:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if hasattr(socket, "TCP_USER_TIMEOUT"):
-                sock.setsockopt(
-                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MAX_MS
-                )
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MAX_MS)
             await self._loop.sock_connect(sock, address)
         except BaseException:
             sock.close()
@@ -161,7 +161,7 @@ class Outgoing:
         for callback in callbacks:
             callback()
 
-    # ---- writing -----------------------------------------------------------------------------------------------
+    # ---- writing ---------------------------------------------------------------------------------
 
     def _release_delayed(self) -> None:
         now = self._loop.time()

@@ -1,8 +1,9 @@
 """A broker's endpoint on the real network.
 
 Why:    gives `base.network.Network` over TCP; the simulator gives the same over virtual time.
-How:    listens for peers; opens one connection for each (peer, lane); an incoming connection must greet with this
-        cluster's name before anything else, so that two clusters on one machine never mix.
+How:    listens for peers; opens one connection for each (peer, lane); an incoming connection must
+        greet with this cluster's name before anything else, so that two clusters on one machine
+        never mix.
 Owns:   every socket between brokers.
 Source: design section 5."""
 
@@ -36,7 +37,8 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TcpNetwork:
-    """See the module. `one_way_delay_ms` maps a peer to an injected delay (development clusters)."""
+    """See the module. `one_way_delay_ms` maps a peer to an injected delay (development
+    clusters)."""
 
     def __init__(
         self,

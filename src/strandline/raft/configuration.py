@@ -1,6 +1,7 @@
 """Who votes: a group's configuration, joint while it changes, and the arithmetic of its quorums.
 
-Why:    elections and commits ask only "is this set a quorum?"; the answer must be the same everywhere.
+Why:    elections and commits ask only "is this set a quorum?"; the answer must be the same
+        everywhere.
 How:    an election needs a majority of the voters; a commit needs the write quorum
         W = max(majority, min(min_insync, N)); while joint, both of the old and of the new voters.
 Source: Raft thesis 4.3 (joint consensus); design section 6."""
@@ -49,7 +50,8 @@ class Configuration(msgspec.Struct, frozen=True):
         )
 
     def quorum_index(self, match: Mapping[BrokerId, Index]) -> Index:
-        """The highest index that a write quorum has reached; -1 where a voter is missing in `match`."""
+        """The highest index that a write quorum has reached; -1 where a voter is missing in
+        `match`."""
         index = self._write_quorum_index(self.voters, match)
         if self.old_voters:
             index = min(index, self._write_quorum_index(self.old_voters, match))
@@ -59,7 +61,9 @@ class Configuration(msgspec.Struct, frozen=True):
         """W for one set of voters."""
         return max(len(voters) // 2 + 1, min(self.min_insync, len(voters)))
 
-    def _has_write_quorum(self, voters: tuple[BrokerId, ...], holders: Collection[BrokerId]) -> bool:
+    def _has_write_quorum(
+        self, voters: tuple[BrokerId, ...], holders: Collection[BrokerId]
+    ) -> bool:
         return sum(1 for voter in voters if voter in holders) >= self.write_quorum(voters)
 
     def _write_quorum_index(

@@ -1,9 +1,11 @@
 """What can happen to a Raft core, and what it asks to be done.
 
-Why:    decide, then do: `Raft.step(event)` returns effects; the driver performs them in order and feeds results back.
-How:    `PersistState`, `TruncateLog`, `AppendEntries`, `AppendMarker` and `ResetLog` are *barriers*: the driver performs
-        no later effect and steps no other event on this group until they are done (PersistState: durable; the others:
-        written to the page cache). A driver that cannot do one discards the core and builds it anew from the disk.
+Why:    decide, then do: `Raft.step(event)` returns effects; the driver performs them in order and
+        feeds results back.
+How:    `PersistState`, `TruncateLog`, `AppendEntries`, `AppendMarker` and `ResetLog` are
+        *barriers*: the driver performs no later effect and steps no other event on this group until
+        they are done (PersistState: durable; the others: written to the page cache). A driver that
+        cannot do one discards the core and builds it anew from the disk.
 Source: STYLE, rule 1; design section 3."""
 
 import msgspec
@@ -12,11 +14,12 @@ from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
 from strandline.raft.messages import Message
 
-# ---- events ------------------------------------------------------------------------------------------------------
+# ---- events --------------------------------------------------------------------------------------
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
-    """A message came in. `leader_alive`: the driver has heard from this group's leader within the minimal timeout."""
+    """A message came in. `leader_alive`: the driver has heard from this group's leader within the
+    minimal timeout."""
 
     sender: BrokerId
     message: Message
@@ -24,11 +27,13 @@ class Received(msgspec.Struct, frozen=True, gc=False):
 
 
 class ElectionTimedOut(msgspec.Struct, frozen=True, gc=False):
-    """No leader was heard for this replica's randomised timeout, or a candidacy has gone on for as long."""
+    """No leader was heard for this replica's randomised timeout, or a candidacy has gone on for as
+    long."""
 
 
 class QuorumLost(msgspec.Struct, frozen=True, gc=False):
-    """The driver, for a leader: no quorum has answered for the check-quorum time. The leader steps down."""
+    """The driver, for a leader: no quorum has answered for the check-quorum time. The leader steps
+    down."""
 
 
 class LogFlushed(msgspec.Struct, frozen=True, gc=False):
@@ -47,13 +52,15 @@ class Propose(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeerReset(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: what was in flight to `peer` may be lost (connection lost, or no answer for too long)."""
+    """For a leader: what was in flight to `peer` may be lost (connection lost, or no answer for too
+    long)."""
 
     peer: BrokerId
 
 
 class ChangeConfiguration(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: go to these voters and observers, through a joint configuration where voters change."""
+    """For a leader: go to these voters and observers, through a joint configuration where voters
+    change."""
 
     voters: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...]
@@ -82,7 +89,7 @@ Event = (
     | AbandonTransfer
 )
 
-# ---- effects -----------------------------------------------------------------------------------------------------
+# ---- effects -------------------------------------------------------------------------------------
 
 
 class PersistState(msgspec.Struct, frozen=True, gc=False):
@@ -106,7 +113,8 @@ class TruncateLog(msgspec.Struct, frozen=True, gc=False):
 
 
 class AppendEntries(msgspec.Struct, frozen=True, gc=False):
-    """Append the entries of the request being stepped, from `first_index` on (a beginning of a batch), then flush soon.
+    """Append the entries of the request being stepped, from `first_index` on (a beginning of a
+    batch), then flush soon.
 
     The driver feeds `LogFlushed` when that flush is done."""
 
@@ -146,7 +154,8 @@ class BecameLeader(msgspec.Struct, frozen=True, gc=False):
 
 
 class BecameFollower(msgspec.Struct, frozen=True, gc=False):
-    """Not leading. `leader` is -1 while nobody is known. Emitted whenever epoch, role or known leader changed."""
+    """Not leading. `leader` is -1 while nobody is known. Emitted whenever epoch, role or known
+    leader changed."""
 
     epoch: Epoch
     leader: BrokerId
@@ -159,7 +168,8 @@ class ReplicationReady(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConfigurationChanged(msgspec.Struct, frozen=True, gc=False):
-    """The configuration in force is now `configuration`, from the entry at `index`; again when it commits."""
+    """The configuration in force is now `configuration`, from the entry at `index`; again when it
+    commits."""
 
     index: Index
     configuration: Configuration

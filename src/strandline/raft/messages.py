@@ -1,9 +1,11 @@
 """What the members of a group say to each other.
 
 Why:    the core, the drivers, the simulator and the wire codec all speak of the same messages.
-How:    plain values. Record batches never pass through here: an `AppendRequest` describes the *shape* of its entries
-        (which epochs, up to which index, which configurations); the driver keeps the bytes beside it.
-Source: Raft thesis, figure 3.1, 4.2.3 (disruptive servers), 6.4, 9.6 (pre-vote); design sections 4 and 5."""
+How:    plain values. Record batches never pass through here: an `AppendRequest` describes the
+        *shape* of its entries (which epochs, up to which index, which configurations); the driver
+        keeps the bytes beside it.
+Source: Raft thesis, figure 3.1, 4.2.3 (disruptive servers), 6.4, 9.6 (pre-vote); design sections 4
+        and 5."""
 
 import msgspec
 
@@ -12,9 +14,10 @@ from strandline.raft.configuration import Configuration
 
 
 class VoteRequest(msgspec.Struct, frozen=True, gc=False, tag=1, array_like=True):
-    """"May I lead?" With `pre` it asks only whether a vote would be granted; nobody changes state.
+    """ "May I lead?" With `pre` it asks only whether a vote would be granted; nobody changes state.
 
-    `transfer` is set when the leader itself asked for this election: voters do not protect that leader."""
+    `transfer` is set when the leader itself asked for this election: voters do not protect that
+    leader."""
 
     epoch: Epoch
     last_index: Index
@@ -32,17 +35,19 @@ class VoteResponse(msgspec.Struct, frozen=True, gc=False, tag=2, array_like=True
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Entries of one epoch, up to and including `last_index`; the first run begins after `prev_index`."""
+    """Entries of one epoch, up to and including `last_index`; the first run begins after
+    `prev_index`."""
 
     epoch: Epoch
     last_index: Index
 
 
 class AppendRequest(msgspec.Struct, frozen=True, gc=False, tag=3, array_like=True):
-    """Entries from `prev_index + 1` on, or none (a probe). `runs` are in order and not empty inside.
+    """Entries from `prev_index + 1` on, or none (a probe). `runs` are in order and not empty
+    inside.
 
-    `commit` and `visible` are the leader's marks (see `Marks`). `report_written`: the leader wants to hear of the
-    write before the flush, because entries of the relaxed kind wait for it."""
+    `commit` and `visible` are the leader's marks (see `Marks`). `report_written`: the leader wants
+    to hear of the write before the flush, because entries of the relaxed kind wait for it."""
 
     epoch: Epoch
     prev_index: Index
@@ -57,8 +62,8 @@ class AppendRequest(msgspec.Struct, frozen=True, gc=False, tag=3, array_like=Tru
 class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=True):
     """Cumulative: everything up to `written` / `flushed` equals the leader's log.
 
-    Not accepted: the entry at `prev_index` was missing or of another epoch; `hint` is the highest index that may
-    match. An epoch above the leader's deposes it."""
+    Not accepted: the entry at `prev_index` was missing or of another epoch; `hint` is the highest
+    index that may match. An epoch above the leader's deposes it."""
 
     epoch: Epoch
     accepted: bool
@@ -68,7 +73,8 @@ class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=Tr
 
 
 class LeaderContact(msgspec.Struct, frozen=True, gc=False, tag=5, array_like=True):
-    """"I lead this epoch"; carries the marks. Answered only when refused (an `AppendResponse` not accepted)."""
+    """ "I lead this epoch"; carries the marks. Answered only when refused (an `AppendResponse` not
+    accepted)."""
 
     epoch: Epoch
     commit: Index
@@ -82,10 +88,11 @@ class TimeoutNow(msgspec.Struct, frozen=True, gc=False, tag=6, array_like=True):
 
 
 class ResetRequest(msgspec.Struct, frozen=True, gc=False, tag=7, array_like=True):
-    """The receiver lacks entries that the leader no longer has: drop the log, begin anew at `start_index`.
+    """The receiver lacks entries that the leader no longer has: drop the log, begin anew at
+    `start_index`.
 
-    `start_offset` is the Kafka offset of `start_index`; `previous_epoch` the epoch of the entry before it;
-    `configuration` the one in force there."""
+    `start_offset` is the Kafka offset of `start_index`; `previous_epoch` the epoch of the entry
+    before it; `configuration` the one in force there."""
 
     epoch: Epoch
     start_index: Index
@@ -109,7 +116,8 @@ class Marks(msgspec.Struct, frozen=True, gc=False):
     """Two marks, both exclusive of nothing: indexes of the last entry included, -1 for none.
 
     commit:  flushed on the write quorum.
-    visible: what readers may see, >= commit; beyond commit only over entries appended with acks 0/1 (or with
+    visible: what readers may see, >= commit; beyond commit only over entries appended with acks 0/1
+    (or with
              write caching) that a write quorum has *written*."""
 
     commit: Index

@@ -1,0 +1,10 @@
+"""All Raft groups of one broker, and the one path on which records are replicated.
+
+Map, from the outside in:
+        host.py (Replication: the broker's side of it all), replica.py (one group here: performs
+        what its Raft core decides), appender.py (the batcher: what waits becomes one append),
+        waiters.py (who waits for which mark), sender.py (the leader's stream to one follower),
+        tail.py (entries still in memory), liveness.py and sessions.py (who hears whom: coalesced
+        heartbeats, leases, election timers), leaders.py (who leads what, cluster-wide), budget.py
+        (memory), wire.py (messages as bytes), settings.py.
+Source: design section 5; Redpanda RFC 20220119 (one path for all acks levels)."""

@@ -1,0 +1,205 @@
+"""The batcher: what producers bring within one pass of the loop becomes one append, whatever its
+acks level.
+
+Why:    one write, one flush and one message to each follower for many requests; and one order for
+        all acks levels.
+How:    accepted requests wait until the end of the pass. Then, in order: producer sequences are
+        checked, base offset and epoch are stamped into the buffers in place, one write takes them
+        to the log, and the Raft core is told. A new chunk begins where the acks kind changes or a
+        producer comes twice, so that its sequence is checked against what is already appended.
+        Beyond `UNCOMMITTED_BYTES_MAX` requests are held until commits catch up.
+Owns:   requests accepted and not yet appended; one per replica.
+Source: Redpanda RFC 20220119; design section 5."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from strandline.base.errors import ApiError
+from strandline.model.ids import Index, Offset
+from strandline.protocol.errors import Error
+from strandline.records.batch import BatchHeader
+from strandline.storage.producers import Duplicate
+
+UNCOMMITTED_BYTES_MAX = 64 * 1024 * 1024
+HELD_BYTES_MAX = 16 * 1024 * 1024
+CHUNK_BYTES_MAX = 1024 * 1024
+
+NO_ACKS = 0
+LEADER_ACK = 1
+QUORUM_ACK = -1
+
+
+class AppendResult(NamedTuple):
+    """How a produce request to one partition ended. `base_offset` is -1 when it failed."""
+
+    error_code: int
+    base_offset: int
+    log_start_offset: int
+    message: str = ""
+
+
+class Request(NamedTuple):
+    """One `replicate` call."""
+
+    buffers: Sequence[memoryview | bytearray]
+    headers: Sequence[BatchHeader]
+    acks: int
+    done: Callable[[AppendResult], None]
+    size_bytes: int
+
+
+class Appended(NamedTuple):
+    """What a chunk became: its last index, and the base offset of each request in it."""
+
+    last_index: Index
+    base_offsets: list[Offset]
+
+
+class Sink(Protocol):
+    """What the batcher needs of its replica."""
+
+    def append_chunk(self, requests: Sequence[Request], *, relaxed: bool) -> "Appended":
+        """Stamp, write, replicate. Raises OSError, and then nothing was appended."""
+
+    def can_append(self) -> bool:
+        """Whether the replica leads, and is not about to cease."""
+
+    def wait_commit(self, index: Index, callback: Callable[[bool], None]) -> None:
+        """Call back with True once `index` is committed, with False if it may never be."""
+
+    def check_producer(self, header: BatchHeader) -> Duplicate | None:
+        """Raises ApiError when the sequence is wrong."""
+
+    def index_of(self, offset: Offset) -> Index:
+        """The Raft index of a record."""
+
+    def log_start(self) -> Offset:
+        """The log's first offset."""
+
+
+class Appender:
+    """See the module. `schedule` runs a callback at the end of the pass."""
+
+    def __init__(self, sink: Sink, schedule: Callable[[Callable[[], None]], None]) -> None:
+        self._sink = sink
+        self._schedule = schedule
+        self._requests: deque[Request] = deque()
+        self._scheduled = False
+        self._uncommitted: deque[tuple[Index, int]] = deque()
+        self.uncommitted_bytes = 0
+        self.held_bytes = 0
+
+    def add(self, request: Request) -> bool:
+        """Accept a request; False when too much waits already."""
+        if self.held_bytes + request.size_bytes > HELD_BYTES_MAX and self._requests:
+            return False
+        self._requests.append(request)
+        self.held_bytes += request.size_bytes
+        self._append_soon()
+        return True
+
+    def on_commit(self, commit: Index) -> None:
+        """Commits make room."""
+        uncommitted = self._uncommitted
+        while uncommitted and uncommitted[0][0] <= commit:
+            self.uncommitted_bytes -= uncommitted.popleft()[1]
+        if self._requests:
+            self._append_soon()
+
+    def fail(self, error: Error) -> None:
+        """Answer everyone who waits to be appended with `error`."""
+        requests, self._requests = self._requests, deque()
+        self.held_bytes = 0
+        self._uncommitted.clear()
+        self.uncommitted_bytes = 0
+        for request in requests:
+            request.done(self._failed(error))
+
+    def _append_soon(self) -> None:
+        if not self._scheduled and self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX:
+            self._scheduled = True
+            self._schedule(self._append)
+
+    def _append(self) -> None:
+        self._scheduled = False
+        while (
+            self._requests
+            and self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX
+            and self._sink.can_append()
+        ):
+            chunk = self._next_chunk()
+            if chunk:
+                self._append_chunk(chunk)
+
+    def _next_chunk(self) -> list[Request]:
+        """The longest run of requests that can be appended in one go."""
+        chunk: list[Request] = []
+        producers: set[int] = set()
+        size = 0
+        relaxed = self._requests[0].acks != QUORUM_ACK
+        while self._requests:
+            request = self._requests[0]
+            own = {header.producer_id for header in request.headers if header.producer_id >= 0}
+            if chunk and (
+                (request.acks != QUORUM_ACK) != relaxed
+                or size + request.size_bytes > CHUNK_BYTES_MAX
+                or not producers.isdisjoint(own)
+            ):
+                break
+            self._requests.popleft()
+            self.held_bytes -= request.size_bytes
+            if own and not self._passes_sequence_check(request):
+                continue
+            producers |= own
+            size += request.size_bytes
+            chunk.append(request)
+        return chunk
+
+    def _passes_sequence_check(self, request: Request) -> bool:
+        """Whether the batches are new and in sequence; answers the request otherwise."""
+        try:
+            for header in request.headers:
+                duplicate = self._sink.check_producer(header)
+                if duplicate is not None:
+                    self._answer_duplicate(request, duplicate)
+                    return False
+        except ApiError as error:
+            request.done(self._failed(Error(error.code), str(error)))
+            return False
+        return True
+
+    def _answer_duplicate(self, request: Request, duplicate: Duplicate) -> None:
+        result = AppendResult(Error.NONE, duplicate.base_offset, self._sink.log_start())
+        if request.acks != QUORUM_ACK:
+            request.done(result)
+            return
+        self._wait(request, self._sink.index_of(Offset(duplicate.last_offset)), result)
+
+    def _append_chunk(self, chunk: list[Request]) -> None:
+        relaxed = chunk[0].acks != QUORUM_ACK
+        try:
+            appended = self._sink.append_chunk(chunk, relaxed=relaxed)
+        except OSError as error:
+            for request in chunk:
+                request.done(self._failed(Error.KAFKA_STORAGE_ERROR, str(error)))
+            return
+        size = sum(request.size_bytes for request in chunk)
+        self._uncommitted.append((appended.last_index, size))
+        self.uncommitted_bytes += size
+        start = self._sink.log_start()
+        for request, base_offset in zip(chunk, appended.base_offsets, strict=True):
+            result = AppendResult(Error.NONE, base_offset, start)
+            if relaxed:
+                request.done(result)
+            else:
+                self._wait(request, appended.last_index, result)
+
+    def _wait(self, request: Request, index: Index, result: AppendResult) -> None:
+        def on_commit(committed: bool) -> None:
+            request.done(result if committed else self._failed(Error.NOT_LEADER_OR_FOLLOWER))
+
+        self._sink.wait_commit(index, on_commit)
+
+    def _failed(self, error: Error, message: str = "") -> AppendResult:
+        return AppendResult(error, -1, -1, message)

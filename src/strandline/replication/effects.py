@@ -1,0 +1,139 @@
+"""How a replica performs each effect of its Raft core: one function per effect, one table.
+
+Why:    the core decides, the driver does; nothing here decides.
+How:    `PERFORM[type(effect)](replica, effect, entries)`, in the order given. `PersistState` is not
+        in the table: it suspends the replica (`Replica.step`).
+Source: STYLE, rules 1 and 7; `raft.events` for what each effect asks."""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from strandline.model.ids import NO_BROKER
+from strandline.raft.events import (
+    AppendEntries,
+    AppendMarker,
+    BecameFollower,
+    BecameLeader,
+    ConfigurationChanged,
+    Effect,
+    MarksAdvanced,
+    ReplicationReady,
+    ResetLog,
+    Send,
+    TruncateLog,
+)
+from strandline.records.marker import build_configuration_marker, build_epoch_marker
+from strandline.replication.entries import Entries
+from strandline.replication.leading import Leading
+
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
+_log = logging.getLogger("strandline.replication")
+
+
+def _send(replica: "Replica", effect: Send, _: Entries | None) -> None:
+    replica.host.send_soon(effect.to, replica.group, effect.message)
+
+
+def _truncate_log(replica: "Replica", effect: TruncateLog, _: Entries | None) -> None:
+    _log.info("%s: cutting the log from index %d", replica.name, effect.from_index)
+    replica.on_truncated()
+    replica.log.truncate(effect.from_index)
+
+
+def _append_entries(replica: "Replica", effect: AppendEntries, entries: Entries | None) -> None:
+    assert entries is not None
+    view, headers = entries.from_index(effect.first_index)
+    replica.log.append([view], headers)
+    replica.flush_soon()
+
+
+def _append_marker(replica: "Replica", effect: AppendMarker, _: Entries | None) -> None:
+    assert replica.leading is not None
+    log = replica.log
+    assert effect.index == log.last_index + 1
+    now = replica.host.clock.wall_ms()
+    if effect.configuration is None:
+        marker = build_epoch_marker(log.end_offset, effect.epoch, now)
+    else:
+        payload = msgspec.json.encode(effect.configuration)
+        marker = build_configuration_marker(log.end_offset, effect.epoch, payload, now)
+    replica.leading.append_marker(
+        bytes(marker), epoch=effect.epoch, configuration=effect.configuration
+    )
+
+
+def _reset_log(replica: "Replica", effect: ResetLog, _: Entries | None) -> None:
+    _log.info("%s: beginning anew at index %d", replica.name, effect.start_index)
+    replica.on_truncated()
+    replica.log.reset_to(
+        start_index=effect.start_index,
+        start_offset=effect.start_offset,
+        previous_epoch=effect.previous_epoch,
+    )
+    replica.base = effect.configuration
+    replica.host.persist_base(replica)
+    replica.high_watermark = max(replica.high_watermark, effect.start_offset)
+
+
+def _marks_advanced(replica: "Replica", effect: MarksAdvanced, _: Entries | None) -> None:
+    replica.update_marks(effect.commit, effect.visible)
+
+
+def _became_leader(replica: "Replica", effect: BecameLeader, _: Entries | None) -> None:
+    replica.is_fresh = False
+    replica.leading = Leading(replica)
+    replica.leading_since_ms = replica.host.clock.monotonic_ms()
+    replica.host.liveness.on_leading(replica, replica.configuration.members)
+    replica.host.announce(replica, effect.epoch)
+
+
+def _became_follower(replica: "Replica", effect: BecameFollower, _: Entries | None) -> None:
+    replica.stop_leading()
+    if effect.leader != NO_BROKER:
+        replica.is_fresh = False
+        replica.host.learn_leader(replica.group, effect.epoch, effect.leader)
+    replica.host.liveness.on_following(replica)
+    replica.watchers.notify()
+
+
+def _replication_ready(replica: "Replica", effect: ReplicationReady, _: Entries | None) -> None:
+    if replica.leading is not None:
+        replica.leading.pump(effect.peer)
+
+
+def _configuration_changed(
+    replica: "Replica", effect: ConfigurationChanged, _: Entries | None
+) -> None:
+    _log.info(
+        "%s: configuration %s at index %d%s",
+        replica.name,
+        effect.configuration,
+        effect.index,
+        ", committed" if effect.committed else "",
+    )
+    if effect.committed:
+        replica.base = effect.configuration
+        replica.host.persist_base(replica)
+    if replica.leading is not None:
+        replica.host.liveness.on_leading(replica, replica.configuration.members)
+
+
+Performer = Callable[["Replica", Effect, Entries | None], None]
+
+PERFORM: dict[type, Performer] = {  # type: ignore[assignment]
+    Send: _send,
+    TruncateLog: _truncate_log,
+    AppendEntries: _append_entries,
+    AppendMarker: _append_marker,
+    ResetLog: _reset_log,
+    MarksAdvanced: _marks_advanced,
+    BecameLeader: _became_leader,
+    BecameFollower: _became_follower,
+    ReplicationReady: _replication_ready,
+    ConfigurationChanged: _configuration_changed,
+}

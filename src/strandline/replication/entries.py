@@ -1,0 +1,63 @@
+"""Record batches that came with an append, checked and split.
+
+Why:    a follower must not let a byte into its log whose checksum is wrong, and may need only a
+        part of what came.
+How:    headers are read and checksums checked once, before the Raft core is asked; `from_index`
+        then cuts at a batch.
+Source: design section 4; Redpanda #25018 (skip what matches)."""
+
+from collections.abc import Sequence
+
+from strandline.base.errors import ProtocolError
+from strandline.model.ids import Index
+from strandline.raft.messages import AppendRequest
+from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
+
+
+class Entries:
+    """See the module. `first_indexes[i]` is the Raft index at which `headers[i]` begins."""
+
+    __slots__ = ("_view", "first_indexes", "headers")
+
+    def __init__(
+        self, view: memoryview, headers: Sequence[BatchHeader], first_indexes: Sequence[Index]
+    ) -> None:
+        self._view = view
+        self.headers = headers
+        self.first_indexes = first_indexes
+
+    @classmethod
+    def checked(cls, view: memoryview, request: AppendRequest) -> "Entries":
+        """Split and check; raises ProtocolError when the bytes are not what the request
+        describes."""
+        headers: list[BatchHeader] = []
+        first_indexes: list[Index] = []
+        index = Index(request.prev_index + 1)
+        runs = iter(request.runs)
+        run = next(runs, None)
+        for header in iterate_headers(view):
+            while run is not None and index > run.last_index:
+                run = next(runs, None)
+            if run is None or header.partition_leader_epoch != run.epoch:
+                raise ProtocolError(f"a batch at index {index} that its append does not describe")
+            if not crc_matches(view, header):
+                raise ProtocolError(f"a batch at index {index} with a wrong checksum")
+            headers.append(header)
+            first_indexes.append(index)
+            index = Index(index + header.index_count)
+        described = request.runs[-1].last_index + 1 if request.runs else request.prev_index + 1
+        if index != described:
+            raise ProtocolError(f"entries up to {index - 1}, where {described - 1} was announced")
+        return cls(view, headers, first_indexes)
+
+    def from_index(self, index: Index) -> tuple[memoryview, list[BatchHeader]]:
+        """The bytes and headers of the batches from the one that begins at `index` on."""
+        position = self.first_indexes.index(index)
+        headers = list(self.headers[position:])
+        start = headers[0].position
+        end = headers[-1].position + headers[-1].size
+        return self._view[start:end], headers
+
+    def copied(self) -> "Entries":
+        """The same entries in memory of their own."""
+        return Entries(memoryview(bytes(self._view)), self.headers, self.first_indexes)

@@ -1,0 +1,403 @@
+"""All Raft groups of one broker: routes messages to them, ticks them, and sends what they have to
+say.
+
+Why:    groups share what a broker has once: connections, heartbeats, the state journal, memory, the
+        clock.
+How:    everything that groups want to send on the control lane within one pass goes out as one
+        message per peer at its end. One tick serves all timers. Record batches go out at once, on
+        the bulk lane.
+Owns:   the replicas; one per broker.
+Source: design section 5."""
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from strandline.base.clock import Clock, Timer
+from strandline.base.disk import Disk
+from strandline.base.errors import ApiError, ProtocolError
+from strandline.base.network import Lane, Network
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
+from strandline.network.calls import Calls
+from strandline.raft.configuration import Configuration
+from strandline.raft.core import Raft
+from strandline.raft.events import PersistState
+from strandline.raft.log_shape import LogShape
+from strandline.raft.messages import AppendResponse, LeaderContact, Message
+from strandline.replication.budget import MemoryBudget
+from strandline.replication.entries import Entries
+from strandline.replication.leaders import Leaders
+from strandline.replication.liveness import Liveness
+from strandline.replication.replica import Replica
+from strandline.replication.settings import ReplicationSettings
+from strandline.replication.wire import (
+    ControlMessage,
+    Kind,
+    LeaderEntry,
+    decode_append,
+    decode_heartbeat,
+    decode_heartbeat_answer,
+    decode_leaders,
+    decode_raft,
+    encode_control,
+)
+from strandline.storage.log import Log
+from strandline.storage.log_config import LogConfig
+from strandline.storage.state_journal import GroupState, StateJournal
+
+LATE_TICK_FACTOR = 3
+
+_log = logging.getLogger("strandline.replication")
+_configurations = msgspec.json.Decoder(Configuration)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """What a broker needs to know to hold a replica. `directory` is relative to the data
+    directory's `logs`."""
+
+    group: GroupId
+    name: str
+    directory: str
+    configuration: Configuration
+    log: LogConfig
+    preferred: BrokerId
+
+
+class Replication:
+    """See the module."""
+
+    def __init__(
+        self,
+        *,
+        self_id: BrokerId,
+        clock: Clock,
+        rng: random.Random,
+        disk: Disk,
+        network: Network,
+        settings: ReplicationSettings,
+        data_directory: str,
+    ) -> None:
+        self.self_id = self_id
+        self.clock = clock
+        self.disk = disk
+        self.network = network
+        self.settings = settings
+        self.replicas: dict[GroupId, Replica] = {}
+        self.memory = MemoryBudget(settings.memory_bytes_max)
+        self.on_leadership: list[Callable[[Replica, bool], None]] = []
+        self.on_leader_known: list[Callable[[GroupId], None]] = []
+        self.leaders = Leaders(self._on_leader_known)
+        self.calls = Calls(self._send_call)
+        self.liveness = Liveness(
+            clock=clock,
+            rng=rng,
+            settings=settings,
+            session=rng.getrandbits(62) + 1,
+            replicas=self.replicas,
+        )
+        self._data_directory = data_directory
+        self._journal: StateJournal | None = None
+        self._peers: dict[BrokerId, None] = {}
+        self._outbox: dict[BrokerId, list[tuple[GroupId, ControlMessage]]] = {}
+        self._contacts: dict[GroupId, Replica] = {}
+        self._flush_scheduled = False
+        self._timer: Timer | None = None
+        self._ticked_ms = 0
+        self._heartbeat_due_ms = 0
+        self._stopped = False
+        network.bind(self)
+
+    # ---- life ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Open the journal and begin to tick; groups are opened one by one."""
+        self.disk.make_directories(f"{self._data_directory}/logs")
+        self._journal = StateJournal.open(self.disk, f"{self._data_directory}/state.journal")
+        self._ticked_ms = self.clock.monotonic_ms()
+        self._tick_later()
+
+    def stop(self) -> None:
+        """Close the groups; nothing is sent any more."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.calls.stop()
+        for group in list(self.replicas):
+            self.close_group(group)
+        if self._journal is not None:
+            self._journal.close()
+
+    def set_peer(self, peer: BrokerId, host: str, port: int) -> None:
+        """Learn where a broker listens."""
+        if peer != self.self_id:
+            self._peers[peer] = None
+            self.network.set_peer(peer, host, port)
+
+    def open_group(self, spec: GroupSpec) -> Replica:
+        """Open or create the replica of a group here. Raises OSError, StorageError."""
+        assert self._journal is not None
+        assert spec.group not in self.replicas
+        directory = f"{self._data_directory}/logs/{spec.directory}"
+        state = self._journal.get(spec.group)
+        is_fresh = state is None and not self.disk.exists(directory)
+        log = Log.open(self.disk, directory, config=spec.log, clock=self.clock)
+        if state is None:
+            state = GroupState(Epoch(0), NO_BROKER, spec.configuration)
+        base = state.configuration if state.configuration is not None else spec.configuration
+        raft = Raft(
+            group=spec.group,
+            self_id=self.self_id,
+            log=LogShape(
+                first_index=log.start_index,
+                last_index=log.last_index,
+                flushed_index=log.flushed_index,
+                previous_epoch=log.previous_epoch,
+                epochs=list(log.epochs),
+                configurations=[
+                    (index, self.decode_configuration(payload))
+                    for index, payload in log.configurations
+                ],
+            ),
+            epoch=state.epoch,
+            vote=state.vote,
+            configuration=base,
+        )
+        replica = Replica(
+            host=self,
+            group=spec.group,
+            name=spec.name,
+            log=log,
+            raft=raft,
+            preferred=spec.preferred,
+            base=base,
+            is_fresh=is_fresh,
+        )
+        self.replicas[spec.group] = replica
+        self.liveness.add(replica)
+        if is_fresh and replica.is_preferred:
+            self.clock.call_soon(partial(self._start_fresh, replica))
+        return replica
+
+    def close_group(self, group: GroupId, *, remove: bool = False) -> None:
+        """Stop a replica; with `remove`, its log and state go too."""
+        replica = self.replicas.pop(group, None)
+        if replica is None:
+            return
+        replica.close()
+        self.liveness.remove(replica)
+        self._contacts.pop(group, None)
+        if remove:
+            assert self._journal is not None
+            self.disk.remove_tree(replica.log.directory)
+            self._journal.remove(group)
+            self.leaders.forget(group)
+
+    def is_peer_alive(self, peer: BrokerId) -> bool:
+        """Whether a broker was heard lately; oneself always."""
+        return peer == self.self_id or self.liveness.is_alive(peer)
+
+    @property
+    def peers(self) -> list[BrokerId]:
+        """The other brokers known."""
+        return list(self._peers)
+
+    # ---- what replicas ask -----------------------------------------------------------------------
+
+    def send_soon(self, peer: BrokerId, group: GroupId, message: Message) -> None:
+        """Send a control message at the end of this pass."""
+        self._outbox.setdefault(peer, []).append((group, message))  # type: ignore[arg-type]
+        self._flush_later()
+
+    def contact_soon(self, replica: Replica) -> None:
+        """Tell the followers the marks at the end of this pass, unless an append brings them."""
+        self._contacts[replica.group] = replica
+        self._flush_later()
+
+    def persist(
+        self, replica: Replica, effect: PersistState, done: Callable[[OSError | None], None]
+    ) -> None:
+        """Make a group's epoch and vote durable."""
+        assert self._journal is not None
+        state = GroupState(effect.epoch, effect.vote, replica.base)
+        self._journal.put(replica.group, state, done)
+
+    def persist_base(self, replica: Replica) -> None:
+        """Make the configuration at the log's start durable; it changed together with the log."""
+        assert self._journal is not None
+        state = GroupState(replica.raft.epoch, replica.raft.vote, replica.base)
+        self._journal.put(replica.group, state, partial(_report_failure, replica))
+
+    def announce(self, replica: Replica, epoch: Epoch) -> None:
+        """Tell every broker that this one leads `replica`."""
+        entry = LeaderEntry(replica.group, epoch, self.self_id)
+        self.leaders.learn(entry)
+        message = encode_control(Kind.LEADERS, [entry])
+        for peer in self._peers:
+            self.network.send(peer, Lane.CONTROL, [message])
+
+    def learn_leader(self, group: GroupId, epoch: Epoch, leader: BrokerId) -> None:
+        """A replica here follows `leader`."""
+        self.leaders.learn(LeaderEntry(group, epoch, leader))
+
+    def on_serving(self, replica: Replica, is_serving: bool) -> None:
+        """A replica here begins or ceases to answer for its partition."""
+        _log.info("%s: %s epoch %d", replica.name, "leads" if is_serving else "led", replica.epoch)
+        for callback in self.on_leadership:
+            callback(replica, is_serving)
+
+    def on_replica_failed(self, replica: Replica) -> None:
+        """A replica is out of the group until this broker starts anew."""
+        self.liveness.remove(replica)
+
+    def decode_configuration(self, payload: bytes) -> Configuration:
+        """The configuration that a marker carries."""
+        return _configurations.decode(payload)
+
+    # ---- what the network brings -----------------------------------------------------------------
+
+    def on_message(self, peer: BrokerId, lane: Lane, message: memoryview) -> None:
+        """See `base.network.PeerEvents`."""
+        if self._stopped or not len(message):
+            return
+        self.liveness.heard_from(peer)
+        try:
+            if lane is Lane.BULK:
+                self._on_append(peer, message)
+            else:
+                self._on_control(peer, Kind(message[0]), message[1:])
+        except (ProtocolError, ApiError, ValueError) as error:
+            _log.warning("dropped a message from broker %d: %s", peer, error)
+
+    def on_peer_connected(self, peer: BrokerId, lane: Lane) -> None:
+        """See `base.network.PeerEvents`."""
+        if self._stopped:
+            return
+        if lane is Lane.CONTROL:
+            self._send_heartbeat(peer)
+            entries = self.leaders.led_by(self.self_id)
+            if entries:
+                self.network.send(peer, lane, [encode_control(Kind.LEADERS, entries)])
+        for replica in self._leading():
+            replica.on_peer_reset(peer)
+            self.contact_soon(replica)
+
+    def on_peer_lost(self, peer: BrokerId, lane: Lane) -> None:
+        """See `base.network.PeerEvents`."""
+        if self._stopped:
+            return
+        if lane is Lane.CONTROL:
+            self.calls.on_peer_lost(peer)
+        for replica in self._leading():
+            replica.on_peer_reset(peer)
+
+    def _on_append(self, peer: BrokerId, message: memoryview) -> None:
+        head, payload = decode_append(message)
+        replica = self.replicas.get(head.group)
+        if replica is not None:
+            entries = Entries.checked(payload, head.request)
+            replica.on_message(peer, head.request, entries)
+
+    def _on_control(self, peer: BrokerId, kind: Kind, body: memoryview) -> None:
+        if kind is Kind.RAFT:
+            for group, message in decode_raft(body):
+                replica = self.replicas.get(group)
+                if replica is not None:
+                    replica.on_message(peer, message)
+        elif kind is Kind.HEARTBEAT:
+            heartbeat = decode_heartbeat(body)
+            announced = self.liveness.on_heartbeat(peer, heartbeat)
+            for replica, epoch in announced:
+                replica.on_message(peer, LeaderContact(epoch, Index(-1), Index(-1)))
+            answer = self.liveness.follow_session(peer).answer(heartbeat)
+            self.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT_ANSWER, answer)])
+        elif kind is Kind.HEARTBEAT_ANSWER:
+            answer = decode_heartbeat_answer(body)
+            for group, epoch in self.liveness.on_heartbeat_answer(peer, answer):
+                replica = self.replicas.get(group)
+                if replica is not None:
+                    replica.on_message(peer, AppendResponse(epoch, False))
+        elif kind is Kind.LEADERS:
+            for entry in decode_leaders(body):
+                self.leaders.learn(entry)
+        elif kind is Kind.CALL:
+            self.calls.on_message(peer, body)
+
+    # ---- sending ---------------------------------------------------------------------------------
+
+    def _flush_later(self) -> None:
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self.clock.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_scheduled = False
+        if self._stopped:
+            return
+        contacts, self._contacts = self._contacts, {}
+        for replica in contacts.values():
+            if replica.leading is not None:
+                contact = LeaderContact(replica.epoch, replica.raft.commit, replica.raft.visible)
+                for peer in replica.leading.peers_to_tell():
+                    self._outbox.setdefault(peer, []).append((replica.group, contact))
+        outbox, self._outbox = self._outbox, {}
+        for peer, items in outbox.items():
+            self.network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])
+
+    def _send_call(self, peer: BrokerId, message: bytes) -> bool:
+        return self.network.send(peer, Lane.CONTROL, [bytes((Kind.CALL,)), message])
+
+    def _send_heartbeat(self, peer: BrokerId) -> None:
+        heartbeat = self.liveness.lead_session(peer).heartbeat(self.clock.monotonic_ms())
+        self.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT, heartbeat)])
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def _tick_later(self) -> None:
+        delay = max(1, self.settings.heartbeat_interval_ms // 2)
+        self._timer = self.clock.call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        now = self.clock.monotonic_ms()
+        late = now - self._ticked_ms > LATE_TICK_FACTOR * self.settings.heartbeat_interval_ms
+        self._ticked_ms = now
+        if now >= self._heartbeat_due_ms:
+            self._heartbeat_due_ms = now + self.settings.heartbeat_interval_ms
+            for peer in self._peers:
+                self._send_heartbeat(peer)
+        if late:
+            self.liveness.forgive()
+        else:
+            for replica in self.liveness.without_quorum(self._leading()):
+                _log.warning("%s: no quorum answers; giving up leadership", replica.name)
+                replica.on_quorum_lost()
+            for replica in self.liveness.timed_out():
+                replica.on_election_timeout()
+        self._resend(now)
+        self._tick_later()
+
+    def _resend(self, now: int) -> None:
+        for replica in self._leading():
+            if replica.leading is not None and replica.leading.has_inflight:
+                for peer in replica.leading.stalled_peers(now):
+                    replica.on_peer_reset(peer)
+
+    def _start_fresh(self, replica: Replica) -> None:
+        if replica.is_fresh and not replica.is_leader and replica.failed is None:
+            replica.on_election_timeout()
+
+    def _leading(self) -> Sequence[Replica]:
+        return [replica for replica in self.replicas.values() if replica.leading is not None]
+
+    def _on_leader_known(self, group: GroupId) -> None:
+        for callback in self.on_leader_known:
+            callback(group)
+
+
+def _report_failure(replica: Replica, error: OSError | None) -> None:
+    if error is not None:
+        replica.fail(error)

@@ -1,0 +1,44 @@
+"""Who leads what, in the whole cluster.
+
+Why:    every broker answers Metadata requests, also for partitions of which it holds no replica.
+How:    a new leader announces itself to every broker at once, and all that it leads to each peer
+        that connects; the highest epoch wins.
+Owns:   one entry per group; one table per broker.
+Source: design section 3 (each broker answers from what it has)."""
+
+from collections.abc import Callable
+
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
+from strandline.replication.wire import LeaderEntry
+
+
+class Leaders:
+    """See the module."""
+
+    def __init__(self, on_change: Callable[[GroupId], None]) -> None:
+        self._entries: dict[GroupId, LeaderEntry] = {}
+        self._on_change = on_change
+
+    def learn(self, entry: LeaderEntry) -> None:
+        """Take an announcement in; older epochs are ignored."""
+        known = self._entries.get(entry.group)
+        if known is None or known.epoch < entry.epoch:
+            self._entries[entry.group] = entry
+            self._on_change(entry.group)
+
+    def get(self, group: GroupId) -> LeaderEntry | None:
+        """The latest leader known of `group`."""
+        return self._entries.get(group)
+
+    def led_by(self, broker: BrokerId) -> list[LeaderEntry]:
+        """Everything that `broker` leads as far as known."""
+        return [entry for entry in self._entries.values() if entry.leader == broker]
+
+    def forget(self, group: GroupId) -> None:
+        """The group is gone."""
+        self._entries.pop(group, None)
+
+    @property
+    def controller(self) -> LeaderEntry | None:
+        """The controller."""
+        return self._entries.get(CONTROLLER_GROUP)

@@ -1,0 +1,286 @@
+"""A leading replica's side: its appends, the tail in memory, and one stream to each follower.
+
+Why:    everything here exists only while the replica leads, so it is made on election and thrown
+        away afterwards.
+How:    an append goes to the log (page cache), joins the tail and is proposed to the core; the core
+        names followers that may be sent something; `pump` fills their windows from the tail, or
+        from the log where the tail has moved on. The leader's own flush runs meanwhile.
+Owns:   the tail, the streams, and the memory units of chunks not yet handed over; one per leading
+        replica.
+Source: Redpanda RFC 20220119 (one dispatch for all acks levels); design section 5."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.base.disk import Buffer
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.raft.configuration import Configuration
+from strandline.raft.events import Propose
+from strandline.raft.messages import AppendRequest, AppendResponse, ResetRequest, Run
+from strandline.records.batch import BatchHeader, read_header
+from strandline.replication.appender import Appended, Request
+from strandline.replication.sender import FollowerStream
+from strandline.replication.tail import Chunk, Tail
+from strandline.replication.wire import encode_append_head
+
+if TYPE_CHECKING:
+    from strandline.raft.core import AppendPlan
+    from strandline.replication.replica import Replica
+
+RTT_FACTOR = 4
+
+
+class Leading:
+    """See the module."""
+
+    def __init__(self, replica: "Replica") -> None:
+        self._replica = replica
+        self._settings = replica.host.settings
+        self._budget = replica.host.memory
+        self._tail = Tail(self._settings.tail_bytes_max)
+        self._streams: dict[BrokerId, FollowerStream] = {}
+        # {peer: the marks it was last told}
+        self._told: dict[BrokerId, tuple[Index, Index]] = {}
+        self._unreleased: dict[int, Chunk] = {}
+
+    def close(self) -> None:
+        """Leadership ended: memory units return."""
+        for chunk in list(self._unreleased.values()):
+            self._release(chunk)
+        self._tail.clear()
+
+    # ---- appending -------------------------------------------------------------------------------
+
+    def append(self, requests: Sequence[Request], *, relaxed: bool) -> Appended:
+        """Stamp, write and propose requests in their order. Raises OSError, and then nothing was
+        appended."""
+        replica = self._replica
+        log = replica.log
+        epoch = replica.epoch
+        first_index = Index(log.last_index + 1)
+        offset = log.end_offset
+        buffers: list[Buffer] = []
+        headers: list[BatchHeader] = []
+        base_offsets: list[Offset] = []
+        for request in requests:
+            base_offsets.append(offset)
+            offset = _stamp(request, offset, epoch)
+            buffers.extend(request.buffers)
+            headers.extend(request.headers)
+        log.append(buffers, headers)
+        self._take_in(first_index, buffers, epoch=epoch, configuration=None)
+        replica.flush_soon()
+        replica.step(Propose(log.last_index - first_index + 1, relaxed))
+        return Appended(log.last_index, base_offsets)
+
+    def append_marker(
+        self, marker: bytes, *, epoch: Epoch, configuration: Configuration | None
+    ) -> None:
+        """Write a marker that the core has decided on. Raises OSError."""
+        log = self._replica.log
+        first_index = Index(log.last_index + 1)
+        header = read_header(marker)
+        assert header is not None
+        log.append([marker], [header])
+        self._take_in(first_index, [marker], epoch=epoch, configuration=configuration)
+        self._replica.flush_soon()
+
+    def _take_in(
+        self,
+        first_index: Index,
+        buffers: Sequence[Buffer],
+        *,
+        epoch: Epoch,
+        configuration: Configuration | None,
+    ) -> None:
+        size = sum(map(len, buffers))
+        voters = self._replica.configuration.voters
+        hand_overs = self._replica.configuration.write_quorum(voters) - 1
+        chunk = Chunk(
+            first_index=first_index,
+            last_index=self._replica.log.last_index,
+            epoch=epoch,
+            buffers=buffers,
+            size_bytes=size,
+            configuration=configuration,
+            units_bytes=size,
+            hand_overs_left=hand_overs,
+        )
+        self._tail.add(chunk)
+        if hand_overs > 0:
+            self._budget.take(size)
+            self._unreleased[first_index] = chunk
+            self._release_evicted()
+
+    def _release_evicted(self) -> None:
+        """Chunks that left the tail hold no memory: whoever needs them is served from the log."""
+        oldest = self._tail.first_index
+        for first_index in list(self._unreleased):
+            if first_index >= oldest:
+                break
+            self._release(self._unreleased[first_index])
+
+    def _on_handed(self, chunks: Sequence[Chunk]) -> None:
+        for chunk in chunks:
+            chunk.hand_overs_left -= 1
+            if chunk.hand_overs_left == 0:
+                self._release(chunk)
+
+    def _release(self, chunk: Chunk) -> None:
+        if self._unreleased.pop(chunk.first_index, None) is not None:
+            self._budget.give_back(chunk.units_bytes)
+
+    # ---- sending ---------------------------------------------------------------------------------
+
+    def pump(self, peer: BrokerId) -> None:
+        """Send to `peer` what it may be sent, as far as its window and the connection allow."""
+        replica = self._replica
+        stream = self._streams.get(peer)
+        if stream is None:
+            stream = self._streams[peer] = FollowerStream(self._settings)
+        while stream.has_room and replica.host.network.is_connected(peer, Lane.BULK):
+            plan = replica.raft.plan_append(peer)
+            if plan is None:
+                break
+            if isinstance(plan, ResetRequest):
+                replica.host.send_soon(peer, replica.group, plan)
+                replica.raft.mark_sent(peer, Index(plan.start_index - 1))
+                stream.on_sent(Index(plan.start_index - 1), 0, replica.host.clock.monotonic_ms())
+                break
+            if not self._send(peer, stream, plan):
+                break
+        self._forget_sent()
+
+    def _send(self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan") -> bool:
+        replica = self._replica
+        chunks: list[Chunk] = []
+        runs: list[Run] = []
+        configurations: list[tuple[Index, Configuration]] = []
+        parts: list[Buffer] = []
+        last_index = plan.prev_index
+        if plan.first_index <= plan.last_index:
+            chunks = self._tail.take(plan.first_index, self._settings.append_bytes_max)
+            if chunks:
+                last_index = chunks[-1].last_index
+                parts, runs, configurations = _describe(chunks)
+            else:
+                entries = replica.log.read_entries(
+                    plan.first_index, self._settings.append_bytes_max
+                )
+                last_index = entries.last_index
+                parts = [entries.data]
+                runs = [Run(epoch, last) for epoch, last in entries.runs]
+                configurations = [
+                    (index, replica.host.decode_configuration(payload))
+                    for index, payload in entries.configurations
+                ]
+        request = AppendRequest(
+            epoch=plan.epoch,
+            prev_index=plan.prev_index,
+            prev_epoch=plan.prev_epoch,
+            commit=plan.commit,
+            visible=plan.visible,
+            runs=tuple(runs),
+            configurations=tuple(configurations),
+            report_written=plan.report_written,
+        )
+        head = encode_append_head(replica.group, request)
+        on_handed = partial(self._on_handed, chunks) if chunks else None
+        if not replica.host.network.send(peer, Lane.BULK, (head, *parts), on_handed):
+            return False
+        replica.raft.mark_sent(peer, last_index)
+        size = len(head) + sum(map(len, parts))
+        stream.on_sent(last_index, size, replica.host.clock.monotonic_ms())
+        self._told[peer] = (plan.commit, plan.visible)
+        return True
+
+    def _forget_sent(self) -> None:
+        """Drop chunks that every connected follower has been sent."""
+        replica = self._replica
+        sent = [
+            progress.next_index - 1
+            for peer, progress in replica.raft.progress.items()
+            if peer != replica.self_id and replica.host.network.is_connected(peer, Lane.BULK)
+        ]
+        self._tail.drop_through(Index(min(sent, default=replica.log.last_index)))
+
+    # ---- hearing ---------------------------------------------------------------------------------
+
+    def on_response(self, peer: BrokerId, response: AppendResponse) -> None:
+        """Keep the window; the core decides the rest."""
+        stream = self._streams.get(peer)
+        if stream is None:
+            return
+        if response.accepted:
+            match = max(response.written, response.flushed)
+            stream.on_acknowledged(match, self._replica.host.clock.monotonic_ms())
+        else:
+            stream.reset()
+
+    def on_reset(self, peer: BrokerId) -> None:
+        """What was in flight to `peer` is lost."""
+        stream = self._streams.get(peer)
+        if stream is not None:
+            stream.reset()
+        self._told.pop(peer, None)
+
+    def stalled_peers(self, now_ms: int) -> list[BrokerId]:
+        """Followers that acknowledge nothing of what is in flight."""
+        stalled: list[BrokerId] = []
+        for peer, stream in self._streams.items():
+            rtt = self._replica.host.liveness.rtt_ms(peer)
+            limit = self._settings.resend_timeout_ms + RTT_FACTOR * rtt
+            if stream.inflight and now_ms - stream.progress_ms >= limit:
+                stalled.append(peer)
+        return stalled
+
+    @property
+    def has_inflight(self) -> bool:
+        """Whether any append awaits its acknowledgement."""
+        return any(stream.inflight for stream in self._streams.values())
+
+    def peers_to_tell(self) -> list[BrokerId]:
+        """Members that have not been told the present marks; they count as told from now on."""
+        replica = self._replica
+        marks = (replica.raft.commit, replica.raft.visible)
+        peers: list[BrokerId] = []
+        for peer in replica.configuration.members:
+            if peer != replica.self_id and self._told.get(peer) != marks:
+                self._told[peer] = marks
+                peers.append(peer)
+        return peers
+
+    def is_in_step(self, peer: BrokerId) -> bool:
+        """Whether `peer` has everything committed, as far as known."""
+        progress = self._replica.raft.progress.get(peer)
+        return progress is not None and progress.match_flushed >= self._replica.raft.commit
+
+
+def _stamp(request: Request, offset: Offset, epoch: Epoch) -> Offset:
+    """Stamp the request's batches from `offset` on; the offset after them."""
+    headers = request.headers
+    buffers = request.buffers
+    for position, header in enumerate(headers):
+        buffer = buffers[position] if len(buffers) > 1 else buffers[0]
+        header.stamp(buffer, base_offset=offset, epoch=epoch)
+        offset = header.next_offset
+    return offset
+
+
+def _describe(
+    chunks: Sequence[Chunk],
+) -> tuple[list[Buffer], list[Run], list[tuple[Index, Configuration]]]:
+    parts: list[Buffer] = []
+    runs: list[Run] = []
+    configurations: list[tuple[Index, Configuration]] = []
+    for chunk in chunks:
+        parts.extend(chunk.buffers)
+        if runs and runs[-1].epoch == chunk.epoch:
+            runs[-1] = Run(chunk.epoch, chunk.last_index)
+        else:
+            runs.append(Run(chunk.epoch, chunk.last_index))
+        if chunk.configuration is not None:
+            configurations.append((chunk.first_index, chunk.configuration))
+    return parts, runs, configurations

@@ -1,0 +1,253 @@
+"""Who hears whom: heartbeats to every peer, leases of the leaders here, election timers of the
+followers here.
+
+Why:    timers belong to the broker, not to the group: idle groups have none of their own.
+How:    one tick for the broker. It sends heartbeats; asks only replicas that no living leader's
+        session covers whether their time-out has come; checks the quorum of the leaders here only
+        when some peer is silent. A tick that comes far too late (the process was stopped, or
+        starved) proves nothing about the others: timers start anew.
+Owns:   the sessions and the timers; one per broker.
+Source: Raft thesis 3.4 and 6.2; design sections 5 and 8."""
+
+import random
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from strandline.base.clock import Clock
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
+from strandline.replication.sessions import NEVER_MS, FollowSession, LeadSession
+from strandline.replication.settings import ReplicationSettings
+from strandline.replication.wire import Heartbeat, HeartbeatAnswer
+
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
+RTT_FACTOR = 4
+FRESH_RETRY_MS = 60
+NOT_PREFERRED_SHARE = 0.4
+
+
+class Liveness:
+    """See the module."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        settings: ReplicationSettings,
+        session: int,
+        replicas: dict[GroupId, "Replica"],
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._settings = settings
+        self._session = session
+        self._leads: dict[BrokerId, LeadSession] = {}
+        self._follows: dict[BrokerId, FollowSession] = {}
+        self._heard_ms: dict[BrokerId, int] = {}
+        self._replicas = replicas
+        # {group: replica} whose own timer counts; all others are covered by a session with a living
+        # peer.
+        self._uncovered: dict[GroupId, Replica] = {}
+        # Silent peers whose groups were put under their own timers already.
+        self._swept: set[BrokerId] = set()
+        self._started_ms = clock.monotonic_ms()
+
+    # ---- peers -----------------------------------------------------------------------------------
+
+    def lead_session(self, peer: BrokerId) -> LeadSession:
+        """The session towards `peer`."""
+        session = self._leads.get(peer)
+        if session is None:
+            session = self._leads[peer] = LeadSession(self._session)
+        return session
+
+    def follow_session(self, peer: BrokerId) -> FollowSession:
+        """The session from `peer`."""
+        session = self._follows.get(peer)
+        if session is None:
+            session = self._follows[peer] = FollowSession()
+        return session
+
+    def heard_from(self, peer: BrokerId) -> None:
+        """Any message came in from `peer`."""
+        self._heard_ms[peer] = self._clock.monotonic_ms()
+
+    def is_alive(self, peer: BrokerId) -> bool:
+        """Whether `peer` was heard lately."""
+        heard = self._heard_ms.get(peer, NEVER_MS)
+        return self._clock.monotonic_ms() - heard < 2 * self._settings.election_timeout_ms
+
+    def rtt_ms(self, peer: BrokerId) -> float:
+        """The smoothed round trip to `peer`; 0 while unknown."""
+        session = self._leads.get(peer)
+        return 0.0 if session is None else session.rtt_ms
+
+    def on_heartbeat_answer(
+        self, peer: BrokerId, answer: HeartbeatAnswer
+    ) -> list[tuple[GroupId, Epoch]]:
+        """Returns the groups in which the peer refuses this broker, with its epochs there."""
+        return self.lead_session(peer).on_answer(answer, self._clock.monotonic_ms())
+
+    def on_heartbeat(self, peer: BrokerId, heartbeat: Heartbeat) -> list[tuple["Replica", Epoch]]:
+        """Returns the replicas to which a newly announced leadership of `peer` matters."""
+        session = self.follow_session(peer)
+        changes, uncovered = session.on_heartbeat(heartbeat, self._clock.monotonic_ms())
+        for group in uncovered:
+            replica = self._replicas.get(group)
+            if replica is not None:
+                self.refresh(replica)
+        announced: list[tuple[Replica, Epoch]] = []
+        for group, epoch in changes:
+            replica = self._replicas.get(group)
+            if replica is not None and epoch > 0:
+                session.moved_on(group, replica.epoch)
+                announced.append((replica, epoch))
+        return announced
+
+    # ---- replicas --------------------------------------------------------------------------------
+
+    def add(self, replica: "Replica") -> None:
+        """A replica begins: a fresh group's preferred broker stands for election at once."""
+        replica.heard_ms = self._clock.monotonic_ms()
+        replica.timeout_ms = self._draw_timeout(replica)
+        if replica.is_fresh and replica.is_preferred:
+            replica.timeout_ms = 0
+        self._uncovered[replica.group] = replica
+
+    def remove(self, replica: "Replica") -> None:
+        """A replica ends."""
+        self._uncovered.pop(replica.group, None)
+        for session in self._leads.values():
+            session.unlead(replica.group)
+
+    def on_leading(self, replica: "Replica", members: Iterable[BrokerId]) -> None:
+        """The replica leads its epoch, over these members."""
+        self._uncovered.pop(replica.group, None)
+        wanted = set(members)
+        for peer in wanted:
+            if peer != replica.self_id:
+                self.lead_session(peer).lead(replica.group, replica.epoch)
+        for peer, session in self._leads.items():
+            if peer not in wanted:
+                session.unlead(replica.group)
+
+    def on_following(self, replica: "Replica") -> None:
+        """The replica's epoch, role or leader changed, and it does not lead."""
+        for session in self._leads.values():
+            session.unlead(replica.group)
+        for follow in self._follows.values():
+            follow.moved_on(replica.group, replica.epoch)
+        replica.timeout_ms = self._draw_timeout(replica)
+        self.refresh(replica)
+
+    def refresh(self, replica: "Replica") -> None:
+        """Watch the replica's own timer, unless its leader's heartbeats stand for it."""
+        if not replica.is_leader:
+            self._uncovered[replica.group] = replica
+
+    def is_leader_alive(self, replica: "Replica") -> bool:
+        """Whether a vote against the leader must be refused (stickiness; the leader's lease rests
+        on it)."""
+        now = self._clock.monotonic_ms()
+        timeout = self._settings.election_timeout_ms
+        if replica.has_restarted and now - self._started_ms < timeout:
+            return True  # A promise made before the restart may still hold.
+        return replica.leader_id != NO_BROKER and now - self._last_sign_ms(replica) < timeout
+
+    def lease_end_ms(self, replica: "Replica") -> int:
+        """Until when no other leader can have been elected; in the past while there is no lease."""
+        lease = int(self._settings.election_timeout_ms * self._settings.lease_ratio)
+        ends = {replica.self_id: 1 << 60}
+        for peer in replica.configuration.all_voters:
+            session = self._leads.get(peer)
+            if session is not None and session.is_confirmed(replica.group):
+                ends[peer] = session.answered_sent_ms + lease
+        for end in sorted(set(ends.values()), reverse=True):
+            holders = [peer for peer, peer_end in ends.items() if peer_end >= end]
+            if replica.configuration.wins_election(holders):
+                return end
+        return NEVER_MS
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def forgive(self) -> None:
+        """This process did not run for a while: what it did not hear proves nothing."""
+        now = self._clock.monotonic_ms()
+        for replica in self._uncovered.values():
+            replica.heard_ms = now
+        for session in self._follows.values():
+            if session.heard_ms != NEVER_MS:
+                session.heard_ms = now
+
+    def timed_out(self) -> list["Replica"]:
+        """Replicas whose election time-out has come; their timers start anew."""
+        now = self._clock.monotonic_ms()
+        self._watch_groups_of_silent_peers(now)
+        due: list[Replica] = []
+        for group, replica in list(self._uncovered.items()):
+            if replica.is_leader or self._is_covered(replica, now):
+                del self._uncovered[group]
+            elif now - self._last_sign_ms(replica) >= replica.timeout_ms:
+                due.append(replica)
+                replica.heard_ms = now
+                replica.timeout_ms = self._draw_timeout(replica)
+                if replica.is_fresh and replica.is_preferred:
+                    replica.timeout_ms = FRESH_RETRY_MS + self._rng.randrange(FRESH_RETRY_MS)
+        return due
+
+    def without_quorum(self, leading: Iterable["Replica"]) -> list["Replica"]:
+        """Leaders here that have not been answered by a quorum for two election time-outs."""
+        now = self._clock.monotonic_ms()
+        limit = 2 * self._settings.election_timeout_ms
+        silent = {p for p, s in self._leads.items() if now - s.answered_ms >= limit}
+        if not silent:
+            return []
+        lost: list[Replica] = []
+        for replica in leading:
+            if now - replica.leading_since_ms < limit + RTT_FACTOR * self._slowest_rtt_ms():
+                continue
+            heard = [peer for peer in replica.configuration.all_voters if peer not in silent]
+            if not replica.configuration.wins_election(heard):
+                lost.append(replica)
+        return lost
+
+    def _watch_groups_of_silent_peers(self, now: int) -> None:
+        for peer, session in self._follows.items():
+            if now - session.heard_ms < self._settings.election_timeout_ms:
+                self._swept.discard(peer)
+            elif peer not in self._swept:
+                self._swept.add(peer)
+                for group in session.followed:
+                    replica = self._replicas.get(group)
+                    if replica is not None:
+                        self.refresh(replica)
+
+    def _is_covered(self, replica: "Replica", now: int) -> bool:
+        session = self._follows.get(replica.leader_id)
+        return (
+            session is not None
+            and session.covers(replica.group, replica.epoch)
+            and now - session.heard_ms < self._settings.election_timeout_ms
+        )
+
+    def _last_sign_ms(self, replica: "Replica") -> int:
+        session = self._follows.get(replica.leader_id)
+        if session is not None and session.covers(replica.group, replica.epoch):
+            return max(replica.heard_ms, session.heard_ms)
+        return replica.heard_ms
+
+    def _draw_timeout(self, replica: "Replica") -> int:
+        settings = self._settings
+        spread = settings.election_spread_ms
+        part = int(spread * NOT_PREFERRED_SHARE)
+        if replica.is_preferred:
+            extra = self._rng.randrange(part + 1)
+        else:
+            extra = part + self._rng.randrange(spread - part + 1)
+        rtt = self.rtt_ms(replica.leader_id) if replica.leader_id != NO_BROKER else 0.0
+        return settings.election_timeout_ms + extra + int(RTT_FACTOR * rtt)
+
+    def _slowest_rtt_ms(self) -> int:
+        return int(max((s.rtt_ms for s in self._leads.values()), default=0.0))

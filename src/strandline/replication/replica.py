@@ -1,0 +1,402 @@
+"""One Raft group on this broker: performs what the core decides, and is what the rest of the broker
+sees of a partition.
+
+Why:    the core is pure; here its effects meet the log, the journal, the network and the waiting
+        requests.
+How:    every event goes through `step`. Effects are performed in order; `PersistState` suspends the
+        group until the journal is durable, and events that come meanwhile wait. A log that fails
+        takes the replica out of the group: it answers nothing more until its broker starts anew.
+
+            replicate --> Appender --> append_chunk --> log, tail, core --> streams --> followers
+            followers' acknowledgements, own flush --> core --> MarksAdvanced --> waiters, watchers
+Owns:   the log, the core, and whoever waits for them.
+Source: STYLE, rule 1; design sections 4 and 5."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import ApiError, RejectedError, StorageError
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
+from strandline.protocol.errors import Error
+from strandline.raft.configuration import Configuration
+from strandline.raft.core import Raft
+from strandline.raft.events import (
+    AbandonTransfer,
+    ChangeConfiguration,
+    Effect,
+    ElectionTimedOut,
+    Event,
+    LogFlushed,
+    PeerReset,
+    PersistState,
+    QuorumLost,
+    Received,
+    TransferLeadership,
+)
+from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact
+from strandline.records.batch import BatchHeader
+from strandline.replication.appender import Appended, Appender, AppendResult, Request
+from strandline.replication.effects import PERFORM
+from strandline.replication.entries import Entries
+from strandline.replication.leading import Leading
+from strandline.replication.waiters import CommitWaiters, Watch, Watchers
+from strandline.storage.log import Log
+from strandline.storage.producers import Duplicate
+from strandline.storage.slices import RecordSlices
+
+if TYPE_CHECKING:
+    from strandline.replication.host import Replication
+
+TRANSFER_TIMEOUT_MS = 3_000
+
+_log = logging.getLogger("strandline.replication")
+
+
+class Replica:
+    """See the module. Offsets given out are Kafka offsets; `high_watermark` and `log_end_offset`
+    are exclusive."""
+
+    def __init__(
+        self,
+        *,
+        host: "Replication",
+        group: GroupId,
+        name: str,
+        log: Log,
+        raft: Raft,
+        preferred: BrokerId,
+        base: Configuration,
+        is_fresh: bool,
+    ) -> None:
+        self.host = host
+        self.group = group
+        self.name = name
+        self.log = log
+        self.raft = raft
+        self.self_id = host.self_id
+        self.preferred = preferred
+        self.base = base
+        self.is_fresh = is_fresh
+        self.has_restarted = not is_fresh
+        self.failed: Exception | None = None
+        self.heard_ms = 0
+        self.timeout_ms = 0
+        self.leading_since_ms = 0
+        self.high_watermark = log.start_offset
+        self.waiters = CommitWaiters()
+        self.watchers = Watchers()
+        self.appender = Appender(self, host.clock.call_soon)
+        self.leading: Leading | None = None
+        self.is_serving = False
+        self._lease_end_ms = 0
+        self._busy = False
+        self._pending: deque[tuple[Event, Entries | None]] = deque()
+        self._flushing = False
+        self._flush_again = False
+        self._truncation_count = 0
+
+    # ---- what others ask -------------------------------------------------------------------------
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica leads its epoch (it may not know everything committed yet; see
+        `is_serving`)."""
+        return self.leading is not None
+
+    @property
+    def is_preferred(self) -> bool:
+        """Whether elections should favour this replica."""
+        return self.preferred == self.self_id
+
+    @property
+    def leader_id(self) -> BrokerId:
+        """The leader as far as known here, or NO_BROKER."""
+        return NO_BROKER if self.failed is not None else self.raft.leader
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch of this replica."""
+        return self.raft.epoch
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration in force."""
+        return self.raft.configuration
+
+    @property
+    def log_start_offset(self) -> Offset:
+        """The first offset that can be read."""
+        return self.log.start_offset
+
+    @property
+    def log_end_offset(self) -> Offset:
+        """The offset that the next record will get here."""
+        return self.log.end_offset
+
+    @property
+    def can_serve_reads(self) -> bool:
+        """Whether this leader may answer for the partition: it knows all commits, and nobody else
+        can lead now."""
+        if not self.is_serving or self.leading is None or self.raft.transferring_to is not None:
+            return False
+        now = self.host.clock.monotonic_ms()
+        if now >= self._lease_end_ms:
+            self._lease_end_ms = self.host.liveness.lease_end_ms(self)
+        return now < self._lease_end_ms
+
+    def in_sync(self) -> list[BrokerId]:
+        """Voters whose broker is alive and, as far as the leader knows, not behind by more than a
+        window."""
+        if self.leading is None:
+            return [b for b in self.configuration.voters if b == self.self_id or self._alive(b)]
+        return [
+            broker
+            for broker in self.configuration.voters
+            if broker == self.self_id or (self._alive(broker) and self.leading.is_in_step(broker))
+        ]
+
+    def replicate(
+        self,
+        buffers: Sequence[memoryview | bytearray],
+        headers: Sequence[BatchHeader],
+        *,
+        acks: int,
+        done: Callable[[AppendResult], None],
+    ) -> None:
+        """Append validated batches; `done` is called once, by `acks` (0: any time, 1: appended
+        here, -1: committed).
+
+        The buffers belong to the replica from here on: the caller never changes them again."""
+        if self.leading is None or self.failed is not None or not self.raft.accepts_proposals:
+            done(AppendResult(Error.NOT_LEADER_OR_FOLLOWER, -1, -1))
+            return
+        size = sum(header.size for header in headers)
+        if not self.appender.add(Request(buffers, headers, acks, done, size)):
+            message = "too much waits for the other replicas of this partition"
+            done(AppendResult(Error.NOT_ENOUGH_REPLICAS, -1, -1, message))
+
+    def read(self, offset: Offset, max_bytes: int) -> RecordSlices:
+        """Records from `offset` on, up to the high watermark. Raises
+        ApiError(OFFSET_OUT_OF_RANGE)."""
+        if self.failed is not None:
+            raise ApiError(Error.KAFKA_STORAGE_ERROR, str(self.failed))
+        if offset < self.log.start_offset or offset > self.log.end_offset:
+            raise ApiError(
+                Error.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is not within {self.log.start_offset}..{self.high_watermark}",
+            )
+        return self.log.read_records(offset, max_bytes, self.high_watermark)
+
+    def watch(self, callback: Callable[[], None]) -> Watch:
+        """Call `callback` once, when the high watermark or the leadership changes."""
+        return self.watchers.add(callback)
+
+    def transfer_leadership(self, to: BrokerId) -> None:
+        """Hand over to `to`, a voter; raises RejectedError where this replica does not lead."""
+        self._require_leadership()
+        self.step(TransferLeadership(to))
+        epoch = self.epoch
+        self.host.clock.call_later(TRANSFER_TIMEOUT_MS, lambda: self._abandon_transfer(epoch))
+
+    def change_configuration(
+        self, *, voters: Sequence[BrokerId], observers: Sequence[BrokerId], min_insync: int = 1
+    ) -> None:
+        """Go to these members, by joint consensus; raises RejectedError where this replica does not
+        lead."""
+        self._require_leadership()
+        self.step(ChangeConfiguration(tuple(voters), tuple(observers), min_insync))
+
+    # ---- what the host feeds ---------------------------------------------------------------------
+
+    def on_election_timeout(self) -> None:
+        """No leader was heard."""
+        self.step(ElectionTimedOut())
+
+    def on_quorum_lost(self) -> None:
+        """No quorum answers."""
+        self.step(QuorumLost())
+
+    def on_message(self, sender: BrokerId, message: object, entries: Entries | None = None) -> None:
+        """A Raft message came in; `entries` go with an AppendRequest."""
+        if self.failed is not None:
+            return
+        if isinstance(message, AppendRequest | LeaderContact) and message.epoch >= self.epoch:
+            self.heard_ms = self.host.clock.monotonic_ms()
+        elif isinstance(message, AppendResponse) and self.leading is not None:
+            self.leading.on_response(sender, message)
+        alive = self.host.liveness.is_leader_alive(self)
+        self.step(Received(sender, message, alive), entries)  # type: ignore[arg-type]
+
+    def on_peer_reset(self, peer: BrokerId) -> None:
+        """What was in flight to `peer` is lost, or a fresh connection is up."""
+        if self.leading is not None and peer in self.raft.progress:
+            self.leading.on_reset(peer)
+            self.step(PeerReset(peer))
+
+    # ---- deciding and doing ----------------------------------------------------------------------
+
+    def step(self, event: Event, entries: Entries | None = None) -> None:
+        """Step the core and perform its effects, one event at a time."""
+        if self.failed is not None:
+            return
+        if self._busy:
+            self._pending.append((event, entries.copied() if entries is not None else None))
+            return
+        self._busy = True
+        try:
+            self._perform(self.raft.step(event), 0, entries)
+            while self._pending and not self._busy:
+                self._busy = True
+                event, entries = self._pending.popleft()
+                self._perform(self.raft.step(event), 0, entries)
+        except (OSError, StorageError) as error:
+            self.fail(error)
+
+    def _perform(self, effects: list[Effect], start: int, entries: Entries | None) -> None:
+        for position in range(start, len(effects)):
+            effect = effects[position]
+            if type(effect) is PersistState:
+                rest = entries.copied() if entries is not None else None
+                self.host.persist(self, effect, partial(self._resume, effects, position + 1, rest))
+                return
+            PERFORM[type(effect)](self, effect, entries)
+        self._busy = False
+
+    def _resume(
+        self, effects: list[Effect], start: int, entries: Entries | None, error: OSError | None
+    ) -> None:
+        """The state is durable: go on where `_perform` stopped."""
+        if error is not None:
+            self.fail(error)
+            return
+        try:
+            self._perform(effects, start, entries)
+            while self._pending and not self._busy:
+                self._busy = True
+                event, waiting = self._pending.popleft()
+                self._perform(self.raft.step(event), 0, waiting)
+        except (OSError, StorageError) as failure:
+            self.fail(failure)
+
+    def flush_soon(self) -> None:
+        """Make what is written durable and tell the core; one flush at a time."""
+        if self._flushing:
+            self._flush_again = True
+            return
+        self._flushing = True
+        self._flush_again = False
+        self.log.flush_soon(partial(self._on_flushed, self._truncation_count))
+
+    def _on_flushed(self, truncation_count: int, result: Index | OSError) -> None:
+        self._flushing = False
+        if isinstance(result, OSError):
+            self.fail(result)
+            return
+        if self.failed is not None:
+            return
+        if truncation_count == self._truncation_count:
+            self.step(LogFlushed(result))
+        else:
+            self._flush_again = True
+        if self._flush_again:
+            self.flush_soon()
+
+    def close(self) -> None:
+        """Stop for good; the log's files are closed."""
+        self.stop_leading()
+        self.failed = self.failed or RejectedError(Error.NOT_LEADER_OR_FOLLOWER, "closed")
+        self.watchers.notify()
+        self.log.close()
+
+    def on_truncated(self) -> None:
+        """The log was cut: a flush under way speaks of entries that may be gone."""
+        self._truncation_count += 1
+
+    def fail(self, error: Exception) -> None:
+        """The log or the journal cannot be trusted any more: take no further part."""
+        if self.failed is not None:
+            return
+        self.failed = error
+        _log.error("%s: the replica on this broker has failed: %s", self.name, error)
+        self.stop_leading(Error.KAFKA_STORAGE_ERROR)
+        self.host.on_replica_failed(self)
+        self.watchers.notify()
+
+    def stop_leading(self, error: Error = Error.NOT_LEADER_OR_FOLLOWER) -> None:
+        """Tell everyone who waits that this replica leads no more."""
+        if self.leading is not None:
+            self.leading.close()
+            self.leading = None
+        self._lease_end_ms = 0
+        self.appender.fail(error)
+        self.waiters.fail()
+        if self.is_serving:
+            self.is_serving = False
+            self.host.on_serving(self, False)
+
+    def update_marks(self, commit: Index, visible: Index) -> None:
+        """commit or visible moved up."""
+        offset = self.log.end_offset
+        if visible < self.log.last_index:
+            offset = self.log.offset_of(Index(visible + 1))
+        self.waiters.on_commit(commit)
+        self.appender.on_commit(commit)
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            self.watchers.notify()
+        if self.leading is not None:
+            if not self.is_serving and self.raft.may_serve:
+                self.is_serving = True
+                self.host.on_serving(self, True)
+            self.host.contact_soon(self)
+
+    # ---- the batcher's sink ----------------------------------------------------------------------
+
+    def append_chunk(self, requests: Sequence[Request], *, relaxed: bool) -> Appended:
+        """See `appender.Sink`."""
+        assert self.leading is not None
+        try:
+            return self.leading.append(requests, relaxed=relaxed)
+        except OSError as error:
+            if self.log.failed:
+                self.fail(error)
+            raise
+
+    def can_append(self) -> bool:
+        """See `appender.Sink`."""
+        return self.leading is not None and not self._busy and self.raft.is_leader
+
+    def wait_commit(self, index: Index, callback: Callable[[bool], None]) -> None:
+        """See `appender.Sink`."""
+        if index <= self.raft.commit:
+            callback(True)
+        else:
+            self.waiters.insert(index, callback)
+
+    def check_producer(self, header: BatchHeader) -> Duplicate | None:
+        """See `appender.Sink`."""
+        return self.log.producers.check(header)
+
+    def index_of(self, offset: Offset) -> Index:
+        """See `appender.Sink`."""
+        return self.log.index_of(offset)
+
+    def log_start(self) -> Offset:
+        """See `appender.Sink`."""
+        return self.log.start_offset
+
+    # ---- small things ----------------------------------------------------------------------------
+
+    def _alive(self, broker: BrokerId) -> bool:
+        return self.host.liveness.is_alive(broker)
+
+    def _require_leadership(self) -> None:
+        if self.leading is None:
+            raise RejectedError(Error.NOT_LEADER_OR_FOLLOWER, leader_id=self.leader_id)
+
+    def _abandon_transfer(self, epoch: Epoch) -> None:
+        if self.leading is not None and self.epoch == epoch:
+            self.step(AbandonTransfer())

@@ -1,0 +1,163 @@
+"""Coalesced heartbeats: one message for each pair of brokers, whatever the number of groups.
+
+Why:    10,000 idle groups must cost nothing, and yet each follower must know within a timeout that
+        its leader is gone.
+How:    a leader's broker keeps, for each peer, the set of (group, epoch) that it leads there, with
+        a version. A heartbeat brings only what changed since the version that the peer has
+        acknowledged; each later heartbeat then stands for the whole set. The answer acknowledges
+        the version and names the groups in which the peer has moved on.
+
+            LeadSession (at the leader's broker)            FollowSession (at the follower's)
+              set / remove --> version++                      followed = set at `version`
+              heartbeat(from acked, changes) ---------------> applies, or asks for everything (-1)
+              <------------------------------------------- answer(version, refused)
+
+        So an answered heartbeat, sent at time t, proves for every confirmed group not refused: the
+        peer followed this leader in this epoch when it answered, and will not vote against it
+        before t + election timeout. Leases and check-quorum rest on that.
+Owns:   one LeadSession and one FollowSession for each peer.
+Source: design section 5; Ongaro's thesis 6.4.1 for leases."""
+
+from strandline.model.ids import Epoch, GroupId
+from strandline.replication.wire import Heartbeat, HeartbeatAnswer
+
+NEVER_MS = -(1 << 60)
+REMOVED = Epoch(0)
+
+
+class LeadSession:
+    """The leader broker's side, for one peer."""
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+        self._number = 0
+        self._version = 1
+        self._acknowledged = 0
+        self._led: dict[GroupId, Epoch] = {}
+        # {group: (version of its last change, epoch or REMOVED)}, only what the peer has not
+        # acknowledged.
+        self._changes: dict[GroupId, tuple[int, Epoch]] = {}
+        self._answered_number = 0
+        self.answered_sent_ms = NEVER_MS
+        self.answered_ms = NEVER_MS
+        self.rtt_ms = 0.0
+
+    def lead(self, group: GroupId, epoch: Epoch) -> None:
+        """This broker leads `group` in `epoch`, and the peer is a member."""
+        if self._led.get(group) != epoch:
+            self._led[group] = epoch
+            self._change(group, epoch)
+
+    def unlead(self, group: GroupId) -> None:
+        """This broker does not lead `group`, or the peer is no member."""
+        if self._led.pop(group, None) is not None:
+            self._change(group, REMOVED)
+
+    def is_confirmed(self, group: GroupId) -> bool:
+        """Whether the peer has acknowledged that this broker leads `group` in the present epoch."""
+        return group in self._led and group not in self._changes
+
+    def heartbeat(self, now_ms: int) -> Heartbeat:
+        """The next heartbeat."""
+        self._number += 1
+        return Heartbeat(
+            session=self._session,
+            number=self._number,
+            sent_ms=now_ms,
+            from_version=self._acknowledged,
+            version=self._version,
+            changes=[(group, epoch) for group, (_, epoch) in self._changes.items()],
+        )
+
+    def on_answer(self, answer: HeartbeatAnswer, now_ms: int) -> list[tuple[GroupId, Epoch]]:
+        """Take an answer in; returns the refused groups with the peer's epochs."""
+        if answer.session != self._session or answer.number <= self._answered_number:
+            return []
+        self._answered_number = answer.number
+        self.answered_ms = now_ms
+        sample = max(0, now_ms - answer.sent_ms)
+        self.rtt_ms = sample if self.rtt_ms == 0 else self.rtt_ms * 0.875 + sample * 0.125
+        if answer.version < self._acknowledged:
+            self._forget_acknowledgements()
+            return []
+        self.answered_sent_ms = answer.sent_ms
+        self._acknowledged = answer.version
+        self._changes = {
+            group: change for group, change in self._changes.items() if change[0] > answer.version
+        }
+        return answer.refused
+
+    def _forget_acknowledgements(self) -> None:
+        """The peer knows nothing of this session (it restarted): everything is unconfirmed
+        again."""
+        self._acknowledged = 0
+        self._version += 1
+        self.answered_sent_ms = NEVER_MS
+        self._changes = {group: (self._version, epoch) for group, epoch in self._led.items()}
+
+    def _change(self, group: GroupId, epoch: Epoch) -> None:
+        self._version += 1
+        self._changes[group] = (self._version, epoch)
+
+
+class FollowSession:
+    """The follower broker's side, for one peer."""
+
+    def __init__(self) -> None:
+        self._session = -1
+        self._version = -1
+        self.followed: dict[GroupId, Epoch] = {}
+        self._refused: dict[GroupId, Epoch] = {}
+        self.heard_ms = NEVER_MS
+
+    def on_heartbeat(
+        self, heartbeat: Heartbeat, now_ms: int
+    ) -> tuple[list[tuple[GroupId, Epoch]], list[GroupId]]:
+        """Apply a heartbeat; returns the changes, and the groups no longer covered by this
+        session."""
+        uncovered: list[GroupId] = []
+        if heartbeat.from_version == 0 or heartbeat.session != self._session:
+            known = {group for group, _ in heartbeat.changes}
+            uncovered = [group for group in self.followed if group not in known]
+            self.followed.clear()
+            self._refused.clear()
+            self._session = heartbeat.session
+            self._version = 0 if heartbeat.from_version == 0 else -1
+        if heartbeat.from_version > self._version:
+            self._version = -1
+            return [], uncovered
+        self.heard_ms = now_ms
+        self._version = max(self._version, heartbeat.version)
+        for group, epoch in heartbeat.changes:
+            if epoch == REMOVED:
+                if self.followed.pop(group, None) is not None:
+                    uncovered.append(group)
+                self._refused.pop(group, None)
+            else:
+                self.followed[group] = epoch
+        return heartbeat.changes, uncovered
+
+    def moved_on(self, group: GroupId, epoch: Epoch) -> None:
+        """The local replica is in `epoch`: refuse the peer's leadership if that is an earlier
+        one."""
+        led = self.followed.get(group)
+        if led is not None:
+            if led < epoch:
+                self._refused[group] = epoch
+            else:
+                self._refused.pop(group, None)
+
+    def covers(self, group: GroupId, epoch: Epoch) -> bool:
+        """Whether each heartbeat of this peer is a sign of life of the leader of `group`, for a
+        replica in `epoch`."""
+        return self.followed.get(group, REMOVED) >= max(epoch, 1)
+
+    def answer(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        """The answer to a heartbeat that was just applied."""
+        return HeartbeatAnswer(
+            session=heartbeat.session,
+            number=heartbeat.number,
+            sent_ms=heartbeat.sent_ms,
+            version=self._version,
+            refused=list(self._refused.items()),
+        )

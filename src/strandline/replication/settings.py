@@ -1,0 +1,46 @@
+"""The replication layer's numbers, each with its unit and its reason.
+
+Source: STYLE, rule 5; design section 5."""
+
+from dataclasses import dataclass
+
+from strandline.base.errors import OperatorError
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """Must agree on all brokers of a cluster where it says so.
+
+    heartbeat_interval_ms:   between two heartbeats to a peer.
+    election_timeout_ms:     the least time without a leader's sign of life before a follower stands
+                             for election, and for which it refuses to vote against that leader.
+                             Leases rest on it: must agree.
+    election_spread_ms:      the random part on top; also grows by 4 round trips to the leader.
+    resend_timeout_ms:       no acknowledgement for this long (plus 4 round trips): what is in
+                             flight is sent anew.
+    append_bytes_max:        one append to a follower; a single batch may be larger.
+    inflight_bytes_max, inflight_count_max: the window of one follower.
+    memory_bytes_max:        batches taken in and not yet handed to enough followers, over all
+                             groups.
+    tail_bytes_max:          batches of one group kept in memory for followers; what is older is
+                             read from the log.
+    lease_ratio:             a leader's lease is this share of the election timeout (clock drift
+                             eats the rest)."""
+
+    heartbeat_interval_ms: int = 100
+    election_timeout_ms: int = 800
+    election_spread_ms: int = 400
+    resend_timeout_ms: int = 1_000
+    append_bytes_max: int = 1024 * 1024
+    inflight_bytes_max: int = 16 * 1024 * 1024
+    inflight_count_max: int = 256
+    memory_bytes_max: int = 32 * 1024 * 1024
+    tail_bytes_max: int = 4 * 1024 * 1024
+    lease_ratio: float = 0.85
+
+    def __post_init__(self) -> None:
+        if self.election_timeout_ms < 3 * self.heartbeat_interval_ms:
+            raise OperatorError(
+                "[replication] election_timeout_ms must be at least 3 x heartbeat_interval_ms "
+                f"({3 * self.heartbeat_interval_ms} ms)"
+            )

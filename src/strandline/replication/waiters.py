@@ -1,0 +1,86 @@
+"""Who waits for which mark.
+
+Why:    an acknowledgement with acks=all waits for the commit of its last entry, a long poll for the
+        next visible record.
+How:    commits are waited for in index order, so a queue is enough; watchers are a set that is
+        emptied when called.
+Owns:   the callbacks; one of each per replica.
+Source: design section 5 ("two stages")."""
+
+from collections import deque
+from collections.abc import Callable
+
+from strandline.model.ids import Index
+
+
+class CommitWaiters:
+    """Callbacks by the index that must be committed, in ascending order. Called with True once it
+    is, False if never."""
+
+    def __init__(self) -> None:
+        self._queue: deque[tuple[Index, Callable[[bool], None]]] = deque()
+
+    def add(self, index: Index, callback: Callable[[bool], None]) -> None:
+        """Wait for `index`, which is not below any index that is waited for already."""
+        assert not self._queue or self._queue[-1][0] <= index
+        self._queue.append((index, callback))
+
+    def insert(self, index: Index, callback: Callable[[bool], None]) -> None:
+        """Wait for any index: a repeated request asks for one that others wait for already."""
+        position = len(self._queue)
+        while position > 0 and self._queue[position - 1][0] > index:
+            position -= 1
+        self._queue.insert(position, (index, callback))
+
+    def on_commit(self, commit: Index) -> None:
+        """Release everyone up to `commit`."""
+        queue = self._queue
+        while queue and queue[0][0] <= commit:
+            queue.popleft()[1](True)
+
+    def fail(self) -> None:
+        """The entries may never commit: tell everyone."""
+        queue, self._queue = self._queue, deque()
+        for _, callback in queue:
+            callback(False)
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+
+class Watch:
+    """A watcher that has not been called."""
+
+    __slots__ = ("_watchers", "callback")
+
+    def __init__(self, watchers: "Watchers", callback: Callable[[], None]) -> None:
+        self._watchers = watchers
+        self.callback = callback
+
+    def cancel(self) -> None:
+        """Make sure that it is not called; harmless afterwards."""
+        self._watchers.discard(self)
+
+
+class Watchers:
+    """Callbacks for the next change; each is called once."""
+
+    def __init__(self) -> None:
+        self._watches: dict[Watch, None] = {}
+
+    def add(self, callback: Callable[[], None]) -> Watch:
+        """Call `callback` at the next `notify`."""
+        watch = Watch(self, callback)
+        self._watches[watch] = None
+        return watch
+
+    def discard(self, watch: Watch) -> None:
+        """Forget a watch."""
+        self._watches.pop(watch, None)
+
+    def notify(self) -> None:
+        """Call all, once."""
+        if self._watches:
+            watches, self._watches = self._watches, {}
+            for watch in watches:
+                watch.callback()

@@ -1,0 +1,149 @@
+"""Messages between brokers as bytes.
+
+    control lane     u8 kind, msgpack body
+    bulk lane        u8 kind = APPEND, u32 length of the head, msgpack head (group, AppendRequest),
+    record batches
+
+Why:    one place that knows the layout; everything else handles values.
+How:    one frame carries all that a broker has for a peer at the end of a pass: `RaftMessages` is a
+        list.
+Source: design section 5."""
+
+import struct
+from enum import IntEnum
+
+import msgspec
+
+from strandline.base.errors import ProtocolError
+from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.raft.messages import (
+    AppendRequest,
+    AppendResponse,
+    LeaderContact,
+    ResetRequest,
+    TimeoutNow,
+    VoteRequest,
+    VoteResponse,
+)
+
+ControlMessage = (
+    VoteRequest | VoteResponse | AppendResponse | LeaderContact | TimeoutNow | ResetRequest
+)
+
+
+class Kind(IntEnum):
+    """The first byte of a message."""
+
+    HEARTBEAT = 1
+    HEARTBEAT_ANSWER = 2
+    RAFT = 3
+    CALL = 4
+    LEADERS = 5
+    APPEND = 16
+
+
+class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
+    """One for each pair of brokers, whatever the number of groups.
+
+    `session` changes with every start of the sender. `changes` lists (group, epoch) led by the
+    sender since `from_version` (epoch 0: no longer led), and brings the receiver to `version`."""
+
+    session: int
+    number: int
+    sent_ms: int
+    from_version: int
+    version: int
+    changes: list[tuple[GroupId, Epoch]]
+
+
+class HeartbeatAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """`version` is what the receiver has applied (-1: it knows nothing, send everything).
+
+    `refused`: groups of that version in which the receiver has moved to a later epoch."""
+
+    session: int
+    number: int
+    sent_ms: int
+    version: int
+    refused: list[tuple[GroupId, Epoch]]
+
+
+class LeaderEntry(msgspec.Struct, frozen=True, array_like=True):
+    """`leader` leads `group` in `epoch`."""
+
+    group: GroupId
+    epoch: Epoch
+    leader: BrokerId
+
+
+class AppendHead(msgspec.Struct, frozen=True, array_like=True):
+    """What precedes the record batches of an append."""
+
+    group: GroupId
+    request: AppendRequest
+
+
+RaftItems = list[tuple[GroupId, ControlMessage]]
+
+_encoder = msgspec.msgpack.Encoder()
+_heartbeats = msgspec.msgpack.Decoder(Heartbeat)
+_answers = msgspec.msgpack.Decoder(HeartbeatAnswer)
+_raft_items = msgspec.msgpack.Decoder(RaftItems)
+_leaders = msgspec.msgpack.Decoder(list[LeaderEntry])
+_append_heads = msgspec.msgpack.Decoder(AppendHead)
+_HEAD = struct.Struct(">BI")
+
+
+def encode_control(kind: Kind, body: object) -> bytes:
+    """One control message."""
+    return bytes((kind,)) + _encoder.encode(body)
+
+
+def encode_append_head(group: GroupId, request: AppendRequest) -> bytes:
+    """Everything of an append but its record batches."""
+    head = _encoder.encode(AppendHead(group, request))
+    return _HEAD.pack(Kind.APPEND, len(head)) + head
+
+
+def decode_heartbeat(body: memoryview) -> Heartbeat:
+    """Raises ProtocolError."""
+    try:
+        return _heartbeats.decode(body)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"bad heartbeat: {error}") from error
+
+
+def decode_heartbeat_answer(body: memoryview) -> HeartbeatAnswer:
+    """Raises ProtocolError."""
+    try:
+        return _answers.decode(body)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"bad heartbeat answer: {error}") from error
+
+
+def decode_raft(body: memoryview) -> RaftItems:
+    """Raises ProtocolError."""
+    try:
+        return _raft_items.decode(body)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"bad Raft message: {error}") from error
+
+
+def decode_leaders(body: memoryview) -> list[LeaderEntry]:
+    """Raises ProtocolError."""
+    try:
+        return _leaders.decode(body)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"bad list of leaders: {error}") from error
+
+
+def decode_append(message: memoryview) -> tuple[AppendHead, memoryview]:
+    """The head and the record batches (a view of `message`). Raises ProtocolError."""
+    try:
+        kind, length = _HEAD.unpack_from(message)
+        head = _append_heads.decode(message[_HEAD.size : _HEAD.size + length])
+    except (struct.error, msgspec.DecodeError) as error:
+        raise ProtocolError(f"bad append: {error}") from error
+    if kind != Kind.APPEND:
+        raise ProtocolError(f"message of kind {kind} on the bulk lane")
+    return head, message[_HEAD.size + length :]
