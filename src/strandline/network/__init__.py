@@ -1,6 +1,6 @@
 """Connections between brokers.
 
 Map:    tcp.py (the endpoint: listening, peers), outgoing.py (one connection to one peer, with its
-        queue and injected delay), incoming.py (one accepted connection), calls.py (question and
-        answer on top of messages).
+        queue and injected delay), incoming.py (one accepted connection), loop_clock.py (real time),
+        calls.py (question and answer on top of messages).
 Source: design section 5."""

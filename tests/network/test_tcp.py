@@ -1,0 +1,200 @@
+"""The real transport: whole messages in order, lanes, losses that are reported. Source:
+base.network."""
+
+import asyncio
+from collections.abc import Callable
+
+from strandline.base.errors import OperatorError
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId
+from strandline.network.calls import CallError, Calls
+from strandline.network.tcp import TcpNetwork
+
+ONE, TWO = BrokerId(1), BrokerId(2)
+DEADLINE_S = 20
+
+
+class Recorder:
+    """What a transport told its owner."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[BrokerId, Lane, bytes]] = []
+        self.connected: list[tuple[BrokerId, Lane]] = []
+        self.lost: list[tuple[BrokerId, Lane]] = []
+        self.changed = asyncio.Event()
+
+    def on_message(self, peer: BrokerId, lane: Lane, message: memoryview) -> None:
+        self.messages.append((peer, lane, bytes(message)))
+        self.changed.set()
+
+    def on_peer_connected(self, peer: BrokerId, lane: Lane) -> None:
+        self.connected.append((peer, lane))
+        self.changed.set()
+
+    def on_peer_lost(self, peer: BrokerId, lane: Lane) -> None:
+        self.lost.append((peer, lane))
+        self.changed.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not condition():
+                self.changed.clear()
+                await self.changed.wait()
+
+
+async def endpoint(broker: BrokerId, cluster: str = "c") -> tuple[TcpNetwork, Recorder]:
+    network = TcpNetwork(self_id=broker, cluster=cluster, host="127.0.0.1", port=0)
+    recorder = Recorder()
+    network.bind(recorder)
+    await network.start()
+    return network, recorder
+
+
+def test_messages_arrive_whole_and_in_order_on_each_lane() -> None:
+    async def scenario() -> None:
+        one, heard_by_one = await endpoint(ONE)
+        two, heard_by_two = await endpoint(TWO)
+        one.set_peer(TWO, "127.0.0.1", two.port)
+        await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
+        handed: list[int] = []
+        sizes = [0, 1, 300_000, 5, 2_000_000, 17]
+        for number, size in enumerate(sizes):
+            body = bytes([number]) * size
+            assert one.send(TWO, Lane.BULK, [b"head", body], lambda n=number: handed.append(n))
+            assert one.send(TWO, Lane.CONTROL, [bytes([number])])
+        await heard_by_two.until(lambda: len(heard_by_two.messages) == 2 * len(sizes))
+        bulk = [m for _, lane, m in heard_by_two.messages if lane is Lane.BULK]
+        control = [m for _, lane, m in heard_by_two.messages if lane is Lane.CONTROL]
+        assert bulk == [b"head" + bytes([n]) * s for n, s in enumerate(sizes)]
+        assert control == [bytes([n]) for n in range(len(sizes))]
+        assert handed == list(range(len(sizes)))
+        assert one.backlog_bytes(TWO, Lane.BULK) == 0
+        one.stop()
+        two.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_lost_peer_is_reported_and_found_again_on_its_return() -> None:
+    async def scenario() -> None:
+        one, heard_by_one = await endpoint(ONE)
+        two, _ = await endpoint(TWO)
+        port = two.port
+        one.set_peer(TWO, "127.0.0.1", port)
+        await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
+        two.stop()
+        await heard_by_one.until(lambda: not one.is_connected(TWO, Lane.CONTROL))
+        assert not one.send(TWO, Lane.CONTROL, [b"nobody listens"])
+        again = TcpNetwork(self_id=TWO, cluster="c", host="127.0.0.1", port=port)
+        heard_again = Recorder()
+        again.bind(heard_again)
+        await again.start()
+        await heard_by_one.until(lambda: one.is_connected(TWO, Lane.CONTROL))
+        assert one.send(TWO, Lane.CONTROL, [b"welcome back"])
+        await heard_again.until(lambda: bool(heard_again.messages))
+        one.stop()
+        again.stop()
+
+    asyncio.run(scenario())
+
+
+def test_another_clusters_broker_is_not_listened_to() -> None:
+    async def scenario() -> None:
+        one, heard_by_one = await endpoint(ONE, cluster="blue")
+        two, heard_by_two = await endpoint(TWO, cluster="green")
+        one.set_peer(TWO, "127.0.0.1", two.port)
+        await heard_by_one.until(lambda: len(heard_by_one.lost) > 0)
+        assert heard_by_two.messages == []
+        one.stop()
+        two.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_taken_port_is_one_line_for_the_operator() -> None:
+    async def scenario() -> str:
+        one, _ = await endpoint(ONE)
+        two = TcpNetwork(self_id=TWO, cluster="c", host="127.0.0.1", port=one.port)
+        try:
+            await two.start()
+        except OperatorError as error:
+            return str(error)
+        finally:
+            one.stop()
+        raise AssertionError("the port was taken")
+
+    assert "cannot listen on 127.0.0.1" in asyncio.run(scenario())
+
+
+def test_an_injected_delay_keeps_order_and_delays_every_message() -> None:
+    async def scenario() -> None:
+        one = TcpNetwork(
+            self_id=ONE, cluster="c", host="127.0.0.1", port=0, one_way_delay_ms={TWO: 30.0}
+        )
+        heard_by_one = Recorder()
+        one.bind(heard_by_one)
+        await one.start()
+        two, heard_by_two = await endpoint(TWO)
+        one.set_peer(TWO, "127.0.0.1", two.port)
+        await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
+        sent_at = asyncio.get_running_loop().time()
+        for number in range(5):
+            assert one.send(TWO, Lane.BULK, [bytes([number])])
+        await heard_by_two.until(lambda: len(heard_by_two.messages) == 5)
+        assert asyncio.get_running_loop().time() - sent_at >= 0.029
+        assert [m for _, _, m in heard_by_two.messages] == [bytes([n]) for n in range(5)]
+        one.stop()
+        two.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_call_is_answered_or_fails_with_the_reason() -> None:
+    async def scenario() -> None:
+        ends: dict[BrokerId, Calls] = {}
+
+        def send(to: BrokerId, sender: BrokerId, message: bytes) -> bool:
+            if to not in ends:
+                return False
+            loop = asyncio.get_running_loop()
+            loop.call_soon(ends[to].on_message, sender, memoryview(message))
+            return True
+
+        one = Calls(lambda to, message: send(to, ONE, message))
+        two = Calls(lambda to, message: send(to, TWO, message))
+        ends[ONE], ends[TWO] = one, two
+
+        async def echo(sender: BrokerId, payload: bytes) -> bytes:
+            return bytes([sender]) + payload
+
+        async def refuse(sender: BrokerId, payload: bytes) -> bytes:
+            raise OperatorError("not today")
+
+        async def never(sender: BrokerId, payload: bytes) -> bytes:
+            await asyncio.Event().wait()
+            return b""
+
+        two.register("echo", echo)
+        two.register("refuse", refuse)
+        two.register("never", never)
+        assert await one.call(TWO, "echo", b"x", timeout_ms=5_000) == b"\x01x"
+        for method, reason in (("refuse", "not today"), ("gone", "no method 'gone' here")):
+            try:
+                await one.call(TWO, method, b"", timeout_ms=5_000)
+            except CallError as error:
+                assert reason in str(error)
+            else:
+                raise AssertionError(method)
+        pending = asyncio.ensure_future(one.call(TWO, "never", b"", timeout_ms=5_000))
+        await asyncio.sleep(0)
+        one.on_peer_lost(TWO)
+        for call in (pending, one.call(BrokerId(3), "echo", b"", timeout_ms=5_000)):
+            try:
+                await call
+            except CallError:
+                continue
+            raise AssertionError("the call had nobody to answer it")
+        two.stop()
+        one.stop()
+
+    asyncio.run(scenario())

@@ -1,0 +1,143 @@
+"""Coalesced heartbeats: what a heartbeat stands for, and when it must not. Source:
+replication.sessions."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.model.ids import Epoch, GroupId
+from strandline.replication.sessions import FollowSession, LeadSession
+
+G1, G2 = GroupId(1), GroupId(2)
+E1, E2, E3 = Epoch(1), Epoch(2), Epoch(3)
+
+
+def exchange(lead: LeadSession, follow: FollowSession, now: int = 100) -> None:
+    """One heartbeat that arrives, and its answer that arrives."""
+    heartbeat = lead.heartbeat(now)
+    follow.on_heartbeat(heartbeat, now)
+    lead.on_answer(follow.answer(heartbeat), now + 10)
+
+
+def test_a_leadership_is_confirmed_only_once_the_peer_has_answered() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    lead.lead(G1, E1)
+    assert not lead.is_confirmed(G1)
+    exchange(lead, follow)
+    assert lead.is_confirmed(G1)
+    assert follow.covers(G1, E1)
+    assert lead.answered_sent_ms == 100
+
+
+def test_an_idle_heartbeat_carries_nothing_of_a_thousand_groups() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    for group in range(1000):
+        lead.lead(GroupId(group), E1)
+    exchange(lead, follow)
+    assert lead.heartbeat(200).changes == []
+    assert len(follow.followed) == 1000
+
+
+def test_a_lost_answer_makes_the_next_heartbeat_bring_the_change_again() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    lead.lead(G1, E1)
+    follow.on_heartbeat(lead.heartbeat(100), 100)
+    assert lead.heartbeat(200).changes == [(G1, E1)]
+
+
+def test_a_group_led_no_more_is_covered_no_more() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    lead.lead(G1, E1)
+    exchange(lead, follow)
+    lead.unlead(G1)
+    _, uncovered = follow.on_heartbeat(lead.heartbeat(200), 200)
+    assert uncovered == [G1]
+    assert not follow.covers(G1, E1)
+
+
+def test_a_follower_that_moved_on_refuses_in_every_answer() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    lead.lead(G1, E1)
+    exchange(lead, follow)
+    follow.moved_on(G1, E2)
+    heartbeat = lead.heartbeat(200)
+    follow.on_heartbeat(heartbeat, 200)
+    assert lead.on_answer(follow.answer(heartbeat), 210) == [(G1, E2)]
+    assert not follow.covers(G1, E2)
+
+
+def test_a_restarted_follower_confirms_nothing_until_it_was_told_everything() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    lead.lead(G1, E1)
+    exchange(lead, follow)
+    restarted = FollowSession()
+    exchange(lead, restarted, 200)
+    assert not lead.is_confirmed(G1)
+    assert lead.answered_sent_ms < 0
+    exchange(lead, restarted, 300)
+    assert lead.is_confirmed(G1)
+    assert restarted.covers(G1, E1)
+
+
+def test_a_restarted_leader_broker_covers_nothing_of_its_former_life() -> None:
+    follow = FollowSession()
+    former = LeadSession(7)
+    former.lead(G1, E1)
+    exchange(former, follow)
+    present = LeadSession(8)
+    present.lead(G2, E2)
+    _, uncovered = follow.on_heartbeat(present.heartbeat(200), 200)
+    assert uncovered == [G1]
+    assert follow.covers(G2, E2)
+
+
+def test_an_answer_to_an_older_heartbeat_does_not_lengthen_a_lease() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    lead.lead(G1, E1)
+    first = lead.heartbeat(100)
+    follow.on_heartbeat(first, 100)
+    answer_to_first = follow.answer(first)
+    exchange(lead, follow, 200)
+    assert lead.on_answer(answer_to_first, 300) == []
+    assert lead.answered_sent_ms == 200
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("lead"), st.integers(1, 3), st.integers(1, 5)),
+        st.tuples(st.just("unlead"), st.integers(1, 3), st.just(0)),
+        st.tuples(st.just("exchange"), st.booleans(), st.booleans()),
+        st.tuples(st.just("restart follower"), st.just(0), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS)
+def test_what_is_confirmed_is_what_the_follower_holds(steps: list[tuple[str, int, int]]) -> None:
+    """Whatever is lost, restarted or changed: confirmed at the leader implies followed at the peer,
+    unless the
+    peer has restarted since its last answer."""
+    lead, follow = LeadSession(1), FollowSession()
+    led: dict[int, int] = {}
+    answered_since_restart = False
+    for step, first, second in steps:
+        if step == "lead":
+            led[first] = max(second, led.get(first, 0))
+            lead.lead(GroupId(first), Epoch(led[first]))
+        elif step == "unlead":
+            led.pop(first, None)
+            lead.unlead(GroupId(first))
+        elif step == "restart follower":
+            follow = FollowSession()
+            answered_since_restart = False
+        else:
+            heartbeat = lead.heartbeat(1)
+            if first:
+                follow.on_heartbeat(heartbeat, 1)
+                if second:
+                    lead.on_answer(follow.answer(heartbeat), 2)
+                    answered_since_restart = True
+        if answered_since_restart:
+            for group, epoch in led.items():
+                if lead.is_confirmed(GroupId(group)):
+                    assert follow.followed.get(GroupId(group)) == epoch
