@@ -1,0 +1,236 @@
+"""What the controller can be asked, and what it answers.
+
+Why:    a command may be given to any broker and is carried to the controller's leader, so commands
+        and answers are plain values with one encoding.
+How:    tagged structs in MessagePack. Every answer has `error_code` (0 when all went well) for the
+        command as a whole; commands about several things answer for each of them.
+Source: Kafka's CreateTopics, DeleteTopics, CreatePartitions, IncrementalAlterConfigs and
+        BrokerRegistration; design section 3."""
+
+from enum import IntEnum
+from typing import TypeVar
+from uuid import UUID
+
+import msgspec
+
+from strandline.base.errors import ProtocolError
+from strandline.model.cluster import Address, Labels
+from strandline.model.ids import BrokerId
+
+NO_UUID = UUID(int=0)
+USE_DEFAULT = -1
+"""Partitions or a replication factor that is left to the cluster's configuration."""
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+class RegisterBroker(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """A broker's process has started. `cluster_id` is empty when it belongs to no cluster yet."""
+
+    broker: BrokerId
+    incarnation: str
+    directory_id: str
+    rpc: Address
+    kafka: Address
+    labels: Labels = Labels()
+    cluster_id: str = ""
+
+
+class NewTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic to create: with `partitions` and `replication_factor`, or with `assignments`.
+
+    An assignment is (partition index, brokers, preferred leader first)."""
+
+    name: str
+    partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignments: tuple[tuple[int, tuple[BrokerId, ...]], ...] = ()
+    configs: tuple[tuple[str, str | None], ...] = ()
+
+
+class CreateTopics(msgspec.Struct, frozen=True, tag=True):
+    """Create topics, each for itself; with `validate_only` say only whether it would be done."""
+
+    topics: tuple[NewTopic, ...]
+    validate_only: bool = False
+
+
+class TopicToDelete(msgspec.Struct, frozen=True):
+    """A topic by its name, or by its id where the name is None."""
+
+    name: str | None = None
+    id: UUID = NO_UUID
+
+
+class DeleteTopics(msgspec.Struct, frozen=True, tag=True):
+    """Delete topics, each for itself, with everything in them."""
+
+    topics: tuple[TopicToDelete, ...]
+
+
+class MorePartitions(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic shall have `count` partitions in all; `assignments`: brokers of each new one."""
+
+    topic: str
+    count: int
+    assignments: tuple[tuple[BrokerId, ...], ...] | None = None
+
+
+class CreatePartitions(msgspec.Struct, frozen=True, tag=True):
+    """Add partitions to topics, each for itself."""
+
+    topics: tuple[MorePartitions, ...]
+    validate_only: bool = False
+
+
+class ResourceType(IntEnum):
+    """What has configuration; the numbers are Kafka's. BROKER without a name is the cluster."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class ConfigOperation(IntEnum):
+    """What to do with one key; the numbers are Kafka's."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(msgspec.Struct, frozen=True):
+    """One key. `operation` is a `ConfigOperation`; others are refused."""
+
+    key: str
+    operation: int
+    value: str | None = None
+
+
+class ResourceChanges(msgspec.Struct, frozen=True):
+    """Changes to one resource. `type` is a `ResourceType`; others are refused."""
+
+    type: int
+    name: str
+    changes: tuple[ConfigChange, ...]
+
+
+class AlterConfigs(msgspec.Struct, frozen=True, tag=True):
+    """Change configuration, each resource as a whole or not at all."""
+
+    resources: tuple[ResourceChanges, ...]
+    validate_only: bool = False
+
+
+class AllocateProducerIds(msgspec.Struct, frozen=True, tag=True):
+    """A broker wants producer ids to hand out."""
+
+    broker: BrokerId
+
+
+class EnsureInternalTopic(msgspec.Struct, frozen=True, tag=True):
+    """Create one of the topics that brokers themselves write to, unless it is there."""
+
+    name: str
+
+
+Command = (
+    RegisterBroker
+    | CreateTopics
+    | DeleteTopics
+    | CreatePartitions
+    | AlterConfigs
+    | AllocateProducerIds
+    | EnsureInternalTopic
+)
+
+# ---- answers -------------------------------------------------------------------------------------
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """Nothing was done. `leader` says where to go when this broker does not lead, -1 unknown."""
+
+    error_code: int
+    message: str = ""
+    leader: BrokerId = BrokerId(-1)
+
+
+class BrokerAdmitted(msgspec.Struct, frozen=True, tag=True):
+    """The broker is part of this cluster."""
+
+    cluster_id: str
+    error_code: int = 0
+
+
+class TopicResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one topic. `message` is None without an error."""
+
+    name: str | None
+    id: UUID = NO_UUID
+    error_code: int = 0
+    message: str | None = None
+    partitions: int = -1
+    replication_factor: int = -1
+
+
+class TopicResults(msgspec.Struct, frozen=True, tag=True):
+    """One result for each topic of the command, in its order."""
+
+    topics: tuple[TopicResult, ...]
+    error_code: int = 0
+
+
+class ResourceResult(msgspec.Struct, frozen=True):
+    """What became of the changes to one resource."""
+
+    type: int
+    name: str
+    error_code: int = 0
+    message: str | None = None
+
+
+class ResourceResults(msgspec.Struct, frozen=True, tag=True):
+    """One result for each resource of the command, in its order."""
+
+    resources: tuple[ResourceResult, ...]
+    error_code: int = 0
+
+
+class ProducerIds(msgspec.Struct, frozen=True, tag=True):
+    """The ids first .. first + count - 1."""
+
+    first: int
+    count: int
+    error_code: int = 0
+
+
+Answer = Refused | BrokerAdmitted | TopicResults | ResourceResults | ProducerIds
+
+# ---- encoding ------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+_encoder = msgspec.msgpack.Encoder()
+_commands: msgspec.msgpack.Decoder[Command] = msgspec.msgpack.Decoder(Command)
+_answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
+
+
+def encode(value: Command | Answer) -> bytes:
+    """The bytes of a command or an answer."""
+    return _encoder.encode(value)
+
+
+def decode_command(data: bytes) -> Command:
+    """The command again; raises ProtocolError."""
+    return _decode(_commands, data)
+
+
+def decode_answer(data: bytes) -> Answer:
+    """The answer again; raises ProtocolError."""
+    return _decode(_answers, data)
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes) -> T:
+    try:
+        return decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"not a controller's message: {error}") from error

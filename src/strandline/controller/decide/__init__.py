@@ -1,0 +1,6 @@
+"""Deciding, one file per command family: `decide(facts, command) -> Decision`.
+
+Map:    brokers.py (RegisterBroker), create_topics.py (CreateTopics), delete_topics.py
+        (DeleteTopics), create_partitions.py (CreatePartitions), alter_configs.py (AlterConfigs),
+        producer_ids.py (AllocateProducerIds), internal_topics.py (EnsureInternalTopic).
+Source: STYLE, rule 7."""

@@ -1,0 +1,157 @@
+"""Changes configuration key by key: of a topic, or of the whole cluster.
+
+Why:    what is refused here can never be in force anywhere; so a name or a value that no table
+        knows is refused with the reason.
+How:    each resource is changed as a whole or not at all. Lists can be appended to and subtracted
+        from. A broker's own keys are in its file; none of them can be changed from outside yet.
+Source: Kafka's IncrementalAlterConfigs (KIP-339)."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from strandline.base.errors import ApiError
+from strandline.config.cluster import CLUSTER_KEYS_BY_NAME, validate_cluster_config
+from strandline.config.keys import Key, ValueType, format_value
+from strandline.config.topic import TOPIC_KEYS_BY_NAME, validate_topic_config
+from strandline.controller.commands import (
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ResourceChanges,
+    ResourceResult,
+    ResourceResults,
+    ResourceType,
+)
+from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.names import check_topic_name
+from strandline.controller.records import ConfigsChanged, Record, Scope
+from strandline.protocol.errors import Error
+
+CONFIG_VALUE_CHARACTERS_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    """Something that has configuration: its table, and the values that hold now."""
+
+    scope: Scope
+    name: str
+    keys: Mapping[str, Key]
+    own: Mapping[str, str]
+    inherited: Mapping[str, str]
+    """Values by cluster-wide name, for keys that the resource itself does not set."""
+    validate: Callable[[str, str], str | None]
+
+    def present(self, row: Key) -> str:
+        """The value in force, as text."""
+        fallback = format_value(row.default) if row.default is not None else ""
+        return self.own.get(row.name) or self.inherited.get(row.cluster_name) or fallback
+
+
+def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
+    """Change what can be changed; the others are refused one by one."""
+    named = Counter((resource.type, resource.name) for resource in command.resources)
+    records: list[Record] = []
+    results: dict[tuple[int, str], ResourceResult] = {}
+    for changes in command.resources:
+        target = (changes.type, changes.name)
+        try:
+            if named[target] > 1:
+                raise refuse(Error.INVALID_REQUEST, "Each resource must appear at most once.")
+            resource = _find(facts, changes)
+            values = _change(resource, changes.changes)
+            if values:
+                records.append(ConfigsChanged(resource.scope, resource.name, values))
+            results[target] = ResourceResult(*target)
+        except ApiError as error:
+            results[target] = ResourceResult(*target, error.code, error.message)
+    answer = ResourceResults(tuple(results.values()))
+    return Decision(answer, () if command.validate_only else tuple(records))
+
+
+def _find(facts: Facts, changes: ResourceChanges) -> _Resource:
+    cluster = facts.state.cluster
+    if changes.type == ResourceType.TOPIC:
+        check_topic_name(changes.name)
+        topic = cluster.topics.get(changes.name)
+        if topic is None:
+            raise refuse(
+                Error.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{changes.name}' does not exist."
+            )
+        return _Resource(
+            scope="topic",
+            name=topic.name,
+            keys=TOPIC_KEYS_BY_NAME,
+            own=topic.configs,
+            inherited=cluster.cluster_configs,
+            validate=validate_topic_config,
+        )
+    if changes.type == ResourceType.BROKER and not changes.name:
+        return _Resource(
+            scope="cluster",
+            name="",
+            keys=CLUSTER_KEYS_BY_NAME,
+            own=cluster.cluster_configs,
+            inherited={},
+            validate=validate_cluster_config,
+        )
+    if changes.type == ResourceType.BROKER:
+        raise refuse(
+            Error.INVALID_REQUEST,
+            f"keys of a single broker are read from its file: change the file of broker "
+            f"{changes.name[:20]}, or leave the name empty to change the whole cluster",
+        )
+    raise refuse(
+        Error.INVALID_REQUEST, f"resources of type {changes.type} have no configuration here"
+    )
+
+
+def _change(resource: _Resource, changes: tuple[ConfigChange, ...]) -> dict[str, str | None]:
+    """The values that the resource gets; None for those it loses."""
+    values: dict[str, str | None] = {}
+    for change in changes:
+        if change.key in values:
+            raise refuse(Error.INVALID_REQUEST, f"{change.key[:200]} is changed twice")
+        row = resource.keys.get(change.key)
+        if row is None:
+            reason = resource.validate(change.key, "") or "unknown key"
+            raise refuse(Error.INVALID_CONFIG, reason)
+        values[change.key] = _new_value(resource, row, change)
+    return values
+
+
+def _new_value(resource: _Resource, row: Key, change: ConfigChange) -> str | None:
+    if change.operation == ConfigOperation.DELETE:
+        return None
+    if change.value is None:
+        raise refuse(Error.INVALID_REQUEST, f"Null value not supported for {row.name}")
+    if len(change.value) > CONFIG_VALUE_CHARACTERS_MAX:
+        raise refuse(
+            Error.INVALID_CONFIG,
+            f"{row.name} is longer than {CONFIG_VALUE_CHARACTERS_MAX} characters",
+        )
+    match change.operation:
+        case ConfigOperation.SET:
+            value = change.value.strip()
+        case ConfigOperation.APPEND | ConfigOperation.SUBTRACT:
+            value = _changed_list(row, resource.present(row), change)
+        case _:
+            raise refuse(Error.INVALID_REQUEST, f"unknown operation {change.operation}")
+    reason = resource.validate(row.name, value)
+    if reason is not None:
+        raise refuse(Error.INVALID_CONFIG, reason)
+    return value
+
+
+def _changed_list(row: Key, present: str, change: ConfigChange) -> str:
+    if row.type is not ValueType.LIST:
+        raise refuse(Error.INVALID_CONFIG, f"{row.name} is not a list: set it")
+    assert change.value is not None
+    parts = [part.strip() for part in present.split(",") if part.strip()]
+    named = [part.strip() for part in change.value.split(",") if part.strip()]
+    if change.operation == ConfigOperation.APPEND:
+        parts += [part for part in named if part not in parts]
+    else:
+        parts = [part for part in parts if part not in named]
+    return ",".join(parts)

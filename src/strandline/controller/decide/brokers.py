@@ -1,0 +1,82 @@
+"""Registers brokers: every start of a broker's process is one registration.
+
+Why:    two processes that believe to be the same broker would vote twice; an empty data directory
+        under an old id would vote as if it had never acknowledged anything, and lose what it did.
+Source: Kafka's BrokerRegistration (KIP-631, KIP-858); reliability reference 1b (wiped follower)."""
+
+import base64
+
+from strandline.controller.commands import BrokerAdmitted, RegisterBroker
+from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.records import BrokerRegistered, ClusterNamed, Record
+from strandline.model.cluster import Broker
+from strandline.protocol.errors import Error
+
+CLUSTER_ID_BYTES = 16
+
+
+def decide_register_broker(facts: Facts, command: RegisterBroker) -> Decision:
+    """Admit a broker; the first one to register names the cluster."""
+    records: list[Record] = []
+    cluster_id = facts.state.cluster.cluster_id
+    if not cluster_id:
+        cluster_id = command.cluster_id or _new_cluster_id(facts)
+        records.append(ClusterNamed(cluster_id))
+    elif command.cluster_id not in ("", cluster_id):
+        raise refuse(
+            Error.INCONSISTENT_CLUSTER_ID,
+            f"broker {command.broker} belongs to cluster {command.cluster_id}, "
+            f"this is cluster {cluster_id}",
+        )
+    _check_directory(facts, command)
+    if not _is_known(facts, command):
+        records.append(
+            BrokerRegistered(
+                id=command.broker,
+                incarnation=command.incarnation,
+                directory_id=command.directory_id,
+                rpc=command.rpc,
+                kafka=command.kafka,
+                labels=command.labels,
+            )
+        )
+    return Decision(BrokerAdmitted(cluster_id), tuple(records))
+
+
+def _check_directory(facts: Facts, command: RegisterBroker) -> None:
+    known = facts.state.directories.get(command.broker)
+    if known in (None, command.directory_id):
+        return
+    held = facts.state.partitions_on(command.broker)
+    if held:
+        raise refuse(
+            Error.DUPLICATE_BROKER_REGISTRATION,
+            f"broker {command.broker} holds {held} replicas on another data directory ({known}): "
+            "start it with that directory, or give this broker another id",
+        )
+    if command.broker in facts.alive:
+        raise refuse(
+            Error.DUPLICATE_BROKER_REGISTRATION,
+            f"broker id {command.broker} is taken by a broker that is alive, with data directory "
+            f"{known}: give this broker another id",
+        )
+
+
+def _is_known(facts: Facts, command: RegisterBroker) -> bool:
+    """Whether this very registration was made before: a repeated command changes nothing."""
+    return facts.state.cluster.brokers.get(command.broker) == Broker(
+        id=command.broker,
+        incarnation=command.incarnation,
+        rpc=command.rpc,
+        kafka=command.kafka,
+        labels=command.labels,
+    )
+
+
+def _new_cluster_id(facts: Facts) -> str:
+    """A random id in the form of Kafka's: 22 characters of URL-safe base 64, no leading dash."""
+    while True:
+        raw = facts.rng.getrandbits(8 * CLUSTER_ID_BYTES).to_bytes(CLUSTER_ID_BYTES, "big")
+        text = base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+        if not text.startswith("-"):
+            return text

@@ -1,0 +1,117 @@
+"""Creates topics, each for itself: a legal new name, partitions with their groups and replicas.
+
+Source: Kafka's CreateTopics; reliability reference 4 (illegal names and counts)."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from strandline.base.errors import ApiError
+from strandline.config.topic import validate_topic_config
+from strandline.controller.assignments import check_manual, choose
+from strandline.controller.commands import (
+    USE_DEFAULT,
+    CreateTopics,
+    NewTopic,
+    TopicResult,
+    TopicResults,
+)
+from strandline.controller.decision import Decision, Draft, Facts, refuse
+from strandline.controller.names import check_topic_name, is_internal
+from strandline.controller.records import TopicCreated
+from strandline.placement.spread import Replicas
+from strandline.protocol.errors import Error
+
+CONFIG_VALUE_CHARACTERS_MAX = 4096
+
+
+def decide_create_topics(facts: Facts, command: CreateTopics) -> Decision:
+    """Create what can be created; the others are refused one by one."""
+    draft = Draft(facts.state)
+    named = Counter(topic.name for topic in command.topics)
+    results: dict[str, TopicResult] = {}
+    for topic in command.topics:
+        try:
+            if named[topic.name] > 1:
+                raise refuse(Error.INVALID_REQUEST, "Duplicate topic name.")
+            if is_internal(topic.name):
+                raise refuse(
+                    Error.INVALID_TOPIC_EXCEPTION,
+                    f"{topic.name} is created by the brokers themselves",
+                )
+            results[topic.name] = add_topic(facts, draft, topic)
+        except ApiError as error:
+            results[topic.name] = TopicResult(
+                name=topic.name, error_code=error.code, message=error.message
+            )
+    records = () if command.validate_only else tuple(draft.records)
+    return Decision(TopicResults(tuple(results.values())), records)
+
+
+def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
+    """Check one topic and add its record to the draft; raises ApiError."""
+    check_topic_name(topic.name)
+    if topic.name in facts.state.cluster.topics:
+        raise refuse(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+    configs = _checked_configs(topic.configs)
+    placed = _manual(facts, draft, topic) if topic.assignments else _chosen(facts, draft, topic)
+    created = TopicCreated(
+        name=topic.name, id=facts.new_uuid(), partitions=draft.assign(placed), configs=configs
+    )
+    draft.records.append(created)
+    return TopicResult(
+        name=topic.name,
+        id=created.id,
+        partitions=len(placed),
+        replication_factor=len(placed[0]),
+    )
+
+
+def _chosen(facts: Facts, draft: Draft, topic: NewTopic) -> list[Replicas]:
+    partitions, factor = topic.partitions, topic.replication_factor
+    if partitions == USE_DEFAULT:
+        partitions = facts.config.num_partitions
+    if factor == USE_DEFAULT:
+        factor = min(facts.config.default_replication_factor, max(len(facts.brokers), 1))
+    return choose(facts, draft, partitions=partitions, replication_factor=factor)
+
+
+def _manual(facts: Facts, draft: Draft, topic: NewTopic) -> list[Replicas]:
+    if topic.partitions != USE_DEFAULT or topic.replication_factor != USE_DEFAULT:
+        raise refuse(
+            Error.INVALID_REQUEST,
+            "A manual partition assignment was specified, so the number of partitions and the "
+            "replication factor must be left at -1",
+        )
+    draft.require_room(len(topic.assignments))
+    by_index = dict(topic.assignments)
+    if len(by_index) != len(topic.assignments):
+        raise refuse(
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes a partition more than once",
+        )
+    if sorted(by_index) != list(range(len(by_index))):
+        raise refuse(
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    ordered = [by_index[index] for index in range(len(by_index))]
+    return check_manual(facts, ordered, replication_factor=None)
+
+
+def _checked_configs(configs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    checked: dict[str, str] = {}
+    for name, value in configs:
+        if value is None:
+            raise refuse(
+                Error.INVALID_CONFIG, f"Null value not supported for topic configs: {name[:200]}"
+            )
+        if len(value) > CONFIG_VALUE_CHARACTERS_MAX:
+            raise refuse(
+                Error.INVALID_CONFIG,
+                f"{name[:200]} is longer than {CONFIG_VALUE_CHARACTERS_MAX} characters",
+            )
+        reason = validate_topic_config(name, value)
+        if reason is not None:
+            raise refuse(Error.INVALID_CONFIG, reason)
+        checked[name] = value.strip()
+    return checked

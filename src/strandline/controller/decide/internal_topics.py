@@ -1,0 +1,45 @@
+"""Creates the topics that brokers themselves write to, when they are first needed.
+
+Source: Kafka's automatic creation of `__consumer_offsets`."""
+
+from strandline.controller.commands import (
+    EnsureInternalTopic,
+    NewTopic,
+    TopicResult,
+    TopicResults,
+)
+from strandline.controller.decide.create_topics import add_topic
+from strandline.controller.decision import Decision, Draft, Facts, refuse
+from strandline.controller.names import is_internal
+from strandline.protocol.errors import Error
+
+OFFSETS_TOPIC_CONFIGS = (
+    ("cleanup.policy", "compact"),
+    ("segment.bytes", str(100 * 1024 * 1024)),
+)
+
+
+def decide_ensure_internal_topic(facts: Facts, command: EnsureInternalTopic) -> Decision:
+    """Create it as the cluster's configuration says, unless it is there already."""
+    if not is_internal(command.name):
+        raise refuse(
+            Error.INVALID_TOPIC_EXCEPTION, f"{command.name!a} is not a topic of the brokers"
+        )
+    topic = facts.state.cluster.topics.get(command.name)
+    if topic is not None:
+        present = TopicResult(
+            name=topic.name,
+            id=topic.id,
+            partitions=len(topic.partitions),
+            replication_factor=len(topic.partitions[0].replicas),
+        )
+        return Decision(TopicResults((present,)))
+    config = facts.config
+    draft = Draft(facts.state)
+    wanted = NewTopic(
+        name=command.name,
+        partitions=config.offsets_topic_num_partitions,
+        replication_factor=min(config.offsets_topic_replication_factor, max(len(facts.brokers), 1)),
+        configs=OFFSETS_TOPIC_CONFIGS,
+    )
+    return Decision(TopicResults((add_topic(facts, draft, wanted),)), tuple(draft.records))

@@ -1,0 +1,94 @@
+"""What deciding takes and gives: the facts beside the log, and a decision.
+
+Why:    a decision rests on committed state and on two things that no log tells: who is alive now,
+        and random numbers for ids and ties. Both are handed in, so that deciding stays pure.
+Source: STYLE, rule 1."""
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass
+from uuid import UUID
+
+from strandline.base.errors import ApiError
+from strandline.config.cluster import ClusterConfig
+from strandline.controller.commands import NO_UUID, Answer
+from strandline.controller.records import Assignment, Record
+from strandline.controller.state import ControllerState
+from strandline.model.cluster import Broker
+from strandline.model.ids import BrokerId, GroupId
+from strandline.placement.spread import Load, Replicas
+from strandline.protocol.errors import Error
+
+PARTITIONS_PER_COMMAND_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Append `records`, all or none of them; give `answer` once they are committed."""
+
+    answer: Answer
+    records: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a decision may look at. `alive`: the brokers that are heard, the leader included."""
+
+    state: ControllerState
+    rng: random.Random
+    alive: Collection[BrokerId]
+
+    @property
+    def config(self) -> ClusterConfig:
+        """The cluster-wide configuration."""
+        return ClusterConfig.from_values(self.state.cluster.cluster_configs)
+
+    @property
+    def brokers(self) -> list[Broker]:
+        """Every registered broker."""
+        return list(self.state.cluster.brokers.values())
+
+    @property
+    def down(self) -> list[BrokerId]:
+        """The registered brokers that are not heard."""
+        return [broker for broker in self.state.cluster.brokers if broker not in self.alive]
+
+    def new_uuid(self) -> UUID:
+        """A topic id, never one of Kafka's two reserved ones."""
+        while (identity := UUID(int=self.rng.getrandbits(128), version=4)).int <= 1:
+            pass
+        assert identity != NO_UUID
+        return identity
+
+
+class Draft:
+    """What a command has decided so far: later parts of it see the earlier ones."""
+
+    def __init__(self, state: ControllerState) -> None:
+        self.records: list[Record] = []
+        self.load = Load.of(partition.replicas for partition in state.cluster.groups.values())
+        self._next_group = state.cluster.next_group
+        self._count = 0
+
+    def require_room(self, partitions: int) -> None:
+        """Refuse more partitions than one command may make; raises ApiError POLICY_VIOLATION."""
+        if self._count + partitions > PARTITIONS_PER_COMMAND_MAX:
+            raise refuse(
+                Error.POLICY_VIOLATION,
+                f"one request may create {PARTITIONS_PER_COMMAND_MAX} partitions: send several",
+            )
+
+    def assign(self, placed: list[Replicas]) -> tuple[Assignment, ...]:
+        """Give each new partition its Raft group, and count its load."""
+        assignments = []
+        for replicas in placed:
+            self.load.add(replicas)
+            assignments.append(Assignment(GroupId(self._next_group), replicas))
+            self._next_group += 1
+        self._count += len(placed)
+        return tuple(assignments)
+
+
+def refuse(code: Error, message: str) -> ApiError:
+    """An error that answers one part of a command."""
+    return ApiError(int(code), message)

@@ -1,0 +1,54 @@
+"""The controller as a function: committed state and a command in, records and an answer out.
+
+Why:    one place says which file decides which command, and turns refusals into answers.
+Owns:   nothing; the state belongs to `ControllerState`, which only `replay` changes.
+Source: STYLE, rule 1; design section 3."""
+
+import random
+from collections.abc import Callable, Collection
+from typing import Any
+
+from strandline.base.errors import ApiError
+from strandline.controller.commands import (
+    AllocateProducerIds,
+    AlterConfigs,
+    Command,
+    CreatePartitions,
+    CreateTopics,
+    DeleteTopics,
+    EnsureInternalTopic,
+    Refused,
+    RegisterBroker,
+)
+from strandline.controller.decide.alter_configs import decide_alter_configs
+from strandline.controller.decide.brokers import decide_register_broker
+from strandline.controller.decide.create_partitions import decide_create_partitions
+from strandline.controller.decide.create_topics import decide_create_topics
+from strandline.controller.decide.delete_topics import decide_delete_topics
+from strandline.controller.decide.internal_topics import decide_ensure_internal_topic
+from strandline.controller.decide.producer_ids import decide_allocate_producer_ids
+from strandline.controller.decision import Decision, Facts
+from strandline.controller.state import ControllerState
+from strandline.model.ids import BrokerId
+
+_DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
+    RegisterBroker: decide_register_broker,
+    CreateTopics: decide_create_topics,
+    DeleteTopics: decide_delete_topics,
+    CreatePartitions: decide_create_partitions,
+    AlterConfigs: decide_alter_configs,
+    AllocateProducerIds: decide_allocate_producer_ids,
+    EnsureInternalTopic: decide_ensure_internal_topic,
+}
+
+
+def decide(
+    state: ControllerState, command: Command, *, alive: Collection[BrokerId], rng: random.Random
+) -> Decision:
+    """What becomes of a command on this committed state. Never raises for anything a client sent.
+
+    `alive`: the brokers that are heard now, the controller's leader included."""
+    try:
+        return _DECIDE[type(command)](Facts(state, rng, alive), command)
+    except ApiError as error:
+        return Decision(Refused(error.code, error.message))

@@ -1,0 +1,35 @@
+"""Which names a topic may have, and which topics belong to the brokers themselves.
+
+Why:    a topic's name becomes part of a path; clients send whatever they like.
+Source: Kafka's `Topic.validate`; reliability reference 4."""
+
+import re
+
+from strandline.base.errors import ApiError
+from strandline.protocol.errors import Error
+
+TOPIC_NAME_CHARACTERS_MAX = 249
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC})
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def check_topic_name(name: str) -> None:
+    """Refuse what cannot be a topic's name; raises ApiError INVALID_TOPIC_EXCEPTION."""
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = "'.' and '..' are not allowed"
+    elif len(name) > TOPIC_NAME_CHARACTERS_MAX:
+        reason = f"{len(name)} characters are more than {TOPIC_NAME_CHARACTERS_MAX}"
+    elif not _LEGAL.fullmatch(name):
+        reason = f"{name!a} has characters other than ASCII letters, digits, '.', '_' and '-'"
+    else:
+        return
+    raise ApiError(Error.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+
+
+def is_internal(name: str) -> bool:
+    """Whether only brokers write to this topic."""
+    return name in INTERNAL_TOPICS

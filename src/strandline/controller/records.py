@@ -1,0 +1,116 @@
+"""What the controller's log says: one small JSON object a record, told apart by its `kind`.
+
+Why:    every broker replays these into the cluster it answers from; they outlive every version of
+        the program, so they state facts ("topic created, with these replicas") and no intentions.
+How:    the values of the records of group 0. Fields may be added with a default; a kind is never
+        given another meaning.
+Source: design section 3; STYLE, rule 4."""
+
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from strandline.base.errors import OperatorError
+from strandline.model.cluster import Address, Labels
+from strandline.model.ids import BrokerId, GroupId
+
+Scope = Literal["topic", "broker", "cluster"]
+
+
+class ClusterNamed(msgspec.Struct, frozen=True, tag_field="kind", tag="cluster_named"):
+    """The cluster has an id; the first record of every controller's log."""
+
+    cluster_id: str
+
+
+class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broker_registered"):
+    """A broker's process has started. `directory_id` names its data directory."""
+
+    id: BrokerId
+    incarnation: str
+    directory_id: str
+    rpc: Address
+    kafka: Address
+    labels: Labels
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """A partition's Raft group and replicas, the preferred leader first."""
+
+    group: GroupId
+    replicas: tuple[BrokerId, ...]
+
+
+class TopicCreated(msgspec.Struct, frozen=True, tag_field="kind", tag="topic_created"):
+    """A topic exists, with all its partitions; `partitions[i]` is partition i."""
+
+    name: str
+    id: UUID
+    partitions: tuple[Assignment, ...]
+    configs: dict[str, str] = {}
+
+
+class TopicDeleted(msgspec.Struct, frozen=True, tag_field="kind", tag="topic_deleted"):
+    """A topic is gone, with its partitions and its configuration."""
+
+    name: str
+    id: UUID
+
+
+class PartitionsAdded(msgspec.Struct, frozen=True, tag_field="kind", tag="partitions_added"):
+    """A topic has more partitions; the first of them has index `first`."""
+
+    topic: str
+    first: int
+    partitions: tuple[Assignment, ...]
+
+
+class ConfigsChanged(msgspec.Struct, frozen=True, tag_field="kind", tag="configs_changed"):
+    """Configuration was set, or removed where the value is None.
+
+    `name` is the topic's name, the broker's id as text, or empty for the cluster."""
+
+    scope: Scope
+    name: str
+    values: dict[str, str | None]
+
+
+class ProducerIdsAllocated(
+    msgspec.Struct, frozen=True, tag_field="kind", tag="producer_ids_allocated"
+):
+    """A broker may hand out the producer ids first .. first + count - 1; nobody else ever will."""
+
+    broker: BrokerId
+    first: int
+    count: int
+
+
+Record = (
+    ClusterNamed
+    | BrokerRegistered
+    | TopicCreated
+    | TopicDeleted
+    | PartitionsAdded
+    | ConfigsChanged
+    | ProducerIdsAllocated
+)
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+
+
+def encode_record(record: Record) -> bytes:
+    """The value of a Kafka record."""
+    return _encoder.encode(record)
+
+
+def decode_record(value: bytes | bytearray | memoryview) -> Record:
+    """The record again; raises OperatorError for a kind that this version does not know."""
+    try:
+        return _decoder.decode(value)
+    except msgspec.MsgspecError as error:
+        raise OperatorError(
+            f"the controller's log holds a record that this version cannot read ({error}): "
+            "start a newer version of strandline"
+        ) from error

@@ -1,0 +1,110 @@
+"""Configuration changes key by key; what no table knows is refused with the reason."""
+
+import pytest
+from controller_world import World, changes
+
+from strandline.controller.commands import AlterConfigs, ResourceChanges, ResourceResults
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def alter(world: World, *resources: ResourceChanges, validate_only: bool = False) -> list[int]:
+    answer = world.run(AlterConfigs(resources, validate_only))
+    assert isinstance(answer, ResourceResults)
+    return [result.error_code for result in answer.resources]
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    made.create_one()
+    return made
+
+
+def configs(world: World) -> dict[str, str]:
+    return world.state.cluster.topics["flights"].configs
+
+
+def test_a_topic_key_is_set_and_removed(world: World) -> None:
+    assert alter(world, changes(TOPIC, "flights", ("retention.ms", SET, "1000"))) == [0]
+    assert configs(world) == {"retention.ms": "1000"}
+    assert alter(world, changes(TOPIC, "flights", ("retention.ms", DELETE, None))) == [0]
+    assert configs(world) == {}
+
+
+def test_a_list_is_appended_to_from_what_is_in_force(world: World) -> None:
+    assert alter(world, changes(TOPIC, "flights", ("cleanup.policy", APPEND, "compact"))) == [0]
+    assert configs(world) == {"cleanup.policy": "delete,compact"}
+    assert alter(world, changes(TOPIC, "flights", ("cleanup.policy", SUBTRACT, "delete"))) == [0]
+    assert configs(world) == {"cleanup.policy": "compact"}
+
+
+def test_a_list_inherits_from_the_cluster_before_it_is_changed(world: World) -> None:
+    alter(world, changes(BROKER, "", ("log.cleanup.policy", SET, "compact")))
+    alter(world, changes(TOPIC, "flights", ("cleanup.policy", APPEND, "delete")))
+    assert configs(world) == {"cleanup.policy": "compact,delete"}
+
+
+def test_nothing_can_be_taken_from_a_list_until_it_is_empty(world: World) -> None:
+    assert alter(world, changes(TOPIC, "flights", ("cleanup.policy", SUBTRACT, "delete"))) == [40]
+
+
+def test_only_lists_can_be_appended_to(world: World) -> None:
+    assert alter(world, changes(TOPIC, "flights", ("retention.ms", APPEND, "1"))) == [40]
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        (("retention.mss", SET, "1"), 40),
+        (("retention.mss", DELETE, None), 40),
+        (("retention.ms", SET, "soon"), 40),
+        (("retention.ms", SET, None), 42),
+        (("retention.ms", 7, "1"), 42),
+        (("retention.ms", SET, "1" * 5000), 40),
+    ],
+)
+def test_unsound_changes_are_refused(
+    world: World, row: tuple[str, int, str | None], code: int
+) -> None:
+    assert alter(world, changes(TOPIC, "flights", row)) == [code]
+    assert configs(world) == {}
+
+
+def test_a_misspelt_name_is_refused_with_the_nearest_one(world: World) -> None:
+    answer = world.run(AlterConfigs((changes(TOPIC, "flights", ("retention.mss", SET, "1")),)))
+    assert isinstance(answer, ResourceResults)
+    assert "did you mean retention.ms?" in (answer.resources[0].message or "")
+
+
+def test_a_resource_changes_as_a_whole_or_not_at_all(world: World) -> None:
+    rows = (("retention.ms", SET, "1000"), ("segment.bytes", SET, "never"))
+    assert alter(world, changes(TOPIC, "flights", *rows)) == [40]
+    assert configs(world) == {}
+
+
+def test_each_resource_answers_for_itself(world: World) -> None:
+    resources = (
+        changes(TOPIC, "flights", ("retention.ms", SET, "1000")),
+        changes(TOPIC, "gone", ("retention.ms", SET, "1000")),
+        changes(TOPIC, "b/d", ("retention.ms", SET, "1000")),
+        changes(BROKER, "", ("num.partitions", SET, "3")),
+        changes(BROKER, "1", ("num.partitions", SET, "3")),
+        changes(8, "1", ("anything", SET, "3")),
+    )
+    assert alter(world, *resources) == [0, 3, 17, 0, 42, 42]
+    assert configs(world) == {"retention.ms": "1000"}
+    assert world.state.cluster.cluster_configs == {"num.partitions": "3"}
+
+
+def test_a_key_or_a_resource_named_twice_is_refused(world: World) -> None:
+    row = ("retention.ms", SET, "1000")
+    assert alter(world, changes(TOPIC, "flights", row, row)) == [42]
+    assert alter(world, changes(TOPIC, "flights", row), changes(TOPIC, "flights", row)) == [42]
+
+
+def test_changes_can_be_tried_without_doing_them(world: World) -> None:
+    row = changes(TOPIC, "flights", ("retention.ms", SET, "1000"))
+    assert alter(world, row, validate_only=True) == [0]
+    assert configs(world) == {}
