@@ -1,0 +1,101 @@
+"""Turns messages into bytes and bytes into messages, by functions generated from the tables.
+
+Why:    there are hundreds of pairs of class and version; each gets straight-line code, made when
+        first used.
+How:    `encode(message, version)`, `decode(cls, buffer, position, version)`. Whether a version is
+        flexible is known from the class; structures inside a message are compiled for their
+        message's version and flexibility. Any input that is not a message raises ProtocolError,
+        nothing else, before memory is taken for it.
+Owns:   two caches of compiled functions, never evicted: their number is bounded by the tables.
+Source: design section 3; reference reliability.md section 4."""
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar, cast
+
+import msgspec
+
+from strandline.base.disk import Buffer
+from strandline.base.errors import ProtocolError
+from strandline.protocol.decoder_source import DecoderSource
+from strandline.protocol.encoder_source import EncoderSource
+from strandline.protocol.primitives import Part
+from strandline.protocol.table import Message, VersionRange
+
+M = TypeVar("M", bound=msgspec.Struct)
+Decoder = Callable[[Buffer, int, int], tuple[M, int]]
+Encoder = Callable[[msgspec.Struct, bytearray, list[Part] | None], bytearray]
+
+
+def decode(
+    cls: type[M], buffer: Buffer, position: int, version: int, flexible: bool | None = None
+) -> tuple[M, int]:
+    """Read one `cls` from `buffer[position:]`: the message, and the position after it.
+
+    `records` fields are memoryviews of `buffer`, everything else is copied. `flexible` is for
+    structures, which do not know it. Bytes that follow the message are left alone: the caller
+    judges them. Raises ProtocolError."""
+    if flexible is None:
+        flexible = is_flexible(cls, version)
+    try:
+        return decoder(cls, version, flexible)(buffer, position, len(buffer))
+    except (IndexError, struct.error) as error:
+        raise ProtocolError(f"{cls.__name__} version {version} is cut short") from error
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"{cls.__name__} version {version}: text is not UTF-8") from error
+
+
+def encode(message: msgspec.Struct, version: int, flexible: bool | None = None) -> bytearray:
+    """Write a message, record batches included, into one new bytearray."""
+    cls = type(message)
+    if flexible is None:
+        flexible = is_flexible(cls, version)
+    return encoder(cls, version, flexible)(message, bytearray(), None)
+
+
+def encode_parts(message: msgspec.Struct, version: int, flexible: bool | None = None) -> list[Part]:
+    """Write a message as pieces to be sent one after the other; record batches are kept as they
+    were given.
+
+    A piece is a buffer, or any object with `size_bytes` that was given as records (a range of a
+    file)."""
+    cls = type(message)
+    if flexible is None:
+        flexible = is_flexible(cls, version)
+    parts: list[Part] = []
+    rest = encoder(cls, version, flexible)(message, bytearray(), parts)
+    if rest:
+        parts.append(rest)
+    return parts
+
+
+@cache
+def is_flexible(cls: type[msgspec.Struct], version: int) -> bool:
+    """Whether this version of a whole message is flexible; refuses versions that the class does not
+    have."""
+    assert issubclass(cls, Message), f"{cls.__name__} is a structure: say whether it is flexible"
+    assert VersionRange.parse(cls.VERSIONS).has(version), f"{cls.__name__} has no version {version}"
+    return VersionRange.parse(cls.FLEXIBLE).has(version)
+
+
+@cache
+def decoder(cls: type[M], version: int, flexible: bool) -> Decoder[M]:
+    """The generated function that reads `cls`."""
+    source = DecoderSource(
+        cls, version, flexible, nested=lambda element: decoder(element, version, flexible)
+    )
+    text = source.build()
+    exec(compile(text, f"<decoder of {cls.__name__} version {version}>", "exec"), source.namespace)
+    return cast(Decoder[M], source.namespace["decode"])
+
+
+@cache
+def encoder(cls: type[msgspec.Struct], version: int, flexible: bool) -> Encoder:
+    """The generated function that writes `cls`."""
+    source = EncoderSource(
+        cls, version, flexible, nested=lambda element: encoder(element, version, flexible)
+    )
+    text = source.build()
+    exec(compile(text, f"<encoder of {cls.__name__} version {version}>", "exec"), source.namespace)
+    return cast(Encoder, source.namespace["encode"])

@@ -1,0 +1,143 @@
+"""The run-time pieces that generated codecs call: variable-length integers, tags, UUIDs, records.
+
+Why:    what is rare or not worth repeating in every generated function stands here once, typed and
+        testable.
+How:    readers take `(data, p, ...)` and return `(value, new p)`; a truncated buffer shows as
+        IndexError or struct.error, which `codec.decode` turns into ProtocolError.
+Source: KIP-482; limits as in Kafka 4.4 (reference kafka-protocol 8.7)."""
+
+from collections.abc import Sequence
+from typing import NoReturn, cast
+from uuid import UUID
+
+from strandline.base.disk import Buffer
+from strandline.base.errors import ProtocolError
+from strandline.protocol.table import NO_ID, Records, SizedPart
+
+ARRAY_ELEMENTS_MAX = 1_000_000
+"""Longest array that is read."""
+TAGGED_FIELDS_MAX = 10_000
+"""Most tagged fields in one section."""
+UVARINT_BYTES_MAX = 5
+"""Longest unsigned 32-bit varint."""
+UVARLONG_BYTES_MAX = 10
+"""Longest unsigned 64-bit varint."""
+_CACHED_UUIDS_MAX = 10_000
+"""Topic ids remembered, because making a UUID object costs more than all else in a fetch
+request."""
+
+Part = Buffer | SizedPart
+"""A piece of an encoded message."""
+
+
+def fail(reason: str) -> NoReturn:
+    """Refuse the message."""
+    raise ProtocolError(reason)
+
+
+def read_uvarint(data: Buffer, p: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 32 bits."""
+    value = 0
+    for shift in range(0, 7 * UVARINT_BYTES_MAX, 7):
+        byte = data[p]
+        p += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFF_FFFF:
+                break
+            return value, p
+    raise ProtocolError("varint above 32 bits")
+
+
+def read_uvarlong(data: Buffer, p: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 64 bits."""
+    value = 0
+    for shift in range(0, 7 * UVARLONG_BYTES_MAX, 7):
+        byte = data[p]
+        p += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFF_FFFF_FFFF_FFFF:
+                break
+            return value, p
+    raise ProtocolError("varint above 64 bits")
+
+
+def encode_uvarint(value: int) -> bytes:
+    """Write an unsigned varint."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_ONE_BYTE = [bytes((value,)) for value in range(0x80)]
+
+
+def skip_tags(data: Buffer, p: int, end: int) -> int:
+    """Step over a section of tagged fields that nobody here knows."""
+    count, p = read_uvarint(data, p)
+    if count > TAGGED_FIELDS_MAX:
+        raise ProtocolError(f"{count} tagged fields")
+    for _ in range(count):
+        _, p = read_uvarint(data, p)
+        size, p = read_uvarint(data, p)
+        p += size
+        if p > end:
+            raise ProtocolError("tagged field longer than what is left")
+    return p
+
+
+_uuids: dict[bytes, UUID] = {bytes(16): NO_ID}
+
+
+def to_uuid(raw: bytes) -> UUID:
+    """The UUID of 16 bytes; known ones are not built again."""
+    known = _uuids.get(raw)
+    if known is not None:
+        return known
+    if len(_uuids) >= _CACHED_UUIDS_MAX:
+        _uuids.clear()
+        _uuids[bytes(16)] = NO_ID
+    made = _uuids[raw] = UUID(bytes=raw)
+    return made
+
+
+def records_size_bytes(records: Records) -> int:
+    """How many bytes the records will take on the wire."""
+    return parts_size_bytes(_pieces(records))
+
+
+def parts_size_bytes(parts: Sequence[Part]) -> int:
+    """How many bytes an encoded message takes: what goes into the frame's length."""
+    total = 0
+    for part in parts:
+        if isinstance(part, bytes | bytearray | memoryview):
+            total += len(part)
+        else:
+            total += part.size_bytes
+    return total
+
+
+def put_records(records: Records, out: bytearray, parts: list[Part] | None) -> None:
+    """Write record batches: copied into `out`, or kept apart when `parts` is given.
+
+    With `parts`, what `out` held so far goes before them and `out` starts anew."""
+    pieces = _pieces(records)
+    if parts is None:
+        for piece in pieces:
+            out += cast(Buffer, piece)
+        return
+    parts.append(bytes(out))
+    parts.extend(pieces)
+    out.clear()
+
+
+def _pieces(records: Records) -> Sequence[Part]:
+    if isinstance(records, list | tuple):
+        return records
+    return (cast(Part, records),)
