@@ -21,9 +21,7 @@ from dataclasses import dataclass, field
 from strandline.base.errors import ApiError
 from strandline.model.cluster import Broker
 from strandline.model.ids import BrokerId
-
-INVALID_PARTITIONS = 37
-INVALID_REPLICATION_FACTOR = 38
+from strandline.protocol.errors import Error
 
 Replicas = tuple[BrokerId, ...]
 Domain = tuple[str, ...]
@@ -67,15 +65,15 @@ def place(
     Brokers in `avoid` (down at the moment) are taken last and lead only when nobody else is there.
     Raises ApiError INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR with what to do about it."""
     if partitions < 1:
-        raise ApiError(INVALID_PARTITIONS, f"{partitions} partitions: ask for at least 1")
+        raise ApiError(Error.INVALID_PARTITIONS, f"{partitions} partitions: ask for at least 1")
     if replication_factor < 1:
         raise ApiError(
-            INVALID_REPLICATION_FACTOR,
+            Error.INVALID_REPLICATION_FACTOR,
             f"replication factor {replication_factor}: ask for at least 1",
         )
     if replication_factor > len(brokers):
         raise ApiError(
-            INVALID_REPLICATION_FACTOR,
+            Error.INVALID_REPLICATION_FACTOR,
             f"replication factor {replication_factor} needs as many brokers, but there are "
             f"{len(brokers)}: start more brokers or ask for at most {len(brokers)}",
         )
