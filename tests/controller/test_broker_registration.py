@@ -1,7 +1,7 @@
 """Every start of a broker is one registration; no two processes are the same broker."""
 
 import pytest
-from controller_world import World, registration
+from tests.controller.controller_world import World, registration
 
 from strandline.controller.commands import BrokerAdmitted, Refused
 from strandline.controller.records import BrokerRegistered

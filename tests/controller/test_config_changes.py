@@ -1,7 +1,7 @@
 """Configuration changes key by key; what no table knows is refused with the reason."""
 
 import pytest
-from controller_world import World, changes
+from tests.controller.controller_world import World, changes
 
 from strandline.controller.commands import AlterConfigs, ResourceChanges, ResourceResults
 

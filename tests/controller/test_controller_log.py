@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from controller_world import World, changes, registration
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.controller.controller_world import World, changes, registration
 
 from strandline.base.errors import OperatorError, ProtocolError
 from strandline.controller.commands import (

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 import pytest
-from controller_world import World
+from tests.controller.controller_world import World
 
 from strandline.controller.commands import (
     AllocateProducerIds,

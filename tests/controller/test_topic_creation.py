@@ -1,7 +1,7 @@
 """Topics are created each for itself, with legal names, sound counts and known configuration."""
 
 import pytest
-from controller_world import World
+from tests.controller.controller_world import World
 
 from strandline.controller.commands import (
     CreateTopics,
