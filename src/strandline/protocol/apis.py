@@ -7,11 +7,60 @@ Source: reference kafka-protocol.md, table of APIs (Kafka 4.4)."""
 
 from dataclasses import dataclass
 
+from strandline.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from strandline.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+from strandline.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from strandline.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from strandline.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from strandline.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from strandline.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+)
+from strandline.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from strandline.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
 from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
+from strandline.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from strandline.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from strandline.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from strandline.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from strandline.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from strandline.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from strandline.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from strandline.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from strandline.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from strandline.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from strandline.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from strandline.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from strandline.protocol.messages.produce import ProduceRequest, ProduceResponse
+from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from strandline.protocol.table import Message, VersionRange
 
 
@@ -69,7 +118,29 @@ APIS: dict[int, Api] = {
         _api(FetchRequest, FetchResponse),
         _api(ListOffsetsRequest, ListOffsetsResponse),
         _api(MetadataRequest, MetadataResponse),
+        _api(OffsetCommitRequest, OffsetCommitResponse),
+        _api(OffsetFetchRequest, OffsetFetchResponse),
+        _api(FindCoordinatorRequest, FindCoordinatorResponse),
+        _api(JoinGroupRequest, JoinGroupResponse),
+        _api(HeartbeatRequest, HeartbeatResponse),
+        _api(LeaveGroupRequest, LeaveGroupResponse),
+        _api(SyncGroupRequest, SyncGroupResponse),
+        _api(DescribeGroupsRequest, DescribeGroupsResponse),
+        _api(ListGroupsRequest, ListGroupsResponse),
         _api(ApiVersionsRequest, ApiVersionsResponse),
+        _api(CreateTopicsRequest, CreateTopicsResponse),
+        _api(DeleteTopicsRequest, DeleteTopicsResponse),
+        _api(DeleteRecordsRequest, DeleteRecordsResponse),
+        _api(InitProducerIdRequest, InitProducerIdResponse),
+        _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+        _api(DescribeConfigsRequest, DescribeConfigsResponse),
+        _api(AlterConfigsRequest, AlterConfigsResponse),
+        _api(CreatePartitionsRequest, CreatePartitionsResponse),
+        _api(DeleteGroupsRequest, DeleteGroupsResponse),
+        _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+        _api(OffsetDeleteRequest, OffsetDeleteResponse),
+        _api(DescribeClusterRequest, DescribeClusterResponse),
+        _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
     )
 }
 """{API key: row}, ascending."""

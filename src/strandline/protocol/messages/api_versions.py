@@ -4,7 +4,8 @@ Why:    a client that asks in a version unknown here gets version 0 of the answe
         asks again.
 How:    the response always travels under header version 0, so that it can be read before anything
         is agreed.
-Source: KIP-35, KIP-482, KIP-584 (features), KIP-1242 (version 5: the client says whom it means to reach)."""
+Source: KIP-35, KIP-482, KIP-584 (features), KIP-1242 (version 5: the client says whom it means to
+        reach)."""
 
 # ruff: noqa: RUF012 - msgspec gives every message its own list.
 

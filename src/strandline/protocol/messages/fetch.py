@@ -1,7 +1,8 @@
 """Reads record batches. The hot path has its own code in `protocol.fast_fetch`.
 
-Source: KIP-227 (sessions, version 7), KIP-392 (nearest replica, version 11), KIP-595 (divergence, version 12), KIP-516
-        (topic ids, version 13), KIP-903 (replica state, version 15), KIP-951 (new leader, version 16), KIP-1166 (version 18)."""
+Source: KIP-227 (sessions, version 7), KIP-392 (nearest replica, version 11), KIP-595 (divergence,
+        version 12), KIP-516 (topic ids, version 13), KIP-903 (replica state, version 15), KIP-951
+        (new leader, version 16), KIP-1166 (version 18)."""
 
 # ruff: noqa: RUF012 - msgspec gives every message its own list.
 
@@ -79,7 +80,7 @@ class EpochEndOffset(Value, frozen=True):
     """Where the log of the one who fetches parts from ours; -1 when it does not."""
 
     epoch: Annotated[int, F("int32", "12+")] = -1
-    end_offset: Annotated[int, F("int64", "12+")] = -1
+    end_offset: Annotated[int, F("int64", "12+")] = -1  # exclusive; -1: unknown
 
 
 class LeaderIdAndEpoch(Value, frozen=True):

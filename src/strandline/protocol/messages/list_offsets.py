@@ -1,6 +1,7 @@
 """Offsets by time: earliest, latest, or the first record at or after a timestamp.
 
-Source: KIP-79, KIP-98 (isolation level), KIP-320 (epochs), KIP-734 (newest timestamp), KIP-405 (tiered)."""
+Source: KIP-79, KIP-98 (isolation level), KIP-320 (epochs), KIP-734 (newest timestamp), KIP-405
+        (tiered)."""
 
 # ruff: noqa: RUF012 - msgspec gives every message its own list.
 

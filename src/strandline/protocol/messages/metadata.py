@@ -1,6 +1,7 @@
 """Brokers, topics and leaders: how a client learns where to go.
 
-Source: KIP-516 (topic ids, versions 10 and 12), KIP-430 (authorized operations), KIP-1102 (top-level error, version 13)."""
+Source: KIP-516 (topic ids, versions 10 and 12), KIP-430 (authorized operations), KIP-1102
+        (top-level error, version 13)."""
 
 # ruff: noqa: RUF012 - msgspec gives every message its own list.
 

@@ -1,7 +1,8 @@
 """Appends record batches. The hot path has its own code in `protocol.fast_produce`.
 
 Why:    versions 0 to 2 are advertised (librdkafka derives features from the range) and refused.
-Source: KIP-467 (record errors, version 8), KIP-951 (new leader in the answer, version 10), KIP-516 (topic ids, version 13)."""
+Source: KIP-467 (record errors, version 8), KIP-951 (new leader in the answer, version 10), KIP-516
+        (topic ids, version 13)."""
 
 # ruff: noqa: RUF012 - msgspec gives every message its own list.
 
