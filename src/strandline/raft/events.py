@@ -37,9 +37,14 @@ class QuorumLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogFlushed(msgspec.Struct, frozen=True, gc=False):
-    """Everything up to `index` of the present log is durable here."""
+    """Everything up to `index` is durable here, of the log as it was when the flush was asked for.
+
+    `generation` is `Raft.log.generation` at that moment. It rises with every TruncateLog and
+    ResetLog; the result of an earlier generation speaks of entries that may be gone and is ignored
+    (what follows a truncation is flushed by itself). Never feed the results of an earlier core."""
 
     index: Index
+    generation: int
 
 
 class Propose(msgspec.Struct, frozen=True, gc=False):
@@ -49,6 +54,16 @@ class Propose(msgspec.Struct, frozen=True, gc=False):
 
     count: int
     relaxed: bool
+
+
+class PrefixDropped(msgspec.Struct, frozen=True, gc=False):
+    """Retention: the log begins at `first_index` (Kafka offset `start_offset`) from now on.
+
+    Never above `Raft.commit` + 1, and at the beginning of a batch. Make the
+    `Raft.start_configuration` that holds *afterwards* durable before the entries are removed."""
+
+    first_index: Index
+    start_offset: Offset
 
 
 class PeerReset(msgspec.Struct, frozen=True, gc=False):
@@ -68,7 +83,9 @@ class ChangeConfiguration(msgspec.Struct, frozen=True, gc=False):
 
 
 class TransferLeadership(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: hand over to `to`, once it has everything. Given up by `AbandonTransfer`."""
+    """For a leader: hand over to `to`, once it has everything. Given up by `AbandonTransfer`.
+
+    Ignored where `to` is no other voter. No proposals meanwhile (`Raft.accepts_proposals`)."""
 
     to: BrokerId
 
@@ -83,6 +100,7 @@ Event = (
     | QuorumLost
     | LogFlushed
     | Propose
+    | PrefixDropped
     | PeerReset
     | ChangeConfiguration
     | TransferLeadership
@@ -107,7 +125,9 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
 
 class TruncateLog(msgspec.Struct, frozen=True, gc=False):
-    """Remove every entry at `from_index` and above. Always the beginning of a batch."""
+    """Remove every entry at `from_index` and above: the beginning of a batch, above `commit`.
+
+    `Raft.visible` falls below `from_index` when it was not: relaxed entries were lost elsewhere."""
 
     from_index: Index
 
@@ -132,7 +152,9 @@ class AppendMarker(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResetLog(msgspec.Struct, frozen=True, gc=False):
-    """Drop the whole log; the next entry is `start_index`."""
+    """Drop the whole log; the next entry is `start_index`.
+
+    Durable and atomic: after a crash the old log is there or the new one, nothing between."""
 
     start_index: Index
     start_offset: Offset
@@ -176,6 +198,14 @@ class ConfigurationChanged(msgspec.Struct, frozen=True, gc=False):
     committed: bool
 
 
+class Rejoined(msgspec.Struct, frozen=True, gc=False):
+    """This replica lost its disk once and is whole again, as of `index`.
+
+    Until the driver has made a note of this durable, it opens the replica as `amnesiac` again."""
+
+    index: Index
+
+
 Effect = (
     PersistState
     | Send
@@ -188,4 +218,5 @@ Effect = (
     | BecameFollower
     | ReplicationReady
     | ConfigurationChanged
+    | Rejoined
 )

@@ -57,6 +57,7 @@ class AppendRequest(msgspec.Struct, frozen=True, gc=False, tag=3, array_like=Tru
     runs: tuple[Run, ...] = ()
     configurations: tuple[tuple[Index, Configuration], ...] = ()
     report_written: bool = False
+    rejoin_at: Index = Index(-1)
 
 
 class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=True):
@@ -70,6 +71,8 @@ class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=Tr
     written: Index = Index(-1)
     flushed: Index = Index(-1)
     hint: Index = Index(-1)
+    hint_epoch: Epoch = Epoch(0)
+    recovering: bool = False
 
 
 class LeaderContact(msgspec.Struct, frozen=True, gc=False, tag=5, array_like=True):

@@ -1,0 +1,18 @@
+"""Raft, as a pure state machine: events in, effects out; the log it replicates is the Kafka log.
+
+Map:    core.py           the facade: `Raft.step`, `plan_append`, what is the case
+        events.py         what can happen, and what is to be done about it
+        messages.py       what the members say to each other
+        configuration.py  who votes, and the arithmetic of quorums
+        state.py          the fields that the parts share; following
+        log_shape.py      epochs, configurations and marks of a log
+        election.py       pre-votes and votes
+        reign.py          what exists only while leading: own entries, peers, marks
+        progress.py       one peer, as its leader sees it; what to send it
+        quorums.py        what a write quorum has reached
+        replies.py        acknowledgements at a leader
+        appends.py        the follower's side
+        membership.py     joint consensus
+        transfer.py       leadership handed over
+        rejoin.py         after the loss of a disk
+Source: design sections 3-6."""

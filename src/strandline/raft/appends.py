@@ -1,0 +1,220 @@
+"""The follower's side of replication: make the log equal to the leader's, and say how far it is.
+
+Why:    whatever the network did to the leader's messages (twice, late, out of order), the log must
+        end up equal and nothing committed may be touched.
+How:    entries at or below the commit match by leader completeness and are skipped; above, runs of
+        (index, epoch) are compared, the first difference cuts the log, the rest is appended. A
+        written entry is reported at once only when asked for; else its flush is what is reported.
+        The leader's marks count as far as this log is known to equal the leader's.
+Owns:   `matched`: up to where this log equals the log of the leader of `epoch`.
+Source: Raft thesis, figure 3.1 and 3.5; Redpanda #25018 (skip what matches), #16475 (visible)."""
+
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
+from strandline.raft.events import AppendEntries, MarksAdvanced, ResetLog, TruncateLog
+from strandline.raft.membership import Membership
+from strandline.raft.messages import (
+    AppendRequest,
+    AppendResponse,
+    LeaderContact,
+    ResetRequest,
+)
+from strandline.raft.rejoin import Rejoin
+from strandline.raft.state import ReplicaState, Role
+
+
+class Appends:
+    """See the module."""
+
+    def __init__(self, state: ReplicaState, membership: Membership) -> None:
+        self._state = state
+        self._membership = membership
+        self._rejoin = Rejoin(state)
+        # What follows is about the leader of this epoch.
+        self._epoch = Epoch(0)
+        # This log equals the leader's up to here; >= commit.
+        self._matched = Index(-1)
+        # The flushed index last reported to the leader.
+        self._reported = Index(-1)
+        # The highest marks heard from the leader; they may be ahead of `_matched`.
+        self._leader_commit = Index(-1)
+        self._leader_visible = Index(-1)
+
+    # ---- messages of a leader --------------------------------------------------------------------
+
+    def on_append_request(
+        self, sender: BrokerId, message: AppendRequest, leader_alive: bool
+    ) -> None:
+        """Take over what is new, refuse what does not join on."""
+        state = self._state
+        if not self._heed(sender, message.epoch):
+            return
+        prev_index = message.prev_index
+        if prev_index > state.commit and not self._has(prev_index, message.prev_epoch):
+            self._refuse(sender, message)
+            return
+        has_appended = self._take_over(message)
+        end = message.runs[-1].last_index if message.runs else prev_index
+        self._matched = max(self._matched, end, state.commit)
+        self._hear_marks(message.commit, message.visible)
+        if state.amnesiac:
+            self._rejoin.on_asked(message.epoch, message.rejoin_at)
+            self._rejoin.is_due(self._matched)
+        if message.report_written or not has_appended:
+            self._acknowledge(sender)
+
+    def on_leader_contact(
+        self, sender: BrokerId, message: LeaderContact, leader_alive: bool
+    ) -> None:
+        """The leader lives, and these are its marks."""
+        if self._heed(sender, message.epoch):
+            self._hear_marks(message.commit, message.visible)
+            if self._state.amnesiac and self._rejoin.is_due(self._matched):
+                self._acknowledge(sender)
+
+    def on_reset_request(self, sender: BrokerId, message: ResetRequest, leader_alive: bool) -> None:
+        """The leader no longer has what this log lacks: begin anew, unless nothing is lacking."""
+        state = self._state
+        if not self._heed(sender, message.epoch):
+            return
+        last_dropped = Index(message.start_index - 1)
+        if last_dropped > state.commit and not self._has(last_dropped, message.previous_epoch):
+            state.log.reset(
+                message.start_index, message.start_offset, previous_epoch=message.previous_epoch
+            )
+            state.start_configuration = message.configuration
+            state.commit = state.visible = last_dropped
+            state.effects.append(
+                ResetLog(
+                    message.start_index,
+                    message.start_offset,
+                    message.previous_epoch,
+                    message.configuration,
+                )
+            )
+            self._membership.refresh()
+            state.effects.append(MarksAdvanced(state.commit, state.visible))
+        self._matched = max(self._matched, last_dropped, state.commit)
+        self._hear_marks(self._leader_commit, self._leader_visible)
+        self._acknowledge(sender)
+
+    # ---- the own disk ----------------------------------------------------------------------------
+
+    def on_flushed(self) -> None:
+        """More is durable: report what of it equals the leader's log."""
+        state = self._state
+        if self._epoch != state.epoch or state.leader == NO_BROKER:
+            return
+        has_rejoined = state.amnesiac and self._rejoin.is_due(self._matched)
+        if has_rejoined or min(self._matched, state.log.flushed_index) > self._reported:
+            self._acknowledge(state.leader)
+
+    # ---- parts -----------------------------------------------------------------------------------
+
+    def _heed(self, sender: BrokerId, epoch: Epoch) -> bool:
+        """Follow the sender, or refuse it when its epoch has passed."""
+        state = self._state
+        if epoch < state.epoch:
+            state.send(sender, AppendResponse(state.epoch, accepted=False))
+            return False
+        if epoch > state.epoch or state.leader != sender or state.role != Role.FOLLOWER:
+            assert epoch > state.epoch or state.leader in (NO_BROKER, sender), "two leaders"
+            state.follow(epoch, sender)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._matched = state.commit
+            self._reported = Index(-1)
+            self._leader_commit = self._leader_visible = Index(-1)
+        return True
+
+    def _has(self, index: Index, epoch: Epoch) -> bool:
+        log = self._state.log
+        return log.first_index - 1 <= index <= log.last_index and log.epoch_at(index) == epoch
+
+    def _refuse(self, sender: BrokerId, message: AppendRequest) -> None:
+        """Name the highest entry that the leader may have as well.
+
+        No entry here of a later epoch than `prev_epoch` can be in the leader's log below."""
+        state = self._state
+        limit = Index(min(message.prev_index - 1, state.log.last_index))
+        hint = max(state.log.last_of(message.prev_epoch, limit), state.commit)
+        state.send(
+            sender,
+            AppendResponse(
+                state.epoch,
+                accepted=False,
+                hint=hint,
+                hint_epoch=state.log.epoch_at(hint),
+                recovering=state.amnesiac,
+            ),
+        )
+
+    def _take_over(self, message: AppendRequest) -> bool:
+        """Append what is missing, over what differs; whether there was anything."""
+        state = self._state
+        log = state.log
+        position = max(message.prev_index, state.commit)
+        runs = message.runs
+        if position != log.last_index:
+            for run in runs:
+                if run.last_index <= position:
+                    continue
+                position = log.agreeing_end(Index(position + 1), run)
+                if position < run.last_index:
+                    break
+        if not runs or position >= runs[-1].last_index:
+            return False
+        first = Index(position + 1)
+        has_truncated = first <= log.last_index
+        if has_truncated:
+            self._truncate(first)
+        for run in runs:
+            if run.last_index > log.last_index:
+                log.append(run.epoch, run.last_index)
+        if message.configurations:
+            log.configurations.extend(
+                entry for entry in message.configurations if entry[0] >= first
+            )
+        state.effects.append(AppendEntries(first))
+        if has_truncated or message.configurations:
+            self._membership.refresh()
+        return True
+
+    def _truncate(self, first: Index) -> None:
+        state = self._state
+        assert first > state.commit, "a leader contradicts what is committed"
+        state.log.truncate(first)
+        state.visible = min(state.visible, Index(first - 1))
+        self._matched = min(self._matched, Index(first - 1))
+        self._reported = min(self._reported, Index(first - 1))
+        state.effects.append(TruncateLog(first))
+
+    def _hear_marks(self, commit: Index, visible: Index) -> None:
+        state = self._state
+        self._leader_commit = max(self._leader_commit, commit)
+        self._leader_visible = max(self._leader_visible, visible)
+        before = state.commit
+        commit = max(before, min(self._leader_commit, self._matched))
+        visible = max(state.visible, commit, min(self._leader_visible, self._matched))
+        if commit == before and visible == state.visible:
+            return
+        state.commit = commit
+        state.visible = visible
+        state.effects.append(MarksAdvanced(commit, visible))
+        configurations = state.log.configurations
+        if configurations and configurations[-1][0] > before:
+            self._membership.on_commit(before)
+
+    def _acknowledge(self, sender: BrokerId) -> None:
+        state = self._state
+        flushed = min(self._matched, state.log.flushed_index)
+        self._reported = flushed
+        state.send(
+            sender,
+            AppendResponse(
+                state.epoch,
+                accepted=True,
+                written=self._matched,
+                flushed=Index(-1) if state.amnesiac else flushed,
+                recovering=state.amnesiac,
+            ),
+        )

@@ -1,0 +1,281 @@
+"""One member of one Raft group: events in, effects out.
+
+Why:    what a replica decides must not depend on clocks, threads or sockets, so that every schedule
+        can be replayed.
+How:    `step` looks the handler up by the event's type; a message by its own type. Each part of the
+        room handles its share and appends effects; `ReplicationReady` goes to the end.
+
+            election.py    votes                     reign.py       a leader's entries and marks
+            appends.py     a follower's log          replies.py     acknowledgements at a leader
+            membership.py  joint consensus           transfer.py    leadership handed over
+            rejoin.py      after the loss of a disk
+Owns:   the state of one replica (`state.ReplicaState`); nobody else writes it.
+Source: Raft (Ongaro, thesis 2014); design sections 4-6."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
+from strandline.raft.appends import Appends
+from strandline.raft.configuration import Configuration
+from strandline.raft.election import Elections
+from strandline.raft.events import (
+    AbandonTransfer,
+    ChangeConfiguration,
+    Effect,
+    ElectionTimedOut,
+    Event,
+    LogFlushed,
+    PeerReset,
+    PrefixDropped,
+    Propose,
+    QuorumLost,
+    Received,
+    TransferLeadership,
+)
+from strandline.raft.log_shape import LogShape
+from strandline.raft.membership import Membership
+from strandline.raft.messages import (
+    AppendRequest,
+    AppendResponse,
+    LeaderContact,
+    ResetRequest,
+    TimeoutNow,
+    VoteRequest,
+    VoteResponse,
+)
+from strandline.raft.progress import AppendPlan, Progress
+from strandline.raft.replies import Replies
+from strandline.raft.state import ReplicaState, Role
+from strandline.raft.transfer import Transfers
+
+NO_INDEX = Index(-1)
+
+_NO_PROGRESS: Mapping[BrokerId, Progress] = {}
+
+
+class Raft:
+    """See the module."""
+
+    def __init__(
+        self,
+        *,
+        group: GroupId,
+        self_id: BrokerId,
+        log: LogShape,
+        epoch: Epoch,
+        vote: BrokerId,
+        configuration: Configuration,
+        commit: Index = NO_INDEX,
+        visible: Index = NO_INDEX,
+        amnesiac: bool = False,
+    ) -> None:
+        """`epoch` and `vote` as persisted; `configuration` is the one in force where `log` begins.
+
+        `commit` and `visible`: as far as known from before, each the end of a batch in `log`.
+        `amnesiac`: a member before, but its disk was lost or is not to be trusted: `rejoin`."""
+        state = self._state = ReplicaState(
+            group=group,
+            self_id=self_id,
+            log=log,
+            epoch=epoch,
+            vote=vote,
+            configuration=configuration,
+            commit=commit,
+            visible=visible,
+            amnesiac=amnesiac,
+        )
+        self._membership = Membership(state)
+        self._appends = Appends(state, self._membership)
+        elections = Elections(state, self._membership)
+        transfers = Transfers(state)
+        replies = Replies(state, transfers)
+        self._on_event: dict[type, Callable[..., None]] = {
+            Received: self._on_received,
+            ElectionTimedOut: elections.on_timed_out,
+            QuorumLost: self._on_quorum_lost,
+            LogFlushed: self._on_log_flushed,
+            Propose: self._on_propose,
+            PrefixDropped: self._on_prefix_dropped,
+            PeerReset: self._on_peer_reset,
+            ChangeConfiguration: self._membership.on_change,
+            TransferLeadership: transfers.on_transfer,
+            AbandonTransfer: transfers.on_abandon,
+        }
+        self._on_message: dict[type, Callable[..., None]] = {
+            AppendRequest: self._appends.on_append_request,
+            AppendResponse: replies.on_append_response,
+            LeaderContact: self._appends.on_leader_contact,
+            VoteRequest: elections.on_vote_request,
+            VoteResponse: elections.on_vote_response,
+            TimeoutNow: elections.on_timeout_now,
+            ResetRequest: self._appends.on_reset_request,
+        }
+
+    def step(self, event: Event) -> list[Effect]:
+        """Take one event in; the effects are to be performed in order (see `events`)."""
+        state = self._state
+        effects: list[Effect] = []
+        state.effects = effects
+        self._on_event[type(event)](event)
+        if state.wake:
+            effects += state.wake
+            state.wake.clear()
+        return effects
+
+    # ---- sending, for a leader's driver ----------------------------------------------------------
+
+    def plan_append(self, peer: BrokerId) -> AppendPlan | ResetRequest | None:
+        """What to send to `peer` next; None when there is nothing, or nothing may be sent yet.
+
+        A ResetRequest is sent as it is, and marked as sent up to `start_index - 1`. Whatever is
+        sent is marked by `mark_sent` before this core steps again."""
+        reign = self._state.reign
+        progress = None if reign is None else reign.progress.get(peer)
+        if reign is None or progress is None:
+            return None
+        return reign.plan(progress)
+
+    def mark_sent(self, peer: BrokerId, last_index: Index) -> None:
+        """The plan for `peer` went out, with entries up to `last_index` (`prev_index`: none)."""
+        reign = self._state.reign
+        if reign is not None and peer in reign.progress:
+            reign.mark_sent(reign.progress[peer], last_index)
+
+    # ---- what is the case ------------------------------------------------------------------------
+
+    @property
+    def group(self) -> GroupId:
+        """The group."""
+        return self._state.group
+
+    @property
+    def role(self) -> Role:
+        """Follower, (pre-)candidate or leader."""
+        return self._state.role
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica leads its epoch."""
+        return self._state.reign is not None
+
+    @property
+    def may_serve(self) -> bool:
+        """Whether this replica leads and knows everything that was committed before."""
+        reign = self._state.reign
+        return reign is not None and reign.is_established
+
+    @property
+    def accepts_proposals(self) -> bool:
+        """Whether `Propose` is welcome: leading, and not handing over."""
+        reign = self._state.reign
+        return reign is not None and reign.transferring_to is None
+
+    @property
+    def transferring_to(self) -> BrokerId | None:
+        """Who is to lead next, while leadership is being handed over."""
+        reign = self._state.reign
+        return None if reign is None else reign.transferring_to
+
+    @property
+    def is_amnesiac(self) -> bool:
+        """Whether this replica has yet to rejoin after the loss of its disk."""
+        return self._state.amnesiac
+
+    @property
+    def epoch(self) -> Epoch:
+        """The present epoch."""
+        return self._state.epoch
+
+    @property
+    def vote(self) -> BrokerId:
+        """Whom this replica voted for in this epoch, or NO_BROKER."""
+        return self._state.vote
+
+    @property
+    def leader(self) -> BrokerId:
+        """The leader of this epoch as far as known, or NO_BROKER."""
+        return self._state.leader
+
+    @property
+    def commit(self) -> Index:
+        """The last entry known to be committed."""
+        return self._state.commit
+
+    @property
+    def visible(self) -> Index:
+        """The last entry that readers may see; >= commit."""
+        return self._state.visible
+
+    @property
+    def log(self) -> LogShape:
+        """The shape of the log; read only."""
+        return self._state.log
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration in force: the last in the log."""
+        return self._state.configuration
+
+    @property
+    def configuration_index(self) -> Index:
+        """Where the configuration in force stands; below the log's start when not in the log."""
+        return self._membership.index
+
+    @property
+    def start_configuration(self) -> Configuration:
+        """The configuration in force where the log begins."""
+        return self._state.start_configuration
+
+    @property
+    def progress(self) -> Mapping[BrokerId, Progress]:
+        """What a leader knows of its peers (not of itself); empty for others."""
+        reign = self._state.reign
+        return _NO_PROGRESS if reign is None else reign.progress
+
+    def refusal(self, event: ChangeConfiguration) -> str | None:
+        """Why this change would be refused now, in words; None where it would not."""
+        return self._membership.refusal(event)
+
+    # ---- events ----------------------------------------------------------------------------------
+
+    def _on_received(self, event: Received) -> None:
+        message = event.message
+        self._on_message[type(message)](event.sender, message, event.leader_alive)
+
+    def _on_propose(self, event: Propose) -> None:
+        reign = self._state.reign
+        assert reign is not None and event.count > 0, "only a leader's driver proposes"
+        reign.on_propose(event)
+
+    def _on_log_flushed(self, event: LogFlushed) -> None:
+        state = self._state
+        log = state.log
+        if event.generation != log.generation or event.index <= log.flushed_index:
+            return
+        assert event.index <= log.last_index, "a flush of entries that were not proposed"
+        log.flushed_index = event.index
+        if state.reign is not None:
+            state.reign.on_flushed()
+        else:
+            self._appends.on_flushed()
+
+    def _on_quorum_lost(self, event: QuorumLost) -> None:
+        if self._state.reign is not None:
+            self._state.follow(self._state.epoch, NO_BROKER)
+
+    def _on_peer_reset(self, event: PeerReset) -> None:
+        reign = self._state.reign
+        progress = None if reign is None else reign.progress.get(event.peer)
+        if reign is not None and progress is not None:
+            reign.on_reset(progress)
+            self._state.wake.append(progress.ready)
+
+    def _on_prefix_dropped(self, event: PrefixDropped) -> None:
+        state = self._state
+        assert event.first_index - 1 <= state.commit, "only committed entries are dropped"
+        dropped: Sequence[tuple[Index, Configuration]] = state.log.configurations_between(
+            state.log.first_index, Index(event.first_index - 1)
+        )
+        if dropped:
+            state.start_configuration = dropped[-1][1]
+        state.log.drop_prefix(event.first_index, event.start_offset)

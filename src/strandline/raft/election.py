@@ -1,0 +1,123 @@
+"""Elections: who may lead, asked in two rounds.
+
+Why:    a replica that was cut off must not unseat a leader whom everybody else hears.
+How:    a pre-vote asks, without changing anybody's state, whether an election would succeed; only
+        then the epoch is raised. Voters refuse both while they hear the leader, unless the leader
+        itself asked for the election (`transfer`). One vote an epoch, durable before the answer.
+
+        A replica answers whoever asks: only those whom a candidate counts as voters are asked, and
+        a voter that has yet to receive the entry which made it one must not block the group.
+Owns:   the votes of the present round.
+Source: Raft thesis 3.4, 3.6.1, 4.2.2, 4.2.3, 9.6; figure 3.1."""
+
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch
+from strandline.raft.events import ElectionTimedOut
+from strandline.raft.membership import Membership
+from strandline.raft.messages import TimeoutNow, VoteRequest, VoteResponse
+from strandline.raft.reign import Reign
+from strandline.raft.state import ReplicaState, Role
+
+
+class Elections:
+    """See the module."""
+
+    def __init__(self, state: ReplicaState, membership: Membership) -> None:
+        self._state = state
+        self._membership = membership
+        # Who granted what the present (pre-)candidacy asked for, this replica included.
+        self._granted: set[BrokerId] = set()
+
+    def on_timed_out(self, event: ElectionTimedOut) -> None:
+        """Nobody leads, as far as this replica can tell."""
+        state = self._state
+        if state.role == Role.LEADER:
+            return
+        if not self._may_campaign():
+            state.follow(state.epoch, NO_BROKER)
+            return
+        if state.role != Role.PRECANDIDATE or state.leader != NO_BROKER:
+            state.become(Role.PRECANDIDATE, NO_BROKER)
+        self._granted = {state.self_id}
+        if state.configuration.wins_election(self._granted):
+            self._campaign(transfer=False)
+        else:
+            self._ask(Epoch(state.epoch + 1), pre=True, transfer=False)
+
+    def on_timeout_now(self, sender: BrokerId, message: TimeoutNow, leader_alive: bool) -> None:
+        """The leader hands over: stand for election at once, without a pre-vote."""
+        state = self._state
+        if message.epoch < state.epoch or state.role == Role.LEADER:
+            return
+        if message.epoch > state.epoch:
+            state.follow(message.epoch, sender)
+        if state.role != Role.CANDIDATE and self._may_campaign():
+            self._campaign(transfer=True)
+
+    def on_vote_request(self, sender: BrokerId, message: VoteRequest, leader_alive: bool) -> None:
+        """Somebody wants to lead."""
+        state = self._state
+        is_protected = not message.transfer and (leader_alive or state.role == Role.LEADER)
+        if message.epoch < state.epoch or is_protected or state.amnesiac:
+            state.send(sender, VoteResponse(state.epoch, granted=False, pre=message.pre))
+            return
+        is_free = message.epoch > state.epoch or (
+            state.vote in (NO_BROKER, sender) and state.leader == NO_BROKER
+        )
+        log = state.log
+        is_complete = (message.last_epoch, message.last_index) >= (log.last_epoch, log.last_index)
+        granted = is_free and is_complete
+        if message.pre:
+            epoch = message.epoch if granted else state.epoch
+            state.send(sender, VoteResponse(epoch, granted=granted, pre=True))
+            return
+        vote = sender if granted else NO_BROKER
+        if message.epoch > state.epoch:
+            state.follow(message.epoch, NO_BROKER, vote=vote)
+        elif granted and state.vote == NO_BROKER:
+            state.adopt(state.epoch, vote=vote)
+        state.send(sender, VoteResponse(state.epoch, granted=granted))
+
+    def on_vote_response(self, sender: BrokerId, message: VoteResponse, leader_alive: bool) -> None:
+        """A vote, or a refusal."""
+        state = self._state
+        if not message.granted:
+            if message.epoch > state.epoch:
+                state.follow(message.epoch, NO_BROKER)
+            return
+        if message.pre:
+            if state.role == Role.PRECANDIDATE and message.epoch == state.epoch + 1:
+                self._granted.add(sender)
+                if state.configuration.wins_election(self._granted):
+                    self._campaign(transfer=False)
+        elif state.role == Role.CANDIDATE and message.epoch == state.epoch:
+            self._granted.add(sender)
+            self._lead_if_elected()
+
+    def _may_campaign(self) -> bool:
+        return self._membership.may_campaign and not self._state.amnesiac
+
+    def _campaign(self, *, transfer: bool) -> None:
+        state = self._state
+        state.adopt(Epoch(state.epoch + 1), vote=state.self_id)
+        state.become(Role.CANDIDATE, NO_BROKER)
+        self._granted = {state.self_id}
+        if not self._lead_if_elected():
+            self._ask(state.epoch, pre=False, transfer=transfer)
+
+    def _ask(self, epoch: Epoch, *, pre: bool, transfer: bool) -> None:
+        state = self._state
+        log = state.log
+        request = VoteRequest(epoch, log.last_index, log.last_epoch, pre, transfer)
+        for voter in state.configuration.all_voters:
+            if voter != state.self_id:
+                state.send(voter, request)
+
+    def _lead_if_elected(self) -> bool:
+        state = self._state
+        if not state.configuration.wins_election(self._granted):
+            return False
+        state.role = Role.LEADER
+        state.leader = state.self_id
+        state.reign = Reign(state, self._membership)
+        state.reign.begin()
+        return True

@@ -1,0 +1,112 @@
+"""What a leader knows about one peer, and what it may send it next.
+
+Why:    appends are pipelined, so "what was acknowledged" and "what was sent" are two things.
+How:    PROBE --accepted--> REPLICATE --refused or reset--> PROBE
+        While probing, one append at a time is under way; while replicating, as many as the driver's
+        window allows. A probe that follows a refusal is empty unless the refusal named an entry
+        that this leader has too: only then is it known to end a batch on both sides.
+Owns:   one Progress per member; changed only by `reign.Reign`.
+Source: etcd's Progress; Redpanda RFC 20220119 (last sent, so that nothing is sent twice)."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import msgspec
+
+from strandline.model.ids import BrokerId, Epoch, Index
+from strandline.raft.configuration import Configuration
+from strandline.raft.events import ReplicationReady
+from strandline.raft.messages import AppendRequest, Run
+
+
+class PeerState(IntEnum):
+    """PROBE: where the logs part is not known. REPLICATE: it is, and appends are pipelined."""
+
+    PROBE = 0
+    REPLICATE = 1
+
+
+class Progress:
+    """See the module."""
+
+    __slots__ = (
+        "awaiting",
+        "match_flushed",
+        "match_written",
+        "next_index",
+        "peer",
+        "probe_is_empty",
+        "ready",
+        "rejoin_at",
+        "state",
+        "told_commit",
+        "told_visible",
+    )
+
+    def __init__(self, peer: BrokerId, next_index: Index) -> None:
+        self.peer = peer
+        self.ready = ReplicationReady(peer)
+        self.state = PeerState.PROBE
+        # A probe is under way.
+        self.awaiting = False
+        # The next probe carries no entries.
+        self.probe_is_empty = False
+        # The next entry to send; everything below was sent (or is assumed to be there).
+        self.next_index = next_index
+        # Everything up to here is in the peer's log; may fall when its page cache was lost.
+        self.match_written = Index(-1)
+        # Everything up to here is durable there; -1 while the peer has yet to rejoin.
+        self.match_flushed = Index(-1)
+        # The marks that were last sent along.
+        self.told_commit = Index(-1)
+        self.told_visible = Index(-1)
+        # The peer lost its disk and counts again once it has flushed this index; else -1.
+        self.rejoin_at = Index(-1)
+
+    @property
+    def last_sent(self) -> Index:
+        """The last entry that was sent, or is assumed to be there."""
+        return Index(self.next_index - 1)
+
+    def probe_from(self, next_index: Index, *, is_empty: bool) -> None:
+        """Forget what was sent; ask anew from `next_index` on."""
+        self.state = PeerState.PROBE
+        self.awaiting = False
+        self.probe_is_empty = is_empty
+        self.next_index = next_index
+
+
+class AppendPlan(msgspec.Struct, frozen=True, gc=False):
+    """What to send to a peer next: entries from `first_index` to at most `last_index`.
+
+    `last_index < first_index`: no entries. The marks alone may then travel in a LeaderContact as
+    well, unless `is_probe`, which asks for an answer."""
+
+    epoch: Epoch
+    prev_index: Index
+    prev_epoch: Epoch
+    first_index: Index
+    last_index: Index
+    commit: Index
+    visible: Index
+    report_written: bool
+    is_probe: bool
+    rejoin_at: Index
+
+    def request(
+        self,
+        runs: Sequence[Run] = (),
+        configurations: Sequence[tuple[Index, Configuration]] = (),
+    ) -> AppendRequest:
+        """The message; `runs` and `configurations` describe the entries that go with it."""
+        return AppendRequest(
+            epoch=self.epoch,
+            prev_index=self.prev_index,
+            prev_epoch=self.prev_epoch,
+            commit=self.commit,
+            visible=self.visible,
+            runs=tuple(runs),
+            configurations=tuple(configurations),
+            report_written=self.report_written,
+            rejoin_at=self.rejoin_at,
+        )

@@ -1,0 +1,250 @@
+"""A leader's reign: its own entries, what its peers hold, and from both the marks.
+
+Why:    all of this means something in one epoch only, so it is made on election and thrown away.
+How:    every acknowledgement moves a peer's match; commit is the highest entry of *this epoch* that
+        a write quorum has flushed (an older one commits with it, never by counting). visible is
+        commit, or up to the last relaxed entry what a write quorum has written.
+Owns:   Progress of the peers, the marks of the group; while role is LEADER.
+Source: Raft thesis 3.5, 3.6.2, figure 3.7; design sections 4 and 6."""
+
+from strandline.model.ids import NO_BROKER, BrokerId, Index
+from strandline.raft.configuration import Configuration
+from strandline.raft.events import AppendMarker, BecameLeader, MarksAdvanced, Propose
+from strandline.raft.membership import Membership
+from strandline.raft.messages import AppendResponse, ResetRequest
+from strandline.raft.progress import AppendPlan, PeerState, Progress
+from strandline.raft.quorums import Quorums
+from strandline.raft.state import ReplicaState
+
+
+class Reign:
+    """See the module."""
+
+    def __init__(self, state: ReplicaState, membership: Membership) -> None:
+        self._state = state
+        self._membership = membership
+        self.epoch = state.epoch
+        # The marker that opens this epoch.
+        self.first_index = Index(state.log.last_index + 1)
+        # {peer: what it has}, this replica excepted.
+        self.progress: dict[BrokerId, Progress] = {}
+        # The last entry of this epoch proposed as relaxed; -1 for none.
+        self.relaxed_last = Index(-1)
+        # Who is to lead next, and whether it was told to stand.
+        self.transferring_to: BrokerId | None = None
+        self.transfer_told = False
+        self._own = Progress(state.self_id, self.first_index)
+        self._own.match_flushed = state.log.flushed_index
+        self._quorums = Quorums(state.configuration, {})
+        self._has_unsettled_members = False
+
+    @property
+    def is_established(self) -> bool:
+        """Whether an entry of this epoch is committed: all earlier commits are known then."""
+        return self._state.commit >= self.first_index
+
+    def begin(self) -> None:
+        """Say so, and open the epoch with a marker."""
+        self._state.effects.append(BecameLeader(self.epoch))
+        self.configure()
+        self.append_marker(None)
+
+    # ---- own entries -----------------------------------------------------------------------------
+
+    def append_marker(self, configuration: Configuration | None) -> Index:
+        """Append an entry of the leader's own."""
+        state = self._state
+        index = Index(state.log.last_index + 1)
+        state.log.append(self.epoch, index)
+        self._own.match_written = index
+        state.effects.append(AppendMarker(index, self.epoch, configuration))
+        if configuration is not None:
+            state.log.configurations.append((index, configuration))
+            self._membership.refresh()
+            self.configure()
+        self.wake_all()
+        return index
+
+    def on_propose(self, event: Propose) -> None:
+        """Entries were appended at the log's end."""
+        log = self._state.log
+        # The run of this epoch is the last one since the marker: only its end moves.
+        last = log.last_index = Index(log.last_index + event.count)
+        own = self._own
+        own.match_written = last
+        if event.relaxed:
+            self.relaxed_last = last
+        self.wake_all()
+        if event.relaxed:
+            self.advance()
+
+    def on_flushed(self) -> None:
+        """The log's flushed mark moved up."""
+        self._own.match_flushed = self._state.log.flushed_index
+        if self._own.match_flushed > self._state.commit:
+            self.advance()
+
+    def configure(self) -> None:
+        """The configuration in force changed: follow its members, count its voters."""
+        state = self._state
+        configuration = state.configuration
+        known = self.progress
+        next_index = Index(state.log.last_index + 1)
+        self.progress = {
+            peer: known.get(peer) or Progress(peer, next_index)
+            for peer in configuration.members
+            if peer != state.self_id
+        }
+        self._quorums = Quorums(configuration, {**self.progress, state.self_id: self._own})
+        self._has_unsettled_members = (
+            configuration.is_joint or state.self_id not in configuration.voters
+        )
+        if self.transferring_to not in configuration.voters:
+            self.transferring_to = None
+
+    # ---- what peers say --------------------------------------------------------------------------
+
+    def on_accepted(self, progress: Progress, response: AppendResponse) -> None:
+        """The peer has everything up to `written` and `flushed`."""
+        written = response.written
+        flushed = response.flushed
+        state = self._state
+        assert written <= state.log.last_index, "a peer has more of this epoch than its leader"
+        if written > progress.match_written:
+            progress.match_written = written
+            if progress.next_index <= written:
+                progress.next_index = Index(written + 1)
+        if progress.state == PeerState.PROBE:
+            progress.state = PeerState.REPLICATE
+            progress.next_index = Index(progress.match_written + 1)
+        if flushed > progress.match_flushed:
+            progress.match_flushed = flushed
+            if flushed > state.commit or self.relaxed_last > state.visible:
+                self.advance()
+        elif self.relaxed_last > state.visible:
+            self.advance()
+
+    def on_refused(self, progress: Progress, response: AppendResponse) -> None:
+        """The peer lacks the entry before those sent, or has another one there."""
+        if response.hint >= progress.last_sent:
+            return  # It speaks of a request that was overtaken: nothing was sent after the hint.
+        log = self._state.log
+        progress.match_written = min(progress.match_written, response.hint)
+        progress.match_flushed = min(progress.match_flushed, response.hint)
+        candidate = log.last_of(response.hint_epoch, response.hint)
+        is_shared = (
+            candidate == response.hint
+            and candidate <= log.last_index
+            and candidate >= log.first_index - 1
+            and log.epoch_at(candidate) == response.hint_epoch
+        )
+        progress.probe_from(Index(candidate + 1), is_empty=not is_shared)
+
+    def on_reset(self, progress: Progress) -> None:
+        """What was in flight to the peer may be lost, and so may the marks."""
+        progress.probe_from(Index(progress.match_written + 1), is_empty=False)
+        progress.told_commit = progress.told_visible = Index(-1)
+
+    # ---- the marks -------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Recompute the marks; may append a configuration or end the reign."""
+        state = self._state
+        before = state.commit
+        commit = self._quorums.flushed(state.log.last_index)
+        if commit < self.first_index or commit < before:
+            commit = before
+        visible = max(commit, state.visible)
+        if self.relaxed_last > visible:
+            # Not below the epoch's first entry: an earlier one may still be replaced, see `commit`.
+            written = self._quorums.written(self.relaxed_last)
+            if written > visible and written >= self.first_index:
+                visible = written
+        if commit == before and visible == state.visible:
+            return
+        state.commit = commit
+        state.visible = visible
+        state.effects.append(MarksAdvanced(commit, visible))
+        if commit > before:
+            configurations = state.log.configurations
+            if configurations and configurations[-1][0] > before:
+                self._membership.on_commit(before)
+            if self._has_unsettled_members:
+                self._membership.settle()
+
+    # ---- what to send ----------------------------------------------------------------------------
+
+    def wake_all(self) -> None:
+        """There is something to send to everybody."""
+        wake = self._state.wake
+        for progress in self.progress.values():
+            wake.append(progress.ready)
+
+    def has_news(self, progress: Progress) -> bool:
+        """Whether entries, or a probe, can be sent."""
+        if progress.state == PeerState.PROBE:
+            return not progress.awaiting
+        return progress.next_index <= self._state.log.last_index
+
+    def plan(self, progress: Progress) -> AppendPlan | ResetRequest | None:
+        """See `Raft.plan_append`."""
+        state = self._state
+        log = state.log
+        is_probe = progress.state == PeerState.PROBE
+        if is_probe and progress.awaiting:
+            return None
+        prev_index = Index(progress.next_index - 1)
+        if prev_index < log.first_index - 1:
+            return self._plan_reset(progress)
+        last_index = prev_index if is_probe and progress.probe_is_empty else log.last_index
+        if (
+            not is_probe
+            and last_index <= prev_index
+            and progress.told_commit == state.commit
+            and progress.told_visible == state.visible
+        ):
+            return None
+        return AppendPlan(
+            self.epoch,
+            prev_index,
+            log.epoch_at(prev_index),
+            progress.next_index,
+            last_index,
+            state.commit,
+            state.visible,
+            self.relaxed_last > state.visible or progress.peer == self.transferring_to,
+            is_probe,
+            progress.rejoin_at,
+        )
+
+    def mark_sent(self, progress: Progress, last_index: Index) -> None:
+        """See `Raft.mark_sent`."""
+        state = self._state
+        if progress.next_index >= state.log.first_index:
+            progress.told_commit = state.commit
+            progress.told_visible = state.visible
+        if last_index >= progress.next_index:
+            progress.next_index = Index(last_index + 1)
+        if progress.state == PeerState.PROBE:
+            progress.awaiting = True
+
+    def most_advanced(self, voters: tuple[BrokerId, ...]) -> BrokerId:
+        """The voter with the longest log, NO_BROKER when there is none that counts."""
+        candidates = [
+            self.progress[voter]
+            for voter in voters
+            if voter in self.progress and self.progress[voter].rejoin_at < 0
+        ]
+        best = max(candidates, key=lambda progress: progress.match_written, default=None)
+        return NO_BROKER if best is None else best.peer
+
+    def _plan_reset(self, progress: Progress) -> ResetRequest:
+        log = self._state.log
+        progress.state = PeerState.PROBE
+        return ResetRequest(
+            self.epoch,
+            log.first_index,
+            log.start_offset,
+            log.previous_epoch,
+            self._state.start_configuration,
+        )

@@ -1,0 +1,72 @@
+"""How a replica that lost its disk takes part again.
+
+Why:    it has forgotten votes it cast and entries it acknowledged. Voting with an empty log elects
+        leaders that lack committed entries. To have caught up with the commit of the leader first
+        heard is not enough: that leader may be a deposed one whose successor has this replica's
+        forgotten vote, or may be about to count an acknowledgement from before the loss.
+How:    the replica refuses votes, never campaigns, and says `recovering` instead of acknowledging
+        flushes. A leader that hears so for the first time appends a marker, counts that peer for
+        nothing, and names the marker in its appends (`rejoin_at`). Whoever has flushed the marker
+        *and* knows it committed takes part again.
+            The marker was proposed after the loss and committed by a write quorum without the
+        replica. Every forgotten vote for a later epoch had to meet that quorum: its candidate,
+        whose log is older than the marker, can win no more. Every entry that the replica had
+        acknowledged and that was committed lies before the marker in this leader's log.
+        Where so many disks are lost that the others are no write quorum, nobody rejoins: that is
+        loss of data, and an operator's decision.
+Owns:   whether this replica is recovering (`ReplicaState.amnesiac`), and its peers' `rejoin_at`.
+Source: Viewstamped Replication Revisited 4.3 (recovery); NATS PR 7038; design section 4."""
+
+import msgspec
+
+from strandline.model.ids import Epoch, Index
+from strandline.raft.events import Rejoined
+from strandline.raft.messages import AppendResponse
+from strandline.raft.progress import Progress
+from strandline.raft.reign import Reign
+from strandline.raft.state import ReplicaState
+
+
+class Rejoin:
+    """The replica's own side."""
+
+    def __init__(self, state: ReplicaState) -> None:
+        self._state = state
+        # What the leader of `_epoch` asked for; -1 for nothing yet.
+        self._index = Index(-1)
+        self._epoch = Epoch(0)
+
+    def on_asked(self, epoch: Epoch, rejoin_at: Index) -> None:
+        """The leader of `epoch` sent an append that was accepted."""
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._index = Index(-1)
+        if rejoin_at >= 0:
+            self._index = rejoin_at
+
+    def is_due(self, matched: Index) -> bool:
+        """Take part again if the leader's marker is durable here and committed; True when so."""
+        state = self._state
+        if not state.amnesiac or self._index < 0 or self._epoch != state.epoch:
+            return False
+        if min(matched, state.log.flushed_index, state.commit) < self._index:
+            return False
+        state.amnesiac = False
+        state.effects.append(Rejoined(self._index))
+        return True
+
+
+def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse) -> AppendResponse:
+    """The leader's side: the response, without its flushes where the peer does not count."""
+    if response.recovering:
+        is_news = progress.rejoin_at < 0 or (
+            not response.accepted and response.hint < progress.match_written
+        )
+        progress.match_flushed = Index(-1)
+        if is_news:
+            progress.rejoin_at = reign.append_marker(None)
+    elif response.accepted and response.flushed >= progress.rejoin_at:
+        # Nobody could have flushed the marker before the loss: this is no old acknowledgement.
+        progress.rejoin_at = Index(-1)
+        return response
+    return msgspec.structs.replace(response, flushed=Index(-1))

@@ -1,0 +1,47 @@
+"""What becomes of the followers' answers, at a leader.
+
+Why:    the one place that every acknowledgement passes; what follows from it is done by others.
+Owns:   nothing.
+Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
+
+from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.raft.messages import AppendResponse
+from strandline.raft.rejoin import count_only_whole
+from strandline.raft.state import ReplicaState
+from strandline.raft.transfer import Transfers
+
+
+class Replies:
+    """See the module."""
+
+    def __init__(self, state: ReplicaState, transfers: Transfers) -> None:
+        self._state = state
+        self._transfers = transfers
+
+    def on_append_response(
+        self, sender: BrokerId, message: AppendResponse, leader_alive: bool
+    ) -> None:
+        """A follower got further, or could not."""
+        state = self._state
+        if message.epoch != state.epoch:
+            if message.epoch > state.epoch:
+                state.follow(message.epoch, NO_BROKER)
+            return
+        reign = state.reign
+        if reign is None:
+            return
+        progress = reign.progress.get(sender)
+        if progress is None:
+            return
+        if message.recovering or progress.rejoin_at >= 0:
+            message = count_only_whole(reign, progress, message)
+        if message.accepted:
+            reign.on_accepted(progress, message)
+            if state.reign is not reign:
+                return
+            if reign.transferring_to == sender:
+                self._transfers.advance(reign, progress)
+        else:
+            reign.on_refused(progress, message)
+        if reign.has_news(progress):
+            state.wake.append(progress.ready)

@@ -1,0 +1,119 @@
+"""The state that all parts of a Raft core share, and the one way down: following.
+
+Why:    elections, appends and membership act on the same few fields; each field is explained once.
+How:    FOLLOWER --timed out--> PRECANDIDATE --would be elected--> CANDIDATE --elected--> LEADER
+        and from anywhere back to FOLLOWER by `follow`, which is also where epochs are adopted.
+Owns:   everything here; changed by the parts of this room during `Raft.step` only.
+Source: Raft thesis, figure 3.1."""
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
+from strandline.raft.configuration import Configuration
+from strandline.raft.events import BecameFollower, Effect, PersistState, ReplicationReady, Send
+from strandline.raft.log_shape import LogShape
+from strandline.raft.messages import Message
+
+if TYPE_CHECKING:
+    from strandline.raft.reign import Reign
+
+
+class Role(IntEnum):
+    """What a replica is at the moment."""
+
+    FOLLOWER = 0
+    PRECANDIDATE = 1
+    CANDIDATE = 2
+    LEADER = 3
+
+
+class ReplicaState:
+    """See the module."""
+
+    __slots__ = (
+        "amnesiac",
+        "commit",
+        "configuration",
+        "effects",
+        "epoch",
+        "group",
+        "leader",
+        "log",
+        "reign",
+        "role",
+        "self_id",
+        "start_configuration",
+        "visible",
+        "vote",
+        "wake",
+    )
+
+    def __init__(
+        self,
+        *,
+        group: GroupId,
+        self_id: BrokerId,
+        log: LogShape,
+        epoch: Epoch,
+        vote: BrokerId,
+        configuration: Configuration,
+        commit: Index,
+        visible: Index,
+        amnesiac: bool,
+    ) -> None:
+        assert epoch >= log.last_epoch, "entries of an epoch that was never persisted"
+        self.group = group
+        self.self_id = self_id
+        self.log = log
+        self.epoch = epoch
+        # Whom this replica voted for in `epoch`; durable together with it.
+        self.vote = vote
+        self.role = Role.FOLLOWER
+        # The leader of `epoch`, NO_BROKER while unknown.
+        self.leader = NO_BROKER
+        # Entries leave the front of a log only once committed.
+        self.commit = Index(max(commit, log.first_index - 1))
+        # >= commit; falls only when a truncation removes relaxed entries that were lost elsewhere.
+        self.visible = Index(max(visible, self.commit))
+        # In force before the first configuration entry of the log.
+        self.start_configuration = configuration
+        # In force: the last configuration in the log, committed or not.
+        self.configuration = log.configurations[-1][1] if log.configurations else configuration
+        # The disk was lost: no votes, no acknowledgements (see `rejoin`).
+        self.amnesiac = amnesiac
+        # What only a leader has; None unless role is LEADER.
+        self.reign: Reign | None = None
+        # The effects of the event being stepped, in order.
+        self.effects: list[Effect] = []
+        # Go to the end of the effects: by then markers are in the log.
+        self.wake: list[ReplicationReady] = []
+
+    def send(self, to: BrokerId, message: Message) -> None:
+        """Emit a message."""
+        self.effects.append(Send(to, message))
+
+    def adopt(self, epoch: Epoch, *, vote: BrokerId) -> None:
+        """Make a new epoch and vote durable before anything later."""
+        self.epoch = epoch
+        self.vote = vote
+        self.effects.append(PersistState(epoch, vote))
+
+    def follow(self, epoch: Epoch, leader: BrokerId, *, vote: BrokerId = NO_BROKER) -> None:
+        """Be a follower of `leader` (or of nobody known) in `epoch`.
+
+        `vote` counts only where the epoch is new."""
+        assert epoch >= self.epoch
+        changed = epoch > self.epoch or self.role != Role.FOLLOWER or leader != self.leader
+        if epoch > self.epoch:
+            self.adopt(epoch, vote=vote)
+        if changed:
+            self.become(Role.FOLLOWER, leader)
+
+    def become(self, role: Role, leader: BrokerId) -> None:
+        """Any role but LEADER; says so where something changed."""
+        self.role = role
+        self.leader = leader
+        self.reign = None
+        self.wake.clear()
+        self.effects.append(BecameFollower(self.epoch, leader))

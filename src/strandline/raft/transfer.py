@@ -1,0 +1,49 @@
+"""A leader hands over to a voter of its choice.
+
+Why:    restarts and placement move leaders; waiting for an election time-out would cost seconds.
+How:    no proposals meanwhile; once the target has the whole log it is told to stand at once, and
+        voters do not protect this leader from it. Only the target's progress is looked at: whoever
+        else is behind delays nothing. The driver gives up by `AbandonTransfer`.
+Owns:   the target, while role is LEADER.
+Source: Raft thesis 3.10; Redpanda RFC 20220119 (recoveries that complicated transfers)."""
+
+from strandline.raft.events import AbandonTransfer, TransferLeadership
+from strandline.raft.messages import TimeoutNow
+from strandline.raft.progress import Progress
+from strandline.raft.reign import Reign
+from strandline.raft.state import ReplicaState
+
+
+class Transfers:
+    """See the module."""
+
+    def __init__(self, state: ReplicaState) -> None:
+        self._state = state
+
+    def on_transfer(self, event: TransferLeadership) -> None:
+        """Begin, unless `to` is not another voter that counts."""
+        reign = self._state.reign
+        if reign is None or event.to not in self._state.configuration.voters:
+            return
+        progress = reign.progress.get(event.to)
+        if progress is None or progress.rejoin_at >= 0:
+            return
+        reign.transferring_to = event.to
+        reign.transfer_told = False
+        self.advance(reign, progress)
+        if not reign.transfer_told and reign.has_news(progress):
+            self._state.wake.append(progress.ready)
+
+    def on_abandon(self, event: AbandonTransfer) -> None:
+        """Accept proposals again."""
+        reign = self._state.reign
+        if reign is not None:
+            reign.transferring_to = None
+            reign.transfer_told = False
+
+    def advance(self, reign: Reign, progress: Progress) -> None:
+        """The target made progress: tell it to stand once it has everything."""
+        state = self._state
+        if not reign.transfer_told and progress.match_written == state.log.last_index:
+            reign.transfer_told = True
+            state.send(progress.peer, TimeoutNow(state.epoch))
