@@ -1,50 +1,49 @@
 """One request in hand, and what a handler works with.
 
-Why:    a request in flight is one small object: no task, no future. It is the place in its connection's queue of
-        answers (answers leave in the order of the requests, whenever each becomes ready), the handler's view of
-        the caller, and the way to answer.
-How:    OPEN --respond, respond_nothing--> ANSWERED;  OPEN --the client goes--> ABANDONED (answers are dropped, and
-        `on_abandoned` runs, so that a parked fetch leaves the purgatory).
+Why:    a request in flight is one small object: no task, no future. It is the place in its
+        connection's queue of answers (answers leave in the order of the requests, whenever each
+        becomes ready), the handler's view of the caller, and the way to answer.
+How:    OPEN --respond, respond_nothing--> ANSWERED;  OPEN --the client goes--> ABANDONED (answers
+        are dropped, and `on_abandoned` runs, so that a parked fetch leaves the purgatory).
 Owns:   the frame, until it is answered; the answer, until it is written.
-Source: design section 5 (a client connection is never a queue of one); kafka-protocol reference 8.4."""
+Source: design section 5 (a client connection is never a queue of one); kafka-protocol reference
+        8.4."""
 
 from __future__ import annotations
 
 import random
-import struct
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from strandline.base.clock import Clock
-from strandline.base.disk import Buffer
+from strandline.base.errors import ApiError
+from strandline.broker.producer_ids import ProducerIds
+from strandline.broker.purgatory import Deadlines
+from strandline.broker.topic_configs import TopicConfigs
+from strandline.controller.commands import AllocateProducerIds
+from strandline.controller.commands import ProducerIds as ProducerIdBlock
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
 from strandline.protocol.apis import Api
+from strandline.protocol.errors import Error
+from strandline.protocol.headers import frame_response
+from strandline.protocol.primitives import Part
 
 if TYPE_CHECKING:
     from strandline.broker.controller_host import ControllerHost
     from strandline.broker.coordinator_host import CoordinatorHost
     from strandline.config.broker import BrokerConfig
     from strandline.replication.host import Replication
-    from strandline.storage.slices import FileRange
-
-Part = "Buffer | FileRange"
-"""A piece of an answer: bytes, or a range of a segment file that goes to the socket by itself."""
 
 API_VERSIONS_KEY = 18
-
-_HEAD = struct.Struct(">ii")
-_HEAD_FLEXIBLE = struct.Struct(">iiB")
 
 
 @dataclass(slots=True)
 class Services:
-    """What every handler may use; one per broker.
-
-    `cluster` is the committed state as this broker has replayed it: read only."""
+    """What every handler may use; one per broker."""
 
     broker_id: BrokerId
     config: BrokerConfig
@@ -53,11 +52,28 @@ class Services:
     replication: Replication
     controller: ControllerHost
     coordinator: CoordinatorHost
+    # API keys that the router serves; it says so itself.
+    offered_apis: tuple[int, ...] = ()
+    # Which partition a fetch that cannot hold all of them begins with: counts full answers.
+    fetch_turn: int = 0
+    topic_configs: TopicConfigs = field(default_factory=TopicConfigs)
+    deadlines: Deadlines = field(init=False)
+    producer_ids: ProducerIds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.deadlines = Deadlines(self.clock)
+        self.producer_ids = ProducerIds(self._allocate_producer_ids)
 
     @property
     def cluster(self) -> Cluster:
-        """Brokers, topics and partitions."""
+        """Brokers, topics and partitions: the committed state as replayed here. Read only."""
         return self.controller.cluster
+
+    async def _allocate_producer_ids(self) -> tuple[int, int]:
+        answer = await self.controller.submit(AllocateProducerIds(self.broker_id))
+        if isinstance(answer, ProducerIdBlock):
+            return answer.first, answer.count
+        raise ApiError(answer.error_code or Error.UNKNOWN_SERVER_ERROR)
 
 
 class AnswerSink(Protocol):
@@ -73,7 +89,7 @@ class AnswerSink(Protocol):
 
 
 class RequestContext:
-    """See the module. Handlers of cold APIs need only `services`, `api_version`, `client_id`, `client_host`."""
+    """See the module. Cold handlers need `services`, `api_version`, `client_id`, `client_host`."""
 
     __slots__ = (
         "api",
@@ -114,11 +130,11 @@ class RequestContext:
         # Where the request's body begins in `frame`.
         self.position = position
         self.size_bytes = len(frame)
-        # The answer, length prefix and header included; empty when there is none (produce with acks=0).
-        self.parts: Sequence[Buffer | FileRange] = ()
+        # The answer, length and header included; empty when there is none (produce, acks=0).
+        self.parts: Sequence[Part] = ()
         self.is_answered = False
         self.is_abandoned = False
-        # Called once when the client is gone before the answer: give up whatever waits for this request.
+        # Called once when the client is gone before the answer: give up what waits.
         self.on_abandoned: Callable[[], None] | None = None
 
     @property
@@ -126,21 +142,14 @@ class RequestContext:
         """The client's address, as Kafka's descriptions show it ("/127.0.0.1")."""
         return self.sink.client_host
 
-    @property
-    def is_flexible(self) -> bool:
-        """Whether this version has tagged fields."""
-        return self.api_version >= self.api.flexible_from
-
-    def respond(self, body: Sequence[Buffer | FileRange], body_bytes: int) -> None:
-        """Answer with these bytes, the response's body, `body_bytes` long in total. Once; ignored when abandoned."""
+    def respond(self, body: Sequence[Part]) -> None:
+        """Answer with the parts of an encoded response. Once; ignored when the client is gone."""
         if self.is_abandoned:
             return
         assert not self.is_answered, self.api.name
-        if self.is_flexible and self.api.key != API_VERSIONS_KEY:
-            head = _HEAD_FLEXIBLE.pack(body_bytes + 5, self.correlation_id, 0)
-        else:
-            head = _HEAD.pack(body_bytes + 4, self.correlation_id)
-        self.parts = (head, *body)
+        self.parts = frame_response(
+            self.api.key, self.api_version, correlation_id=self.correlation_id, parts=body
+        )
         self._finish()
 
     def respond_nothing(self) -> None:
@@ -171,7 +180,7 @@ class RequestContext:
 
 @dataclass(frozen=True, slots=True)
 class Cold:
-    """A handler that runs as a task: `async def handle(request: XRequest, context: RequestContext) -> XResponse`.
+    """A handler that runs as a task: `async def handle(request, context) -> response`.
 
     An ApiError that it raises becomes the response's `error_code`, where the response has one."""
 
@@ -180,7 +189,7 @@ class Cold:
 
 @dataclass(frozen=True, slots=True)
 class Hot:
-    """A handler without a task: decodes `context.frame` by itself and answers through `context.respond`, now or later."""
+    """A handler without a task: decodes `context.frame` and answers by `context.respond`."""
 
     start: Callable[[RequestContext], None]
 

@@ -1,11 +1,12 @@
 """From a frame to its handler and back: header, version checks, and what becomes of errors.
 
-Why:    every way in (sockets, the simulator, tests) shares one place where a request is judged, and nothing a client
-        sends can end the broker.
-How:    unknown API, version or undecodable body -> ProtocolError, the connection is closed; ApiVersions in an unknown
-        version -> answered in version 0 with error 35 and the one row a client needs to try again; an exception in a
-        handler -> logged under a cause id, answered UNKNOWN_SERVER_ERROR where the response has a place for it,
-        otherwise the connection is closed.
+Why:    every way in (sockets, the simulator, tests) shares one place where a request is judged, and
+        nothing a client sends can end the broker.
+How:    unknown API, version or undecodable body -> ProtocolError, the connection is closed;
+        ApiVersions in an unknown version -> answered in version 0 with error 35 and the one row a
+        client needs to try again; an exception in a handler -> logged under a cause id, answered
+        UNKNOWN_SERVER_ERROR where the response has a place for it, otherwise the connection is
+        closed.
 Owns:   the tasks of cold handlers.
 Source: kafka-protocol reference 8.4 and 8.6; reliability reference 4."""
 
@@ -39,20 +40,19 @@ class Router:
     """See the module. `handlers`: API key -> handler; what is not in it is not spoken here."""
 
     def __init__(self, services: Services, handlers: Mapping[int, Handler]) -> None:
+        services.offered_apis = tuple(sorted(handlers))
         self._services = services
         self._handlers = handlers
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure_count = 0
 
     def open(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
-        """The request in `frame` (without its length prefix), not yet running. Raises ProtocolError."""
+        """The request in `frame` (without its length), not yet running. Raises ProtocolError."""
         header, position = decode_request_header(frame)
         api = APIS.get(header.api_key)
         if api is None or header.api_key not in self._handlers:
             raise ProtocolError(f"API key {header.api_key} is not offered here")
-        if not api.min_version <= header.api_version <= api.max_version and (
-            header.api_key != API_VERSIONS_KEY
-        ):
+        if not api.supports(header.api_version) and header.api_key != API_VERSIONS_KEY:
             raise ProtocolError(f"{api.name} version {header.api_version} is not offered here")
         return RequestContext(
             api=api,
@@ -86,9 +86,7 @@ class Router:
     def _start_task(self, handler: Cold, context: RequestContext) -> None:
         assert context.frame is not None
         api = context.api
-        request, _ = decode(
-            api.request, context.frame, context.position, context.api_version, context.is_flexible
-        )
+        request, _ = decode(api.request, context.frame, context.position, context.api_version)
         task = asyncio.get_running_loop().create_task(self._run_cold(handler, request, context))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -100,13 +98,13 @@ class Router:
             response = await handler.handle(request, context)
             self._respond(context, response)
         except ApiError as error:
-            self._respond_error(context, Error(error.code), error.message)
+            self._respond_error(context, error.code, error.message)
         except Exception:  # A task boundary: one request may fail, the broker may not.
             self._fail(context)
 
     def _respond(self, context: RequestContext, response: msgspec.Struct) -> None:
-        body = encode(response, context.api_version, context.is_flexible)
-        context.respond((body,), len(body))
+        body = encode(response, context.api_version)
+        context.respond((body,))
 
     def _fail(self, context: RequestContext) -> None:
         """Log what happened, under an id that the client sees too."""
@@ -124,12 +122,12 @@ class Router:
                 context, Error.UNKNOWN_SERVER_ERROR, f"see the log, cause id {cause}"
             )
 
-    def _respond_error(self, context: RequestContext, error: Error, message: str) -> None:
+    def _respond_error(self, context: RequestContext, code: int, message: str) -> None:
         fields = {field.name for field in msgspec.structs.fields(context.api.response)}
         if "error_code" not in fields:
             context.close(f"{context.api.name} failed: {message}")
             return
-        response = context.api.response(error_code=int(error))
+        response = context.api.response(error_code=code)
         if "error_message" in fields:
             response.error_message = message  # type: ignore[attr-defined]
         self._respond(context, response)

@@ -1,0 +1,47 @@
+"""ApiVersions: what this broker speaks, straight from the handler table.
+
+Why:    it is the first request of every connection, and the only one that may come in a version
+        that nobody here knows: then the answer, in version 0, says which version to come back with.
+Source: KIP-511; kafka-protocol reference 7.1 (Produce is advertised from 0) and 8.6."""
+
+from functools import lru_cache
+
+from strandline.broker.context import API_VERSIONS_KEY, RequestContext
+from strandline.protocol.apis import APIS
+from strandline.protocol.codec import decode, encode
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
+
+
+def start(context: RequestContext) -> None:
+    """Answer at once."""
+    api = APIS[API_VERSIONS_KEY]
+    if not api.supports(context.api_version):
+        body = _unsupported()
+    else:
+        assert context.frame is not None
+        decode(ApiVersionsRequest, context.frame, context.position, context.api_version)
+        body = _answer(context.api_version, tuple(sorted(context.services.offered_apis)))
+    context.respond((body,))
+
+
+@lru_cache(maxsize=16)
+def _answer(version: int, keys: tuple[int, ...]) -> bytes:
+    response = ApiVersionsResponse(api_keys=[_row(key) for key in keys])
+    return bytes(encode(response, version))
+
+
+def _unsupported() -> bytes:
+    response = ApiVersionsResponse(
+        error_code=Error.UNSUPPORTED_VERSION, api_keys=[_row(API_VERSIONS_KEY)]
+    )
+    return bytes(encode(response, 0))
+
+
+def _row(key: int) -> ApiVersion:
+    api = APIS[key]
+    return ApiVersion(api_key=key, min_version=api.advertised_min, max_version=api.max_version)

@@ -1,0 +1,47 @@
+"""DescribeCluster: the brokers that live, and who leads the controller.
+
+Source: KIP-700; KIP-919 (endpoint types: only brokers are described here)."""
+
+from strandline.broker.context import RequestContext
+from strandline.broker.handlers.metadata import controller_id
+from strandline.broker.partitions import is_alive
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+BROKER_ENDPOINTS = 1
+
+
+async def handle(
+    request: DescribeClusterRequest, context: RequestContext
+) -> DescribeClusterResponse:
+    """Answer from the committed state; silent brokers only where they are asked for."""
+    services = context.services
+    if request.endpoint_type != BROKER_ENDPOINTS:
+        return DescribeClusterResponse(
+            error_code=Error.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message="this port describes brokers only",
+            endpoint_type=request.endpoint_type,
+        )
+    brokers = []
+    for one in sorted(services.cluster.brokers.values(), key=lambda broker: broker.id):
+        is_fenced = not is_alive(services, one.id)
+        if is_fenced and not request.include_fenced_brokers:
+            continue
+        brokers.append(
+            DescribeClusterBroker(
+                broker_id=one.id,
+                host=one.kafka.host,
+                port=one.kafka.port,
+                rack=one.labels.kafka_rack(),
+                is_fenced=is_fenced,
+            )
+        )
+    return DescribeClusterResponse(
+        cluster_id=services.cluster.cluster_id,
+        controller_id=controller_id(services),
+        brokers=brokers,
+    )

@@ -1,0 +1,31 @@
+"""Fetch: decodes the question, lets a `FetchCall` answer it, now or when there is enough to read.
+
+Why:    consumers live on long polls; a fetch that finds too little is parked, not a task.
+How:    every answer carries session 0, which is how a broker says that it keeps no fetch sessions;
+        a client that names one gets FETCH_SESSION_ID_NOT_FOUND and sends a full request.
+Source: KIP-227 (sessions); `broker.fetching` for the reading."""
+
+from strandline.broker.context import RequestContext
+from strandline.broker.fetching import FetchCall
+from strandline.protocol.codec import decode, encode
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
+
+NO_SESSION = 0
+NEW_SESSION_EPOCH = 0
+FINAL_SESSION_EPOCH = -1
+
+
+def start(context: RequestContext) -> None:
+    """Begin; answers now or later."""
+    assert context.frame is not None
+    request, _ = decode(FetchRequest, context.frame, context.position, context.api_version)
+    if request.session_id != NO_SESSION and request.session_epoch not in (
+        NEW_SESSION_EPOCH,
+        FINAL_SESSION_EPOCH,
+    ):
+        response = FetchResponse(error_code=Error.FETCH_SESSION_ID_NOT_FOUND)
+        body = encode(response, context.api_version)
+        context.respond((body,))
+        return
+    FetchCall(context, request).start()

@@ -1,0 +1,120 @@
+"""ListOffsets: where a partition begins and ends, and which record comes first at a time.
+
+Why:    Spark asks twice for every 500 records it reads, so the ends are two numbers in memory; and
+        only a leader that holds its lease may say where a partition ends, or a deposed one would
+        answer from the past.
+How:    -1 latest: the high watermark; -2 earliest and -4 earliest local: the log's start; -3: the
+        record with the greatest timestamp; -5 and -6 (tiered storage): nothing there; >= 0: the
+        first record at or after that time, of those that can be read.
+Source: spark reference 2 (ListOffsets is hot); kafka-peer reference 0 and reliability reference
+        (stale reads); KIP-79, KIP-320, KIP-734."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import RequestContext, Services
+from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
+from strandline.model.cluster import Topic
+from strandline.model.ids import Offset
+from strandline.protocol.codec import decode, encode
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
+LATEST = -1
+EARLIEST = -2
+GREATEST_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+NO_OFFSET = -1
+NO_TIMESTAMP = -1
+OFFSET_NOT_AVAILABLE_SINCE_VERSION = 5
+
+_Found = tuple[int, int, int]
+"""Timestamp, offset, and the epoch of the record there; -1 where there is none."""
+
+
+def start(context: RequestContext) -> None:
+    """Answer at once."""
+    assert context.frame is not None
+    version = context.api_version
+    request, _ = decode(ListOffsetsRequest, context.frame, context.position, version)
+    services = context.services
+    topics = []
+    for asked in request.topics:
+        topic = services.cluster.topics.get(asked.name)
+        partitions = [_answer(services, topic, one, version) for one in asked.partitions]
+        topics.append(ListOffsetsTopicResponse(name=asked.name, partitions=partitions))
+    body = encode(ListOffsetsResponse(topics=topics), version)
+    context.respond((body,))
+
+
+def _answer(
+    services: Services, topic: Topic | None, asked: ListOffsetsPartition, version: int
+) -> ListOffsetsPartitionResponse:
+    index = asked.partition_index
+    partition = find_partition(topic, index)
+    if partition is None:
+        return _refuse(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    replica, error = find_leader(services, partition, asked.current_leader_epoch)
+    if replica is None:
+        return _refuse(index, error)
+    if not replica.can_serve_reads:
+        late = version >= OFFSET_NOT_AVAILABLE_SINCE_VERSION
+        return _refuse(index, Error.OFFSET_NOT_AVAILABLE if late else Error.LEADER_NOT_AVAILABLE)
+    try:
+        timestamp, offset, epoch = _find(replica, asked.timestamp)
+    except ApiError as refusal:
+        return _refuse(index, refusal.code)
+    return ListOffsetsPartitionResponse(
+        partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+    )
+
+
+def _find(replica: Replica, timestamp: int) -> _Found:
+    if timestamp == LATEST:
+        return NO_TIMESTAMP, replica.high_watermark, replica.epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = replica.log_start_offset
+        return NO_TIMESTAMP, start, _epoch_at(replica, start)
+    if timestamp == GREATEST_TIMESTAMP:
+        found = replica.log.max_timestamp()
+        if found is not None and found[1] >= replica.high_watermark:
+            found = None  # Nobody may see that record yet.
+    elif timestamp >= 0:
+        found = replica.log.offset_for_time(timestamp, replica.high_watermark)
+    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        found = None
+    else:
+        raise ApiError(Error.UNSUPPORTED_VERSION)
+    if found is None:
+        return NO_TIMESTAMP, NO_OFFSET, NO_EPOCH
+    return found[0], found[1], _epoch_at(replica, found[1])
+
+
+def _epoch_at(replica: Replica, offset: Offset) -> int:
+    if offset >= replica.log_end_offset:
+        return replica.epoch
+    return replica.log.epoch_of(replica.log.index_of(offset))
+
+
+def _refuse(index: int, code: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=index,
+        error_code=code,
+        timestamp=NO_TIMESTAMP,
+        offset=NO_OFFSET,
+        leader_epoch=NO_EPOCH,
+    )

@@ -1,0 +1,145 @@
+"""Metadata: which brokers live, which topics there are, who leads each partition.
+
+Why:    every client finds its way by this answer. It comes from the committed state and from what
+        the leaders have announced; nobody is asked.
+How:    a partition whose leader is unknown or silent says LEADER_NOT_AVAILABLE, and clients ask
+        again. A topic that is missing is created where the client allows it and the cluster's
+        `auto.create.topics.enable` says so.
+Source: KIP-516 (topic ids); reliability reference 4 (illegal names)."""
+
+from uuid import UUID
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import RequestContext, Services
+from strandline.broker.partitions import is_alive, living_brokers, present_leader
+from strandline.config.cluster import ClusterConfig
+from strandline.controller.commands import CreateTopics, NewTopic
+from strandline.controller.names import check_topic_name, is_internal
+from strandline.model.cluster import Partition, Topic
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+NO_ID = UUID(int=0)
+ALL_TOPICS_IF_EMPTY_UNTIL_VERSION = 0
+NAME_MAY_BE_NULL_SINCE_VERSION = 12
+
+
+async def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    """Answer for the topics asked about, or for all."""
+    services = context.services
+    version = context.api_version
+    asked = request.topics
+    if asked is None or (not asked and version <= ALL_TOPICS_IF_EMPTY_UNTIL_VERSION):
+        topics = [_describe(services, one) for one in services.cluster.topics.values()]
+    else:
+        if request.allow_auto_topic_creation:
+            await _create_missing(services, asked)
+        topics = [_answer(services, one, version) for one in asked]
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=one.id,
+                host=one.kafka.host,
+                port=one.kafka.port,
+                rack=one.labels.kafka_rack(),
+            )
+            for one in living_brokers(services)
+        ],
+        cluster_id=services.cluster.cluster_id,
+        controller_id=controller_id(services),
+        topics=topics,
+    )
+
+
+def controller_id(services: Services) -> BrokerId:
+    """Where administrators' requests go: the controller's leader, if it is known and alive."""
+    entry = services.replication.leaders.get(CONTROLLER_GROUP)
+    if entry is None or not is_alive(services, entry.leader):
+        return NO_BROKER
+    return entry.leader
+
+
+def in_sync_replicas(services: Services, partition: Partition, leader: BrokerId) -> list[int]:
+    """The replicas in sync: what the leader says if it is here, otherwise those that are alive."""
+    replica = services.replication.replicas.get(partition.group)
+    if replica is not None and leader == services.broker_id:
+        return list(replica.in_sync())
+    return [one for one in partition.replicas if is_alive(services, one)]
+
+
+def offline_replicas(services: Services, partition: Partition) -> list[int]:
+    """The replicas on brokers that are silent."""
+    return [one for one in partition.replicas if not is_alive(services, one)]
+
+
+async def _create_missing(services: Services, asked: list[MetadataRequestTopic]) -> None:
+    """Create the topics that are missing and may be created; what fails stays missing."""
+    config = ClusterConfig.from_values(services.cluster.cluster_configs)
+    if not config.auto_create_topics_enable:
+        return
+    missing = {
+        one.name: None
+        for one in asked
+        if one.name is not None
+        and one.name not in services.cluster.topics
+        and not is_internal(one.name)
+        and _name_error(one.name) == Error.NONE
+    }
+    if missing:
+        topics = tuple(NewTopic(name=name) for name in missing)
+        await services.controller.submit(CreateTopics(topics))
+
+
+def _answer(services: Services, asked: MetadataRequestTopic, version: int) -> MetadataResponseTopic:
+    if asked.name is not None:
+        topic = services.cluster.topics.get(asked.name)
+        if topic is not None:
+            return _describe(services, topic)
+        error = _name_error(asked.name) or Error.UNKNOWN_TOPIC_OR_PARTITION
+        return MetadataResponseTopic(error_code=error, name=asked.name)
+    name = services.cluster.topic_names.get(asked.topic_id)
+    if name is not None:
+        return _describe(services, services.cluster.topics[name])
+    return MetadataResponseTopic(
+        error_code=Error.UNKNOWN_TOPIC_ID,
+        name=None if version >= NAME_MAY_BE_NULL_SINCE_VERSION else "",
+        topic_id=asked.topic_id,
+    )
+
+
+def _name_error(name: str) -> int:
+    try:
+        check_topic_name(name)
+    except ApiError as error:
+        return error.code
+    return Error.NONE
+
+
+def _describe(services: Services, topic: Topic) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=is_internal(topic.name),
+        partitions=[_describe_partition(services, one) for one in topic.partitions],
+    )
+
+
+def _describe_partition(services: Services, partition: Partition) -> MetadataResponsePartition:
+    leader, epoch = present_leader(services, partition)
+    return MetadataResponsePartition(
+        error_code=Error.LEADER_NOT_AVAILABLE if leader == NO_BROKER else Error.NONE,
+        partition_index=partition.index,
+        leader_id=leader,
+        leader_epoch=epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=in_sync_replicas(services, partition, leader),
+        offline_replicas=offline_replicas(services, partition),
+    )

@@ -1,0 +1,56 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a consumer notices records that are gone.
+
+Source: KIP-101, KIP-320 (truncation detection)."""
+
+from strandline.broker.context import RequestContext, Services
+from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
+from strandline.model.cluster import Topic
+from strandline.model.ids import Epoch
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+NO_OFFSET = -1
+
+
+async def handle(
+    request: OffsetForLeaderEpochRequest, context: RequestContext
+) -> OffsetForLeaderEpochResponse:
+    """Answer for every partition asked about."""
+    services = context.services
+    topics = []
+    for asked in request.topics:
+        topic = services.cluster.topics.get(asked.topic)
+        topics.append(
+            OffsetForLeaderTopicResult(
+                topic=asked.topic,
+                partitions=[_answer(services, topic, one) for one in asked.partitions],
+            )
+        )
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _answer(
+    services: Services, topic: Topic | None, asked: OffsetForLeaderPartition
+) -> EpochEndOffset:
+    partition = find_partition(topic, asked.partition)
+    if partition is None:
+        return _refuse(asked, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    replica, error = find_leader(services, partition, asked.current_leader_epoch)
+    if replica is None:
+        return _refuse(asked, error)
+    if not replica.can_serve_reads:
+        return _refuse(asked, Error.NOT_LEADER_OR_FOLLOWER)
+    epoch, end_offset = replica.log.epoch_end_offset(Epoch(asked.leader_epoch))
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def _refuse(asked: OffsetForLeaderPartition, error: Error) -> EpochEndOffset:
+    return EpochEndOffset(
+        error_code=error, partition=asked.partition, leader_epoch=NO_EPOCH, end_offset=NO_OFFSET
+    )

@@ -1,0 +1,270 @@
+"""Produce: batches to their replicas, and the answer when the asked-for acknowledgement is there.
+
+Why:    the hottest path of the broker. A request costs no task, no future and no timer: each
+        partition calls back, and the last one answers.
+How:    decode -> per partition: find the leader, validate, replicate -> results. Partitions fail
+        each for itself. acks=1 is answered once appended here, acks=all once committed; acks=0 has
+        no answer, so an error there closes the connection, which is the only thing a client
+        notices. A quorum that does not come in time is answered REQUEST_TIMED_OUT: the records may
+        or may not survive, and an idempotent producer's retry settles it.
+Owns:   one ProduceCall for each request that waits.
+Source: KIP-98 (idempotence), KIP-951 (the present leader in the error), KIP-516 (topic ids in v13).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import RequestContext
+from strandline.broker.partitions import (
+    find_leader,
+    find_partition,
+    present_leader,
+    topic_by_id,
+)
+from strandline.controller.names import check_topic_name, is_internal
+from strandline.model.cluster import Partition, Topic
+from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.protocol.codec import decode, encode
+from strandline.protocol.errors import Error, message_of
+from strandline.protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from strandline.records.batch import set_append_time
+from strandline.records.validate import validate_produced
+
+if TYPE_CHECKING:
+    from strandline.replication.appender import AppendResult
+
+TOPIC_IDS_SINCE_VERSION = 13
+NO_ACKS = 0
+LEGAL_ACKS = (-1, 0, 1)
+NO_OFFSET = -1
+NO_TIMESTAMP = -1
+
+
+def start(context: RequestContext) -> None:
+    """Begin; answers now or later."""
+    assert context.frame is not None
+    request, _ = decode(ProduceRequest, context.frame, context.position, context.api_version)
+    ProduceCall(context, request).start(request)
+
+
+class ProduceCall:
+    """One request on its way; see the module."""
+
+    __slots__ = (
+        "_acks",
+        "_context",
+        "_is_over",
+        "_leaders",
+        "_results",
+        "_services",
+        "_topics",
+        "_waiting_count",
+        "deadline_ms",
+    )
+
+    def __init__(self, context: RequestContext, request: ProduceRequest) -> None:
+        self._context = context
+        self._services = context.services
+        self._acks = request.acks
+        # The request itself is not kept: the batches belong to their replicas.
+        self._topics = [(topic.name, topic.topic_id) for topic in request.topic_data]
+        self._results = [
+            [
+                PartitionProduceResponse(index=one.index, base_offset=NO_OFFSET)
+                for one in topic.partition_data
+            ]
+            for topic in request.topic_data
+        ]
+        # One more than the partitions that wait, so that the answer cannot go before all began.
+        self._waiting_count = 1
+        self._is_over = False
+        # Brokers that the answer sends the client to.
+        self._leaders: set[BrokerId] = set()
+        self.deadline_ms = 0
+
+    def start(self, request: ProduceRequest) -> None:
+        """Hand every partition's batches on."""
+        if self._acks not in LEGAL_ACKS:
+            for results in self._results:
+                for result in results:
+                    _fail(result, Error.INVALID_REQUIRED_ACKS)
+        else:
+            for position, asked in enumerate(request.topic_data):
+                self._start_topic(asked, self._results[position])
+        self._waiting_count -= 1
+        if self._waiting_count == 0:
+            self._finish()
+            return
+        self.deadline_ms = self._services.clock.monotonic_ms() + max(0, request.timeout_ms)
+        self._services.deadlines.add(self)
+
+    def expire(self) -> None:
+        """The quorum did not come in time; see `purgatory.Deadlines`."""
+        for results in self._results:
+            for result in results:
+                if result.base_offset == NO_OFFSET and result.error_code == Error.NONE:
+                    _fail(result, Error.REQUEST_TIMED_OUT)
+        self._finish()
+
+    # ---- each partition ------------------------------------------------------------------------
+
+    def _start_topic(
+        self, asked: TopicProduceData, results: list[PartitionProduceResponse]
+    ) -> None:
+        services = self._services
+        if self._context.api_version >= TOPIC_IDS_SINCE_VERSION:
+            topic = topic_by_id(services, asked.topic_id)
+            missing: int = Error.UNKNOWN_TOPIC_ID
+        else:
+            topic = services.cluster.topics.get(asked.name)
+            missing = Error.UNKNOWN_TOPIC_OR_PARTITION
+            if topic is None:
+                missing = _missing_topic(asked.name)
+        for data, result in zip(asked.partition_data, results, strict=True):
+            if topic is None:
+                _fail(result, missing)
+            elif is_internal(topic.name):
+                _fail(result, Error.INVALID_TOPIC_EXCEPTION, "only brokers write to this topic")
+            else:
+                self._start_partition(topic, data, result)
+
+    def _start_partition(
+        self, topic: Topic, data: PartitionProduceData, result: PartitionProduceResponse
+    ) -> None:
+        services = self._services
+        partition = find_partition(topic, data.index)
+        if partition is None:
+            _fail(result, Error.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+        replica, error = find_leader(services, partition)
+        if replica is None:
+            self._fail_leadership(partition, result, error)
+            return
+        config = services.topic_configs.of(topic, services.cluster)
+        try:
+            records = _records_of(data)
+            headers = validate_produced(
+                records,
+                max_bytes=config.max_message_bytes,
+                produce_version=self._context.api_version,
+            )
+        except ApiError as refusal:
+            _fail(result, refusal.code, refusal.message)
+            return
+        if config.has_log_append_time:
+            now = services.clock.wall_ms()
+            result.log_append_time_ms = now
+            for header in headers:
+                set_append_time(records, header, now)
+        self._waiting_count += 1
+        replica.replicate(
+            [records],
+            headers,
+            acks=self._acks,
+            done=partial(self._on_appended, partition, result),
+        )
+
+    def _on_appended(
+        self, partition: Partition, result: PartitionProduceResponse, outcome: AppendResult
+    ) -> None:
+        if self._is_over:
+            return
+        if outcome.error_code == Error.NONE:
+            result.base_offset = outcome.base_offset
+            result.log_start_offset = outcome.log_start_offset
+        else:
+            self._fail_leadership(partition, result, outcome.error_code, outcome.message)
+        self._waiting_count -= 1
+        if self._waiting_count == 0:
+            self._services.deadlines.discard(self)
+            self._finish()
+
+    def _fail_leadership(
+        self,
+        partition: Partition,
+        result: PartitionProduceResponse,
+        code: int,
+        message: str = "",
+    ) -> None:
+        """Refuse a partition; where another broker leads, say which."""
+        _fail(result, code, message)
+        if code == Error.NOT_LEADER_OR_FOLLOWER:
+            leader, epoch = present_leader(self._services, partition)
+            result.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+            if leader != NO_BROKER:
+                self._leaders.add(leader)
+
+    # ---- the answer ----------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self._is_over = True
+        context = self._context
+        if self._acks == NO_ACKS:
+            self._finish_without_answer()
+            return
+        response = ProduceResponse()
+        for (name, topic_id), results in zip(self._topics, self._results, strict=True):
+            response.responses.append(
+                TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=results)
+            )
+        brokers = self._services.cluster.brokers
+        for leader in sorted(self._leaders):
+            broker = brokers.get(leader)
+            if broker is not None:
+                response.node_endpoints.append(
+                    NodeEndpoint(
+                        node_id=leader,
+                        host=broker.kafka.host,
+                        port=broker.kafka.port,
+                        rack=broker.labels.kafka_rack(),
+                    )
+                )
+        body = encode(response, context.api_version)
+        context.respond((body,))
+
+    def _finish_without_answer(self) -> None:
+        errors = {
+            result.error_code
+            for results in self._results
+            for result in results
+            if result.error_code != Error.NONE
+        }
+        self._context.respond_nothing()
+        if errors:
+            reasons = " ".join(message_of(code) for code in sorted(errors))
+            self._context.close(f"a produce request with acks=0 failed: {reasons}")
+
+
+def _missing_topic(name: str) -> int:
+    try:
+        check_topic_name(name)
+    except ApiError as refusal:
+        return refusal.code
+    return Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _records_of(data: PartitionProduceData) -> memoryview:
+    records = data.records
+    if records is None or not isinstance(records, memoryview) or not len(records):
+        raise ApiError(Error.INVALID_RECORD, "no record batch for this partition")
+    return records
+
+
+def _fail(result: PartitionProduceResponse, code: int, message: str = "") -> None:
+    result.error_code = code
+    result.base_offset = NO_OFFSET
+    result.log_append_time_ms = NO_TIMESTAMP
+    result.log_start_offset = NO_OFFSET
+    result.error_message = message or None

@@ -1,0 +1,52 @@
+"""What one broker takes on from Kafka clients: every bound of the server, with its unit.
+
+Source: STYLE, rule 5; reliability reference 4 (length before memory, always)."""
+
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+
+FRAME_BYTES_MIN = 8
+"""API key, version and correlation id: the least that a request can be."""
+
+LARGE_FRAME_BYTES = 64 * KIB
+"""A larger frame that is not complete gets its own buffer, which becomes the request's."""
+
+RECEIVE_BYTES = 256 * KIB
+"""The most that one system call reads into the shared buffer; also a large frame's first buffer."""
+
+TRUSTED_BYTES_MAX = 4 * MIB
+"""A connection that has sent frames this large before gets as much at once for its next."""
+
+SENDFILE_BYTES_MIN = 64 * KIB
+"""From here on the kernel moves a file range itself; below, a read and a write are cheaper."""
+
+WRITE_BYTES_PER_PASS = 4 * MIB
+"""One connection's share of a pass of the loop."""
+
+IOVEC_COUNT_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """Bounds that hold for a connection (`connection_...`) or for the whole broker.
+
+    request_bytes_max:        a longer frame closes its connection (socket.request.max.bytes).
+    connection_count_max:     connections at one time; more are closed at once.
+    connection_idle_ms:       without a request, or without taking its answers, for so long: closed.
+    connection_requests_max:  requests of one connection in work; beyond it its socket is not read.
+    connection_bytes_max:     the same in bytes of requests.
+    connection_backlog_bytes_max: bytes of answers that a client has not taken; beyond it, the same.
+    inflight_bytes_max:       bytes of requests in work, all connections; beyond it nobody is read.
+    partial_bytes_max:        memory of frames that have not come in whole; beyond it the connection
+                              that has been longest at its frame is closed."""
+
+    request_bytes_max: int = 100 * MIB
+    connection_count_max: int = 10_000
+    connection_idle_ms: int = 600_000
+    connection_requests_max: int = 128
+    connection_bytes_max: int = 32 * MIB
+    connection_backlog_bytes_max: int = 4 * MIB
+    inflight_bytes_max: int = 128 * MIB
+    partial_bytes_max: int = 256 * MIB

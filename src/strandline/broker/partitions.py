@@ -1,0 +1,96 @@
+"""Finds the replica that a request is about, or the Kafka error that says why there is none here.
+
+Why:    produce, fetch and the offset APIs all begin with the same questions: does the topic exist,
+        does the partition, is a replica here, does it lead, and does the client know the present
+        epoch?
+Source: KIP-320 (leader epochs), KIP-951 (the present leader in the error); reliability reference 1b
+        (error codes are part of safety)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from strandline.broker.context import Services
+from strandline.model.cluster import Broker, Partition, Topic
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch
+from strandline.protocol.errors import Error
+
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
+NO_EPOCH = -1
+"""What clients say and are told where an epoch is not known."""
+
+Leader = tuple[BrokerId, int]
+"""A leader and its epoch; (-1, -1) for nobody known."""
+
+
+def topic_by_id(services: Services, topic_id: UUID) -> Topic | None:
+    """The topic with this id."""
+    cluster = services.cluster
+    name = cluster.topic_names.get(topic_id)
+    return None if name is None else cluster.topics.get(name)
+
+
+def find_partition(topic: Topic | None, index: int) -> Partition | None:
+    """The partition, or None."""
+    if topic is None or not 0 <= index < len(topic.partitions):
+        return None
+    return topic.partitions[index]
+
+
+def find_replica(services: Services, partition: Partition) -> tuple[Replica | None, Error]:
+    """This broker's replica of the partition, whatever its role; or why none works."""
+    replica = services.replication.replicas.get(partition.group)
+    if replica is None:
+        return None, Error.NOT_LEADER_OR_FOLLOWER
+    if replica.failed is not None:
+        return None, Error.KAFKA_STORAGE_ERROR
+    return replica, Error.NONE
+
+
+def find_leader(
+    services: Services, partition: Partition, client_epoch: int = NO_EPOCH
+) -> tuple[Replica | None, Error]:
+    """This broker's replica if it leads and the client knows its epoch; or why not."""
+    replica, error = find_replica(services, partition)
+    if replica is None:
+        return None, error
+    if client_epoch != NO_EPOCH and client_epoch != replica.epoch:
+        return None, check_epoch(replica, client_epoch)
+    if not replica.is_leader:
+        return None, Error.NOT_LEADER_OR_FOLLOWER
+    return replica, Error.NONE
+
+
+def check_epoch(replica: Replica, client_epoch: int) -> Error:
+    """What to tell a client that thinks the partition's leader epoch is `client_epoch`."""
+    if client_epoch == NO_EPOCH or client_epoch == replica.epoch:
+        return Error.NONE
+    if client_epoch < replica.epoch:
+        return Error.FENCED_LEADER_EPOCH
+    return Error.UNKNOWN_LEADER_EPOCH
+
+
+def present_leader(services: Services, partition: Partition) -> Leader:
+    """The partition's leader as far as known here, if it is alive."""
+    replica = services.replication.replicas.get(partition.group)
+    entry = services.replication.leaders.get(partition.group)
+    leader, epoch = (NO_BROKER, NO_EPOCH) if entry is None else (entry.leader, entry.epoch)
+    if replica is not None and replica.epoch > epoch:
+        leader, epoch = replica.leader_id, replica.epoch
+    if leader == NO_BROKER or not is_alive(services, leader):
+        return NO_BROKER, Epoch(epoch)
+    return leader, epoch
+
+
+def is_alive(services: Services, broker: BrokerId) -> bool:
+    """Whether this broker has heard of that one lately; of itself it always has."""
+    return broker == services.broker_id or services.replication.is_peer_alive(broker)
+
+
+def living_brokers(services: Services) -> list[Broker]:
+    """The brokers that clients may be sent to, by id."""
+    brokers = services.cluster.brokers
+    return [brokers[one] for one in sorted(brokers) if is_alive(services, one)]
