@@ -5,7 +5,7 @@ from tests.controller.controller_world import World, registration
 
 from strandline.controller.commands import BrokerAdmitted, Refused
 from strandline.controller.records import BrokerRegistered
-from strandline.model.ids import BrokerId
+from strandline.model.ids import BrokerId, GroupId
 
 
 def test_the_first_broker_names_the_cluster() -> None:
@@ -58,15 +58,24 @@ def test_an_id_of_a_broker_that_is_gone_and_held_nothing_may_be_used_again() -> 
     assert isinstance(decision.records[0], BrokerRegistered)
 
 
-def test_an_empty_directory_never_takes_the_place_of_one_that_holds_replicas() -> None:
-    """A wiped replica would vote as if it had never acknowledged anything."""
+def test_replicas_made_before_a_new_data_directory_are_known_to_be_lost() -> None:
     world = World()
-    world.create_one(replication_factor=5)
+    world.create_one("before", partitions=1, replication_factor=5)
     world.alive.discard(BrokerId(3))
-    answer = world.run(registration(3, directory="empty"))
-    assert isinstance(answer, Refused)
-    assert answer.error_code == 101
-    assert "6 replicas" in answer.message and "directory-3" in answer.message
+    world.run(registration(3, directory="empty"))
+    world.create_one("after", partitions=1, replication_factor=5)
+    before, after = (world.state.cluster.topics[n].partitions[0] for n in ("before", "after"))
+    assert world.state.has_lost(BrokerId(3), before.group)
+    assert not world.state.has_lost(BrokerId(3), after.group)
+    assert not world.state.has_lost(BrokerId(2), before.group)
+    assert not world.state.has_lost(BrokerId(3), GroupId(99))
+
+
+def test_a_restart_with_the_same_directory_loses_nothing() -> None:
+    world = World()
+    world.create_one(partitions=1, replication_factor=5)
+    world.run(registration(3, incarnation="second"))
+    assert not world.state.has_lost(BrokerId(3), GroupId(1))
 
 
 @pytest.mark.parametrize("seed", range(5))

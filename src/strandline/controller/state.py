@@ -7,6 +7,7 @@ Owns:   the `Cluster` that everybody on this broker reads, and what only the con
 Source: design sections 2 and 3."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from strandline.controller.records import (
@@ -24,13 +25,23 @@ from strandline.model.cluster import Broker, Cluster, Partition, Topic
 from strandline.model.ids import BrokerId, GroupId
 
 
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A broker's data directory, and the cluster's version before it was first registered."""
+
+    id: str
+    since_version: int
+
+
 class ControllerState:
     """See the module. Readers keep `cluster`; it is the same object for ever."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
-        self.directories: dict[BrokerId, str] = {}
-        """{broker: id of the data directory it was last registered with}"""
+        self.directories: dict[BrokerId, Directory] = {}
+        """{broker: the data directory it was last registered with}"""
+        self._group_since: dict[GroupId, int] = {}
+        """{group: the cluster's version before it was created}"""
         self._replays: dict[type, Callable[[Any], None]] = {
             ClusterNamed: self._on_cluster_named,
             BrokerRegistered: self._on_broker_registered,
@@ -46,16 +57,22 @@ class ControllerState:
         self._replays[type(record)](record)
         self.cluster.version += 1
 
-    def partitions_on(self, broker: BrokerId) -> int:
-        """How many partitions have a replica on this broker."""
-        return sum(broker in partition.replicas for partition in self.cluster.groups.values())
+    def has_lost(self, broker: BrokerId, group: GroupId) -> bool:
+        """Whether this broker's replica of a partition is gone with an earlier data directory.
+
+        Then what is in the present directory began empty and has forgotten what it acknowledged."""
+        directory = self.directories.get(broker)
+        since = self._group_since.get(group)
+        return directory is not None and since is not None and since < directory.since_version
 
     def _on_cluster_named(self, record: ClusterNamed) -> None:
         assert not self.cluster.cluster_id, "a cluster is named once"
         self.cluster.cluster_id = record.cluster_id
 
     def _on_broker_registered(self, record: BrokerRegistered) -> None:
-        self.directories[record.id] = record.directory_id
+        known = self.directories.get(record.id)
+        if known is None or known.id != record.directory_id:
+            self.directories[record.id] = Directory(record.directory_id, self.cluster.version)
         self.cluster.brokers[record.id] = Broker(
             id=record.id,
             incarnation=record.incarnation,
@@ -77,6 +94,7 @@ class ControllerState:
         del self.cluster.topic_names[topic.id]
         for partition in topic.partitions:
             del self.cluster.groups[partition.group]
+            del self._group_since[partition.group]
 
     def _on_partitions_added(self, record: PartitionsAdded) -> None:
         topic = self.cluster.topics[record.topic]
@@ -115,5 +133,6 @@ class ControllerState:
             assert partition.group not in self.cluster.groups, partition.group
             topic.partitions.append(partition)
             self.cluster.groups[partition.group] = partition
+            self._group_since[partition.group] = self.cluster.version
             next_group = max(self.cluster.next_group, partition.group + 1)
             self.cluster.next_group = GroupId(next_group)

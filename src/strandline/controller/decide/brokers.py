@@ -1,8 +1,9 @@
 """Registers brokers: every start of a broker's process is one registration.
 
-Why:    two processes that believe to be the same broker would vote twice; an empty data directory
-        under an old id would vote as if it had never acknowledged anything, and lose what it did.
-Source: Kafka's BrokerRegistration (KIP-631, KIP-858); reliability reference 1b (wiped follower)."""
+Why:    two processes that believe to be the same broker would vote twice.
+How:    a broker that lost its disk comes back under its id with a new data directory; that is told
+        from a second broker of the same id by whether the first one is alive.
+Source: Kafka's BrokerRegistration (KIP-631, KIP-858); `ControllerState.has_lost`."""
 
 import base64
 
@@ -45,25 +46,21 @@ def decide_register_broker(facts: Facts, command: RegisterBroker) -> Decision:
 
 def _check_directory(facts: Facts, command: RegisterBroker) -> None:
     known = facts.state.directories.get(command.broker)
-    if known in (None, command.directory_id):
+    if known is None or known.id == command.directory_id:
         return
-    held = facts.state.partitions_on(command.broker)
-    if held:
-        raise refuse(
-            Error.DUPLICATE_BROKER_REGISTRATION,
-            f"broker {command.broker} holds {held} replicas on another data directory ({known}): "
-            "start it with that directory, or give this broker another id",
-        )
     if command.broker in facts.alive:
         raise refuse(
             Error.DUPLICATE_BROKER_REGISTRATION,
             f"broker id {command.broker} is taken by a broker that is alive, with data directory "
-            f"{known}: give this broker another id",
+            f"{known.id}: give this broker another id",
         )
 
 
 def _is_known(facts: Facts, command: RegisterBroker) -> bool:
     """Whether this very registration was made before: a repeated command changes nothing."""
+    directory = facts.state.directories.get(command.broker)
+    if directory is None or directory.id != command.directory_id:
+        return False
     return facts.state.cluster.brokers.get(command.broker) == Broker(
         id=command.broker,
         incarnation=command.incarnation,
