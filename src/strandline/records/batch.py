@@ -32,9 +32,7 @@ from fastcrc import crc32
 from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.model.ids import Epoch, Offset
-
-CORRUPT_MESSAGE = 2
-INVALID_RECORD = 87
+from strandline.protocol.errors import Error
 
 HEADER_BYTES = 61
 LENGTH_END = 12
@@ -140,13 +138,17 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader | None:
     available = len(buffer) - position
     if available < HEADER_BYTES:
         if available > 16 and buffer[position + 16] != MAGIC:
-            raise ApiError(INVALID_RECORD, f"record batch of magic {buffer[position + 16]}, not 2")
+            raise ApiError(
+                Error.INVALID_RECORD, f"record batch of magic {buffer[position + 16]}, not 2"
+            )
         return None
     header = BatchHeader(position, *_unpack_header(buffer, position))
     if header.magic != MAGIC:
-        raise ApiError(INVALID_RECORD, f"record batch of magic {header.magic}, not 2")
+        raise ApiError(Error.INVALID_RECORD, f"record batch of magic {header.magic}, not 2")
     if header.batch_length < BATCH_LENGTH_MIN or header.last_offset_delta < -1:
-        raise ApiError(CORRUPT_MESSAGE, f"record batch of impossible length {header.batch_length}")
+        raise ApiError(
+            Error.CORRUPT_MESSAGE, f"record batch of impossible length {header.batch_length}"
+        )
     return header if header.batch_length + LENGTH_END <= available else None
 
 
@@ -161,10 +163,10 @@ def iterate_headers(
     while stop - position >= HEADER_BYTES:
         header = BatchHeader(position, *_unpack_header(buffer, position))
         if header.magic != MAGIC:
-            raise ApiError(INVALID_RECORD, f"record batch of magic {header.magic}, not 2")
+            raise ApiError(Error.INVALID_RECORD, f"record batch of magic {header.magic}, not 2")
         length = header.batch_length
         if length < BATCH_LENGTH_MIN or header.last_offset_delta < -1:
-            raise ApiError(CORRUPT_MESSAGE, f"record batch of impossible length {length}")
+            raise ApiError(Error.CORRUPT_MESSAGE, f"record batch of impossible length {length}")
         position += length + LENGTH_END
         if position > stop:
             return

@@ -15,9 +15,9 @@ from struct import Struct
 from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
 from strandline.model.ids import Epoch, Offset
+from strandline.protocol.errors import Error
 from strandline.records.batch import (
     CONTROL_BIT,
-    CORRUPT_MESSAGE,
     HEADER,
     HEADER_BYTES,
     LENGTH_END,
@@ -68,7 +68,7 @@ def parse_marker(batch: Buffer, position: int = 0) -> Marker:
     """The marker at `position`; raises ApiError CORRUPT_MESSAGE when it is none."""
     header = read_header(batch, position)
     if header is None or not header.is_marker:
-        raise ApiError(CORRUPT_MESSAGE, "not a marker")
+        raise ApiError(Error.CORRUPT_MESSAGE, "not a marker")
     end = position + header.size
     _, at = read_varint(batch, position + HEADER_BYTES, end)  # The record's length.
     at += 1  # The record's attributes.
@@ -76,13 +76,13 @@ def parse_marker(batch: Buffer, position: int = 0) -> Marker:
     _, at = read_varint(batch, at, end)  # The offset's delta.
     key_length, at = read_varint(batch, at, end)
     if key_length != _KEY.size or at + key_length > end:
-        raise ApiError(CORRUPT_MESSAGE, "a marker's key is not 4 bytes")
+        raise ApiError(Error.CORRUPT_MESSAGE, "a marker's key is not 4 bytes")
     version, kind = _KEY.unpack_from(batch, at)
     value_length, at = read_varint(batch, at + key_length, end)
     if version != 0 or kind not in (MarkerKind.EPOCH, MarkerKind.CONFIGURATION):
-        raise ApiError(CORRUPT_MESSAGE, f"a marker of unknown kind {kind}, version {version}")
+        raise ApiError(Error.CORRUPT_MESSAGE, f"a marker of unknown kind {kind}, version {version}")
     if value_length < 0 or at + value_length > end:
-        raise ApiError(CORRUPT_MESSAGE, "a marker's value is cut")
+        raise ApiError(Error.CORRUPT_MESSAGE, "a marker's value is cut")
     payload = bytes(batch[at : at + value_length])
     return Marker(MarkerKind(kind), header.partition_leader_epoch, payload)
 

@@ -4,8 +4,8 @@ Source: Protocol Buffers' encoding; at most 5 bytes for 32 bits, 10 for 64."""
 
 from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
+from strandline.protocol.errors import Error
 
-CORRUPT_MESSAGE = 2
 _VARINT_BYTES_MAX = 5
 _VARLONG_BYTES_MAX = 10
 
@@ -42,4 +42,4 @@ def _read(buffer: Buffer, position: int, end: int, *, bytes_max: int) -> tuple[i
         if byte < 0x80:
             return (raw >> 1) ^ -(raw & 1), at + 1
         shift += 7
-    raise ApiError(CORRUPT_MESSAGE, f"a varint at byte {position} is cut or too long")
+    raise ApiError(Error.CORRUPT_MESSAGE, f"a varint at byte {position} is cut or too long")

@@ -1,0 +1,104 @@
+"""What a producer may send: checked before a single byte is kept.
+
+Why:    a batch that gets into the log goes to every follower and consumer; each refusal has the
+        code on which Kafka's clients act as they should.
+How:    headers and CRCs only. On a compacted topic the records are read too, since every one of
+        them needs a key.
+Source: Kafka's ProduceRequest.validateRecords and LogValidator."""
+
+from collections.abc import Sequence
+
+from strandline.base.disk import Buffer
+from strandline.base.errors import ApiError
+from strandline.protocol.errors import Error
+from strandline.records.batch import (
+    APPEND_TIME_BIT,
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    crc_matches,
+    iterate_headers,
+)
+from strandline.records.codec import ZSTD
+from strandline.records.record import decode_records
+
+ZSTD_SINCE_PRODUCE_VERSION = 7
+_KNOWN_BITS = CODEC_MASK | APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
+
+
+def validate_produced(
+    view: Buffer,
+    *,
+    max_bytes: int,
+    produce_version: int,
+    needs_keys: bool = False,
+    decompressed_bytes_max: int = 64 << 20,
+) -> list[BatchHeader]:
+    """The headers of the batches in `view`, which a producer sent for one partition; at least one.
+
+    `max_bytes` bounds each batch (max.message.bytes). `needs_keys`: the topic is compacted; then
+    each batch is decompressed to at most `decompressed_bytes_max`. Raises ApiError."""
+    headers = list(iterate_headers(view))
+    if not headers:
+        if len(view) > HEADER_BYTES:
+            raise ApiError(Error.CORRUPT_MESSAGE, "the record batch is cut")
+        raise ApiError(Error.INVALID_RECORD, "no record batch")
+    last = headers[-1]
+    if last.position + last.size != len(view):
+        raise ApiError(Error.CORRUPT_MESSAGE, "bytes behind the last whole record batch")
+    for header in headers:
+        if header.size > max_bytes:
+            raise ApiError(
+                Error.MESSAGE_TOO_LARGE,
+                f"a batch of {header.size} bytes; max.message.bytes is {max_bytes}",
+            )
+        _check_header(header, produce_version)
+        if not crc_matches(view, header):
+            raise ApiError(Error.CORRUPT_MESSAGE, "the record batch's CRC does not match")
+        if needs_keys:
+            _check_keys(view, header, decompressed_bytes_max)
+    if len(headers) > 1:
+        _check_several(headers)
+    return headers
+
+
+def _check_header(header: BatchHeader, produce_version: int) -> None:
+    attributes = header.attributes
+    count = header.records_count
+    if count <= 0 or header.last_offset_delta != count - 1:
+        raise ApiError(
+            Error.INVALID_RECORD,
+            f"{count} records with a last offset delta of {header.last_offset_delta}",
+        )
+    if attributes & CODEC_MASK > ZSTD:
+        raise ApiError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"codec {attributes & CODEC_MASK}")
+    if attributes & CODEC_MASK == ZSTD and produce_version < ZSTD_SINCE_PRODUCE_VERSION:
+        raise ApiError(
+            Error.UNSUPPORTED_COMPRESSION_TYPE,
+            f"zstd needs Produce version {ZSTD_SINCE_PRODUCE_VERSION}, not {produce_version}",
+        )
+    if attributes & APPEND_TIME_BIT:
+        raise ApiError(Error.INVALID_TIMESTAMP, "only a broker sets the time of append")
+    if attributes & CONTROL_BIT:
+        raise ApiError(Error.INVALID_RECORD, "only a broker writes control batches")
+    if attributes & ~_KNOWN_BITS:
+        raise ApiError(Error.INVALID_RECORD, f"attributes {attributes:#x}")
+    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+        raise ApiError(Error.INVALID_RECORD, "a producer id without an epoch and a sequence")
+    if attributes & TRANSACTIONAL_BIT and header.producer_id < 0:
+        raise ApiError(Error.INVALID_RECORD, "a transactional batch without a producer id")
+
+
+def _check_keys(view: Buffer, header: BatchHeader, bytes_max: int) -> None:
+    for at, record in enumerate(decode_records(view, header.position, bytes_max=bytes_max)):
+        if record.key is None:
+            raise ApiError(Error.INVALID_RECORD, f"record {at} has no key; the topic is compacted")
+        if record.offset_delta != at:
+            raise ApiError(Error.INVALID_RECORD, f"record {at} has offset {record.offset_delta}")
+
+
+def _check_several(headers: Sequence[BatchHeader]) -> None:
+    if any(header.producer_id >= 0 for header in headers):
+        raise ApiError(Error.INVALID_RECORD, "an idempotent producer sends one batch at a time")

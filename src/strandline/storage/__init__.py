@@ -1,0 +1,15 @@
+"""What is on the disk: logs, hard state, the data directory's identity, and the real disk itself.
+
+Map:    log.py (one group's log), which is made of
+            config.py     what a topic may set
+            segment.py    one file of batches and its sparse index;  index.py  that index
+            layout.py     file names and the checksummed files beside a segment
+            history.py    index <-> offset, epochs, configurations
+            scan.py, recovery.py  opening a log after a crash
+            flushing.py   what is durable
+            reads.py      finding batches for consumers and followers;  times.py  by timestamp
+            retention.py  letting go of old segments;  compaction.py  keeping the last value per key
+            producers.py  idempotence: the last five batches of each producer
+        state_journal.py (epoch and vote of every group), identity.py (whose directory this is),
+        real_disk.py (files and the flusher thread).
+Source: design section 4."""

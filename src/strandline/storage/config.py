@@ -1,0 +1,32 @@
+"""What a topic may say about its log.
+
+Source: Kafka's topic configuration, whose defaults these are."""
+
+from dataclasses import dataclass
+
+_DAY_MS = 24 * 60 * 60 * 1000
+SEGMENT_BYTES_MAX = (1 << 31) - 1
+"""Positions in a segment fit into the index's 4 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """How a log is cut, indexed and cleaned. -1 means "no limit" for the two retentions."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * _DAY_MS
+    index_interval_bytes: int = 4096
+    retention_ms: int = 7 * _DAY_MS
+    retention_bytes: int = -1
+    delete: bool = True
+    """`cleanup.policy` contains delete: the retentions hold."""
+    compacted: bool = False
+    """`cleanup.policy` contains compact: closed segments keep the last value of each key."""
+    delete_retention_ms: int = _DAY_MS
+    """How long a compacted log keeps a tombstone after it was first cleaned."""
+    min_compaction_lag_ms: int = 0
+    """A segment whose newest record is younger is not compacted."""
+    producer_expiry_ms: int = 7 * _DAY_MS
+    """A producer that was silent for as long is forgotten."""
+    preallocate: bool = True
+    """Reserve space ahead of the end of the active segment, so that flushes change no metadata."""

@@ -1,0 +1,134 @@
+"""File names of a log, and the small checksummed files beside each segment.
+
+Why:    names alone tell where a log begins, even after retention took everything before; the files
+        beside a closed segment spare a restart from reading it again.
+How:    {base offset, 20 digits}-{markers before}-{previous epoch}.SUFFIX
+            .log        record batches, wire bytes
+            .index      per entry: u32 offset relative to the base, u32 position
+            .timeindex  per entry: i64 highest timestamp before it, u32 relative offset
+            .summary    what a scan of the closed segment would find, and the CRCs of the indexes
+            .producers  the producers as they were at the segment's base
+            .cleaned    a compacted segment in the making
+            .start      empty: segments before this one are being let go
+            .reset      the first segment of a log that is being begun anew
+        A checksummed file is: u32 CRC-32C of what follows, then MessagePack. Such a file is written
+        after the segment is durable and is never trusted when its CRC, or the segment's size, is
+        not what it ought to be; so it needs no flush of its own.
+Source: design section 4."""
+
+import re
+from struct import Struct
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from fastcrc import crc32
+
+from strandline.base.disk import Disk
+from strandline.model.ids import Epoch, Index, Offset
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+SUMMARY = ".summary"
+PRODUCERS = ".producers"
+CLEANED = ".cleaned"
+START = ".start"
+RESET = ".reset"
+
+_NAME = re.compile(r"(\d{20})-(\d+)-(\d+)(\.[a-z]+)\Z")
+_CRC = Struct(">I")
+T = TypeVar("T")
+
+
+class SegmentName(NamedTuple):
+    """What a segment's name says."""
+
+    base_offset: Offset
+    markers_before: int
+    """Markers in the whole log before this segment: base index = base offset + these."""
+    previous_epoch: Epoch
+    """Epoch of the entry just before the segment; 0 for none."""
+
+    @property
+    def base_index(self) -> Index:
+        """The Raft index of the segment's first entry."""
+        return Index(self.base_offset + self.markers_before)
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return f"{self.base_offset:020d}-{self.markers_before}-{self.previous_epoch}"
+
+
+class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
+    """A closed segment in short. Everything here can be found again by reading the segment."""
+
+    size_bytes: int
+    end_offset: Offset
+    end_index: Index
+    last_epoch: Epoch
+    max_timestamp: int
+    max_timestamp_offset: Offset
+    markers: list[tuple[Index, int, int]]
+    """(index, position, size) of each marker."""
+    epochs: list[tuple[Epoch, Index]]
+    """(epoch, first index in this segment)."""
+    configurations: list[tuple[Index, bytes]]
+    index_crc: int
+    time_index_crc: int
+
+
+def parse_name(name: str) -> tuple[SegmentName, str] | None:
+    """(what the name says, suffix) of a file of a log; None for a foreign file."""
+    match = _NAME.match(name)
+    if match is None:
+        return None
+    offset, markers, epoch, suffix = match.groups()
+    return SegmentName(Offset(int(offset)), int(markers), Epoch(int(epoch))), suffix
+
+
+def checksum(data: bytes | bytearray | memoryview) -> int:
+    """CRC-32C."""
+    return int(crc32.iscsi(data))
+
+
+def write_checked(disk: Disk, path: str, value: object) -> None:
+    """Write a checksummed file; not flushed. Raises OSError."""
+    payload = msgspec.msgpack.encode(value)
+    write_whole(disk, path, _CRC.pack(checksum(payload)) + payload)
+
+
+def write_whole(disk: Disk, path: str, data: bytes) -> None:
+    """Write a whole file; not flushed. Raises OSError."""
+    file = disk.open(path, create=True)
+    try:
+        file.pwrite((data,), 0)
+        file.truncate(len(data))
+    finally:
+        file.close()
+
+
+def read_checked(disk: Disk, path: str, kind: type[T]) -> T | None:
+    """What a checksummed file holds; None when it is absent or not whole."""
+    data = read_whole(disk, path)
+    if data is None or len(data) < _CRC.size:
+        return None
+    payload = memoryview(data)[_CRC.size :]
+    if checksum(payload) != _CRC.unpack_from(data)[0]:
+        return None
+    try:
+        return msgspec.msgpack.decode(payload, type=kind)
+    except msgspec.MsgspecError:
+        return None
+
+
+def read_whole(disk: Disk, path: str) -> bytes | None:
+    """A whole small file; None when it is absent."""
+    try:
+        file = disk.open(path)
+    except FileNotFoundError:
+        return None
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()

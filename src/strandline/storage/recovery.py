@@ -1,0 +1,310 @@
+"""Opens a log after whatever happened to the process that wrote it.
+
+Why:    nothing that was not flushed may be believed, nothing that was flushed may be dropped
+        quietly.
+How:    finish a reset that was begun -> for each segment in order: its summary, if that fits,
+        or else a scan of headers and CRCs -> cut the torn tail, drop what does not follow -> flush.
+        A segment with a fitting summary was durable, and so was everything before it: a bad batch
+        below that, or below the flushed mark that the caller knows, is corruption (StorageError).
+Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
+
+from dataclasses import dataclass
+
+from strandline.base.disk import Disk
+from strandline.base.errors import ApiError, StorageError
+from strandline.model.ids import Epoch, Index, Offset
+from strandline.records.marker import Marker, MarkerKind, parse_marker
+from strandline.storage.config import LogConfig
+from strandline.storage.history import History
+from strandline.storage.index import IndexCache
+from strandline.storage.layout import (
+    CLEANED,
+    LOG,
+    RESET,
+    START,
+    SUMMARY,
+    SegmentName,
+    SegmentSummary,
+    parse_name,
+)
+from strandline.storage.producers import ProducerStates
+from strandline.storage.scan import proved_batches
+from strandline.storage.sealing import (
+    read_producers,
+    read_summary,
+    restore_segment,
+    seal_segment,
+)
+from strandline.storage.segment import Segment
+
+FIRST_SEGMENT = SegmentName(Offset(0), 0, Epoch(0))
+
+
+@dataclass(slots=True)
+class RecoveredLog:
+    """A log as found. All of it is durable; the last segment is the active one."""
+
+    segments: list[Segment]
+    history: History
+    producers: ProducerStates
+    cache: IndexCache
+
+
+class Recovery:
+    """One opening of one log's directory."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        *,
+        config: LogConfig,
+        now_ms: int,
+        flushed_index: Index,
+        cut_corruption: bool,
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._config = config
+        self._now_ms = now_ms
+        self._flushed_index = flushed_index
+        self._cut_corruption = cut_corruption
+        self._cache = IndexCache()
+        self._segments: list[Segment] = []
+        self._history = History(FIRST_SEGMENT)
+        self._producers: ProducerStates | None = ProducerStates()
+        """None while the producers at the end of the segments so far are not known."""
+
+    def run(self) -> RecoveredLog:
+        """Recover. Raises StorageError for corruption, OSError for a disk that fails."""
+        names = self._find_segments()
+        summaries = [read_summary(self._disk, self._directory, name) for name in names]
+        for summary in summaries:
+            if summary is not None:
+                self._flushed_index = max(self._flushed_index, Index(summary.end_index - 1))
+        self._history = History(names[0])
+        for at, (name, summary) in enumerate(zip(names, summaries, strict=True)):
+            if self._segments and name.base_index < self._segments[-1].end_index:
+                self._remove_segments([name])  # A merge of segments had got as far as its rename.
+            elif self._segments and not self._follows(name):
+                self._drop(names[at:])
+                break
+            else:
+                self._open_segment(name, summary, is_last=at + 1 == len(names))
+        producers = self._recover_producers()
+        self._remove_strays()
+        return RecoveredLog(self._segments, self._history, producers, self._cache)
+
+    # ---- the directory ----
+
+    def _find_segments(self) -> list[SegmentName]:
+        """The names of the log's segments in order, after tidying up; at least one."""
+        disk, directory = self._disk, self._directory
+        if not disk.exists(directory):
+            disk.make_directories(directory)
+            disk.flush_directory(directory.rsplit("/", 1)[0])
+        finish_removals(disk, directory)
+        names = []
+        for file in disk.list_directory(directory):
+            parsed = parse_name(file)
+            if parsed is None:
+                continue
+            name, suffix = parsed
+            if suffix == LOG:
+                names.append(name)
+            elif suffix == CLEANED:
+                disk.remove(f"{directory}/{file}")
+        if not names:
+            disk.open(f"{directory}/{FIRST_SEGMENT.stem}{LOG}", create=True).close()
+            disk.flush_directory(directory)
+            names.append(FIRST_SEGMENT)
+        return sorted(names, key=_order)
+
+    def _remove_strays(self) -> None:
+        """Remove the files beside segments that are no more."""
+        known = {segment.name for segment in self._segments} | {self._end_name()}
+        for file in self._disk.list_directory(self._directory):
+            parsed = parse_name(file)
+            if parsed is not None and parsed[0] not in known:
+                self._disk.remove(f"{self._directory}/{file}")
+
+    def _end_name(self) -> SegmentName:
+        last = self._segments[-1]
+        markers = last.end_index - last.end_offset
+        return SegmentName(last.end_offset, markers, self._history.last_epoch)
+
+    def _follows(self, name: SegmentName) -> bool:
+        return name == self._end_name()
+
+    def _drop(self, names: list[SegmentName]) -> None:
+        """Remove segments that do not follow what was found before them."""
+        last = self._segments[-1]
+        if last.end_index <= self._flushed_index and not self._cut_corruption:
+            raise StorageError(
+                last.path(LOG),
+                last.size,
+                expected=f"entries up to index {self._flushed_index}, which were flushed",
+                found=f"an end at index {last.end_index}",
+            )
+        self._remove_segments(names)
+
+    def _remove_segments(self, names: list[SegmentName]) -> None:
+        remove_segment_files(self._disk, self._directory, names)
+
+    # ---- one segment ----
+
+    def _open_segment(
+        self, name: SegmentName, summary: SegmentSummary | None, *, is_last: bool
+    ) -> None:
+        segment = Segment(
+            self._disk,
+            self._directory,
+            name,
+            cache=self._cache,
+            index_interval_bytes=self._config.index_interval_bytes,
+        )
+        if summary is not None:
+            restore_segment(segment, self._history, summary)
+            self._producers = None
+        else:
+            self._scan_segment(segment)
+            if not is_last:
+                seal_segment(self._disk, segment, self._history, keep_index=False)
+        self._segments.append(segment)
+
+    def _scan_segment(self, segment: Segment) -> None:
+        if self._producers is None:
+            producers = read_producers(self._disk, self._directory, segment.name)
+            self._producers = None if producers is None else ProducerStates(producers)
+        file = segment.file
+        for header, chunk, at in proved_batches(file, segment.name):
+            index = segment.end_index
+            self._history.note_epoch(header.partition_leader_epoch, index)
+            if header.is_marker:
+                marker = _read_marker(chunk, at, segment)
+                is_configuration = marker.kind is MarkerKind.CONFIGURATION
+                self._history.note_marker(index, marker.payload if is_configuration else None)
+            segment.note(header)
+            if self._producers is not None:
+                self._producers.update(header, self._now_ms)
+        if file.size() > segment.size:
+            self._cut_tail(segment)
+        self._disk.flush_now(file)
+
+    def _cut_tail(self, segment: Segment) -> None:
+        """Cut what lies behind the last batch that counts."""
+        if segment.end_index <= self._flushed_index and not self._cut_corruption:
+            found = segment.file.pread(16, segment.size).hex()
+            raise StorageError(
+                segment.path(LOG),
+                segment.size,
+                expected=f"the batch of index {segment.end_index}, which was flushed",
+                found=f"bytes {found}",
+            )
+        if self._disk.exists(segment.path(SUMMARY)):
+            self._disk.remove(segment.path(SUMMARY))
+            self._disk.flush_directory(self._directory)
+        segment.file.truncate(segment.size)
+        segment.allocated = segment.size
+
+    # ---- producers ----
+
+    def _recover_producers(self) -> ProducerStates:
+        if self._producers is not None:
+            return self._producers
+        producers = read_producers(self._disk, self._directory, self._end_name())
+        if producers is not None:
+            return ProducerStates(producers)
+        return replay_producers(self._disk, self._directory, self._segments, now_ms=self._now_ms)
+
+
+def _read_marker(chunk: bytes, at: int, segment: Segment) -> Marker:
+    try:
+        return parse_marker(chunk, at)
+    except ApiError as error:
+        raise StorageError(
+            segment.path(LOG), segment.size, expected="a marker of a known kind", found=str(error)
+        ) from error
+
+
+def replay_producers(
+    disk: Disk, directory: str, segments: list[Segment], *, now_ms: int
+) -> ProducerStates:
+    """The producers at the end of `segments`: the newest snapshot and the headers behind it."""
+    at = len(segments)
+    states = ProducerStates()
+    while at > 0:
+        at -= 1
+        producers = read_producers(disk, directory, segments[at].name)
+        if producers is not None:
+            states = ProducerStates(producers)
+            break
+    for segment in segments[at:]:
+        for header in segment.headers(0, segment.size):
+            states.update(header, now_ms)
+    return states
+
+
+def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -> None:
+    """Remove all files of these segments, and make that durable.
+
+    Summaries go first: a segment that a crash brings back must not claim to be durable."""
+    doomed = [
+        (file, parsed[1])
+        for file in disk.list_directory(directory)
+        if (parsed := parse_name(file)) is not None and parsed[0] in names
+    ]
+    summaries = [file for file, suffix in doomed if suffix == SUMMARY]
+    for file in summaries:
+        disk.remove(f"{directory}/{file}")
+    if summaries:
+        disk.flush_directory(directory)
+    for file, _ in doomed:
+        disk.remove(f"{directory}/{file}")
+    disk.flush_directory(directory)
+
+
+def remove_before(disk: Disk, directory: str, start: SegmentName) -> None:
+    """Remove all files of the segments before `start`: after a crash either all are gone or none.
+
+    All or none, since a row of segments with a gap could not be told from a loss."""
+    intent = f"{directory}/{start.stem}{START}"
+    disk.open(intent, create=True).close()
+    disk.flush_directory(directory)
+    for file in disk.list_directory(directory):
+        parsed = parse_name(file)
+        if parsed is not None and parsed[0].base_index < start.base_index:
+            disk.remove(f"{directory}/{file}")
+    disk.flush_directory(directory)
+    disk.remove(intent)
+
+
+def finish_removals(disk: Disk, directory: str) -> None:
+    """Finish what `remove_before` or `begin_anew` had begun when the process ended."""
+    for file in disk.list_directory(directory):
+        parsed = parse_name(file)
+        if parsed is None:
+            continue
+        if parsed[1] == START:
+            remove_before(disk, directory, parsed[0])
+        elif parsed[1] == RESET:
+            begin_anew(disk, directory, parsed[0])
+            return
+
+
+def begin_anew(disk: Disk, directory: str, start: SegmentName) -> None:
+    """Replace the log by an empty one that begins at `start`; a crash leaves one of the two."""
+    intent = f"{directory}/{start.stem}{RESET}"
+    disk.open(intent, create=True).close()
+    disk.flush_directory(directory)
+    for file in disk.list_directory(directory):
+        parsed = parse_name(file)
+        if parsed is not None and parsed[1] != RESET:
+            disk.remove(f"{directory}/{file}")
+    disk.flush_directory(directory)
+    disk.rename(intent, f"{directory}/{start.stem}{LOG}")
+    disk.flush_directory(directory)
+
+
+def _order(name: SegmentName) -> Index:
+    return name.base_index

@@ -1,0 +1,64 @@
+"""Reads a segment from its base and believes only what can be proved.
+
+Why:    after a crash the end of a file may hold anything: zeros, half a batch, a whole batch whose
+        predecessor is missing.
+How:    a batch counts when its header makes sense, it follows the one before without a gap in
+        offsets, its epoch is not lower, it lies wholly in the file, and its CRC is right.
+Source: design section 4, "Recovery cuts a torn tail"."""
+
+from collections.abc import Iterator
+
+from strandline.base.disk import File
+from strandline.model.ids import Epoch
+from strandline.records.batch import (
+    BATCH_LENGTH_MIN,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+    crc_of,
+)
+from strandline.storage.layout import SegmentName
+
+_CHUNK_BYTES = 1 << 20
+_unpack_header = HEADER.unpack_from
+
+
+def proved_batches(file: File, name: SegmentName) -> Iterator[tuple[BatchHeader, bytes, int]]:
+    """(header, chunk, where the batch begins in that chunk) of each batch that counts, in order.
+
+    The header's `position` is the file's. Ends at the first batch that does not count."""
+    size = file.size()
+    position = 0
+    chunk = b""
+    chunk_start = 0
+    offset = name.base_offset
+    epoch: Epoch = name.previous_epoch
+    while size - position >= HEADER_BYTES:
+        at = position - chunk_start
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_start, at = file.pread(_CHUNK_BYTES, position), position, 0
+        header = BatchHeader(position, *_unpack_header(chunk, at))
+        length = header.batch_length + LENGTH_END
+        if (
+            header.magic != MAGIC
+            or header.batch_length < BATCH_LENGTH_MIN
+            or header.base_offset != offset
+            or header.partition_leader_epoch < epoch
+            or position + length > size
+            or not (header.last_offset_delta >= 0 or header.is_marker)
+        ):
+            return
+        if at + length > len(chunk):
+            chunk, chunk_start, at = (
+                file.pread(max(length, _CHUNK_BYTES), position),
+                position,
+                0,
+            )
+        if crc_of(chunk, at, length) != header.crc:
+            return
+        yield header, chunk, at
+        offset = header.next_offset
+        epoch = header.partition_leader_epoch
+        position += length

@@ -1,0 +1,90 @@
+"""The files beside a closed segment: written once it is durable, believed only when they fit.
+
+Why:    a restart reads a page per closed segment and not the segment.
+How:    the summary holds the segment's size and the CRCs of the index files; each file is checked
+        by itself, so any of them may be lost or stale and costs only a new scan.
+Source: design section 4."""
+
+from strandline.base.disk import Disk
+from strandline.model.ids import Index
+from strandline.storage.history import History
+from strandline.storage.layout import (
+    INDEX,
+    LOG,
+    PRODUCERS,
+    SUMMARY,
+    TIME_INDEX,
+    SegmentName,
+    SegmentSummary,
+    checksum,
+    read_checked,
+    write_checked,
+    write_whole,
+)
+from strandline.storage.producers import ProducerEntry, Producers
+from strandline.storage.segment import MarkerSpan, Segment
+
+
+def seal_segment(disk: Disk, segment: Segment, history: History, *, keep_index: bool) -> None:
+    """Write index, time index and summary of a segment that is durable. Raises OSError."""
+    offsets = segment.index.encode_offsets()
+    times = segment.index.encode_times()
+    crcs = (checksum(offsets), checksum(times))
+    write_whole(disk, segment.path(INDEX), offsets)
+    write_whole(disk, segment.path(TIME_INDEX), times)
+    first, end = segment.name.base_index, segment.end_index
+    epochs = history.epochs_between(first, end)
+    summary = SegmentSummary(
+        size_bytes=segment.size,
+        end_offset=segment.end_offset,
+        end_index=end,
+        last_epoch=epochs[-1][0] if epochs else segment.name.previous_epoch,
+        max_timestamp=segment.max_timestamp,
+        max_timestamp_offset=segment.max_timestamp_offset,
+        markers=[(span.raft_index, span.position, span.size) for span in segment.markers],
+        epochs=epochs,
+        configurations=history.configurations_between(first, Index(end - 1)),
+        index_crc=crcs[0],
+        time_index_crc=crcs[1],
+    )
+    write_checked(disk, segment.path(SUMMARY), summary)
+    segment.close_index(crcs, keep=keep_index)
+
+
+def read_summary(disk: Disk, directory: str, name: SegmentName) -> SegmentSummary | None:
+    """The summary of a segment, when there is one and the segment has the size it speaks of."""
+    path = f"{directory}/{name.stem}"
+    summary = read_checked(disk, path + SUMMARY, SegmentSummary)
+    if summary is None:
+        return None
+    file = disk.open(path + LOG)
+    try:
+        return summary if file.size() == summary.size_bytes else None
+    finally:
+        file.close()
+
+
+def restore_segment(segment: Segment, history: History, summary: SegmentSummary) -> None:
+    """Let a segment, the next of the log, be what its summary says."""
+    segment.size = summary.size_bytes
+    segment.end_offset = summary.end_offset
+    segment.end_index = summary.end_index
+    segment.max_timestamp = summary.max_timestamp
+    segment.max_timestamp_offset = summary.max_timestamp_offset
+    segment.markers = [MarkerSpan(*span) for span in summary.markers]
+    for epoch, index in summary.epochs:
+        history.note_epoch(epoch, index)
+    configurations = dict(summary.configurations)
+    for span in segment.markers:
+        history.note_marker(span.raft_index, configurations.get(span.raft_index))
+    segment.close_index((summary.index_crc, summary.time_index_crc), keep=False)
+
+
+def write_producers(disk: Disk, directory: str, name: SegmentName, producers: Producers) -> None:
+    """Write the producers as they are before the entry that `name` begins with. Raises OSError."""
+    write_checked(disk, f"{directory}/{name.stem}{PRODUCERS}", producers)
+
+
+def read_producers(disk: Disk, directory: str, name: SegmentName) -> Producers | None:
+    """What `write_producers` wrote; None when it is absent or not whole."""
+    return read_checked(disk, f"{directory}/{name.stem}{PRODUCERS}", dict[int, ProducerEntry])

@@ -1,0 +1,290 @@
+"""One file of record batches, and where things are in it.
+
+Why:    a log is a row of these; only the last one is written, the others are read, let go or
+        compacted.
+How:    [batch][batch]...[zeros up to `allocated`].  `note` accounts for a batch once it is written;
+        a search starts at the sparse index and walks headers for at most one index interval.
+Owns:   the file, the index, the spans of markers. Changed only by the log it belongs to.
+Source: design section 4."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from strandline.base.disk import Disk, File
+from strandline.base.errors import StorageError
+from strandline.model.ids import Index, Offset
+from strandline.records.batch import (
+    BATCH_LENGTH_MIN,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+)
+from strandline.storage.index import IndexCache, SparseIndex
+from strandline.storage.layout import INDEX, LOG, TIME_INDEX, SegmentName, checksum, read_whole
+
+_WALK_BYTES = 16 * 1024
+_unpack_header = HEADER.unpack_from
+
+
+class MarkerSpan(NamedTuple):
+    """Where a marker lies in its segment."""
+
+    raft_index: Index
+    position: int
+    size: int
+
+
+class Segment:
+    """A segment. It ends before `end_offset` and `end_index`; `size` counts batches only."""
+
+    __slots__ = (
+        "_cache",
+        "_directory",
+        "_disk",
+        "_file",
+        "_index",
+        "_index_crcs",
+        "_indexed_to",
+        "_interval",
+        "allocated",
+        "end_index",
+        "end_offset",
+        "first_append_ms",
+        "is_dirty",
+        "markers",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "name",
+        "size",
+        "write_count",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        name: SegmentName,
+        *,
+        cache: IndexCache,
+        index_interval_bytes: int,
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._cache = cache
+        self._interval = index_interval_bytes
+        self._file: File | None = None
+        self._index: SparseIndex | None = SparseIndex()
+        self._index_crcs = (0, 0)
+        self._indexed_to = 0
+        self.name = name
+        self.size = 0
+        self.allocated = 0
+        self.end_offset = name.base_offset
+        self.end_index = name.base_index
+        self.max_timestamp = -1
+        self.max_timestamp_offset = Offset(-1)
+        """Base offset of the first batch that reaches `max_timestamp`."""
+        self.markers: list[MarkerSpan] = []
+        self.is_dirty = False
+        """Whether bytes were written that no finished flush covers."""
+        self.write_count = 0
+        """Rises with every write, so that a flush knows whether it covers the last one."""
+        self.first_append_ms = -1
+        """Monotonic time of the first append, -1 before; starts anew when the log is opened."""
+
+    @property
+    def file(self) -> File:
+        """The open file. It stays open for as long as somebody reads from it."""
+        if self._file is None:
+            self._file = self._disk.open(self.path(LOG))
+            self.allocated = self._file.size()
+        return self._file
+
+    def path(self, suffix: str) -> str:
+        """The path of this segment's file with that suffix."""
+        return f"{self._directory}/{self.name.stem}{suffix}"
+
+    def create(self) -> None:
+        """Create the file; the directory is not flushed."""
+        self._file = self._disk.open(self.path(LOG), create=True)
+        self._file.truncate(0)
+        self.allocated = 0
+
+    def adopt(self, file: File) -> None:
+        """Read from `file` from now on; it has taken the place of the old one on the disk."""
+        self._file = file
+        self.allocated = file.size()
+
+    def release(self) -> None:
+        """Let go of the file. Whoever is still reading from it keeps it alive."""
+        self._cache.forget(self)
+        self._file = None
+
+    # ---- growing and shrinking ----
+
+    def note(self, header: BatchHeader) -> None:
+        """Account for the batch that was written at the end of this segment."""
+        position = self.size
+        self.size = position + header.batch_length + LENGTH_END
+        count = header.last_offset_delta + 1
+        if count:
+            if position - self._indexed_to >= self._interval:
+                self._indexed_to = position
+                self.index.add(
+                    header.base_offset - self.name.base_offset, position, self.max_timestamp
+                )
+            self.end_offset = Offset(header.base_offset + count)
+            self.end_index = Index(self.end_index + count)
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp = header.max_timestamp
+                self.max_timestamp_offset = header.base_offset
+        else:
+            self.markers.append(MarkerSpan(self.end_index, position, header.size))
+            self.end_index = Index(self.end_index + 1)
+
+    def cut(self, position: int, *, end_offset: Offset, end_index: Index) -> None:
+        """Account for the loss of everything at `position`, a beginning of a batch, and above."""
+        timestamp = self.index.truncate(position)
+        self.size = position
+        self.end_offset = end_offset
+        self.end_index = end_index
+        self._indexed_to = self.index.positions[-1] if self.index.positions else 0
+        del self.markers[bisect_left(self.markers, end_index, key=_index_of) :]
+        if self.max_timestamp_offset >= end_offset:
+            for header in self.headers(self._indexed_to, position):
+                if not header.is_marker:
+                    timestamp = max(timestamp, header.max_timestamp)
+            self.max_timestamp = timestamp
+            found = self.find_time(timestamp)
+            self.max_timestamp_offset = found.base_offset if found is not None else Offset(-1)
+
+    # ---- the index ----
+
+    @property
+    def index(self) -> SparseIndex:
+        """The sparse index; loaded, or built again when its files are not what they ought to be."""
+        if self._index is None:
+            self._index = self._load_index()
+            self._cache.hold(self)
+        return self._index
+
+    def close_index(self, crcs: tuple[int, int], *, keep: bool = True) -> None:
+        """The index files are written, with these CRCs: the index may leave the memory."""
+        self._index_crcs = crcs
+        if keep:
+            self._cache.hold(self)
+        else:
+            self.drop_index()
+
+    def open_index(self) -> None:
+        """The segment is to be written again: load the index and keep it."""
+        self._indexed_to = self.index.positions[-1] if self.index.positions else 0
+        self._cache.forget(self)
+
+    def drop_index(self) -> None:
+        """Let the index leave the memory."""
+        self._index = None
+
+    def _load_index(self) -> SparseIndex:
+        offsets = read_whole(self._disk, self.path(INDEX))
+        times = read_whole(self._disk, self.path(TIME_INDEX))
+        if (
+            offsets is not None
+            and times is not None
+            and (checksum(offsets), checksum(times)) == self._index_crcs
+        ):
+            return SparseIndex.decode(offsets, times)
+        index = SparseIndex()
+        indexed_to = 0
+        timestamp = -1
+        for header in self.headers(0, self.size):
+            if header.is_marker:
+                continue
+            if header.position - indexed_to >= self._interval:
+                indexed_to = header.position
+                index.add(header.base_offset - self.name.base_offset, indexed_to, timestamp)
+            timestamp = max(timestamp, header.max_timestamp)
+        return index
+
+    # ---- searching ----
+
+    def headers(self, position: int, end: int) -> Iterator[BatchHeader]:
+        """The headers of the batches that begin in [position, end); their `position` is the file's.
+
+        Raises StorageError where there is no header."""
+        file = self.file
+        chunk = b""
+        chunk_start = position
+        while position < end:
+            at = position - chunk_start
+            if at + HEADER_BYTES > len(chunk):
+                chunk = file.pread(min(self.size - position, _WALK_BYTES), position)
+                chunk_start = position
+                at = 0
+                if len(chunk) < HEADER_BYTES:
+                    raise self._damaged(position, f"{len(chunk)} bytes")
+            header = BatchHeader(position, *_unpack_header(chunk, at))
+            if header.magic != MAGIC or header.batch_length < BATCH_LENGTH_MIN:
+                raise self._damaged(position, f"magic {header.magic}")
+            yield header
+            position += header.batch_length + LENGTH_END
+
+    def find_offset(self, offset: Offset) -> BatchHeader | None:
+        """The first data batch that ends above `offset`; None when there is none here."""
+        start = self.index.floor_offset(max(0, offset - self.name.base_offset))
+        for header in self.headers(start, self.size):
+            if header.last_offset_delta >= 0 and header.next_offset > offset:
+                return header
+        return None
+
+    def find_index(self, index: Index, offset: Offset) -> BatchHeader:
+        """The batch that holds `index`, which is in this segment and whose offset is `offset`."""
+        at = bisect_left(self.markers, index, key=_index_of)
+        if at < len(self.markers) and self.markers[at].raft_index == index:
+            position = self.markers[at].position
+            return next(self.headers(position, position + 1))
+        header = self.find_offset(offset)
+        assert header is not None, f"index {index} is not in {self.name.stem}"
+        return header
+
+    def find_time(self, timestamp: int) -> BatchHeader | None:
+        """The first data batch that reaches `timestamp`; None when there is none here."""
+        for header in self.headers(self.index.floor_time(timestamp), self.size):
+            if header.max_timestamp >= timestamp and header.last_offset_delta >= 0:
+                return header
+        return None
+
+    def floor_boundary(self, start: int, limit: int) -> int:
+        """The highest end of a batch at or below `limit`; `start` is a beginning of a batch."""
+        if limit >= self.size:
+            return self.size
+        boundary = max(start, self.index.floor_position(limit))
+        for header in self.headers(boundary, limit):
+            end = header.position + header.size
+            if end > limit:
+                break
+            boundary = end
+        return boundary
+
+    def markers_in(self, start: int, end: int) -> list[MarkerSpan]:
+        """The markers that begin in [start, end)."""
+        if not self.markers:
+            return []
+        low = bisect_left(self.markers, start, key=_position_of)
+        return self.markers[low : bisect_left(self.markers, end, key=_position_of)]
+
+    def _damaged(self, position: int, found: str) -> StorageError:
+        return StorageError(
+            self.path(LOG), position, expected="the header of a record batch", found=found
+        )
+
+
+def _index_of(span: MarkerSpan) -> Index:
+    return span.raft_index
+
+
+def _position_of(span: MarkerSpan) -> int:
+    return span.position
