@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
-
 from tests.integration.conftest import DevCluster
 
 pytestmark = pytest.mark.integration

@@ -5,7 +5,6 @@ import time
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-
 from tests.integration.conftest import DevCluster, wait_until
 
 pytestmark = pytest.mark.integration

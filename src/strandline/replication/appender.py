@@ -165,7 +165,7 @@ class Appender:
                     self._answer_duplicate(request, duplicate)
                     return False
         except ApiError as error:
-            request.done(self._failed(Error(error.code), str(error)))
+            request.done(self._failed(error.code, error.message))
             return False
         return True
 
@@ -201,5 +201,5 @@ class Appender:
 
         self._sink.wait_commit(index, on_commit)
 
-    def _failed(self, error: Error, message: str = "") -> AppendResult:
+    def _failed(self, error: int, message: str = "") -> AppendResult:
         return AppendResult(error, -1, -1, message)

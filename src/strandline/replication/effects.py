@@ -7,7 +7,7 @@ Source: STYLE, rules 1 and 7; `raft.events` for what each effect asks."""
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -18,8 +18,8 @@ from strandline.raft.events import (
     BecameFollower,
     BecameLeader,
     ConfigurationChanged,
-    Effect,
     MarksAdvanced,
+    Rejoined,
     ReplicationReady,
     ResetLog,
     Send,
@@ -41,8 +41,8 @@ def _send(replica: "Replica", effect: Send, _: Entries | None) -> None:
 
 def _truncate_log(replica: "Replica", effect: TruncateLog, _: Entries | None) -> None:
     _log.info("%s: cutting the log from index %d", replica.name, effect.from_index)
-    replica.on_truncated()
     replica.log.truncate(effect.from_index)
+    replica.high_watermark = min(replica.high_watermark, replica.log.end_offset)
 
 
 def _append_entries(replica: "Replica", effect: AppendEntries, entries: Entries | None) -> None:
@@ -69,11 +69,8 @@ def _append_marker(replica: "Replica", effect: AppendMarker, _: Entries | None) 
 
 def _reset_log(replica: "Replica", effect: ResetLog, _: Entries | None) -> None:
     _log.info("%s: beginning anew at index %d", replica.name, effect.start_index)
-    replica.on_truncated()
     replica.log.reset_to(
-        start_index=effect.start_index,
-        start_offset=effect.start_offset,
-        previous_epoch=effect.previous_epoch,
+        effect.start_index, effect.start_offset, previous_epoch=effect.previous_epoch
     )
     replica.base = effect.configuration
     replica.host.persist_base(replica)
@@ -123,17 +120,25 @@ def _configuration_changed(
         replica.host.liveness.on_leading(replica, replica.configuration.members)
 
 
-Performer = Callable[["Replica", Effect, Entries | None], None]
+def _rejoined(replica: "Replica", effect: Rejoined, _: Entries | None) -> None:
+    _log.info("%s: whole again as of index %d", replica.name, effect.index)
 
-PERFORM: dict[type, Performer] = {  # type: ignore[assignment]
-    Send: _send,
-    TruncateLog: _truncate_log,
-    AppendEntries: _append_entries,
-    AppendMarker: _append_marker,
-    ResetLog: _reset_log,
-    MarksAdvanced: _marks_advanced,
-    BecameLeader: _became_leader,
-    BecameFollower: _became_follower,
-    ReplicationReady: _replication_ready,
-    ConfigurationChanged: _configuration_changed,
-}
+
+def _table() -> dict[type, Callable[["Replica", object, Entries | None], None]]:
+    table = {
+        Send: _send,
+        TruncateLog: _truncate_log,
+        AppendEntries: _append_entries,
+        AppendMarker: _append_marker,
+        ResetLog: _reset_log,
+        MarksAdvanced: _marks_advanced,
+        BecameLeader: _became_leader,
+        BecameFollower: _became_follower,
+        ReplicationReady: _replication_ready,
+        ConfigurationChanged: _configuration_changed,
+        Rejoined: _rejoined,
+    }
+    return cast(dict[type, Callable[["Replica", object, Entries | None], None]], table)
+
+
+PERFORM = _table()

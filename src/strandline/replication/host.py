@@ -45,8 +45,8 @@ from strandline.replication.wire import (
     decode_raft,
     encode_control,
 )
+from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
-from strandline.storage.log_config import LogConfig
 from strandline.storage.state_journal import GroupState, StateJournal
 
 LATE_TICK_FACTOR = 3
@@ -104,7 +104,6 @@ class Replication:
         self._journal: StateJournal | None = None
         self._peers: dict[BrokerId, None] = {}
         self._outbox: dict[BrokerId, list[tuple[GroupId, ControlMessage]]] = {}
-        self._contacts: dict[GroupId, Replica] = {}
         self._flush_scheduled = False
         self._timer: Timer | None = None
         self._ticked_ms = 0
@@ -157,6 +156,7 @@ class Replication:
                 last_index=log.last_index,
                 flushed_index=log.flushed_index,
                 previous_epoch=log.previous_epoch,
+                start_offset=log.start_offset,
                 epochs=list(log.epochs),
                 configurations=[
                     (index, self.decode_configuration(payload))
@@ -190,7 +190,6 @@ class Replication:
             return
         replica.close()
         self.liveness.remove(replica)
-        self._contacts.pop(group, None)
         if remove:
             assert self._journal is not None
             self.disk.remove_tree(replica.log.directory)
@@ -213,11 +212,6 @@ class Replication:
         self._outbox.setdefault(peer, []).append((group, message))  # type: ignore[arg-type]
         self._flush_later()
 
-    def contact_soon(self, replica: Replica) -> None:
-        """Tell the followers the marks at the end of this pass, unless an append brings them."""
-        self._contacts[replica.group] = replica
-        self._flush_later()
-
     def persist(
         self, replica: Replica, effect: PersistState, done: Callable[[OSError | None], None]
     ) -> None:
@@ -226,11 +220,13 @@ class Replication:
         state = GroupState(effect.epoch, effect.vote, replica.base)
         self._journal.put(replica.group, state, done)
 
-    def persist_base(self, replica: Replica) -> None:
-        """Make the configuration at the log's start durable; it changed together with the log."""
+    def persist_base(
+        self, replica: Replica, done: Callable[[OSError | None], None] | None = None
+    ) -> None:
+        """Make the configuration at the log's start durable; `replica.base` has changed."""
         assert self._journal is not None
         state = GroupState(replica.raft.epoch, replica.raft.vote, replica.base)
-        self._journal.put(replica.group, state, partial(_report_failure, replica))
+        self._journal.put(replica.group, state, done or partial(_report_failure, replica))
 
     def announce(self, replica: Replica, epoch: Epoch) -> None:
         """Tell every broker that this one leads `replica`."""
@@ -284,7 +280,6 @@ class Replication:
                 self.network.send(peer, lane, [encode_control(Kind.LEADERS, entries)])
         for replica in self._leading():
             replica.on_peer_reset(peer)
-            self.contact_soon(replica)
 
     def on_peer_lost(self, peer: BrokerId, lane: Lane) -> None:
         """See `base.network.PeerEvents`."""
@@ -338,12 +333,6 @@ class Replication:
         self._flush_scheduled = False
         if self._stopped:
             return
-        contacts, self._contacts = self._contacts, {}
-        for replica in contacts.values():
-            if replica.leading is not None:
-                contact = LeaderContact(replica.epoch, replica.raft.commit, replica.raft.visible)
-                for peer in replica.leading.peers_to_tell():
-                    self._outbox.setdefault(peer, []).append((replica.group, contact))
         outbox, self._outbox = self._outbox, {}
         for peer, items in outbox.items():
             self.network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])

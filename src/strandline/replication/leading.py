@@ -18,7 +18,7 @@ from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import Propose
-from strandline.raft.messages import AppendRequest, AppendResponse, ResetRequest, Run
+from strandline.raft.messages import AppendResponse, LeaderContact, ResetRequest, Run
 from strandline.records.batch import BatchHeader, read_header
 from strandline.replication.appender import Appended, Request
 from strandline.replication.sender import FollowerStream
@@ -26,7 +26,7 @@ from strandline.replication.tail import Chunk, Tail
 from strandline.replication.wire import encode_append_head
 
 if TYPE_CHECKING:
-    from strandline.raft.core import AppendPlan
+    from strandline.raft.progress import AppendPlan
     from strandline.replication.replica import Replica
 
 RTT_FACTOR = 4
@@ -41,8 +41,6 @@ class Leading:
         self._budget = replica.host.memory
         self._tail = Tail(self._settings.tail_bytes_max)
         self._streams: dict[BrokerId, FollowerStream] = {}
-        # {peer: the marks it was last told}
-        self._told: dict[BrokerId, tuple[Index, Index]] = {}
         self._unreleased: dict[int, Chunk] = {}
 
     def close(self) -> None:
@@ -149,7 +147,11 @@ class Leading:
                 replica.raft.mark_sent(peer, Index(plan.start_index - 1))
                 stream.on_sent(Index(plan.start_index - 1), 0, replica.host.clock.monotonic_ms())
                 break
-            if not self._send(peer, stream, plan):
+            if plan.last_index < plan.first_index and not plan.is_probe:
+                contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
+                replica.host.send_soon(peer, replica.group, contact)
+                replica.raft.mark_sent(peer, plan.prev_index)
+            elif not self._send(peer, stream, plan):
                 break
         self._forget_sent()
 
@@ -176,16 +178,7 @@ class Leading:
                     (index, replica.host.decode_configuration(payload))
                     for index, payload in entries.configurations
                 ]
-        request = AppendRequest(
-            epoch=plan.epoch,
-            prev_index=plan.prev_index,
-            prev_epoch=plan.prev_epoch,
-            commit=plan.commit,
-            visible=plan.visible,
-            runs=tuple(runs),
-            configurations=tuple(configurations),
-            report_written=plan.report_written,
-        )
+        request = plan.request(runs, configurations)
         head = encode_append_head(replica.group, request)
         on_handed = partial(self._on_handed, chunks) if chunks else None
         if not replica.host.network.send(peer, Lane.BULK, (head, *parts), on_handed):
@@ -193,7 +186,6 @@ class Leading:
         replica.raft.mark_sent(peer, last_index)
         size = len(head) + sum(map(len, parts))
         stream.on_sent(last_index, size, replica.host.clock.monotonic_ms())
-        self._told[peer] = (plan.commit, plan.visible)
         return True
 
     def _forget_sent(self) -> None:
@@ -224,7 +216,6 @@ class Leading:
         stream = self._streams.get(peer)
         if stream is not None:
             stream.reset()
-        self._told.pop(peer, None)
 
     def stalled_peers(self, now_ms: int) -> list[BrokerId]:
         """Followers that acknowledge nothing of what is in flight."""
@@ -240,17 +231,6 @@ class Leading:
     def has_inflight(self) -> bool:
         """Whether any append awaits its acknowledgement."""
         return any(stream.inflight for stream in self._streams.values())
-
-    def peers_to_tell(self) -> list[BrokerId]:
-        """Members that have not been told the present marks; they count as told from now on."""
-        replica = self._replica
-        marks = (replica.raft.commit, replica.raft.visible)
-        peers: list[BrokerId] = []
-        for peer in replica.configuration.members:
-            if peer != replica.self_id and self._told.get(peer) != marks:
-                self._told[peer] = marks
-                peers.append(peer)
-        return peers
 
     def is_in_step(self, peer: BrokerId) -> bool:
         """Whether `peer` has everything committed, as far as known."""

@@ -32,6 +32,7 @@ from strandline.raft.events import (
     LogFlushed,
     PeerReset,
     PersistState,
+    PrefixDropped,
     QuorumLost,
     Received,
     TransferLeadership,
@@ -45,7 +46,7 @@ from strandline.replication.leading import Leading
 from strandline.replication.waiters import CommitWaiters, Watch, Watchers
 from strandline.storage.log import Log
 from strandline.storage.producers import Duplicate
-from strandline.storage.slices import RecordSlices
+from strandline.storage.reads import RecordSlices
 
 if TYPE_CHECKING:
     from strandline.replication.host import Replication
@@ -96,7 +97,6 @@ class Replica:
         self._pending: deque[tuple[Event, Entries | None]] = deque()
         self._flushing = False
         self._flush_again = False
-        self._truncation_count = 0
 
     # ---- what others ask -------------------------------------------------------------------------
 
@@ -209,6 +209,46 @@ class Replica:
         self._require_leadership()
         self.step(ChangeConfiguration(tuple(voters), tuple(observers), min_insync))
 
+    def clean(self) -> None:
+        """Roll a segment that is due, let go of old ones, compact: whatever the topic's
+        configuration asks.
+
+        Called now and then by the broker. Only what is committed goes, and never from under
+        readers."""
+        if self.failed is not None or self._busy:
+            return
+        try:
+            self.log.roll_if_due()
+            self._drop_prefix()
+        except (OSError, StorageError) as error:
+            self.fail(error)
+
+    def _drop_prefix(self) -> None:
+        log = self.log
+        limit = log.end_offset
+        if self.raft.commit < log.last_index:
+            limit = log.offset_of(Index(self.raft.commit + 1))
+        start = log.retention_start(min(limit, self.high_watermark))
+        if start <= log.start_offset:
+            return
+        first_index = log.index_of(start) if start < log.end_offset else Index(log.last_index + 1)
+        if first_index - 1 > self.raft.commit:
+            return
+        self.step(PrefixDropped(first_index, start))
+        self.base = self.raft.start_configuration
+        self.host.persist_base(self, partial(self._remove_segments, start))
+
+    def _remove_segments(self, start: Offset, error: OSError | None) -> None:
+        """The configuration at the new start is durable: the segments may go."""
+        if error is None and self.failed is None:
+            try:
+                self.log.remove_segments_before(start)
+                return
+            except OSError as failure:
+                error = failure
+        if error is not None:
+            self.fail(error)
+
     # ---- what the host feeds ---------------------------------------------------------------------
 
     def on_election_timeout(self) -> None:
@@ -288,19 +328,16 @@ class Replica:
             return
         self._flushing = True
         self._flush_again = False
-        self.log.flush_soon(partial(self._on_flushed, self._truncation_count))
+        self.log.flush_soon(partial(self._on_flushed, self.raft.log.generation))
 
-    def _on_flushed(self, truncation_count: int, result: Index | OSError) -> None:
+    def _on_flushed(self, generation: int, result: Index | OSError) -> None:
         self._flushing = False
         if isinstance(result, OSError):
             self.fail(result)
             return
         if self.failed is not None:
             return
-        if truncation_count == self._truncation_count:
-            self.step(LogFlushed(result))
-        else:
-            self._flush_again = True
+        self.step(LogFlushed(result, generation))
         if self._flush_again:
             self.flush_soon()
 
@@ -310,10 +347,6 @@ class Replica:
         self.failed = self.failed or RejectedError(Error.NOT_LEADER_OR_FOLLOWER, "closed")
         self.watchers.notify()
         self.log.close()
-
-    def on_truncated(self) -> None:
-        """The log was cut: a flush under way speaks of entries that may be gone."""
-        self._truncation_count += 1
 
     def fail(self, error: Exception) -> None:
         """The log or the journal cannot be trusted any more: take no further part."""
@@ -347,11 +380,9 @@ class Replica:
         if offset > self.high_watermark:
             self.high_watermark = offset
             self.watchers.notify()
-        if self.leading is not None:
-            if not self.is_serving and self.raft.may_serve:
-                self.is_serving = True
-                self.host.on_serving(self, True)
-            self.host.contact_soon(self)
+        if self.leading is not None and not self.is_serving and self.raft.may_serve:
+            self.is_serving = True
+            self.host.on_serving(self, True)
 
     # ---- the batcher's sink ----------------------------------------------------------------------
 
