@@ -1,0 +1,8 @@
+"""`python -m strandline.pipeline`, and the main file that spark-submit is given.
+
+Why:    a cluster runs the very commands that `strandline pipeline` runs here."""
+
+from strandline.pipeline.commands import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Means over a lake table, by group.
+
+Why:    the smallest question worth asking a table, and one whose answer anybody can check by
+        other means.
+How:    one scan of the table's newest version; rows without the measured value are not counted,
+        as in SQL and pandas."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (as in all of Spark's documentation)
+
+from strandline.base.errors import OperatorError
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMean:
+    """The mean of one group. `mean` is None when no row of the group has a value."""
+
+    group: tuple[str | None, ...]
+    rows: int
+    values: int
+    mean: float | None
+
+
+def mean_by(spark: SparkSession, table: str, *, by: Sequence[str], of: str) -> list[GroupMean]:
+    """The mean of `of` for each combination of the expressions `by`, ordered by group."""
+    if not by:
+        raise OperatorError("--by: name at least one column")
+    groups = [F.expr(expression).cast("string").alias(f"g{n}") for n, expression in enumerate(by)]
+    measured = F.expr(of).cast("double")
+    counted = (
+        spark.read.format("delta")
+        .load(table)
+        .groupBy(*groups)
+        .agg(F.count("*"), F.count(measured), F.avg(measured))
+    )
+    width = len(groups)
+    found = [
+        GroupMean(tuple(row[:width]), row[width], row[width + 1], row[width + 2])
+        for row in counted.collect()
+    ]
+    return sorted(found, key=lambda mean: [(part is not None, part or "") for part in mean.group])

@@ -1,0 +1,70 @@
+"""The options of the pipeline commands, each with its help, by name.
+
+Why:    two commands share most of them, and a command should read as what it does."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strandline.pipeline.jars import JARS_VARIABLE
+
+MasterOption = Annotated[
+    str, typer.Option("--master", help="Spark master; spark-submit's own wins.", metavar="URL")
+]
+JarsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--jars",
+        help=f"Directory of the connector's jars, filled when it lacks them"
+        f" (${JARS_VARIABLE}; default: the user's cache).",
+        metavar="DIR",
+    ),
+]
+ConfOption = Annotated[
+    list[str] | None, typer.Option("--conf", help="A Spark setting.", metavar="KEY=VALUE")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+TableArgument = Annotated[str, typer.Argument(help="Directory or URI of the Delta table.")]
+BootstrapOption = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap",
+        "-b",
+        envvar="STRANDLINE_BOOTSTRAP",
+        help="Brokers of the cluster.",
+        metavar="HOST:PORT,...",
+    ),
+]
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the fields of the JSON values, as Spark DDL; default: bytes.",
+        metavar="FILE",
+    ),
+]
+PartitionByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A field of the value, or NAME=SQL; repeatable. Default: date=to_date(timestamp).",
+        metavar="NAME[=SQL]",
+    ),
+]
+CheckpointOption = Annotated[
+    str, typer.Option(help="Where the job keeps its progress; default: in the table.")
+]
+BatchRecordsOption = Annotated[int, typer.Option(help="Most records in one commit of the table.")]
+FilesOption = Annotated[
+    int, typer.Option(help="Most files that a commit writes into each table partition.")
+]
+ContinuousOption = Annotated[
+    bool, typer.Option("--continuous", help="Follow the topic until interrupted.")
+]
+IntervalOption = Annotated[int, typer.Option(help="With --continuous: from one batch to the next.")]
+RackOption = Annotated[
+    str | None, typer.Option(help="The region to read from, where replicas may serve reads.")
+]
+KafkaOption = Annotated[
+    list[str] | None,
+    typer.Option(help="A property of the Kafka client; repeatable.", metavar="KEY=VALUE"),
+]
