@@ -75,6 +75,8 @@ class HostDisk:
     tree: DirectoryTree = field(default_factory=DirectoryTree)
     counters: DiskCounters = field(default_factory=DiskCounters)
     faults: DiskFaults = field(default_factory=DiskFaults)
+    has_failed_flush: bool = False
+    """Whether the page cache holds what a failed flush left: it looks sound, and is worthless."""
     _waiting: list[_FlushRequest] = field(default_factory=list)
     _flushing: bool = False
 
@@ -87,6 +89,7 @@ class HostDisk:
         for image in images.values():
             lost_count += image.crash(self.rng, style)
         self.counters.lost_change_count += lost_count
+        self.has_failed_flush = False
         self._waiting.clear()
         return style
 
@@ -140,6 +143,7 @@ class HostDisk:
         if self.faults.fail_flush_count > 0:
             self.faults.fail_flush_count -= 1
             self.counters.failed_flush_count += 1
+            self.has_failed_flush = True
             image.forget_up_to(sequence)
             return OSError(errno.EIO, "the disk failed to flush")
         if not self.faults.lying_flushes:

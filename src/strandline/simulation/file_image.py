@@ -23,11 +23,11 @@ SECTOR_BYTES = 512
 class CrashStyle(Enum):
     """How the changes that were not flushed arrive on the platter when the power fails."""
 
-    KEEP_ALL = "all arrive"
-    LOSE_ALL = "none arrives"
-    PREFIX = "the first ones arrive, the next one is torn"
-    PER_WRITE = "each one arrives, is lost, or is torn"
-    SCATTER = "each sector on its own"
+    KEEP_ALL = "all arrives"
+    LOSE_ALL = "nothing arrives"
+    PREFIX = "the first writes arrive, the next one is torn"
+    PER_WRITE = "each write arrives, is lost, or is torn"
+    SCATTER = "each sector arrives or is lost on its own"
 
 
 @dataclass(slots=True)

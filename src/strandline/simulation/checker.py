@@ -1,0 +1,91 @@
+"""Hands every fact to every invariant, and keeps the first one that is broken.
+
+Why:    facts arise deep inside of the code under test, which must not see the verdict: raised
+        there, it might be caught, or change what happens.
+Owns:   the verdict of one run.
+Source: design section 10."""
+
+from collections.abc import Callable, Sequence
+
+from strandline.simulation.facts import (
+    Acknowledged,
+    LeaderElected,
+    LeaderKnown,
+    LogAudited,
+    MarksMoved,
+    RecordsRead,
+)
+from strandline.simulation.invariants import (
+    CommittedPrefixEqual,
+    HighWatermarkMonotonic,
+    Invariant,
+    InvariantError,
+    LeaderCompleteness,
+    LogMatching,
+    NoAcknowledgedRecordLost,
+    NoDuplicateFromIdempotentProducer,
+    NoReadOfWhatDisappeared,
+    NoStaleLeaderRead,
+    OffsetsDense,
+    SingleLeaderPerEpoch,
+)
+
+
+class Checker:
+    """See the module. `violation` is one line, or None while every promise holds."""
+
+    def __init__(
+        self, *, idempotent_producers: Sequence[str], power_fails: bool, has_relaxed: bool
+    ) -> None:
+        self.violation: str | None = None
+        self.election_count = 0
+        self._invariants: list[Invariant] = [
+            SingleLeaderPerEpoch(),
+            LeaderCompleteness(),
+            LogMatching(),
+            CommittedPrefixEqual(),
+            OffsetsDense(),
+            HighWatermarkMonotonic(may_lose_relaxed=power_fails and has_relaxed),
+            NoAcknowledgedRecordLost(),
+            NoReadOfWhatDisappeared(power_fails=power_fails),
+            NoStaleLeaderRead(),
+            NoDuplicateFromIdempotentProducer(idempotent_producers),
+        ]
+
+    def leader_known(self, fact: LeaderKnown) -> None:
+        """See `facts.LeaderKnown`."""
+        self._judge(lambda invariant: invariant.on_leader_known(fact))
+
+    def leader_elected(self, fact: LeaderElected) -> None:
+        """See `facts.LeaderElected`."""
+        self.election_count += 1
+        self._judge(lambda invariant: invariant.on_leader_elected(fact))
+
+    def marks_moved(self, fact: MarksMoved) -> None:
+        """See `facts.MarksMoved`."""
+        self._judge(lambda invariant: invariant.on_marks_moved(fact))
+
+    def acknowledged(self, fact: Acknowledged) -> None:
+        """See `facts.Acknowledged`."""
+        self._judge(lambda invariant: invariant.on_acknowledged(fact))
+
+    def records_read(self, fact: RecordsRead) -> None:
+        """See `facts.RecordsRead`."""
+        self._judge(lambda invariant: invariant.on_records_read(fact))
+
+    def log_audited(self, fact: LogAudited) -> None:
+        """See `facts.LogAudited`."""
+        self._judge(lambda invariant: invariant.on_log_audited(fact))
+
+    def fail(self, message: str) -> None:
+        """Something else went wrong that must not."""
+        if self.violation is None:
+            self.violation = message
+
+    def _judge(self, judge: Callable[[Invariant], None]) -> None:
+        for invariant in self._invariants:
+            try:
+                judge(invariant)
+            except InvariantError as error:
+                self.fail(str(error))
+                return

@@ -1,0 +1,75 @@
+"""The way between clients and brokers: requests and answers take time, in order, or are lost.
+
+Why:    what a client was told, and when, is the measure of every promise; it must travel like a
+        real request, and be lost like one.
+How:    requests of one client to one broker arrive in their order, as on one connection. A request
+        to a process that does not exist is refused; what a dying process had not answered is never
+        answered, and the client's own time-out speaks.
+Owns:   the moments of the last arrivals.
+Source: design section 10."""
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from strandline.model.ids import NO_BROKER, BrokerId, GroupId
+
+if TYPE_CHECKING:
+    from strandline.simulation.member import Member
+    from strandline.simulation.world import World
+
+LATENCY_US = (100, 3_000)
+
+
+class Client:
+    """One client's connections. Subclasses say what is asked."""
+
+    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
+        self.name = name
+        self.world = world
+        self.rng = rng
+        self._last_arrival_us: dict[tuple[BrokerId, bool], int] = {}
+
+    def start(self) -> None:
+        """Begin to work."""
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+
+    def ask(
+        self, broker: BrokerId, request: Callable[["Member"], None], refused: Callable[[], None]
+    ) -> None:
+        """Run `request` in the process of `broker`, or call `refused` where there is none."""
+
+        def arrive() -> None:
+            host = self.world.hosts[broker]
+            if host.process is None:
+                self.answer(broker, refused)
+                return
+            host.process.after(0, run)
+
+        def run() -> None:
+            member = self.world.hosts[broker].program
+            if member is not None:
+                request(member)
+
+        self.world.scheduler.at(self._arrival_us(broker, is_answer=False), arrive)
+
+    def answer(self, broker: BrokerId, callback: Callable[[], None]) -> None:
+        """Let an answer of `broker` reach the client."""
+        self.world.scheduler.at(self._arrival_us(broker, is_answer=True), callback)
+
+    def find_leader(self, group: GroupId) -> BrokerId:
+        """Ask any living broker, as Metadata requests do; NO_BROKER where it does not know."""
+        up = [host for host in self.world.hosts.values() if host.program is not None]
+        if not up:
+            return NO_BROKER
+        member = self.rng.choice(up).program
+        entry = member.replication.leaders.get(group) if member is not None else None
+        return NO_BROKER if entry is None else entry.leader
+
+    def _arrival_us(self, broker: BrokerId, *, is_answer: bool) -> int:
+        due_us = self.world.scheduler.now_us + self.rng.randint(*LATENCY_US)
+        due_us = max(due_us, self._last_arrival_us.get((broker, is_answer), 0) + 1)
+        self._last_arrival_us[broker, is_answer] = due_us
+        return due_us

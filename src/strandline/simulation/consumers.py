@@ -1,0 +1,87 @@
+"""Consumers that read from any replica up to its high watermark, and remember what they saw.
+
+Why:    what a consumer has seen must never disappear, whichever replica showed it.
+How:    each poll asks a random replica, now and then the leader, for what follows on the position.
+        A position beyond what a replica has is no error: another replica is asked. Where records of
+        the relaxed kind were lost with the power, the position goes back to what is committed.
+Owns:   the positions.
+Source: KIP-392 (fetch from the closest replica); design section 9."""
+
+import random
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import ApiError
+from strandline.model.ids import NO_BROKER, GroupId, Offset
+from strandline.protocol.errors import Error
+from strandline.simulation.clients import Client
+from strandline.simulation.facts import RecordsRead
+from strandline.simulation.member import committed_end
+from strandline.simulation.scheduler import US_PER_MS
+
+if TYPE_CHECKING:
+    from strandline.simulation.member import Member
+    from strandline.simulation.world import World
+
+POLL_MS = (10, 150)
+READ_BYTES = (200, 4_000, 100_000)
+
+
+class Consumer(Client):
+    """See the module. Reads every group in turn."""
+
+    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
+        super().__init__(name, world, rng)
+        self.read_count = 0
+        self._positions: dict[GroupId, Offset] = {}
+        self._stopped = False
+
+    def start(self) -> None:
+        """Poll from now on."""
+        self._poll()
+
+    def stop(self) -> None:
+        """Poll no more."""
+        self._stopped = True
+
+    def _poll(self) -> None:
+        if self._stopped:
+            return
+        plan = self.rng.choice(self.world.scenario.groups)
+        broker = self.rng.choice(plan.hosts)
+        if self.rng.random() < 0.4:
+            leader = self.find_leader(plan.group)
+            broker = broker if leader == NO_BROKER else leader
+        self.ask(broker, lambda member: self._read(plan.group, member), lambda: None)
+        self.world.scheduler.after(self.rng.randint(*POLL_MS) * US_PER_MS, self._poll)
+
+    def _read(self, group: GroupId, member: "Member") -> None:
+        """Inside the broker."""
+        replica = member.replication.replicas.get(group)
+        if replica is None or replica.failed is not None:
+            return
+        position = max(self._positions.get(group, Offset(0)), replica.log_start_offset)
+        try:
+            data = replica.read(position, self.rng.choice(READ_BYTES)).bytes()
+        except ApiError as error:
+            if error.code != Error.OFFSET_OUT_OF_RANGE:
+                self.world.checker.fail(f"NoUnexpectedError: {self.name} was told {error}")
+            elif replica.can_serve_reads:
+                # Only what was never committed can have gone from a leader.
+                self._positions[group] = committed_end(replica)
+            return
+        records = [record for record in self.world.values.read(data) if record[0] >= position]
+        fact = RecordsRead(
+            consumer=self.name,
+            broker=member.broker,
+            life=member.life,
+            group=group,
+            position=position,
+            records=records,
+            committed_end=committed_end(replica),
+            high_watermark=replica.high_watermark,
+            is_leader_read=replica.can_serve_reads,
+        )
+        self.read_count += len(records)
+        self.world.checker.records_read(fact)
+        if records:
+            self._positions[group] = Offset(records[-1][0] + 1)

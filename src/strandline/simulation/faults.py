@@ -1,0 +1,309 @@
+"""What can go wrong, one function for each kind of fault, one table.
+
+Why:    the list of faults is the list of what the product promises to survive; it is read by the
+        swarm, by the trace and by people.
+How:    a fault begins on a world, and returns how to end it, or None where it ends by itself. The
+        world draws kind, moment and duration, and ends everything before it asks for progress.
+Owns:   nothing.
+Source: design section 10; reference/reliability.md 1c (Redpanda's chaos suite, to be matched)."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import RejectedError
+from strandline.model.ids import BrokerId
+
+if TYPE_CHECKING:
+    from strandline.simulation.world import World
+
+End = Callable[[], None]
+Begin = Callable[["World", random.Random], End | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FaultKind:
+    """`duration_ms`: (least, most) until it ends. `loses_page_cache`: unflushed writes may go."""
+
+    begin: Begin
+    duration_ms: tuple[int, int] = (50, 3_000)
+    loses_page_cache: bool = False
+
+
+# ---- hosts -----------------------------------------------------------------------------------
+
+
+def _kill(world: "World", rng: random.Random) -> End | None:
+    broker = _any_up(world, rng)
+    if broker is None:
+        return None
+    world.hosts[broker].kill()
+    return lambda: world.restart(broker)
+
+
+def _fail_power(world: "World", rng: random.Random) -> End | None:
+    broker = _any_up(world, rng)
+    if broker is None:
+        return None
+    world.hosts[broker].fail_power()
+    return lambda: world.restart(broker)
+
+
+def _fail_power_of_region(world: "World", rng: random.Random) -> End | None:
+    region = rng.choice(sorted(set(world.scenario.regions)))
+    brokers = [b for b in world.scenario.brokers if world.region_of(b) == region]
+    world.trace.add("world", f"region {region} loses power")
+    for broker in brokers:
+        world.hosts[broker].fail_power()
+
+    def end() -> None:
+        for broker in brokers:
+            world.restart(broker)
+
+    return end
+
+
+def _kill_leader(world: "World", rng: random.Random) -> End | None:
+    leaders = world.leading_brokers()
+    if not leaders:
+        return None
+    broker = rng.choice(leaders)
+    world.hosts[broker].kill()
+    return lambda: world.restart(broker)
+
+
+def _die_in_the_middle(world: "World", rng: random.Random) -> End | None:
+    """Between two system calls, or within one."""
+    broker = _any_up(world, rng)
+    if broker is None:
+        return None
+    host = world.hosts[broker]
+    host.dies_of_power_failure = rng.random() < 0.5
+    host.disk.faults.die_at_operation = rng.randint(1, 60)
+    return lambda: world.restart(broker)
+
+
+def _pause(world: "World", rng: random.Random) -> End | None:
+    broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
+    host = world.hosts[broker]
+    world.trace.add(host.name, "is paused")
+    host.pause()
+
+    def end() -> None:
+        world.trace.add(host.name, "goes on")
+        host.resume()
+
+    return end
+
+
+def _jump_wall_clock(world: "World", rng: random.Random) -> End | None:
+    broker = rng.choice(world.scenario.brokers)
+    jump_ms = rng.choice((-3_600_000, -5_000, 5_000, 3_600_000))
+    world.trace.add(world.hosts[broker].name, f"its wall clock jumps by {jump_ms} ms")
+    world.hosts[broker].clock.jump_wall(jump_ms)
+    return None
+
+
+# ---- network ---------------------------------------------------------------------------------
+
+
+def _cut_one_way(world: "World", rng: random.Random) -> End | None:
+    source, target = rng.sample(world.scenario.brokers, 2)
+    return _cut(world, [(source, target)])
+
+
+def _isolate(world: "World", rng: random.Random) -> End | None:
+    alone = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
+    others = [broker for broker in world.scenario.brokers if broker != alone]
+    return _cut(world, [*product([alone], others), *product(others, [alone])])
+
+
+def _mute(world: "World", rng: random.Random) -> End | None:
+    """It hears everything, and nobody hears it; or the other way round."""
+    alone = rng.choice(world.scenario.brokers)
+    others = [broker for broker in world.scenario.brokers if broker != alone]
+    if rng.random() < 0.5:
+        return _cut(world, list(product([alone], others)))
+    return _cut(world, list(product(others, [alone])))
+
+
+def _split(world: "World", rng: random.Random) -> End | None:
+    brokers = rng.sample(world.scenario.brokers, len(world.scenario.brokers))
+    size = rng.randint(1, len(brokers) - 1)
+    one, other = brokers[:size], brokers[size:]
+    pairs = [*product(one, other), *product(other, one)]
+    end = _cut(world, pairs)
+    if rng.random() < 0.5:
+        for source, target in pairs:
+            world.fabric.reset(source, target)
+    return end
+
+
+def _reset(world: "World", rng: random.Random) -> End | None:
+    source, target = rng.sample(world.scenario.brokers, 2)
+    world.trace.add("world", f"connections from {source} to {target} are reset")
+    world.fabric.reset(source, target)
+    return None
+
+
+def _slow_link(world: "World", rng: random.Random) -> End | None:
+    source, target = rng.sample(world.scenario.brokers, 2)
+    link = world.fabric.link(source, target)
+    factor = rng.choice((3, 10, 50))
+    world.trace.add("world", f"the link from {source} to {target} is {factor} times slower")
+    link.slow_factor = factor
+
+    def end() -> None:
+        link.slow_factor = 1
+
+    return end
+
+
+def _lossy_link(world: "World", rng: random.Random) -> End | None:
+    source, target = rng.sample(world.scenario.brokers, 2)
+    link = world.fabric.link(source, target)
+    before = link.loss_ratio
+    world.trace.add("world", f"the link from {source} to {target} loses a fifth")
+    link.loss_ratio = 0.2
+
+    def end() -> None:
+        link.loss_ratio = before
+
+    return end
+
+
+# ---- disks -----------------------------------------------------------------------------------
+
+
+def _slow_disk(world: "World", rng: random.Random) -> End | None:
+    broker = rng.choice(world.scenario.brokers)
+    faults = world.hosts[broker].disk.faults
+    faults.slow_factor = rng.choice((10, 100))
+    world.trace.add(world.hosts[broker].name, f"its disk is {faults.slow_factor} times slower")
+
+    def end() -> None:
+        faults.slow_factor = 1
+
+    return end
+
+
+def _fail_flush(world: "World", rng: random.Random) -> End | None:
+    """What a failed flush leaves in the page cache is worthless: the host is restarted after it."""
+    broker = rng.choice(world.scenario.brokers)
+    host = world.hosts[broker]
+    host.disk.faults.fail_flush_count = 1
+    world.trace.add(host.name, "its next flush will fail")
+
+    def end() -> None:
+        host.disk.faults.fail_flush_count = 0
+        host.fail_power()
+        world.restart(broker)
+
+    return end
+
+
+def _fill_disk(world: "World", rng: random.Random) -> End | None:
+    broker = rng.choice(world.scenario.brokers)
+    disk = world.hosts[broker].disk
+    room = rng.randint(0, 20_000)
+    disk.faults.foreign_bytes = disk.capacity_bytes - disk.used_bytes() - room
+    world.trace.add(world.hosts[broker].name, f"its disk has {room} bytes left")
+
+    def end() -> None:
+        disk.faults.foreign_bytes = 0
+
+    return end
+
+
+# ---- operations ------------------------------------------------------------------------------
+
+
+def _transfer_leadership(world: "World", rng: random.Random) -> End | None:
+    for replica in world.leading_replicas(rng):
+        to = rng.choice(replica.configuration.voters)
+        world.trace.add(
+            f"broker {replica.self_id}", f"is to hand {replica.name} over to broker {to}"
+        )
+        _ask(world, replica.self_id, lambda r=replica, t=to: r.transfer_leadership(t))  # type: ignore[misc]
+        break
+    return None
+
+
+def _change_configuration(world: "World", rng: random.Random) -> End | None:
+    for replica in world.leading_replicas(rng):
+        hosts = rng.sample(world.plan(replica.group).hosts, len(world.scenario.brokers))
+        count = rng.randint(1, len(hosts))
+        voters, observers = hosts[:count], hosts[count : count + rng.randint(0, 1)]
+        world.trace.add(
+            f"broker {replica.self_id}",
+            f"is to change {replica.name} to voters {voters}, observers {observers}",
+        )
+        _ask(
+            world,
+            replica.self_id,
+            lambda r=replica, v=voters, o=observers: r.change_configuration(  # type: ignore[misc]
+                voters=v, observers=o, min_insync=world.plan(r.group).min_insync
+            ),
+        )
+        break
+    return None
+
+
+# ---- the table -------------------------------------------------------------------------------
+
+FAULTS: dict[str, FaultKind] = {
+    "kill": FaultKind(_kill),
+    "kill-leader": FaultKind(_kill_leader),
+    "power-failure": FaultKind(_fail_power, loses_page_cache=True),
+    "region-power-failure": FaultKind(_fail_power_of_region, loses_page_cache=True),
+    "death-in-the-middle": FaultKind(_die_in_the_middle, loses_page_cache=True),
+    "pause": FaultKind(_pause),
+    "wall-clock-jump": FaultKind(_jump_wall_clock),
+    "one-way-cut": FaultKind(_cut_one_way, duration_ms=(50, 12_000)),
+    "isolation": FaultKind(_isolate, duration_ms=(50, 5_000)),
+    "mute": FaultKind(_mute, duration_ms=(50, 5_000)),
+    "split": FaultKind(_split, duration_ms=(50, 5_000)),
+    "reset": FaultKind(_reset),
+    "slow-link": FaultKind(_slow_link),
+    "lossy-link": FaultKind(_lossy_link),
+    "slow-disk": FaultKind(_slow_disk),
+    "failed-flush": FaultKind(_fail_flush, loses_page_cache=True),
+    "full-disk": FaultKind(_fill_disk),
+    "leadership-transfer": FaultKind(_transfer_leadership),
+    "configuration-change": FaultKind(_change_configuration),
+}
+
+
+def _any_up(world: "World", rng: random.Random) -> BrokerId | None:
+    up = [broker for broker, host in world.hosts.items() if host.is_up]
+    return rng.choice(up) if up else None
+
+
+def _cut(world: "World", ways: Sequence[tuple[BrokerId, BrokerId]]) -> End:
+    text = ", ".join(f"{source} -> {target}" for source, target in ways)
+    world.trace.add("world", f"cut: {text}")
+    for source, target in ways:
+        world.fabric.cut(source, target)
+
+    def end() -> None:
+        world.trace.add("world", f"healed: {text}")
+        for source, target in ways:
+            world.fabric.heal(source, target)
+
+    return end
+
+
+def _ask(world: "World", broker: BrokerId, command: Callable[[], None]) -> None:
+    """Let a broker do something, in its own process; it may refuse."""
+
+    def attempt() -> None:
+        try:
+            command()
+        except RejectedError:
+            world.trace.add(f"broker {broker}", "refuses")
+
+    process = world.hosts[broker].process
+    if process is not None:
+        process.after(0, attempt)

@@ -1,0 +1,342 @@
+"""What must hold whatever happens, one class for each promise.
+
+Why:    a history is judged by promises that have names; a failure says which one was broken.
+How:    the checker hands every fact to every invariant; one that finds its promise broken raises
+        `InvariantError`. An invariant keeps what it needs to remember, and asks nobody.
+Owns:   what each invariant has seen; one set for each run.
+Source: design section 10; reference/reliability.md sections 1b and 6; Raft thesis, figure 3.2."""
+
+from collections.abc import Sequence
+
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.simulation.facts import (
+    Acknowledged,
+    AuditedBatch,
+    LeaderElected,
+    LeaderKnown,
+    LogAudited,
+    MarksMoved,
+    RecordsRead,
+)
+
+QUORUM_ACK = -1
+
+
+class InvariantError(Exception):
+    """A promise was broken. The message says which one, and how."""
+
+
+class Invariant:
+    """The base: looks at nothing."""
+
+    def broken(self, message: str) -> InvariantError:
+        """The error to raise."""
+        return InvariantError(f"{type(self).__name__}: {message}")
+
+    def on_leader_known(self, fact: LeaderKnown) -> None:
+        """See `facts.LeaderKnown`."""
+
+    def on_leader_elected(self, fact: LeaderElected) -> None:
+        """See `facts.LeaderElected`."""
+
+    def on_marks_moved(self, fact: MarksMoved) -> None:
+        """See `facts.MarksMoved`."""
+
+    def on_acknowledged(self, fact: Acknowledged) -> None:
+        """See `facts.Acknowledged`."""
+
+    def on_records_read(self, fact: RecordsRead) -> None:
+        """See `facts.RecordsRead`."""
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """See `facts.LogAudited`."""
+
+
+class SingleLeaderPerEpoch(Invariant):
+    """No two brokers ever lead one group in one epoch."""
+
+    def __init__(self) -> None:
+        self._leaders: dict[tuple[GroupId, Epoch], BrokerId] = {}
+
+    def on_leader_known(self, fact: LeaderKnown) -> None:
+        """One leader for each epoch, whoever tells."""
+        leader = self._leaders.setdefault((fact.group, fact.epoch), fact.leader)
+        if leader != fact.leader:
+            raise self.broken(
+                f"group {fact.group} epoch {fact.epoch} is led by {leader} and by {fact.leader}"
+            )
+
+
+class LeaderCompleteness(Invariant):
+    """What was committed in an epoch is in the log of the leader of every later epoch."""
+
+    def __init__(self) -> None:
+        self._committed: dict[GroupId, dict[Epoch, tuple[Index, Epoch]]] = {}
+        """{group: {epoch of a replica: the last entry it knew to be committed, and its epoch}}."""
+
+    def on_marks_moved(self, fact: MarksMoved) -> None:
+        """Remember the last committed entry for each epoch."""
+        if fact.commit_epoch > 0:
+            known = self._committed.setdefault(fact.group, {})
+            if fact.commit > known.get(fact.epoch, (Index(-1), 0))[0]:
+                known[fact.epoch] = (fact.commit, fact.commit_epoch)
+
+    def on_leader_elected(self, fact: LeaderElected) -> None:
+        """A leader has all that was committed before its epoch."""
+        for epoch, (index, entry_epoch) in self._committed.get(fact.group, {}).items():
+            if epoch >= fact.epoch:
+                continue
+            if fact.last_index < index:
+                raise self.broken(
+                    f"broker {fact.broker} leads group {fact.group} in epoch {fact.epoch} with a "
+                    f"log up to {fact.last_index}; {index} was committed by epoch {epoch}"
+                )
+            if fact.epoch_of(index) != entry_epoch:
+                raise self.broken(
+                    f"broker {fact.broker} leads group {fact.group} in epoch {fact.epoch} with an "
+                    f"entry of epoch {fact.epoch_of(index)} at {index}; one of epoch {entry_epoch} "
+                    "was committed there"
+                )
+
+
+class LogMatching(Invariant):
+    """Two logs with an entry of the same epoch at the same index are equal up to there."""
+
+    def __init__(self) -> None:
+        self._batches: dict[tuple[GroupId, Index, Epoch], tuple[int, Epoch]] = {}
+        """{(group, index, epoch): (checksum, epoch of the entry before)}."""
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """Equal entries have equal contents and equal predecessors."""
+        before: Epoch | None = None
+        for batch in fact.batches:
+            found = (batch.checksum, before)
+            key = (fact.group, batch.index, batch.epoch)
+            if before is not None:
+                known = self._batches.setdefault(key, (batch.checksum, before))
+                if known != found:
+                    raise self.broken(
+                        f"group {fact.group}: broker {fact.broker} has at index {batch.index} of "
+                        f"epoch {batch.epoch} (checksum, epoch before) {found}, another {known}"
+                    )
+            before = batch.epoch
+
+
+class CommittedPrefixEqual(Invariant):
+    """What one replica holds to be committed, every replica has, for ever."""
+
+    def __init__(self) -> None:
+        self._committed: dict[GroupId, dict[Index, AuditedBatch]] = {}
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """Compare with what was committed, then add to it."""
+        committed = self._committed.setdefault(fact.group, {})
+        for batch in fact.batches:
+            if batch.index + batch.index_count - 1 > fact.commit:
+                break
+            known = committed.setdefault(batch.index, batch)
+            if (known.checksum, known.epoch) != (batch.checksum, batch.epoch):
+                raise self.broken(
+                    f"group {fact.group}: broker {fact.broker} has committed at {batch.index} "
+                    f"an entry of epoch {batch.epoch}; one of epoch {known.epoch} was committed "
+                    "there"
+                )
+        last = fact.batches[-1] if fact.batches else None
+        if last is not None and fact.commit >= last.index + last.index_count:
+            raise self.broken(
+                f"group {fact.group}: broker {fact.broker} holds {fact.commit} to be committed and "
+                f"has a log up to {last.index + last.index_count - 1}"
+            )
+
+
+class OffsetsDense(Invariant):
+    """Offsets have no holes, whatever elections happened."""
+
+    def on_records_read(self, fact: RecordsRead) -> None:
+        """What is read follows on the position."""
+        for number, (offset, _) in enumerate(fact.records):
+            if offset != fact.position + number:
+                raise self.broken(
+                    f"group {fact.group}: broker {fact.broker} gave offset {offset} where "
+                    f"{fact.position + number} was due"
+                )
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """Each batch begins where the one before ended, in offsets and in indexes."""
+        offset, index = fact.start_offset, fact.start_index
+        for batch in fact.batches:
+            if (batch.base_offset, batch.index) != (offset, index):
+                raise self.broken(
+                    f"group {fact.group}: broker {fact.broker} has offset {batch.base_offset} at "
+                    f"index {batch.index}, where offset {offset} at index {index} was due"
+                )
+            offset = Offset(offset + len(batch.values))
+            index = Index(index + batch.index_count)
+        if offset != fact.end_offset:
+            raise self.broken(
+                f"group {fact.group}: broker {fact.broker} ends its log at {fact.end_offset}, its "
+                f"records at {offset}"
+            )
+
+
+class HighWatermarkMonotonic(Invariant):
+    """A replica's high watermark never goes back while its process lives, nor beyond its log.
+
+    Records of the relaxed kind that were lost with the power take it back, down to the commit."""
+
+    def __init__(self, *, may_lose_relaxed: bool) -> None:
+        self._may_lose_relaxed = may_lose_relaxed
+        self._seen: dict[tuple[BrokerId, int, GroupId], Offset] = {}
+
+    def on_marks_moved(self, fact: MarksMoved) -> None:
+        """As the replica says."""
+        if not self._may_lose_relaxed:
+            self._check(fact.broker, fact.life, group=fact.group, end=fact.high_watermark)
+        if fact.high_watermark > fact.log_end_offset:
+            raise self.broken(
+                f"group {fact.group}: broker {fact.broker} shows {fact.high_watermark} and has "
+                f"records up to {fact.log_end_offset}"
+            )
+
+    def on_records_read(self, fact: RecordsRead) -> None:
+        """As a consumer sees it."""
+        end = fact.committed_end if self._may_lose_relaxed else fact.high_watermark
+        self._check(fact.broker, fact.life, group=fact.group, end=end)
+
+    def _check(self, broker: BrokerId, life: int, *, group: GroupId, end: Offset) -> None:
+        seen = self._seen.get((broker, life, group), Offset(0))
+        if end < seen:
+            raise self.broken(
+                f"group {group}: what broker {broker} shows ended at {seen} and now at {end}"
+            )
+        self._seen[broker, life, group] = end
+
+
+class NoAcknowledgedRecordLost(Invariant):
+    """A record acknowledged with acks=all stays at its offset."""
+
+    def __init__(self) -> None:
+        self._acknowledged: dict[GroupId, dict[Offset, bytes]] = {}
+
+    def on_acknowledged(self, fact: Acknowledged) -> None:
+        """Remember; two records at one offset are one too many."""
+        if fact.acks != QUORUM_ACK:
+            return
+        known = self._acknowledged.setdefault(fact.group, {})
+        for number, value in enumerate(fact.values):
+            offset = Offset(fact.base_offset + number)
+            if known.setdefault(offset, value) != value:
+                raise self.broken(
+                    f"group {fact.group}: {_short(known[offset])} and {_short(value)} were both "
+                    f"acknowledged at offset {offset}"
+                )
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """In the end, and in every log as far as that is committed, all of them are there."""
+        known = self._acknowledged.get(fact.group, {})
+        found = _records(fact)
+        for offset, value in known.items():
+            if offset < fact.start_offset or not (fact.is_final or offset < fact.high_watermark):
+                continue
+            if found.get(offset) != value:
+                raise self.broken(
+                    f"group {fact.group}: {_short(value)} was acknowledged at offset {offset}; "
+                    f"broker {fact.broker} has {_short(found.get(offset))} there"
+                )
+
+
+class NoReadOfWhatDisappeared(Invariant):
+    """What a consumer has read stays where it was.
+
+    Below the commit always; up to the high watermark as long as no power failed."""
+
+    def __init__(self, *, power_fails: bool) -> None:
+        self._power_fails = power_fails
+        self._read: dict[GroupId, dict[Offset, bytes]] = {}
+
+    def on_records_read(self, fact: RecordsRead) -> None:
+        """Everybody reads the same."""
+        read = self._read.setdefault(fact.group, {})
+        for offset, value in fact.records:
+            if self._power_fails and offset >= fact.committed_end:
+                continue
+            if read.setdefault(offset, value) != value:
+                raise self.broken(
+                    f"group {fact.group}: {_short(read[offset])} was read at offset {offset}; "
+                    f"broker {fact.broker} gave {_short(value)}"
+                )
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """In the end it is all there."""
+        if not fact.is_final:
+            return
+        found = _records(fact)
+        for offset, value in self._read.get(fact.group, {}).items():
+            if offset >= fact.start_offset and found.get(offset) != value:
+                raise self.broken(
+                    f"group {fact.group}: {_short(value)} was read at offset {offset}; in the end "
+                    f"broker {fact.broker} has {_short(found.get(offset))} there"
+                )
+
+
+class NoStaleLeaderRead(Invariant):
+    """A leader that says it may answer knows every acknowledged record, and all that was read."""
+
+    def __init__(self) -> None:
+        self._known_end: dict[GroupId, Offset] = {}
+
+    def on_acknowledged(self, fact: Acknowledged) -> None:
+        """An acknowledgement with acks=all says that its records are committed."""
+        if fact.acks == QUORUM_ACK:
+            self._raise_end(fact.group, Offset(fact.base_offset + len(fact.values)))
+
+    def on_records_read(self, fact: RecordsRead) -> None:
+        """The leader is not behind anybody."""
+        known_end = self._known_end.get(fact.group, Offset(0))
+        if fact.is_leader_read and fact.high_watermark < known_end:
+            raise self.broken(
+                f"group {fact.group}: broker {fact.broker} answers as leader with the high "
+                f"watermark {fact.high_watermark}; records below {known_end} are committed"
+            )
+        if fact.records:
+            end = Offset(fact.records[-1][0] + 1)
+            self._raise_end(fact.group, min(end, fact.committed_end))
+
+    def _raise_end(self, group: GroupId, end: Offset) -> None:
+        self._known_end[group] = max(end, self._known_end.get(group, Offset(0)))
+
+
+class NoDuplicateFromIdempotentProducer(Invariant):
+    """Each record of an idempotent producer is in the log at most once, and in its order."""
+
+    def __init__(self, producers: Sequence[str]) -> None:
+        """`producers` are the names of the idempotent ones; a value is `name/number/...`."""
+        self._producers = {name.encode() for name in producers}
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """Numbers grow."""
+        last: dict[bytes, int] = {}
+        for offset, value in _records(fact).items():
+            name, number, _ = value.split(b"/", 2)
+            if name not in self._producers:
+                continue
+            if int(number) <= last.get(name, -1):
+                raise self.broken(
+                    f"group {fact.group}: broker {fact.broker} has {_short(value)} at offset "
+                    f"{offset} after number {last[name]}"
+                )
+            last[name] = int(number)
+
+
+def _records(fact: LogAudited) -> dict[Offset, bytes]:
+    """{offset: value}, in the order of the log."""
+    return {
+        Offset(batch.base_offset + number): value
+        for batch in fact.batches
+        for number, value in enumerate(batch.values)
+    }
+
+
+def _short(value: bytes | None) -> str:
+    """A value as people may read it: without its filling."""
+    return "nothing" if value is None else value.rsplit(b"/", 1)[0].decode()

@@ -1,0 +1,129 @@
+"""The program under test on one host: `Replication` with its groups, watched from outside.
+
+Why:    the same code that serves real clusters runs here; only the seams differ.
+How:    boots on the seams of a host, opens every group that the host may hold, and turns what the
+        code says through its own hooks (leaders known, watched marks) into facts.
+Owns:   nothing that outlives its process.
+Source: design section 3 ("only two places put a broker together")."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.raft.configuration import Configuration
+from strandline.replication.host import GroupSpec, Replication
+from strandline.replication.replica import Replica
+from strandline.simulation.facts import LeaderElected, LeaderKnown, MarksMoved
+from strandline.simulation.host import Seams
+
+if TYPE_CHECKING:
+    from strandline.simulation.checker import Checker
+    from strandline.simulation.scenario import GroupPlan, Scenario
+    from strandline.simulation.trace import Trace
+
+DATA_DIRECTORY = "/data"
+
+
+class Member:
+    """See the module. `life` counts the processes of its host."""
+
+    def __init__(
+        self,
+        broker: BrokerId,
+        seams: Seams,
+        *,
+        life: int,
+        scenario: "Scenario",
+        checker: "Checker",
+        trace: "Trace",
+    ) -> None:
+        self.broker = broker
+        self.life = life
+        self._checker = checker
+        self._trace = trace
+        self.replication = Replication(
+            self_id=broker,
+            clock=seams.clock,
+            rng=seams.rng,
+            disk=seams.disk,
+            network=seams.network,
+            settings=scenario.settings,
+            data_directory=DATA_DIRECTORY,
+        )
+        self.replication.on_leader_known.append(self._on_leader_known)
+        seams.disk.make_directories(DATA_DIRECTORY)
+        self.replication.start()
+        for peer in scenario.brokers:
+            self.replication.set_peer(peer, f"host-{peer}", 1)
+        for plan in scenario.groups:
+            if broker in plan.hosts:
+                self._open(plan, scenario)
+
+    @property
+    def replicas(self) -> Iterable[Replica]:
+        """Those that have not failed."""
+        return [r for r in self.replication.replicas.values() if r.failed is None]
+
+    def _open(self, plan: "GroupPlan", scenario: "Scenario") -> None:
+        replica = self.replication.open_group(
+            GroupSpec(
+                group=plan.group,
+                name=plan.name,
+                directory=plan.name,
+                configuration=Configuration(
+                    voters=plan.voters, observers=plan.observers, min_insync=plan.min_insync
+                ),
+                log=scenario.log,
+                preferred=plan.voters[0],
+            )
+        )
+        self._watch(replica)
+
+    def _watch(self, replica: Replica) -> None:
+        replica.watch(partial(self._on_change, replica))
+
+    def _on_change(self, replica: Replica) -> None:
+        self._watch(replica)
+        if replica.failed is not None:
+            self._trace.add(f"broker {self.broker}", f"{replica.name} failed: {replica.failed}")
+            return
+        commit = replica.raft.commit
+        in_log = replica.log.start_index <= commit <= replica.log.last_index
+        self._checker.marks_moved(
+            MarksMoved(
+                broker=self.broker,
+                life=self.life,
+                group=replica.group,
+                epoch=replica.epoch,
+                commit=commit,
+                commit_epoch=replica.log.epoch_of(commit) if in_log else Epoch(0),
+                high_watermark=replica.high_watermark,
+                log_end_offset=replica.log_end_offset,
+            )
+        )
+
+    def _on_leader_known(self, group: GroupId) -> None:
+        entry = self.replication.leaders.get(group)
+        assert entry is not None
+        self._checker.leader_known(LeaderKnown(self.broker, group, entry.epoch, entry.leader))
+        replica = self.replication.replicas.get(group)
+        if entry.leader == self.broker and replica is not None:
+            self._trace.add(f"broker {self.broker}", f"leads {replica.name} in epoch {entry.epoch}")
+            self._checker.leader_elected(
+                LeaderElected(
+                    broker=self.broker,
+                    group=group,
+                    epoch=entry.epoch,
+                    last_index=replica.log.last_index,
+                    epoch_of=replica.log.epoch_of,
+                )
+            )
+
+
+def committed_end(replica: Replica) -> Offset:
+    """The offset below which everything is committed, as the replica knows."""
+    commit = replica.raft.commit
+    if commit >= replica.log.last_index:
+        return replica.log.end_offset
+    return replica.log.offset_of(Index(commit + 1))

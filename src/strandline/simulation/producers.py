@@ -1,0 +1,227 @@
+"""Producers as Kafka's clients behave: several batches in flight, retries, idempotence, acks.
+
+Why:    duplicates, losses and reordering arise where a client retries; the retries must be those
+        of a real one.
+How:    batches wait in order; at most five from the oldest unfinished one on are in flight. A batch
+        that failed or timed out is sent again, to whoever leads by then, before anything newer.
+        Values are `name/number/filling`, unique in the whole run.
+Owns:   the batches that are not finished.
+Source: Kafka's Java producer (RecordAccumulator, Sender); KIP-98."""
+
+import random
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.model.ids import NO_BROKER, BrokerId, Offset
+from strandline.protocol.errors import Error
+from strandline.records.batch import iterate_headers
+from strandline.replication.appender import NO_ACKS, AppendResult
+from strandline.simulation.clients import Client
+from strandline.simulation.clock import WALL_START_MS
+from strandline.simulation.facts import Acknowledged
+from strandline.simulation.scenario import ProducerPlan
+from strandline.simulation.scheduler import US_PER_MS, ScheduledEvent
+from strandline.simulation.values import make_batch
+
+if TYPE_CHECKING:
+    from strandline.simulation.member import Member
+    from strandline.simulation.world import World
+
+INFLIGHT_MAX = 5
+WAITING_MAX = 20
+REQUEST_TIMEOUT_MS = 1_500
+RETRY_MS = 50
+RECORDS_MAX = 4
+
+RETRIABLE = {
+    Error.NOT_LEADER_OR_FOLLOWER,
+    Error.NOT_ENOUGH_REPLICAS,
+    Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    Error.KAFKA_STORAGE_ERROR,
+    Error.UNKNOWN_TOPIC_OR_PARTITION,
+    Error.REQUEST_TIMED_OUT,
+}
+
+
+class _Batch:
+    """`attempt` tells late answers to earlier attempts from those to the present one."""
+
+    __slots__ = ("attempt", "data", "in_flight", "is_done", "timeout", "values")
+
+    def __init__(self, values: list[bytes], data: bytes) -> None:
+        self.values = values
+        self.data = data
+        self.attempt = 0
+        self.in_flight = False
+        self.is_done = False
+        self.timeout: ScheduledEvent | None = None
+
+
+class Producer(Client):
+    """See the module. `first_acknowledged_us` is for those who wait for progress."""
+
+    def __init__(
+        self, plan: ProducerPlan, world: "World", rng: random.Random, *, producer_id: int
+    ) -> None:
+        super().__init__(plan.name, world, rng)
+        self.plan = plan
+        self.acknowledged_count = 0
+        self._producer_id = producer_id if plan.is_idempotent else -1
+        self._next_number = 0
+        self._batches: deque[_Batch] = deque()
+        self._leader: BrokerId = NO_BROKER
+        self._stopped = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything produced is answered."""
+        return not self._batches
+
+    def start(self) -> None:
+        """Produce from now on."""
+        self._stopped = False
+        self._tick()
+
+    def stop(self) -> None:
+        """Produce nothing new; finish what is under way."""
+        self._stopped = True
+
+    def give_up(self) -> None:
+        """Forget what is not answered."""
+        self._stopped = True
+        for batch in self._batches:
+            self._finish(batch)
+        self._batches.clear()
+
+    def _tick(self) -> None:
+        if self._stopped:
+            return
+        if len(self._batches) < WAITING_MAX:
+            self._batches.append(self._make_batch())
+            self._pump()
+        pause_ms = self.rng.randint(1, 2 * self.plan.interval_ms)
+        self.world.scheduler.after(pause_ms * US_PER_MS, self._tick)
+
+    def _make_batch(self) -> _Batch:
+        first = self._next_number
+        values = []
+        for _ in range(self.rng.randint(1, RECORDS_MAX)):
+            filling = b"." * self.rng.randint(0, self.plan.value_bytes_max)
+            values.append(b"%s/%d/%s" % (self.name.encode(), self._next_number, filling))
+            self._next_number += 1
+        data = make_batch(
+            values,
+            producer_id=self._producer_id,
+            base_sequence=first,
+            timestamp_ms=WALL_START_MS + self.world.scheduler.now_us // US_PER_MS,
+        )
+        return _Batch(values, data)
+
+    def _pump(self) -> None:
+        for number, batch in enumerate(self._batches):
+            if number == INFLIGHT_MAX:
+                return
+            if not batch.in_flight and not batch.is_done:
+                self._send(batch)
+
+    def _send(self, batch: _Batch) -> None:
+        batch.attempt += 1
+        batch.in_flight = True
+        attempt = batch.attempt
+        if self._leader == NO_BROKER:
+            self._leader = self.find_leader(self.plan.group)
+        if self._leader == NO_BROKER:
+            self._retry_later(batch, attempt)
+            return
+        broker = self._leader
+        self.ask(
+            broker,
+            partial(self._replicate, batch, attempt),
+            lambda: self._on_refused(batch, attempt),
+        )
+        if self.plan.acks == NO_ACKS:
+            self._finish(batch)
+            self._drop_finished()
+            return
+        batch.timeout = self.world.scheduler.after(
+            REQUEST_TIMEOUT_MS * US_PER_MS, lambda: self._on_refused(batch, attempt)
+        )
+
+    def _replicate(self, batch: _Batch, attempt: int, member: "Member") -> None:
+        """Inside the broker."""
+
+        def done(result: AppendResult) -> None:
+            self._on_done(batch, attempt, member=member, result=result)
+
+        replica = member.replication.replicas.get(self.plan.group)
+        if replica is None:
+            done(AppendResult(Error.UNKNOWN_TOPIC_OR_PARTITION, -1, -1))
+            return
+        buffer = bytearray(batch.data)
+        headers = list(iterate_headers(buffer))
+        replica.replicate([buffer], headers, acks=self.plan.acks, done=done)
+
+    def _on_done(
+        self, batch: _Batch, attempt: int, *, member: "Member", result: AppendResult
+    ) -> None:
+        """Still inside the broker: what is said here is a promise."""
+        if result.error_code == Error.NONE and self.plan.acks != NO_ACKS:
+            self.world.checker.acknowledged(
+                Acknowledged(
+                    group=self.plan.group,
+                    producer=self.name,
+                    is_idempotent=self.plan.is_idempotent,
+                    acks=self.plan.acks,
+                    base_offset=Offset(result.base_offset),
+                    values=batch.values,
+                )
+            )
+        self.answer(member.broker, lambda: self._on_answer(batch, attempt, result))
+
+    def _on_answer(self, batch: _Batch, attempt: int, result: AppendResult) -> None:
+        if batch.is_done or batch.attempt != attempt:
+            return
+        if result.error_code == Error.NONE:
+            self.acknowledged_count += 1
+            self._finish(batch)
+            self._drop_finished()
+        elif result.error_code in RETRIABLE:
+            if result.error_code != Error.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                self._leader = NO_BROKER
+            self._retry_later(batch, attempt)
+        else:
+            self.world.checker.fail(
+                f"NoUnexpectedError: {self.name} was told {result.error_code} ({result.message})"
+            )
+
+    def _on_refused(self, batch: _Batch, attempt: int) -> None:
+        """No connection, or no answer in time."""
+        if not batch.is_done and batch.attempt == attempt:
+            self._leader = NO_BROKER
+            self._retry_later(batch, attempt)
+
+    def _retry_later(self, batch: _Batch, attempt: int) -> None:
+        self._cancel_timeout(batch)
+        delay_ms = self.rng.randint(1, 2 * RETRY_MS)
+
+        def retry() -> None:
+            if not batch.is_done and batch.attempt == attempt:
+                batch.in_flight = False
+                self._pump()
+
+        self.world.scheduler.after(delay_ms * US_PER_MS, retry)
+
+    def _finish(self, batch: _Batch) -> None:
+        batch.is_done = True
+        self._cancel_timeout(batch)
+
+    def _cancel_timeout(self, batch: _Batch) -> None:
+        if batch.timeout is not None:
+            batch.timeout.cancel()
+            batch.timeout = None
+
+    def _drop_finished(self) -> None:
+        while self._batches and self._batches[0].is_done:
+            self._batches.popleft()
+        self._pump()

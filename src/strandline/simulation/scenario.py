@@ -1,0 +1,168 @@
+"""What a seed stands for: a cluster, its groups, the network, the load, and which faults happen.
+
+Why:    bugs hide in combinations that nobody thinks of; a swarm draws them, and leaves out a random
+        part of the kinds of faults each time, so that one kind cannot hide behind another.
+How:    `Scenario.draw(seed)` is a pure function of the seed. Small limits are drawn on purpose:
+        tiny segments, windows and appends reach every edge within seconds of virtual time.
+Owns:   nothing.
+Source: design section 10; "Swarm Testing" (ISSTA 2012); reference/reliability.md 1c."""
+
+import random
+from dataclasses import dataclass
+
+from strandline.model.ids import BrokerId, GroupId
+from strandline.replication.settings import ReplicationSettings
+from strandline.simulation.faults import FAULTS
+from strandline.storage.config import LogConfig
+
+REGIONS = ("east", "west", "south")
+KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """One partition. `voters` and `observers` at the start; `hosts` may become either."""
+
+    group: GroupId
+    voters: tuple[BrokerId, ...]
+    observers: tuple[BrokerId, ...]
+    hosts: tuple[BrokerId, ...]
+    min_insync: int
+
+    @property
+    def name(self) -> str:
+        """A name for people and directories."""
+        return f"group-{self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerPlan:
+    """One producer: to which group, with which acks, every how many milliseconds."""
+
+    name: str
+    group: GroupId
+    acks: int
+    is_idempotent: bool
+    interval_ms: int
+    value_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """All of it. `regions[i]` is where broker i lives; brokers are numbered from 1."""
+
+    seed: int
+    regions: tuple[str, ...]
+    one_way_us: dict[tuple[str, str], int]
+    jitter_ratio: float
+    bytes_per_ms: int
+    loss_ratio: float
+    drift_ppm: tuple[int, ...]
+    groups: tuple[GroupPlan, ...]
+    producers: tuple[ProducerPlan, ...]
+    consumer_count: int
+    settings: ReplicationSettings
+    log: LogConfig
+    fault_weights: dict[str, int]
+    """{kind of fault: how often, relative to the others}; kinds left out do not happen."""
+    fault_interval_ms: int
+    active_ms: int
+
+    @property
+    def brokers(self) -> tuple[BrokerId, ...]:
+        """All broker ids."""
+        return tuple(BrokerId(number + 1) for number in range(len(self.regions)))
+
+    @property
+    def power_fails(self) -> bool:
+        """Whether what was written and not flushed may be lost."""
+        return any(FAULTS[kind].loses_page_cache for kind in self.fault_weights)
+
+    @classmethod
+    def draw(cls, seed: int) -> "Scenario":
+        """The scenario of a seed."""
+        rng = random.Random(f"scenario {seed}")
+        regions = tuple(rng.choice(REGIONS) for _ in range(rng.choice((3, 3, 3, 4, 5, 5))))
+        brokers = [BrokerId(number + 1) for number in range(len(regions))]
+        groups = tuple(
+            _draw_group(rng, GroupId(number + 1), brokers) for number in range(rng.randint(1, 4))
+        )
+        return cls(
+            seed=seed,
+            regions=regions,
+            one_way_us=_draw_latencies(rng),
+            jitter_ratio=rng.choice((0.0, 0.1, 0.5, 2.0)),
+            bytes_per_ms=rng.choice((1_000, 10_000, 100_000)),
+            loss_ratio=rng.choice((0.0, 0.0, 0.001, 0.02)),
+            drift_ppm=tuple(rng.choice((0, rng.randint(-5_000, 5_000))) for _ in regions),
+            groups=groups,
+            producers=_draw_producers(rng, groups),
+            consumer_count=rng.randint(1, 3),
+            settings=_draw_settings(rng),
+            log=LogConfig(
+                segment_bytes=rng.choice((4 * KIB, 16 * KIB, 256 * KIB)),
+                index_interval_bytes=rng.choice((256, 4 * KIB)),
+                preallocate=rng.random() < 0.5,
+            ),
+            fault_weights=_draw_faults(rng),
+            fault_interval_ms=rng.choice((150, 400, 1_000)),
+            active_ms=rng.choice((2_000, 4_000, 8_000)),
+        )
+
+
+def _draw_group(rng: random.Random, group: GroupId, brokers: list[BrokerId]) -> GroupPlan:
+    voter_count = 5 if len(brokers) >= 5 and rng.random() < 0.4 else 3
+    hosts = rng.sample(brokers, len(brokers))
+    voters = tuple(hosts[:voter_count])
+    rest = hosts[voter_count:]
+    observers = tuple(rest[: rng.randint(0, min(1, len(rest)))])
+    return GroupPlan(group, voters, observers, tuple(hosts), rng.choice((1, 2, 2, voter_count)))
+
+
+def _draw_latencies(rng: random.Random) -> dict[tuple[str, str], int]:
+    latencies: dict[tuple[str, str], int] = {}
+    is_local = rng.random() < 0.5
+    for number, one in enumerate(REGIONS):
+        for other in REGIONS[number:]:
+            far = not is_local and one != other
+            one_way_us = rng.randint(5_000, 60_000) if far else rng.randint(50, 800)
+            latencies[one, other] = latencies[other, one] = one_way_us
+    return latencies
+
+
+def _draw_producers(rng: random.Random, groups: tuple[GroupPlan, ...]) -> tuple[ProducerPlan, ...]:
+    producers = []
+    for group in groups:
+        is_mixed = rng.random() < 0.5
+        for number in range(rng.randint(1, 3)):
+            acks = rng.choice((-1, -1, 1, 0)) if is_mixed else -1
+            producers.append(
+                ProducerPlan(
+                    name=f"p{group.group}.{number}",
+                    group=group.group,
+                    acks=acks,
+                    is_idempotent=acks == -1 and rng.random() < 0.7,
+                    interval_ms=rng.choice((10, 30, 100)),
+                    value_bytes_max=rng.choice((20, 300, 3_000)),
+                )
+            )
+    return tuple(producers)
+
+
+def _draw_settings(rng: random.Random) -> ReplicationSettings:
+    heartbeat_ms = rng.choice((50, 100))
+    return ReplicationSettings(
+        heartbeat_interval_ms=heartbeat_ms,
+        election_timeout_ms=heartbeat_ms * rng.choice((4, 8)),
+        election_spread_ms=heartbeat_ms * rng.choice((2, 4)),
+        resend_timeout_ms=rng.choice((300, 1_000)),
+        append_bytes_max=rng.choice((2 * KIB, 16 * KIB, 1024 * KIB)),
+        inflight_bytes_max=rng.choice((8 * KIB, 16 * 1024 * KIB)),
+        inflight_count_max=rng.choice((1, 3, 256)),
+        tail_bytes_max=rng.choice((4 * KIB, 4 * 1024 * KIB)),
+    )
+
+
+def _draw_faults(rng: random.Random) -> dict[str, int]:
+    kinds = [kind for kind in FAULTS if rng.random() < 0.4]
+    return {kind: rng.choice((1, 1, 3)) for kind in kinds}

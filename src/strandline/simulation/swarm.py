@@ -1,0 +1,85 @@
+"""Many seeds: runs them, adds up what happened, and tells how to repeat a failure.
+
+Why:    a single history proves little; thousands of different ones, drawn anew, find what nobody
+        thought of.
+How:    each seed is a scenario, a world and a verdict; nothing is shared between two runs.
+Source: design section 10."""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from strandline.simulation.scenario import Scenario
+from strandline.simulation.trace import LogIntoTrace
+from strandline.simulation.world import Tally, World
+
+US_PER_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one seed ended. `violation` is one line, or None."""
+
+    seed: int
+    violation: str | None
+    trace: list[str]
+    digest: str
+    tally: Tally
+
+
+@dataclass(slots=True)
+class Total:
+    """The sum over many runs."""
+
+    run_count: int = 0
+    tally: Tally = field(default_factory=Tally)
+
+    def add(self, tally: Tally) -> None:
+        """Add one run."""
+        self.run_count += 1
+        for name in Tally.__slots__:
+            if name != "fault_counts":
+                setattr(self.tally, name, getattr(self.tally, name) + getattr(tally, name))
+        for kind, count in tally.fault_counts.items():
+            self.tally.fault_counts[kind] = self.tally.fault_counts.get(kind, 0) + count
+
+    def lines(self) -> list[str]:
+        """For people."""
+        tally = self.tally
+        faults = sorted(tally.fault_counts.items(), key=lambda item: (-item[1], item[0]))
+        return [
+            f"{self.run_count} runs, {tally.virtual_us / US_PER_HOUR:.2f} simulated hours, "
+            f"{tally.event_count} events, {tally.message_count} messages",
+            f"{tally.acknowledged_count} batches acknowledged, {tally.read_count} records read, "
+            f"{tally.election_count} elections, {tally.start_count} starts, "
+            f"{tally.lost_write_count} writes lost or torn",
+            f"{sum(tally.fault_counts.values())} faults: "
+            + ", ".join(f"{count} {kind}" for kind, count in faults),
+        ]
+
+
+def run_seed(seed: int, *, log_level: int = logging.WARNING) -> Outcome:
+    """Run one seed from beginning to verdict. `log_level`: what of the product's log is traced."""
+    return run_scenario(Scenario.draw(seed), log_level=log_level)
+
+
+def run_scenario(scenario: Scenario, *, log_level: int = logging.WARNING) -> Outcome:
+    """Run a scenario from beginning to verdict."""
+    world = World(scenario)
+    with LogIntoTrace(world.trace, log_level) as log:
+        violation = world.run()
+    if violation is None and log.unexpected:
+        violation = f"NoUnexpectedError: {log.unexpected[0]}"
+    trace = world.trace
+    return Outcome(scenario.seed, violation, trace.lines, trace.digest(), world.tally)
+
+
+def run_seeds(seeds: Iterable[int]) -> Iterator[Outcome]:
+    """One outcome after the other."""
+    for seed in seeds:
+        yield run_seed(seed)
+
+
+def command(seed: int) -> str:
+    """What repeats a run."""
+    return f"python -m strandline.simulation --seed {seed}"

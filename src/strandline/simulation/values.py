@@ -1,0 +1,57 @@
+"""Batches of recognisable values: how producers make them, how everybody else reads them back.
+
+Why:    judging a history means to know every record wherever it turns up.
+How:    a value is `producer/number/filling`. What a batch holds is remembered under its CRC, so
+        that a log can be read again and again; the CRC is computed from the bytes each time.
+Owns:   that memory; one for each run.
+Source: Kafka's message format v2."""
+
+from collections.abc import Sequence
+
+from strandline.model.ids import Offset
+from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
+from strandline.records.record import Record, build_batch, decode_records
+
+
+class Values:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[bytes, ...]] = {}
+        """{(CRC, size): values in the batch}."""
+
+    def read(self, data: bytes) -> list[tuple[Offset, bytes]]:
+        """(offset, value) of every record in whole data batches."""
+        found = []
+        for header in iterate_headers(data):
+            for number, value in enumerate(self.of_batch(data, header)):
+                found.append((Offset(header.base_offset + number), value))
+        return found
+
+    def of_batch(self, data: bytes, header: BatchHeader) -> Sequence[bytes]:
+        """The values of one batch in `data`; none for a marker. Raises ValueError for rot."""
+        if not crc_matches(data, header):
+            raise ValueError(f"the batch at offset {header.base_offset} has a wrong checksum")
+        if header.is_marker:
+            return ()
+        key = (header.crc, header.size)
+        values = self._known.get(key)
+        if values is None:
+            records = decode_records(data, header.position)
+            values = self._known[key] = tuple(record.value or b"" for record in records)
+        return values
+
+
+def make_batch(
+    values: Sequence[bytes], *, producer_id: int, base_sequence: int, timestamp_ms: int
+) -> bytes:
+    """A batch as a producer sends it; `producer_id` -1: not idempotent."""
+    is_idempotent = producer_id >= 0
+    return bytes(
+        build_batch(
+            [Record(number, timestamp_ms, None, value) for number, value in enumerate(values)],
+            producer_id=producer_id,
+            producer_epoch=0 if is_idempotent else -1,
+            base_sequence=base_sequence if is_idempotent else -1,
+        )
+    )

@@ -1,0 +1,359 @@
+"""A simulated cluster: hosts, links, brokers, clients and faults, from start to verdict.
+
+Why:    the one place where a scenario becomes a run.
+How:    start all -> load and faults for `active_ms` -> end every fault -> every group must accept a
+        write again within `PROGRESS_MS` -> load ends -> all replicas must agree within
+        `CONVERGENCE_MS` -> the logs are audited. Audits also happen now and then on the way.
+Owns:   everything that the run consists of.
+Source: design section 10; design section 3 ("only two places put a broker together")."""
+
+import random
+import traceback
+from dataclasses import dataclass, field
+
+from strandline.model.ids import BrokerId, GroupId
+from strandline.replication.replica import Replica
+from strandline.simulation.audit import audit
+from strandline.simulation.checker import Checker
+from strandline.simulation.consumers import Consumer
+from strandline.simulation.faults import FAULTS, End
+from strandline.simulation.host import Seams, SimHost
+from strandline.simulation.link import Link
+from strandline.simulation.member import Member
+from strandline.simulation.network import SimFabric
+from strandline.simulation.producers import Producer
+from strandline.simulation.scenario import GroupPlan, ProducerPlan, Scenario
+from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.trace import WORLD, Trace
+from strandline.simulation.values import Values
+
+PROGRESS_MS = 20_000
+CONVERGENCE_MS = 20_000
+AUDIT_INTERVAL_MS = 1_500
+RESTART_DELAY_MS = (1, 1_500)
+START_SPREAD_MS = 300
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run amounted to."""
+
+    virtual_us: int = 0
+    event_count: int = 0
+    message_count: int = 0
+    acknowledged_count: int = 0
+    read_count: int = 0
+    election_count: int = 0
+    start_count: int = 0
+    lost_write_count: int = 0
+    fault_counts: dict[str, int] = field(default_factory=dict)
+
+
+class World:
+    """See the module."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.scheduler = Scheduler()
+        self.trace = Trace(self.scheduler)
+        self.rng = random.Random(f"world {scenario.seed}")
+        self.checker = Checker(
+            idempotent_producers=[p.name for p in scenario.producers if p.is_idempotent],
+            power_fails=scenario.power_fails,
+            has_relaxed=any(plan.acks != -1 for plan in scenario.producers),
+        )
+        self.fabric = SimFabric(
+            self.scheduler, random.Random(self.rng.getrandbits(64)), self._make_link
+        )
+        self.tally = Tally()
+        self.values = Values()
+        self.hosts: dict[BrokerId, SimHost[Member]] = {
+            broker: self._make_host(broker) for broker in scenario.brokers
+        }
+        self._plans = {plan.group: plan for plan in scenario.groups}
+        self._producers = [
+            Producer(plan, self, random.Random(self.rng.getrandbits(64)), producer_id=number + 1)
+            for number, plan in enumerate(scenario.producers)
+        ]
+        self._consumers = [
+            Consumer(f"c{number}", self, random.Random(self.rng.getrandbits(64)))
+            for number in range(scenario.consumer_count)
+        ]
+        self._faults_active = False
+        self._ends: dict[int, End] = {}
+        self._restarts: set[BrokerId] = set()
+
+    # ---- for faults and clients --------------------------------------------------------------
+
+    def region_of(self, broker: BrokerId) -> str:
+        """Where a broker lives."""
+        return self.scenario.regions[broker - 1]
+
+    def plan(self, group: GroupId) -> GroupPlan:
+        """The plan of a group."""
+        return self._plans[group]
+
+    def replicas(self) -> list[Replica]:
+        """Every replica of every living process that has not failed."""
+        return [
+            replica
+            for host in self.hosts.values()
+            if host.program is not None
+            for replica in host.program.replicas
+        ]
+
+    def leading_replicas(self, rng: random.Random | None = None) -> list[Replica]:
+        """Those that believe to lead, in random order if `rng` is given."""
+        leading = [replica for replica in self.replicas() if replica.is_leader]
+        return leading if rng is None else rng.sample(leading, len(leading))
+
+    def leading_brokers(self) -> list[BrokerId]:
+        """Brokers that lead something, each once."""
+        return list(dict.fromkeys(replica.self_id for replica in self.leading_replicas()))
+
+    def restart(self, broker: BrokerId) -> None:
+        """Start a host that is down, soon."""
+        if self.hosts[broker].is_up or broker in self._restarts:
+            return
+        self._restarts.add(broker)
+        delay_ms = self.rng.randint(*RESTART_DELAY_MS)
+        self.scheduler.after(delay_ms * US_PER_MS, lambda: self._start(broker))
+
+    # ---- the run -----------------------------------------------------------------------------
+
+    def run(self) -> str | None:
+        """The whole run; returns what was violated, or None."""
+        try:
+            self._run()
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
+            self.checker.fail(f"NoUnexpectedError: {error!r} at {place}")
+            self.trace.add(WORLD, "".join(traceback.format_exception(error)))
+        if self.checker.violation is not None:
+            self.trace.add(WORLD, f"VIOLATION {self.checker.violation}")
+        self._count()
+        for host in self.hosts.values():
+            host.on_down = None
+            host.kill()
+        return self.checker.violation
+
+    def _run(self) -> None:
+        for broker in self.scenario.brokers:
+            self.scheduler.after(
+                self.rng.randint(0, START_SPREAD_MS) * US_PER_MS,
+                lambda b=broker: self._start(b),  # type: ignore[misc]
+            )
+        for client in (*self._producers, *self._consumers):
+            client.start()
+        self._faults_active = bool(self.scenario.fault_weights)
+        self._next_fault()
+        self._audit_later()
+        self._advance(self.scenario.active_ms)
+        self._end_faults()
+        self._check_progress()
+        for client in (*self._producers, *self._consumers):
+            client.stop()
+        self._check_convergence()
+        self._audit(is_final=True)
+
+    def _advance(self, duration_ms: int) -> None:
+        """Let time go by, until something is violated."""
+        end_us = self.scheduler.now_us + duration_ms * US_PER_MS
+        self.scheduler.run_until_true(lambda: self._is_over, limit_us=end_us)
+
+    @property
+    def _is_over(self) -> bool:
+        return self.checker.violation is not None
+
+    # ---- hosts -------------------------------------------------------------------------------
+
+    def _make_host(self, broker: BrokerId) -> SimHost[Member]:
+        host: SimHost[Member] = SimHost(
+            broker,
+            fabric=self.fabric,
+            trace=self.trace,
+            rng=random.Random(self.rng.getrandbits(64)),
+            drift_ppm=self.scenario.drift_ppm[broker - 1],
+            boot=lambda seams: self._boot(broker, seams),
+        )
+        host.on_down = lambda: self._on_down(broker)
+        return host
+
+    def _make_link(self, source: BrokerId, target: BrokerId) -> Link:
+        one_way_us = self.scenario.one_way_us[self.region_of(source), self.region_of(target)]
+        return Link(
+            latency_us=one_way_us,
+            jitter_us=int(one_way_us * self.scenario.jitter_ratio),
+            bytes_per_ms=self.scenario.bytes_per_ms,
+            loss_ratio=self.scenario.loss_ratio,
+        )
+
+    def _boot(self, broker: BrokerId, seams: Seams) -> Member:
+        return Member(
+            broker,
+            seams,
+            life=self.hosts[broker].start_count,
+            scenario=self.scenario,
+            checker=self.checker,
+            trace=self.trace,
+        )
+
+    def _start(self, broker: BrokerId) -> None:
+        self._restarts.discard(broker)
+        host = self.hosts[broker]
+        if not host.is_up:
+            self.tally.start_count += 1
+            host.start()
+
+    def _on_down(self, broker: BrokerId) -> None:
+        """Nobody else may know that it died, when it did so in the middle of something."""
+        errors = self.hosts[broker].loop_errors
+        if errors:
+            self.checker.fail(f"NoUnexpectedError: broker {broker}: {errors[0]}")
+        if not self._faults_active:
+            self.restart(broker)
+
+    # ---- faults ------------------------------------------------------------------------------
+
+    def _next_fault(self) -> None:
+        if not self._faults_active:
+            return
+        pause_ms = self.rng.randint(1, 2 * self.scenario.fault_interval_ms)
+        self.scheduler.after(pause_ms * US_PER_MS, self._begin_fault)
+
+    def _begin_fault(self) -> None:
+        if not self._faults_active:
+            return
+        weights = self.scenario.fault_weights
+        name = self.rng.choices(list(weights), weights=list(weights.values()))[0]
+        kind = FAULTS[name]
+        self.tally.fault_counts[name] = self.tally.fault_counts.get(name, 0) + 1
+        end = kind.begin(self, self.rng)
+        if end is not None:
+            number = sum(self.tally.fault_counts.values())
+            self._ends[number] = end
+            duration_ms = self.rng.randint(*kind.duration_ms)
+            self.scheduler.after(duration_ms * US_PER_MS, lambda: self._end_fault(number))
+        self._next_fault()
+
+    def _end_fault(self, number: int) -> None:
+        end = self._ends.pop(number, None)
+        if end is not None:
+            end()
+
+    def _end_faults(self) -> None:
+        """Everything works again; who has failed is started anew."""
+        self.trace.add(WORLD, "all faults end")
+        self._faults_active = False
+        for number in list(self._ends):
+            self._end_fault(number)
+        for broker, host in self.hosts.items():
+            if host.is_up and host.program is None:
+                host.kill()
+            elif host.program is not None and self._has_failed(host.program):
+                self.trace.add(host.name, "has failed replicas and is started anew")
+                host.fail_power()
+            self.restart(broker)
+
+    @staticmethod
+    def _has_failed(member: Member) -> bool:
+        return any(r.failed is not None for r in member.replication.replicas.values())
+
+    # ---- verdicts ----------------------------------------------------------------------------
+
+    def _check_progress(self) -> None:
+        """Progress: every group takes writes again."""
+        writers = [
+            Producer(
+                ProducerPlan(f"w{plan.group}", plan.group, -1, False, 50, 20),
+                self,
+                random.Random(self.rng.getrandbits(64)),
+                producer_id=-1,
+            )
+            for plan in self.scenario.groups
+        ]
+        for writer in writers:
+            writer.start()
+        limit_us = self.scheduler.now_us + PROGRESS_MS * US_PER_MS
+        self.scheduler.run_until_true(
+            lambda: self._is_over or all(w.acknowledged_count for w in writers),
+            limit_us=limit_us,
+        )
+        for writer in writers:
+            if not writer.acknowledged_count:
+                self.checker.fail(
+                    f"Progress: {self.plan(writer.plan.group).name} took no write within "
+                    f"{PROGRESS_MS} ms after the last fault"
+                )
+            writer.stop()
+        self._producers.extend(writers)
+
+    def _check_convergence(self) -> None:
+        """Convergence: every request is answered, all members of a group have all of its log."""
+        limit_us = self.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
+        if self._is_over:
+            return
+        while not self._is_over and not self._has_converged():
+            if self.scheduler.now_us >= limit_us:
+                self.checker.fail(f"Convergence: {self._describe_divergence()}")
+                return
+            self._advance(100)
+
+    def _has_converged(self) -> bool:
+        return all(producer.is_idle for producer in self._producers) and not any(
+            self._divergence(plan) for plan in self.scenario.groups
+        )
+
+    def _divergence(self, plan: GroupPlan) -> str:
+        """What keeps a group from being at rest; empty when nothing does."""
+        replicas = {r.self_id: r for r in self.replicas() if r.group == plan.group}
+        leaders = [r for r in replicas.values() if r.is_serving]
+        if len(leaders) != 1:
+            return f"{plan.name} is led by {[r.self_id for r in leaders]}"
+        leader = leaders[0]
+        wanted = (leader.epoch, leader.log_end_offset, leader.log_end_offset)
+        for broker in leader.configuration.members:
+            replica = replicas.get(broker)
+            if replica is None:
+                return f"{plan.name}: broker {broker} is not there"
+            found = (replica.epoch, replica.log_end_offset, replica.high_watermark)
+            if found != wanted:
+                return (
+                    f"{plan.name}: (epoch, log end, high watermark) of broker {broker} is {found}, "
+                    f"of the leader, broker {leader.self_id}, {wanted}"
+                )
+        return ""
+
+    def _describe_divergence(self) -> str:
+        for plan in self.scenario.groups:
+            divergence = self._divergence(plan)
+            if divergence:
+                return divergence
+        waiting = [producer.name for producer in self._producers if not producer.is_idle]
+        return f"producers {waiting} are not answered"
+
+    def _audit_later(self) -> None:
+        self.scheduler.after(AUDIT_INTERVAL_MS * US_PER_MS, self._audit_now)
+
+    def _audit_now(self) -> None:
+        self._audit(is_final=False)
+        self._audit_later()
+
+    def _audit(self, *, is_final: bool) -> None:
+        for replica in self.replicas():
+            if is_final and replica.self_id not in replica.configuration.members:
+                continue
+            self.checker.log_audited(audit(replica, self.values, is_final=is_final))
+
+    def _count(self) -> None:
+        tally = self.tally
+        tally.virtual_us = self.scheduler.now_us
+        tally.event_count = self.scheduler.executed_count
+        tally.message_count = self.fabric.counters.delivered_count
+        tally.acknowledged_count = sum(p.acknowledged_count for p in self._producers)
+        tally.read_count = sum(consumer.read_count for consumer in self._consumers)
+        tally.election_count = self.checker.election_count
+        tally.lost_write_count = sum(
+            host.disk.counters.lost_change_count for host in self.hosts.values()
+        )

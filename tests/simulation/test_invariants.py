@@ -1,0 +1,260 @@
+"""Each invariant is quiet over a sound history and speaks up where its promise is broken."""
+
+import zlib
+from collections.abc import Sequence
+
+import pytest
+
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.simulation.facts import (
+    Acknowledged,
+    AuditedBatch,
+    LeaderElected,
+    LeaderKnown,
+    LogAudited,
+    MarksMoved,
+    RecordsRead,
+)
+from strandline.simulation.invariants import (
+    CommittedPrefixEqual,
+    HighWatermarkMonotonic,
+    InvariantError,
+    LeaderCompleteness,
+    LogMatching,
+    NoAcknowledgedRecordLost,
+    NoDuplicateFromIdempotentProducer,
+    NoReadOfWhatDisappeared,
+    NoStaleLeaderRead,
+    OffsetsDense,
+    SingleLeaderPerEpoch,
+)
+
+GROUP = GroupId(1)
+ONE, TWO = BrokerId(1), BrokerId(2)
+
+
+def marker(index: int, epoch: int, offset: int) -> AuditedBatch:
+    return AuditedBatch(Index(index), 1, Epoch(epoch), epoch, Offset(offset), ())
+
+
+def batch(index: int, epoch: int, offset: int, *values: str) -> AuditedBatch:
+    encoded = [f"{value}/...".encode() for value in values]
+    checksum = zlib.crc32("".join(values).encode())
+    return AuditedBatch(Index(index), len(values), Epoch(epoch), checksum, Offset(offset), encoded)
+
+
+SOUND = (marker(0, 1, 0), batch(1, 1, 0, "p/0", "p/1"), marker(3, 2, 2), batch(4, 2, 2, "p/2"))
+
+
+def log(
+    *batches: AuditedBatch, broker: BrokerId = ONE, commit: int = 4, is_final: bool = True
+) -> LogAudited:
+    end = max((b.base_offset + len(b.values) for b in batches), default=0)
+    return LogAudited(
+        broker=broker,
+        group=GROUP,
+        start_index=Index(0),
+        start_offset=Offset(0),
+        end_offset=Offset(end),
+        commit=Index(commit),
+        high_watermark=Offset(end),
+        batches=batches,
+        is_final=is_final,
+    )
+
+
+def marks(epoch: int, commit: int, high_watermark: int, *, life: int = 1) -> MarksMoved:
+    return MarksMoved(
+        broker=ONE,
+        life=life,
+        group=GROUP,
+        epoch=Epoch(epoch),
+        commit=Index(commit),
+        commit_epoch=Epoch(epoch),
+        high_watermark=Offset(high_watermark),
+        log_end_offset=Offset(100),
+    )
+
+
+def elected(epoch: int, last_index: int, epoch_there: int) -> LeaderElected:
+    return LeaderElected(
+        TWO, GROUP, Epoch(epoch), Index(last_index), lambda index: Epoch(epoch_there)
+    )
+
+
+def acknowledged(offset: int, *values: str, acks: int = -1) -> Acknowledged:
+    encoded = [f"{value}/...".encode() for value in values]
+    return Acknowledged(GROUP, "p", True, acks, Offset(offset), encoded)
+
+
+def read(
+    position: int,
+    *values: str,
+    committed_end: int = 100,
+    high_watermark: int = 100,
+    is_leader_read: bool = False,
+    first: int | None = None,
+) -> RecordsRead:
+    start = position if first is None else first
+    records = [(Offset(start + n), f"{value}/...".encode()) for n, value in enumerate(values)]
+    return RecordsRead(
+        consumer="c",
+        broker=ONE,
+        life=1,
+        group=GROUP,
+        position=Offset(position),
+        records=records,
+        committed_end=Offset(committed_end),
+        high_watermark=Offset(high_watermark),
+        is_leader_read=is_leader_read,
+    )
+
+
+def test_two_leaders_in_one_epoch_are_found() -> None:
+    invariant = SingleLeaderPerEpoch()
+    invariant.on_leader_known(LeaderKnown(ONE, GROUP, Epoch(1), ONE))
+    invariant.on_leader_known(LeaderKnown(TWO, GROUP, Epoch(1), ONE))
+    invariant.on_leader_known(LeaderKnown(TWO, GROUP, Epoch(2), TWO))
+    with pytest.raises(InvariantError, match="SingleLeaderPerEpoch: group 1 epoch 2"):
+        invariant.on_leader_known(LeaderKnown(ONE, GROUP, Epoch(2), ONE))
+
+
+@pytest.mark.parametrize(
+    ("fact", "is_sound"),
+    [
+        (elected(3, 9, 2), True),
+        (elected(3, 8, 2), False),
+        (elected(3, 9, 1), False),
+        (elected(2, 0, 1), True),
+    ],
+)
+def test_a_leader_that_lacks_what_was_committed_before_its_epoch_is_found(
+    fact: LeaderElected, is_sound: bool
+) -> None:
+    invariant = LeaderCompleteness()
+    invariant.on_marks_moved(marks(2, 9, 5))
+    if is_sound:
+        invariant.on_leader_elected(fact)
+    else:
+        with pytest.raises(InvariantError, match="LeaderCompleteness"):
+            invariant.on_leader_elected(fact)
+
+
+def test_logs_that_differ_below_an_equal_entry_are_found() -> None:
+    invariant = LogMatching()
+    invariant.on_log_audited(log(*SOUND))
+    invariant.on_log_audited(log(*SOUND[:2], broker=TWO))
+    other = (marker(0, 1, 0), batch(1, 1, 0, "p/0", "x/1"))
+    with pytest.raises(InvariantError, match="LogMatching"):
+        invariant.on_log_audited(log(*other, broker=TWO))
+
+
+def test_committed_entries_that_differ_are_found_and_others_may_differ() -> None:
+    invariant = CommittedPrefixEqual()
+    invariant.on_log_audited(log(*SOUND))
+    fork = (*SOUND[:3], batch(4, 3, 2, "q/0"))
+    invariant.on_log_audited(log(*fork, broker=TWO, commit=3))
+    with pytest.raises(InvariantError, match="CommittedPrefixEqual"):
+        invariant.on_log_audited(log(*fork, broker=TWO, commit=4))
+
+
+def test_a_commit_beyond_the_log_is_found() -> None:
+    with pytest.raises(InvariantError, match="CommittedPrefixEqual"):
+        CommittedPrefixEqual().on_log_audited(log(*SOUND, commit=5))
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        (marker(0, 1, 0), batch(1, 1, 1, "p/0")),
+        (marker(0, 1, 0), batch(2, 1, 0, "p/0")),
+        (batch(0, 1, 0, "p/0"), marker(1, 2, 0)),
+    ],
+)
+def test_holes_in_a_log_are_found(batches: Sequence[AuditedBatch]) -> None:
+    OffsetsDense().on_log_audited(log(*SOUND))
+    with pytest.raises(InvariantError, match="OffsetsDense"):
+        OffsetsDense().on_log_audited(log(*batches))
+
+
+def test_holes_in_what_is_read_are_found() -> None:
+    OffsetsDense().on_records_read(read(3, "p/0", "p/1"))
+    with pytest.raises(InvariantError, match="OffsetsDense"):
+        OffsetsDense().on_records_read(read(3, "p/0", first=4))
+
+
+def test_a_high_watermark_that_goes_back_is_found_within_one_life() -> None:
+    invariant = HighWatermarkMonotonic(may_lose_relaxed=False)
+    invariant.on_marks_moved(marks(1, 9, 9))
+    invariant.on_marks_moved(marks(1, 9, 5, life=2))
+    with pytest.raises(InvariantError, match="HighWatermarkMonotonic"):
+        invariant.on_records_read(read(0, high_watermark=8))
+
+
+def test_where_relaxed_records_may_go_only_the_committed_end_must_not_go_back() -> None:
+    invariant = HighWatermarkMonotonic(may_lose_relaxed=True)
+    invariant.on_records_read(read(0, committed_end=5, high_watermark=9))
+    invariant.on_records_read(read(0, committed_end=5, high_watermark=7))
+    with pytest.raises(InvariantError, match="HighWatermarkMonotonic"):
+        invariant.on_records_read(read(0, committed_end=4, high_watermark=7))
+
+
+def test_an_acknowledged_record_that_is_gone_is_found() -> None:
+    invariant = NoAcknowledgedRecordLost()
+    invariant.on_acknowledged(acknowledged(2, "p/2"))
+    invariant.on_acknowledged(acknowledged(3, "p/3", acks=1))
+    invariant.on_log_audited(log(*SOUND))
+    invariant.on_log_audited(log(*SOUND[:2], is_final=False))
+    with pytest.raises(InvariantError, match="p/2 was acknowledged at offset 2"):
+        invariant.on_log_audited(log(*SOUND[:2]))
+
+
+def test_two_records_acknowledged_at_one_offset_are_found() -> None:
+    invariant = NoAcknowledgedRecordLost()
+    invariant.on_acknowledged(acknowledged(2, "p/2"))
+    invariant.on_acknowledged(acknowledged(2, "p/2"))
+    with pytest.raises(InvariantError, match="both acknowledged at offset 2"):
+        invariant.on_acknowledged(acknowledged(1, "q/0", "q/1"))
+
+
+def test_a_read_that_later_disappears_is_found() -> None:
+    invariant = NoReadOfWhatDisappeared(power_fails=False)
+    invariant.on_records_read(read(0, "p/0", "p/1"))
+    invariant.on_records_read(read(1, "p/1"))
+    invariant.on_log_audited(log(*SOUND))
+    with pytest.raises(InvariantError, match="broker 1 gave q/0"):
+        invariant.on_records_read(read(1, "q/0"))
+    with pytest.raises(InvariantError, match="in the end broker 1 has nothing there"):
+        invariant.on_log_audited(log(marker(0, 1, 0)))
+
+
+def test_uncommitted_reads_may_disappear_with_the_power() -> None:
+    invariant = NoReadOfWhatDisappeared(power_fails=True)
+    invariant.on_records_read(read(0, "p/0", "p/1", committed_end=1))
+    invariant.on_records_read(read(1, "q/1", committed_end=1))
+    with pytest.raises(InvariantError, match="NoReadOfWhatDisappeared"):
+        invariant.on_records_read(read(0, "q/0", committed_end=1))
+
+
+def test_a_leader_that_answers_from_the_past_is_found() -> None:
+    invariant = NoStaleLeaderRead()
+    invariant.on_acknowledged(acknowledged(4, "p/4"))
+    invariant.on_records_read(read(0, high_watermark=3))
+    invariant.on_records_read(read(0, high_watermark=5, is_leader_read=True))
+    with pytest.raises(InvariantError, match="NoStaleLeaderRead"):
+        invariant.on_records_read(read(0, high_watermark=4, is_leader_read=True))
+
+
+def test_a_leader_behind_another_consumers_read_is_found() -> None:
+    invariant = NoStaleLeaderRead()
+    invariant.on_records_read(read(0, "p/0", "p/1", committed_end=2))
+    with pytest.raises(InvariantError, match="NoStaleLeaderRead"):
+        invariant.on_records_read(read(0, high_watermark=1, is_leader_read=True))
+
+
+def test_a_record_that_an_idempotent_producer_has_twice_is_found() -> None:
+    invariant = NoDuplicateFromIdempotentProducer(["p"])
+    invariant.on_log_audited(log(*SOUND))
+    twice = (marker(0, 1, 0), batch(1, 1, 0, "p/0", "q/0", "q/0", "p/0"))
+    with pytest.raises(InvariantError, match="p/0 at offset 3 after number 0"):
+        invariant.on_log_audited(log(*twice))
