@@ -1,0 +1,128 @@
+"""Whose data directory this is, and that nobody else is using it.
+
+Why:    a broker started on another broker's data, or twice on its own, destroys both.
+How:    identity.json, written once:  {"cluster_id": ..., "broker_id": ..., "directory_id": ...}
+        `lock` is held with flock for as long as the process lives; the kernel lets go of it.
+Owns:   the two files. For the real world only: a simulated broker has its disk to itself.
+Source: design section 4."""
+
+import fcntl
+import os
+import uuid
+
+import msgspec
+
+from strandline.base.errors import OperatorError
+from strandline.model.ids import BrokerId
+
+_IDENTITY = "identity.json"
+_LOCK = "lock"
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """`cluster_id` is empty until the broker has joined a cluster."""
+
+    broker_id: BrokerId
+    cluster_id: str
+    directory_id: str
+
+
+class DataDirectory:
+    """A data directory that this process holds."""
+
+    def __init__(self, path: str, identity: Identity, lock: int) -> None:
+        self.path = path
+        self.identity = identity
+        self._lock = lock
+
+    @classmethod
+    def acquire(cls, path: str, *, broker_id: BrokerId, cluster_id: str = "") -> "DataDirectory":
+        """Lock the directory, created when absent, and see that it belongs to this broker.
+
+        An empty `cluster_id` accepts any. Raises OperatorError: it is another's, or in use."""
+        try:
+            os.makedirs(path, exist_ok=True)
+            lock = os.open(f"{path}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise OperatorError(
+                f"data_directory {path} cannot be used: {error.strerror}; choose another or mend it"
+            ) from error
+        try:
+            identity = _acquire(path, lock, broker_id=broker_id, cluster_id=cluster_id)
+        except BaseException:
+            os.close(lock)
+            raise
+        return cls(path, identity, lock)
+
+    def set_cluster_id(self, cluster_id: str) -> None:
+        """Remember the cluster that was joined. Raises OperatorError when it is another."""
+        identity = self.identity
+        if identity.cluster_id == cluster_id:
+            return
+        _check_cluster(self.path, identity, cluster_id)
+        self.identity = Identity(identity.broker_id, cluster_id, identity.directory_id)
+        _write(self.path, self.identity)
+
+    def release(self) -> None:
+        """Let go of the lock."""
+        os.close(self._lock)
+
+
+def _acquire(path: str, lock: int, *, broker_id: BrokerId, cluster_id: str) -> Identity:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise OperatorError(
+            f"data_directory {path} is in use by another process; stop that one first"
+        ) from error
+    identity = _read(path)
+    if identity is None:
+        identity = Identity(broker_id, cluster_id, str(uuid.uuid4()))
+        _write(path, identity)
+        return identity
+    if identity.broker_id != broker_id:
+        raise OperatorError(
+            f"data_directory {path} belongs to broker {identity.broker_id}, not {broker_id}; "
+            "correct broker.id or broker.data_directory"
+        )
+    if cluster_id:
+        _check_cluster(path, identity, cluster_id)
+    if cluster_id and not identity.cluster_id:
+        identity = Identity(broker_id, cluster_id, identity.directory_id)
+        _write(path, identity)
+    return identity
+
+
+def _check_cluster(path: str, identity: Identity, cluster_id: str) -> None:
+    if identity.cluster_id and identity.cluster_id != cluster_id:
+        raise OperatorError(
+            f"data_directory {path} belongs to cluster {identity.cluster_id}, not {cluster_id}; "
+            "correct cluster.id or broker.data_directory"
+        )
+
+
+def _read(path: str) -> Identity | None:
+    try:
+        with open(f"{path}/{_IDENTITY}", "rb") as file:
+            return msgspec.json.decode(file.read(), type=Identity)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise OperatorError(
+            f"{path}/{_IDENTITY} is damaged ({error}); restore it before starting"
+        ) from error
+
+
+def _write(path: str, identity: Identity) -> None:
+    """Replace the identity; durable when this returns."""
+    new_path = f"{path}/{_IDENTITY}.new"
+    with open(new_path, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(identity), indent=2) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new_path, f"{path}/{_IDENTITY}")
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,202 @@
+"""Epoch and vote of every group of a broker, in one journal.
+
+Why:    a vote that is forgotten can be given twice, and then two leaders have one epoch; a file and
+        a flush per group would cost a thousand flushes when a broker starts.
+How:    [record][record]...[zeros]     each padded to 16 bytes:
+            u32  CRC-32C of what follows
+            u32  length of the payload
+            u64  how much of the file was durable when this record was written
+            payload: MessagePack [group, state or nil]
+        A put appends and is done when a flush covers it; the disk shares flushes. Reading stops at
+        the first bad record: a torn tail. If a later good record says that the bad one had been
+        durable, it is rot, and the journal refuses to be read. When the file has grown, the
+        living states go into a new file that takes its name.
+Owns:   the file, and {group: state} in memory.
+Source: design section 4, "Hard state"; Raft thesis, figure 3.1 (persistent state)."""
+
+from collections.abc import Callable
+from struct import Struct
+
+import msgspec
+from fastcrc import crc32
+
+from strandline.base.disk import Disk, File
+from strandline.base.errors import StorageError
+from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.raft.configuration import Configuration
+
+PutDone = Callable[[OSError | None], None]
+
+_HEAD = Struct(">IIQ")
+_ALIGNMENT_BYTES = 16
+_ALLOCATE_BYTES = 256 << 10
+_COMPACT_BYTES_MIN = 1 << 20
+_COMPACT_GROWTH = 4
+"""Compact once the file is so many times as large as it would be."""
+
+
+class GroupState(msgspec.Struct, frozen=True, array_like=True):
+    """What a replica must never forget. `configuration` is the one in force at the log's start."""
+
+    epoch: Epoch
+    vote: BrokerId
+    configuration: Configuration | None
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    group: GroupId
+    state: GroupState | None
+
+
+class StateJournal:
+    """The journal. One thread only."""
+
+    def __init__(
+        self, disk: Disk, path: str, *, file: File, states: dict[GroupId, GroupState], end: int
+    ) -> None:
+        self._disk = disk
+        self._path = path
+        self._file = file
+        self._states = states
+        self._end = end
+        self._durable_end = end
+        self._allocated = file.size()
+        self._live_bytes = _size_of(states)
+        self._error: OSError | None = None
+
+    @classmethod
+    def open(cls, disk: Disk, path: str) -> "StateJournal":
+        """Open or create. All that is found is durable then.
+
+        Raises StorageError when a state that had been durable is damaged; OSError."""
+        directory = path.rsplit("/", 1)[0]
+        disk.remove(f"{path}.new")
+        if not disk.exists(path):
+            disk.make_directories(directory)
+            disk.open(path, create=True).close()
+            disk.flush_directory(directory)
+        file = disk.open(path)
+        data = file.pread(file.size(), 0)
+        states, end = _read(path, data)
+        if end < len(data):
+            file.truncate(end)
+        disk.flush_now(file)
+        return cls(disk, path, file=file, states=states, end=end)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a write or a flush failed: nothing can be put any more."""
+        return self._error is not None
+
+    def get(self, group: GroupId) -> GroupState | None:
+        """The state that was put last, durable or not yet; None when there is none."""
+        return self._states.get(group)
+
+    def groups(self) -> list[GroupId]:
+        """The groups that have a state."""
+        return sorted(self._states)
+
+    def put(self, group: GroupId, state: GroupState, done: PutDone) -> None:
+        """Replace a group's state; `done` is called once it is durable, or with what went wrong.
+
+        After an error nothing is durable any more: the broker must not go on."""
+        self._states[group] = state
+        self._append(_Record(group, state), done)
+
+    def remove(self, group: GroupId) -> None:
+        """Forget a group. Durable some time later: a state that comes back harms nobody."""
+        if self._states.pop(group, None) is not None:
+            self._append(_Record(group, None), _ignore)
+
+    def close(self) -> None:
+        """Close the file. Puts that are not done may be lost."""
+        self._file.close()
+
+    def _append(self, record: _Record, done: PutDone) -> None:
+        if self._error is None:
+            try:
+                self._write(record)
+            except OSError as error:
+                self._error = error
+        file, end = self._file, self._end
+
+        def on_flushed(error: OSError | None) -> None:
+            if error is not None and self._error is None:
+                self._error = error
+            if self._error is None and file is self._file:
+                self._durable_end = max(self._durable_end, end)
+            done(self._error)
+
+        self._disk.flush_soon(file, on_flushed)
+
+    def _write(self, record: _Record) -> None:
+        data = _encode(record, self._durable_end)
+        if self._end + len(data) > max(_COMPACT_BYTES_MIN, _COMPACT_GROWTH * self._live_bytes):
+            self._compact()
+            return
+        if self._end + len(data) > self._allocated:
+            self._file.allocate(self._allocated + _ALLOCATE_BYTES)
+            self._allocated += _ALLOCATE_BYTES
+        self._file.pwrite((data,), self._end)
+        self._end += len(data)
+
+    def _compact(self) -> None:
+        """Write all states, the newest included, into a new file. Blocks to flush."""
+        data = b"".join(
+            _encode(_Record(group, state), 0) for group, state in sorted(self._states.items())
+        )
+        new_path = f"{self._path}.new"
+        file = self._disk.open(new_path, create=True)
+        file.truncate(0)
+        file.pwrite((data,), 0)
+        self._disk.flush_now(file)
+        self._disk.rename(new_path, self._path)
+        self._disk.flush_directory(self._path.rsplit("/", 1)[0])
+        self._file = file
+        self._end = self._durable_end = self._allocated = self._live_bytes = len(data)
+
+
+def _encode(record: _Record, durable_end: int) -> bytes:
+    payload = msgspec.msgpack.encode(record)
+    body = _HEAD.pack(0, len(payload), durable_end)[4:] + payload
+    data = crc32.iscsi(body).to_bytes(4, "big") + body
+    return data + bytes(-len(data) % _ALIGNMENT_BYTES)
+
+
+def _decode(data: bytes, position: int) -> tuple[_Record, int, int] | None:
+    """(record, position after it, what was durable then); None for a bad record."""
+    if position + _HEAD.size > len(data):
+        return None
+    crc, length, durable_end = _HEAD.unpack_from(data, position)
+    end = position + _HEAD.size + length
+    if not length or end > len(data) or crc32.iscsi(data[position + 4 : end]) != crc:
+        return None
+    record = msgspec.msgpack.decode(data[position + _HEAD.size : end], type=_Record)
+    return record, end + -(end - position) % _ALIGNMENT_BYTES, durable_end
+
+
+def _read(path: str, data: bytes) -> tuple[dict[GroupId, GroupState], int]:
+    """The states, and where the good records end."""
+    states: dict[GroupId, GroupState] = {}
+    position = 0
+    while (found := _decode(data, position)) is not None:
+        record, position, _ = found
+        if record.state is None:
+            states.pop(record.group, None)
+        else:
+            states[record.group] = record.state
+    for later in range(position + _ALIGNMENT_BYTES, len(data), _ALIGNMENT_BYTES):
+        beyond = _decode(data, later)
+        if beyond is not None and beyond[2] > position:
+            raise StorageError(
+                path, position, expected="a state that was durable", found="damaged bytes"
+            )
+    return states, position
+
+
+def _size_of(states: dict[GroupId, GroupState]) -> int:
+    return sum(len(_encode(_Record(group, state), 0)) for group, state in states.items())
+
+
+def _ignore(error: OSError | None) -> None:
+    """A removal waits for nobody."""
