@@ -16,8 +16,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-import msgspec
-
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.producer_ids import ProducerIds
@@ -31,6 +29,7 @@ from strandline.protocol.apis import Api
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import frame_response
 from strandline.protocol.primitives import Part
+from strandline.protocol.table import Message
 
 if TYPE_CHECKING:
     from strandline.broker.controller_host import ControllerHost
@@ -52,8 +51,10 @@ class Services:
     replication: Replication
     controller: ControllerHost
     coordinator: CoordinatorHost
-    # API keys that the router serves; it says so itself.
-    offered_apis: tuple[int, ...] = ()
+    # {API key: (lowest, highest version advertised)} of what the router serves; it says so itself.
+    offered_apis: dict[int, tuple[int, int]] = field(default_factory=dict)
+    # What to do with a request whose handler failed; set by the router, called by `fail`.
+    on_failure: Callable[[RequestContext], None] | None = None
     # Which partition a fetch that cannot hold all of them begins with: counts full answers.
     fetch_turn: int = 0
     topic_configs: TopicConfigs = field(default_factory=TopicConfigs)
@@ -171,6 +172,12 @@ class RequestContext:
         """End the client's connection."""
         self.sink.close(reason)
 
+    def fail(self) -> None:
+        """From an `except` clause: the handler broke. Log it and answer as well as possible."""
+        assert self.services.on_failure is not None
+        self.services.on_failure(self)
+        self.is_abandoned = True  # What is still under way for this request answers nothing more.
+
     def _finish(self) -> None:
         self.is_answered = True
         self.frame = None
@@ -182,9 +189,11 @@ class RequestContext:
 class Cold:
     """A handler that runs as a task: `async def handle(request, context) -> response`.
 
-    An ApiError that it raises becomes the response's `error_code`, where the response has one."""
+    An ApiError that it raises becomes the response's `error_code`, where the response has one.
+    `max_version`: the highest that is offered, where that is not the highest there is."""
 
-    handle: Callable[..., Awaitable[msgspec.Struct]]
+    handle: Callable[..., Awaitable[Message]]
+    max_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +201,7 @@ class Hot:
     """A handler without a task: decodes `context.frame` and answers by `context.respond`."""
 
     start: Callable[[RequestContext], None]
+    max_version: int | None = None
 
 
 Handler = Cold | Hot

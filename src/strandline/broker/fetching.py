@@ -17,10 +17,11 @@ Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-595 (diverging epochs), KIP-951; 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strandline.base.errors import ApiError
+from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext
 from strandline.broker.partitions import (
     NO_EPOCH,
@@ -55,6 +56,8 @@ TOPIC_IDS_SINCE_VERSION = 13
 FOLLOWERS_SERVE_SINCE_VERSION = 11
 READ_COMMITTED = 1
 NO_OFFSET = -1
+
+_log = logging.getLogger("strandline.broker")
 WAIT_MS_MAX = 24 * 3_600_000
 
 
@@ -157,11 +160,13 @@ class FetchCall:
 
     def _check_replica(self, fetch: PartitionFetch, replica: Replica) -> Error:
         """Whether this replica may answer this client."""
+        if self._services.replication.replicas.get(replica.group) is not replica:
+            return Error.NOT_LEADER_OR_FOLLOWER
+        if replica.failed is not None:
+            return Error.KAFKA_STORAGE_ERROR
         error = check_epoch(replica, fetch.asked.current_leader_epoch)
         if error is not Error.NONE:
             return error
-        if replica.failed is not None:
-            return Error.KAFKA_STORAGE_ERROR
         if replica.is_leader:
             may_serve = replica.can_serve_reads
         else:
@@ -222,6 +227,10 @@ class FetchCall:
         except ApiError as refusal:
             self._fail(fetch, refusal.code)
             return
+        except (OSError, StorageError) as error:
+            _log.error("%s: cannot read at offset %d: %s", replica.name, asked.fetch_offset, error)
+            self._fail(fetch, Error.KAFKA_STORAGE_ERROR)
+            return
         if slices.size_bytes > limit_bytes and not is_first:
             self._is_full = True
             return
@@ -257,14 +266,26 @@ class FetchCall:
 
     def _is_enough(self, changed: Sequence[int]) -> bool:
         """Whether there is enough to read, or to tell, now that these replicas have moved."""
+        try:
+            return self._look_again(changed)
+        except Exception:  # Nobody above this call-back knows which request it is for.
+            if self._parked is not None:
+                self._parked.drop()
+            self._context.fail()
+            return False
+
+    def _look_again(self, changed: Sequence[int]) -> bool:
         for position in changed:
             self._read(self._partitions[position], self._max_bytes, is_first=True)
         found_bytes = sum(one.size_bytes for one in self._partitions)
         return self._has_error or found_bytes >= self._min_bytes
 
     def _finish(self) -> None:
-        self._read_all()
-        self._respond()
+        try:
+            self._read_all()
+            self._respond()
+        except Exception:  # Nobody above this call-back knows which request it is for.
+            self._context.fail()
 
     # ---- the answer ----------------------------------------------------------------------------
 

@@ -5,6 +5,27 @@ How:    API key -> `Cold(handle)` or `Hot(start)` (see `context`). An API withou
         by the router, and clients do not see it. Versions are those of `protocol.apis.APIS`.
 Source: STYLE, rule 4."""
 
-from strandline.broker.context import Handler
+from strandline.broker.context import Cold, Handler, Hot
+from strandline.broker.handlers import (
+    api_versions,
+    describe_cluster,
+    describe_topic_partitions,
+    fetch,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
 
-HANDLERS: dict[int, Handler] = {}
+HANDLERS: dict[int, Handler] = {
+    0: Hot(produce.start),
+    1: Hot(fetch.start),
+    2: Hot(list_offsets.start),
+    3: Cold(metadata.handle),
+    18: Hot(api_versions.start),
+    22: Cold(init_producer_id.handle, max_version=5),  # Version 6 is about transactions.
+    23: Cold(offset_for_leader_epoch.handle),
+    60: Cold(describe_cluster.handle),
+    75: Cold(describe_topic_partitions.handle),
+}

@@ -89,6 +89,7 @@ class Parked:
         changed, self._changed = self._changed, []
         if self._check(changed):
             self._end()
+        if self._is_over:
             return
         for position in changed:
             self._watches[position] = self._watched[position].watch(self._on_change(position))

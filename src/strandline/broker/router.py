@@ -32,6 +32,7 @@ from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import decode_request_header
+from strandline.protocol.table import Message
 
 _log = logging.getLogger("strandline.broker")
 
@@ -40,19 +41,30 @@ class Router:
     """See the module. `handlers`: API key -> handler; what is not in it is not spoken here."""
 
     def __init__(self, services: Services, handlers: Mapping[int, Handler]) -> None:
-        services.offered_apis = tuple(sorted(handlers))
         self._services = services
         self._handlers = handlers
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure_count = 0
+        services.on_failure = self._on_failure
+        services.offered_apis = {}
+        for key in sorted(handlers):
+            api, limit = APIS[key], handlers[key].max_version
+            services.offered_apis[key] = (
+                api.advertised_min,
+                api.max_version if limit is None else limit,
+            )
 
     def open(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
         """The request in `frame` (without its length), not yet running. Raises ProtocolError."""
         header, position = decode_request_header(frame)
-        api = APIS.get(header.api_key)
-        if api is None or header.api_key not in self._handlers:
+        offered = self._services.offered_apis.get(header.api_key)
+        if offered is None:
             raise ProtocolError(f"API key {header.api_key} is not offered here")
-        if not api.supports(header.api_version) and header.api_key != API_VERSIONS_KEY:
+        api = APIS[header.api_key]
+        if (
+            not api.min_version <= header.api_version <= offered[1]
+            and header.api_key != API_VERSIONS_KEY
+        ):
             raise ProtocolError(f"{api.name} version {header.api_version} is not offered here")
         return RequestContext(
             api=api,
@@ -76,7 +88,7 @@ class Router:
         except ProtocolError:
             raise
         except Exception:  # A task boundary: one request may fail, the broker may not.
-            self._fail(context)
+            context.fail()
 
     def stop(self) -> None:
         """End the handlers that run."""
@@ -91,22 +103,20 @@ class Router:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run_cold(
-        self, handler: Cold, request: msgspec.Struct, context: RequestContext
-    ) -> None:
+    async def _run_cold(self, handler: Cold, request: Message, context: RequestContext) -> None:
         try:
             response = await handler.handle(request, context)
             self._respond(context, response)
         except ApiError as error:
             self._respond_error(context, error.code, error.message)
         except Exception:  # A task boundary: one request may fail, the broker may not.
-            self._fail(context)
+            context.fail()
 
-    def _respond(self, context: RequestContext, response: msgspec.Struct) -> None:
+    def _respond(self, context: RequestContext, response: Message) -> None:
         body = encode(response, context.api_version)
         context.respond((body,))
 
-    def _fail(self, context: RequestContext) -> None:
+    def _on_failure(self, context: RequestContext) -> None:
         """Log what happened, under an id that the client sees too."""
         self._failure_count += 1
         cause = f"{self._services.broker_id}-{self._failure_count}"
@@ -117,7 +127,7 @@ class Router:
             context.client_host,
             cause,
         )
-        if not context.is_answered:
+        if not context.is_answered and not context.is_abandoned:
             self._respond_error(
                 context, Error.UNKNOWN_SERVER_ERROR, f"see the log, cause id {cause}"
             )

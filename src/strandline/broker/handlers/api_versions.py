@@ -16,6 +16,9 @@ from strandline.protocol.messages.api_versions import (
     ApiVersionsResponse,
 )
 
+Offered = tuple[tuple[int, tuple[int, int]], ...]
+"""(API key, (lowest, highest version)), ascending."""
+
 
 def start(context: RequestContext) -> None:
     """Answer at once."""
@@ -25,13 +28,18 @@ def start(context: RequestContext) -> None:
     else:
         assert context.frame is not None
         decode(ApiVersionsRequest, context.frame, context.position, context.api_version)
-        body = _answer(context.api_version, tuple(sorted(context.services.offered_apis)))
+        body = _answer(context.api_version, tuple(context.services.offered_apis.items()))
     context.respond((body,))
 
 
 @lru_cache(maxsize=16)
-def _answer(version: int, keys: tuple[int, ...]) -> bytes:
-    response = ApiVersionsResponse(api_keys=[_row(key) for key in keys])
+def _answer(version: int, offered: Offered) -> bytes:
+    response = ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=key, min_version=first, max_version=last)
+            for key, (first, last) in offered
+        ]
+    )
     return bytes(encode(response, version))
 
 

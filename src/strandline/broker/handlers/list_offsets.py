@@ -11,9 +11,10 @@ Source: spark reference 2 (ListOffsets is hot); kafka-peer reference 0 and relia
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
-from strandline.base.errors import ApiError
+from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
 from strandline.model.cluster import Topic
@@ -41,6 +42,8 @@ EARLIEST_PENDING_UPLOAD = -6
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
 OFFSET_NOT_AVAILABLE_SINCE_VERSION = 5
+
+_log = logging.getLogger("strandline.broker")
 
 _Found = tuple[int, int, int]
 """Timestamp, offset, and the epoch of the record there; -1 where there is none."""
@@ -78,6 +81,9 @@ def _answer(
         timestamp, offset, epoch = _find(replica, asked.timestamp)
     except ApiError as refusal:
         return _refuse(index, refusal.code)
+    except (OSError, StorageError) as failure:
+        _log.error("%s: cannot find time %d: %s", replica.name, asked.timestamp, failure)
+        return _refuse(index, Error.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
         partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch
     )

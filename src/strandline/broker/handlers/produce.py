@@ -13,6 +13,7 @@ Source: KIP-98 (idempotence), KIP-951 (the present leader in the error), KIP-516
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from strandline.broker.partitions import (
     present_leader,
     topic_by_id,
 )
+from strandline.config.topic import TopicConfig
 from strandline.controller.names import check_topic_name, is_internal
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId
@@ -39,7 +41,7 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from strandline.records.batch import set_append_time
+from strandline.records.batch import BatchHeader, set_append_time
 from strandline.records.validate import validate_produced
 
 if TYPE_CHECKING:
@@ -159,12 +161,14 @@ class ProduceCall:
                 records,
                 max_bytes=config.max_message_bytes,
                 produce_version=self._context.api_version,
+                needs_keys=config.is_compacted,
             )
+            now = services.clock.wall_ms()
+            _check_batches(headers, config, now)
         except ApiError as refusal:
             _fail(result, refusal.code, refusal.message)
             return
         if config.has_log_append_time:
-            now = services.clock.wall_ms()
             result.log_append_time_ms = now
             for header in headers:
                 set_append_time(records, header, now)
@@ -177,6 +181,15 @@ class ProduceCall:
         )
 
     def _on_appended(
+        self, partition: Partition, result: PartitionProduceResponse, outcome: AppendResult
+    ) -> None:
+        """A replica's call-back: nothing that goes wrong here may reach the replica."""
+        try:
+            self._take_outcome(partition, result, outcome)
+        except Exception:
+            self._context.fail()
+
+    def _take_outcome(
         self, partition: Partition, result: PartitionProduceResponse, outcome: AppendResult
     ) -> None:
         if self._is_over:
@@ -245,6 +258,25 @@ class ProduceCall:
         if errors:
             reasons = " ".join(message_of(code) for code in sorted(errors))
             self._context.close(f"a produce request with acks=0 failed: {reasons}")
+
+
+def _check_batches(headers: Sequence[BatchHeader], config: TopicConfig, now_ms: int) -> None:
+    """Refuse what is sound in itself and may not be written to this topic now; raises ApiError."""
+    for header in headers:
+        if header.is_transactional:
+            raise ApiError(Error.INVALID_TXN_STATE, "transactions are not offered")
+        if config.has_log_append_time:
+            continue
+        if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+            raise ApiError(
+                Error.INVALID_TIMESTAMP,
+                f"timestamp {header.max_timestamp} is too far ahead of the broker's {now_ms}",
+            )
+        if now_ms - header.max_timestamp > config.message_timestamp_before_max_ms:
+            raise ApiError(
+                Error.INVALID_TIMESTAMP,
+                f"timestamp {header.max_timestamp} is too far behind the broker's {now_ms}",
+            )
 
 
 def _missing_topic(name: str) -> int:

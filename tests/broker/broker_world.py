@@ -1,0 +1,374 @@
+"""A broker's handlers without sockets: real router, handlers and logs, a replication that obeys the
+test, and virtual time."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import NamedTuple, TypeVar, cast
+from uuid import UUID
+
+from strandline.broker.context import RequestContext, Services
+from strandline.broker.handler_table import HANDLERS
+from strandline.broker.parts import FilePart
+from strandline.broker.router import Router
+from strandline.config.broker import BrokerConfig, BrokerSection, ClusterSection
+from strandline.controller.commands import Answer, Command
+from strandline.model.cluster import Address, Broker, Cluster, Labels, Partition, Topic
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Offset
+from strandline.protocol.apis import APIS
+from strandline.protocol.codec import decode, encode
+from strandline.protocol.errors import Error
+from strandline.protocol.headers import (
+    RequestHeader,
+    decode_response_header,
+    encode_request_header,
+)
+from strandline.protocol.table import Message
+from strandline.records.batch import BatchHeader, read_header
+from strandline.records.marker import build_epoch_marker
+from strandline.records.record import Record, build_batch
+from strandline.replication.waiters import Watch, Watchers
+from strandline.simulation.clock import WALL_START_MS, HostClock, SimClock
+from strandline.simulation.disk import HostDisk, SimDisk
+from strandline.simulation.loop import SimLoop
+from strandline.simulation.process import Process
+from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.storage.config import LogConfig
+from strandline.storage.log import Log
+from strandline.storage.reads import RecordSlices
+
+SELF = BrokerId(1)
+OTHER = BrokerId(2)
+NOW_MS = WALL_START_MS
+R = TypeVar("R", bound=Message)
+
+
+class Outcome(NamedTuple):
+    """As replication's AppendResult."""
+
+    error_code: int
+    base_offset: int
+    log_start_offset: int
+    message: str = ""
+
+
+class ObedientReplica:
+    """A replica that leads, commits and serves when the test says so; its log is a real one."""
+
+    def __init__(self, group: GroupId, name: str, log: Log) -> None:
+        self.group = group
+        self.name = name
+        self.log = log
+        self.failed: Exception | None = None
+        self.is_leader = True
+        self.leader_id = SELF
+        self.epoch = Epoch(0)
+        self.can_serve_reads = True
+        self.high_watermark = Offset(0)
+        self.commits_at_once = True
+        self.waiting: list[Callable[[], None]] = []
+        self.acks_seen: list[int] = []
+        self.watchers = Watchers()
+        self.read_count = 0
+        self.lead(epoch=1)
+
+    @property
+    def log_start_offset(self) -> Offset:
+        return self.log.start_offset
+
+    @property
+    def log_end_offset(self) -> Offset:
+        return self.log.end_offset
+
+    def lead(self, *, epoch: int) -> None:
+        """Begin an epoch, with its marker."""
+        self.is_leader, self.leader_id, self.epoch = True, SELF, Epoch(epoch)
+        marker = build_epoch_marker(self.log.end_offset, self.epoch, NOW_MS)
+        header = read_header(marker)
+        assert header is not None
+        self.log.append([marker], [header])
+        self.watchers.notify()
+
+    def follow(self, leader: BrokerId, *, epoch: int) -> None:
+        """Another broker leads."""
+        self.is_leader, self.leader_id, self.epoch = False, leader, Epoch(epoch)
+        self.watchers.notify()
+
+    def in_sync(self) -> list[BrokerId]:
+        return [SELF]
+
+    def replicate(
+        self,
+        buffers: Sequence[memoryview | bytearray],
+        headers: Sequence[BatchHeader],
+        *,
+        acks: int,
+        done: Callable[[Outcome], None],
+    ) -> None:
+        self.acks_seen.append(acks)
+        if not self.is_leader:
+            done(Outcome(Error.NOT_LEADER_OR_FOLLOWER, -1, -1))
+            return
+        base = offset = self.log.end_offset
+        for header in headers:
+            header.stamp(buffers[0], base_offset=offset, epoch=self.epoch)
+            offset = header.next_offset
+        self.log.append(buffers, headers)
+
+        def commit() -> None:
+            self.high_watermark = max(self.high_watermark, offset)
+            self.watchers.notify()
+            done(Outcome(Error.NONE, base, self.log.start_offset))
+
+        if self.commits_at_once:
+            commit()
+        else:
+            self.waiting.append(commit)
+
+    def commit(self) -> None:
+        """Commit everything that waits."""
+        waiting, self.waiting = self.waiting, []
+        for commit in waiting:
+            commit()
+
+    def write(self, *values: bytes, timestamp: int = NOW_MS) -> None:
+        """Append one committed batch."""
+        batch = batch_of(*values, timestamp=timestamp)
+        header = read_header(batch)
+        assert header is not None
+        header.stamp(batch, base_offset=self.log.end_offset, epoch=self.epoch)
+        self.log.append([batch], [header])
+        self.high_watermark = self.log.end_offset
+        self.watchers.notify()
+
+    def read(self, offset: Offset, max_bytes: int) -> RecordSlices:
+        self.read_count += 1
+        return self.log.read_records(offset, max_bytes, self.high_watermark)
+
+    def watch(self, callback: Callable[[], None]) -> Watch:
+        return self.watchers.add(callback)
+
+
+@dataclass
+class LeaderEntry:
+    group: GroupId
+    epoch: int
+    leader: BrokerId
+
+
+class ObedientReplication:
+    """The replicas of this broker, and what it knows of others'."""
+
+    def __init__(self) -> None:
+        self.replicas: dict[GroupId, ObedientReplica] = {}
+        self.leaders: dict[GroupId, LeaderEntry] = {}
+        self.silent: set[BrokerId] = set()
+
+    def is_peer_alive(self, broker: BrokerId) -> bool:
+        return broker not in self.silent
+
+
+@dataclass
+class ObedientController:
+    """Answers commands with what the test has prepared."""
+
+    cluster: Cluster
+    answers: list[Answer] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+
+    async def submit(self, command: Command) -> Answer:
+        self.commands.append(command)
+        return self.answers.pop(0)
+
+
+class Sink:
+    """A connection that keeps what it is told."""
+
+    client_host = "/10.1.2.3"
+
+    def __init__(self) -> None:
+        self.closed: list[str] = []
+        self.answered: list[RequestContext] = []
+
+    def on_answered(self, context: RequestContext) -> None:
+        self.answered.append(context)
+
+    def close(self, reason: str) -> None:
+        self.closed.append(reason)
+
+
+class BrokerWorld:
+    """One broker (id 1) of a cluster of two, with the topics that the test adds."""
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler()
+        self.process = Process(self.scheduler, "broker-1")
+        hardware = HostClock(self.scheduler)
+        self.clock = SimClock(hardware, self.process)
+        self.loop = SimLoop(self.scheduler, self.process, hardware)
+        self.disk = SimDisk(HostDisk(self.scheduler, random.Random(1)), self.process)
+        self.cluster = Cluster(cluster_id="cluster-1")
+        for broker in (SELF, OTHER):
+            self.cluster.brokers[broker] = Broker(
+                id=broker,
+                incarnation="x",
+                rpc=Address("127.0.0.1", 33_000 + broker),
+                kafka=Address(f"host-{broker}", 9_000 + broker),
+                labels=Labels(region="east" if broker == SELF else "west"),
+            )
+        self.replication = ObedientReplication()
+        self.controller = ObedientController(self.cluster)
+        self.services = Services(
+            broker_id=SELF,
+            config=BrokerConfig(
+                broker=BrokerSection(id=SELF, data_directory="/data"),
+                cluster=ClusterSection(seeds=("1@127.0.0.1:33001",)),
+            ),
+            clock=self.clock,
+            rng=random.Random(1),
+            replication=cast("object", self.replication),  # type: ignore[arg-type]
+            controller=cast("object", self.controller),  # type: ignore[arg-type]
+            coordinator=cast("object", SimpleNamespace()),  # type: ignore[arg-type]
+        )
+        self.router = Router(self.services, HANDLERS)
+
+    # ---- the cluster ---------------------------------------------------------------------------
+
+    def add_topic(self, name: str, partitions: int = 1, **configs: str) -> list[ObedientReplica]:
+        """A topic whose partitions are all led here."""
+        topic = Topic(
+            name=name,
+            id=UUID(int=len(self.cluster.topics) + 100),
+            configs={key.replace("_", "."): value for key, value in configs.items()},
+        )
+        self.cluster.topics[name] = topic
+        self.cluster.topic_names[topic.id] = name
+        replicas = []
+        for index in range(partitions):
+            group = GroupId(self.cluster.next_group)
+            self.cluster.next_group = GroupId(group + 1)
+            partition = Partition(topic=name, index=index, group=group, replicas=(SELF, OTHER))
+            topic.partitions.append(partition)
+            self.cluster.groups[group] = partition
+            log = self._run(lambda group=group: self._open_log(group))
+            replica = ObedientReplica(group, f"{name}-{index}", log)
+            self.replication.replicas[group] = replica
+            self.replication.leaders[group] = LeaderEntry(group, 1, SELF)
+            replicas.append(replica)
+        self.cluster.version += 1
+        return replicas
+
+    def add_remote_topic(self, name: str, leader: BrokerId = OTHER) -> None:
+        """A topic of one partition that lives elsewhere."""
+        (replica,) = self.add_topic(name)
+        del self.replication.replicas[replica.group]
+        self.replication.leaders[replica.group] = LeaderEntry(replica.group, 4, leader)
+
+    def _open_log(self, group: GroupId) -> Log:
+        config = LogConfig(preallocate=False)
+        return Log.open(self.disk, f"/data/logs/{group}", config=config, clock=self.clock)
+
+    # ---- asking --------------------------------------------------------------------------------
+
+    def send(
+        self, request: Message, version: int, *, key: int | None = None, sink: Sink | None = None
+    ) -> "Pending":
+        """Hand a request in; the answer may come later."""
+        api = APIS[request.API_KEY if key is None else key]
+        head = encode_request_header(
+            RequestHeader(api.key, version, 77, "tester"), flexible=api.is_flexible(version)
+        )
+        return self.send_frame(head + encode(request, version), sink=sink)
+
+    def send_frame(self, frame: bytes, *, sink: Sink | None = None) -> "Pending":
+        """Hand any bytes in; raises ProtocolError as the router does."""
+        sink = sink or Sink()
+        pending = Pending(self, sink)
+        pending.context = self.router.open(memoryview(bytearray(frame)), sink)
+        self._run(lambda: self.router.run(pending.context))
+        return pending
+
+    def ask(self, request: Message, answer: type[R], version: int) -> R:
+        """The answer to a request that needs no waiting but for tasks."""
+        pending = self.send(request, version)
+        self.advance(0)
+        return pending.answer(answer)
+
+    def advance(self, duration_ms: int) -> None:
+        """Let time go by."""
+        self.scheduler.run_until(self.scheduler.now_us + duration_ms * US_PER_MS)
+
+    def run(self, callback: Callable[[], object]) -> None:
+        """Do something as the broker's process would, and let what follows happen."""
+        self._run(callback)
+        self.advance(0)
+
+    def _run(self, callback: Callable[[], R | object]) -> object:
+        result: list[object] = []
+        errors: list[Exception] = []
+
+        def guarded() -> None:
+            try:
+                result.append(callback())
+            except Exception as error:
+                errors.append(error)
+
+        self.process.run_now(guarded)
+        if errors:
+            raise errors[0]
+        return result[0]
+
+    def close(self) -> None:
+        """Nothing may have gone wrong where nobody looks."""
+        self.loop.close()
+        assert self.loop.errors == []
+
+
+class Pending:
+    """A request on its way."""
+
+    context: RequestContext
+
+    def __init__(self, world: BrokerWorld, sink: Sink) -> None:
+        self._world = world
+        self.sink = sink
+
+    @property
+    def is_answered(self) -> bool:
+        return self.context.is_answered
+
+    def answer_bytes(self) -> bytes:
+        """The frame as it goes to the client."""
+        assert self.is_answered
+        data = b"".join(
+            part.file.pread(part.size_bytes, part.position)
+            if isinstance(part, FilePart)
+            else bytes(part)  # type: ignore[arg-type]
+            for part in self.context.parts
+        )
+        assert int.from_bytes(data[:4], "big") == len(data) - 4
+        return data[4:]
+
+    def answer(self, cls: type[R]) -> R:
+        data = self.answer_bytes()
+        context = self.context
+        correlation, position = decode_response_header(data, context.api.key, context.api_version)
+        assert correlation == 77
+        message, end = decode(cls, data, position, context.api_version)
+        assert end == len(data)
+        return message
+
+
+def batch_of(*values: bytes, timestamp: int = NOW_MS, **options: int) -> bytearray:
+    """A batch of records with these values."""
+    return build_batch(
+        [
+            Record(offset_delta=at, timestamp=timestamp, key=b"k", value=value)
+            for at, value in enumerate(values)
+        ],
+        **options,
+    )
+
+
+__all__ = ["NO_BROKER", "BrokerWorld", "ObedientReplica", "Pending", "Sink", "batch_of"]
