@@ -65,6 +65,11 @@ class TcpNetwork:
         """The port in use, once started."""
         return self._port
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether `start` has been called, and `stop` has not."""
+        return self._listener is not None
+
     def bind(self, events: PeerEvents) -> None:
         """See `base.network.Network.bind`."""
         self._events = events

@@ -103,6 +103,7 @@ class Replication:
         self._data_directory = data_directory
         self._journal: StateJournal | None = None
         self._peers: dict[BrokerId, None] = {}
+        self._to_tell: dict[GroupId, Replica] = {}
         self._outbox: dict[BrokerId, list[tuple[GroupId, ControlMessage]]] = {}
         self._flush_scheduled = False
         self._timer: Timer | None = None
@@ -210,6 +211,11 @@ class Replication:
     def send_soon(self, peer: BrokerId, group: GroupId, message: Message) -> None:
         """Send a control message at the end of this pass."""
         self._outbox.setdefault(peer, []).append((group, message))  # type: ignore[arg-type]
+        self._flush_later()
+
+    def tell_soon(self, replica: Replica) -> None:
+        """Tell the followers the marks at the end of this pass, unless an append brings them."""
+        self._to_tell[replica.group] = replica
         self._flush_later()
 
     def persist(
@@ -333,6 +339,10 @@ class Replication:
         self._flush_scheduled = False
         if self._stopped:
             return
+        to_tell, self._to_tell = self._to_tell, {}
+        for replica in to_tell.values():
+            if replica.leading is not None:
+                replica.leading.pump_all()
         outbox, self._outbox = self._outbox, {}
         for peer, items in outbox.items():
             self.network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])

@@ -155,6 +155,12 @@ class Leading:
                 break
         self._forget_sent()
 
+    def pump_all(self) -> None:
+        """Send to every follower what it may be sent."""
+        for peer in list(self._replica.raft.progress):
+            if peer != self._replica.self_id:
+                self.pump(peer)
+
     def _send(self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan") -> bool:
         replica = self._replica
         chunks: list[Chunk] = []

@@ -380,9 +380,11 @@ class Replica:
         if offset > self.high_watermark:
             self.high_watermark = offset
             self.watchers.notify()
-        if self.leading is not None and not self.is_serving and self.raft.may_serve:
-            self.is_serving = True
-            self.host.on_serving(self, True)
+        if self.leading is not None:
+            self.host.tell_soon(self)
+            if not self.is_serving and self.raft.may_serve:
+                self.is_serving = True
+                self.host.on_serving(self, True)
 
     # ---- the batcher's sink ----------------------------------------------------------------------
 

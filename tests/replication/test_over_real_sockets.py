@@ -1,0 +1,200 @@
+"""Three replication hosts in one process, over real sockets and real files."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from strandline.model.ids import BrokerId, GroupId, Index
+from strandline.network.loop_clock import LoopClock
+from strandline.network.tcp import TcpNetwork
+from strandline.protocol.errors import Error
+from strandline.raft.configuration import Configuration
+from strandline.records.batch import iterate_headers
+from strandline.records.record import Record, build_batch
+from strandline.replication.appender import AppendResult
+from strandline.replication.host import GroupSpec, Replication
+from strandline.replication.replica import Replica
+from strandline.replication.settings import ReplicationSettings
+from strandline.storage.config import LogConfig
+from strandline.storage.real_disk import RealDisk
+
+BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
+GROUP = GroupId(1)
+DEADLINE_S = 30
+
+
+class Host:
+    """One broker's replication, with what it stands on."""
+
+    def __init__(self, broker: BrokerId, directory: Path, port: int = 0) -> None:
+        loop = asyncio.get_running_loop()
+        self.broker = broker
+        self.directory = directory
+        self.disk = RealDisk(loop.call_soon_threadsafe)
+        self.network = TcpNetwork(self_id=broker, cluster="c", host="127.0.0.1", port=port)
+        self.replication = Replication(
+            self_id=broker,
+            clock=LoopClock(loop),
+            rng=random.Random(broker),
+            disk=self.disk,
+            network=self.network,
+            settings=ReplicationSettings(),
+            data_directory=str(directory),
+        )
+
+    async def start(self, others: "list[Host]") -> Replica:
+        if not self.network.is_listening:
+            await self.network.start()
+        self.replication.start()
+        for other in others:
+            if other is not self:
+                self.replication.set_peer(other.broker, "127.0.0.1", other.network.port)
+        return self.replication.open_group(
+            GroupSpec(
+                group=GROUP,
+                name="t-0",
+                directory="t-0.1",
+                configuration=Configuration(BROKERS),
+                log=LogConfig(),
+                preferred=BrokerId(1),
+            )
+        )
+
+    def stop(self) -> None:
+        self.replication.stop()
+        self.network.stop()
+        self.disk.close()
+
+    @property
+    def replica(self) -> Replica:
+        return self.replication.replicas[GROUP]
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while not condition():
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        raise AssertionError(f"never came true: {what}") from None
+
+
+async def cluster(directory: Path) -> list[Host]:
+    hosts = [Host(broker, directory / str(broker)) for broker in BROKERS]
+    for host in hosts:
+        await host.network.start()
+    for host in hosts:
+        await host.start(hosts)
+    await until(lambda: leader_of(hosts) is not None, "a leader serves")
+    return hosts
+
+
+def leader_of(hosts: list[Host]) -> Replica | None:
+    for host in hosts:
+        replica = host.replication.replicas.get(GROUP)
+        if replica is not None and replica.can_serve_reads:
+            return replica
+    return None
+
+
+async def write(replica: Replica, values: list[bytes], *, acks: int) -> AppendResult:
+    records = [Record(offset_delta=n, key=None, value=v) for n, v in enumerate(values)]
+    batch = build_batch(records)
+    done: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+    replica.replicate([batch], list(iterate_headers(batch)), acks=acks, done=done.set_result)
+    async with asyncio.timeout(DEADLINE_S):
+        return await done
+
+
+def contents(replica: Replica) -> bytes:
+    last = replica.log.last_index
+    data = b""
+    index = replica.log.start_index
+    while index <= last:
+        entries = replica.log.read_entries(Index(index), 1 << 20)
+        data += entries.data
+        index = Index(entries.last_index + 1)
+    return data
+
+
+def test_the_preferred_replica_leads_and_all_replicas_hold_the_same_bytes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        hosts = await cluster(tmp_path)
+        leader = leader_of(hosts)
+        assert leader is not None
+        assert leader.self_id == 1
+        for number, acks in enumerate((-1, 1, 0, -1)):
+            result = await write(leader, [b"%d-%d" % (number, n) for n in range(10)], acks=acks)
+            assert result.error_code == Error.NONE
+            assert result.base_offset == number * 10
+        await until(
+            lambda: all(host.replica.high_watermark == 40 for host in hosts),
+            "every replica may show all records",
+        )
+        first, second, third = (contents(host.replica) for host in hosts)
+        assert first == second == third
+        assert leader.in_sync() == [1, 2, 3]
+        for host in hosts:
+            host.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_stopped_leader_is_replaced_and_catches_up_on_its_return(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        hosts = await cluster(tmp_path)
+        leader = leader_of(hosts)
+        assert leader is not None
+        await write(leader, [b"before"], acks=-1)
+        port = hosts[0].network.port
+        hosts[0].stop()
+        await until(lambda: leader_of(hosts[1:]) is not None, "another leader")
+        second = leader_of(hosts[1:])
+        assert second is not None
+        assert second.epoch > 1
+        for number in range(50):
+            assert (await write(second, [b"%d" % number], acks=-1)).error_code == Error.NONE
+        hosts[0] = Host(BROKERS[0], hosts[0].directory, port)
+        await hosts[0].network.start()
+        await hosts[0].start(hosts)
+        await until(lambda: hosts[0].replica.high_watermark == 51, "the returned replica has all")
+        assert contents(hosts[0].replica) == contents(second)
+        for host in hosts:
+            host.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_leader_cut_off_from_its_quorum_acknowledges_and_answers_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        hosts = await cluster(tmp_path)
+        leader = leader_of(hosts)
+        assert leader is not None
+        hosts[1].stop()
+        hosts[2].stop()
+        done: list[AppendResult] = []
+        batch = build_batch([Record(offset_delta=0, key=None, value=b"alone")])
+        leader.replicate([batch], list(iterate_headers(batch)), acks=-1, done=done.append)
+        await until(lambda: not leader.can_serve_reads, "the lease has run out")
+        await until(lambda: not leader.is_leader, "leadership was given up")
+        assert done and done[0].error_code == Error.NOT_LEADER_OR_FOLLOWER
+        hosts[0].stop()
+
+    asyncio.run(scenario())
+
+
+def test_leadership_is_handed_over_without_an_election_timeout(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        hosts = await cluster(tmp_path)
+        leader = leader_of(hosts)
+        assert leader is not None
+        await write(leader, [b"x"], acks=-1)
+        leader.transfer_leadership(BrokerId(3))
+        await until(lambda: hosts[2].replica.can_serve_reads, "broker 3 leads")
+        result = await write(hosts[2].replica, [b"y"], acks=-1)
+        assert result.base_offset == 1
+        for host in hosts:
+            host.stop()
+
+    asyncio.run(scenario())
