@@ -1,0 +1,8 @@
+"""The command line: what an operator types, and the one place that puts a real broker together.
+
+Map:    main.py (the app, errors, exit codes), commands/ (one file per command group), output.py
+        (tables for people, JSON for programs), options.py (options that commands share),
+        exit_codes.py, serve.py (composes a broker from its configuration and runs it), logs.py
+        (logging), dev/ (local clusters), reference.py (the generated page).
+Why:    `strandline --help` must be there at once: modules import what is slow where it is used.
+Source: design section 3."""

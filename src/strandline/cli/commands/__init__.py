@@ -1,0 +1,3 @@
+"""One file per command group; each has an `app` or functions that main.py registers.
+
+Map:    serve.py, dev.py, topic.py, produce.py, consume.py, group.py, config.py, version.py."""

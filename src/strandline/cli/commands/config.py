@@ -1,0 +1,72 @@
+"""`strandline config`: check a broker's file, write the reference pages.
+
+Source: docs/reference/cli.md; STYLE, "Configuration"."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strandline.cli.options import AsJson
+from strandline.cli.output import print_error, print_line, show
+
+app = typer.Typer(help="Check configuration, write its reference.", no_args_is_help=True)
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A broker's TOML file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say everything that is wrong with a broker's file; the environment counts too."""
+    from strandline.cli.broker_file import read_file
+    from strandline.cli.exit_codes import ERROR
+    from strandline.config.load import read_broker_config
+
+    config, mistakes = read_broker_config(
+        read_file(file), file=str(file), environment=dict(os.environ)
+    )
+
+    def people() -> None:
+        for mistake in mistakes:
+            print_error(str(mistake))
+        if config is not None:
+            print_line(f"{file}: broker {config.broker_id}, nothing wrong")
+
+    show(
+        as_json,
+        {
+            "file": str(file),
+            "ok": config is not None,
+            "mistakes": [
+                {"source": one.source, "key": one.place, "reason": one.reason} for one in mistakes
+            ],
+        },
+        people=people,
+    )
+    if config is None:
+        raise typer.Exit(ERROR)
+
+
+@app.command()
+def reference(
+    write: Annotated[
+        Path, typer.Option("--write", metavar="DIR", help="Write the pages into this directory.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Write the reference pages: every configuration key, every command."""
+    from strandline.base.errors import OperatorError
+    from strandline.cli.reference import render_cli_page
+    from strandline.config.reference import render_pages
+
+    pages = {**render_pages(), "cli.md": render_cli_page()}
+    try:
+        write.mkdir(parents=True, exist_ok=True)
+        for name, text in pages.items():
+            (write / name).write_text(text)
+    except OSError as error:
+        raise OperatorError(f"{write}: cannot be written: {error.strerror}") from error
+    paths = [str(write / name) for name in pages]
+    show(as_json, {"written": paths}, people=lambda: print_line("\n".join(paths)))

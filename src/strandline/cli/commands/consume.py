@@ -1,0 +1,120 @@
+"""`strandline consume`: read a topic, one line a record.
+
+Source: docs/reference/cli.md."""
+
+import base64
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Json, print_json
+
+if TYPE_CHECKING:
+    from strandline.client.cluster import Client
+    from strandline.client.consumer import ConsumedRecord
+
+
+def consume(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="earliest|latest|OFFSET|@MS",
+            help="Where to begin: an offset counts for each partition, @MS is a time in ms.",
+        ),
+    ] = "earliest",
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", min=1, help="End after so many records.")
+    ] = None,
+    exit_at_end: Annotated[
+        bool,
+        typer.Option("--exit-at-end", "-e", help="End when everything there was has been read."),
+    ] = False,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated."),
+    ] = None,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="Print the key and a tab before each value.")
+    ] = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Read a topic, without a group. One line a record, or with --json one object a line."""
+    from strandline.client.admin import LATEST, list_offsets
+    from strandline.client.consumer import Consumer
+
+    left = count
+    with open_client(bootstrap, timeout) as client:
+        positions = find_positions(client, topic, start, partition)
+        ends = list_offsets(client, topic, LATEST, partitions=partition) if exit_at_end else {}
+        consumer = Consumer(client, topic, positions)
+        while not exit_at_end or any(
+            consumer.positions[index] < end for index, end in ends.items()
+        ):
+            for record in consumer.poll():
+                if exit_at_end and record.offset >= ends[record.partition]:
+                    continue
+                _print_record(record, as_json=as_json, keys=keys)
+                left = None if left is None else left - 1
+                if left == 0:
+                    return
+            sys.stdout.flush()
+
+
+def find_positions(
+    client: "Client", topic: str, start: str, partitions: list[int] | None
+) -> dict[int, int]:
+    """{partition: first offset to read}; raises OperatorError when `start` cannot be understood."""
+    from strandline.base.errors import OperatorError
+    from strandline.client.admin import EARLIEST, LATEST, list_offsets
+
+    named = {"earliest": EARLIEST, "latest": LATEST}
+    if start in named:
+        return list_offsets(client, topic, named[start], partitions=partitions)
+    number = start.removeprefix("@")
+    if not (number.isascii() and number.isdigit() and len(number) <= 18):
+        raise OperatorError(
+            f"--from must be earliest, latest, an offset, or @ and a time in ms, not {start!r}"
+        )
+    ends = list_offsets(client, topic, LATEST, partitions=partitions)
+    if start.startswith("@"):
+        found = list_offsets(client, topic, int(number), partitions=partitions)
+        return {index: offset if offset >= 0 else ends[index] for index, offset in found.items()}
+    return {index: int(number) for index in ends}
+
+
+def _print_record(record: "ConsumedRecord", *, as_json: bool, keys: bool) -> None:
+    if as_json:
+        print_json(_describe(record), compact=True)
+        return
+    parts = [record.key or b"", b"\t"] if keys else []
+    # Bytes as they are, whether or not they are text.
+    sys.stdout.flush()
+    sys.stdout.buffer.write(b"".join((*parts, record.value or b"", b"\n")))
+
+
+def _describe(record: "ConsumedRecord") -> Json:
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        **_bytes("key", record.key),
+        **_bytes("value", record.value),
+        "headers": [{"key": name, **_bytes("value", value)} for name, value in record.headers],
+    }
+
+
+def _bytes(name: str, value: bytes | None) -> dict[str, Json]:
+    """Text where it is text, else base64 under a name that says so."""
+    if value is None:
+        return {name: None}
+    try:
+        return {name: value.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(value).decode()}

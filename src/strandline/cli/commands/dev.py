@@ -1,0 +1,272 @@
+"""`strandline dev`: a local cluster of real processes in several regions.
+
+Source: design section 10; docs/reference/cli.md."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import DEFAULT_DEV_DIRECTORY, AsJson, DevDirectory
+from strandline.cli.output import Json, Table, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.cli.dev.cluster_file import ClusterDirectory
+    from strandline.cli.dev.lifecycle import BrokerStatus
+    from strandline.cli.dev.plan import Plan, PlannedBroker
+
+DEFAULT_REGIONS = "east=2,west=2,south=1"
+DEFAULT_PORT_BASE = 19_092
+
+app = typer.Typer(
+    help="Run a local cluster of real brokers in several regions.", no_args_is_help=True
+)
+broker_app = typer.Typer(help="Kill, start, pause and resume one broker.", no_args_is_help=True)
+region_app = typer.Typer(help="Kill and start a whole region.", no_args_is_help=True)
+app.add_typer(broker_app, name="broker")
+app.add_typer(region_app, name="region")
+
+BrokerNumber = Annotated[int, typer.Argument(metavar="N", help="The broker's id.")]
+RegionName = Annotated[str, typer.Argument(metavar="NAME", help="The region.")]
+
+
+@app.command()
+def start(
+    directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
+    regions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=COUNT,...",
+            help=f"Brokers in each region; {DEFAULT_REGIONS} for a new cluster.",
+        ),
+    ] = None,
+    rtt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A-B=MS,...",
+            help="Simulated round trips between regions in milliseconds, as in "
+            "east-west=30,east-south=80. Off unless given; kept for the next start.",
+        ),
+    ] = None,
+    port_base: Annotated[
+        int,
+        typer.Option(
+            metavar="PORT",
+            min=1024,
+            max=65_000,
+            help="The first Kafka port of a new cluster; a port that is taken is passed over.",
+        ),
+    ] = DEFAULT_PORT_BASE,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="SECTION.KEY=VALUE",
+            help="Configuration for every broker, as in log.level=debug; may be repeated. Kept "
+            "for the next start.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start the cluster, a new one where there is none; returns when every broker serves."""
+    import secrets
+
+    from strandline.cli.dev.lifecycle import LocalCluster, StartOptions
+
+    cluster = LocalCluster(directory)
+    options = StartOptions(
+        regions=regions, rtt=rtt, port_base=port_base, settings=tuple(settings or ())
+    )
+    plan = cluster.start(
+        options, default_regions=DEFAULT_REGIONS, new_id=f"dev-{secrets.token_urlsafe(12)}"
+    )
+    plan, statuses = cluster.status()
+    at = "" if directory == DEFAULT_DEV_DIRECTORY else f" --dir {directory}"
+
+    def people() -> None:
+        _print_brokers(statuses, cluster.directory)
+        print_line("")
+        print_line(f"bootstrap  {plan.bootstrap}")
+        target = "" if not at else f" -b {plan.brokers[0].address}"
+        print_line(f"next       strandline topic create hello -p 3 -r {_replicas(plan)}{target}")
+        print_line(f"           echo hi | strandline produce hello{target}")
+        print_line(f"stop       strandline dev stop{at}")
+
+    show(as_json, _describe(plan, statuses, cluster.directory), people=people)
+
+
+@app.command()
+def stop(
+    directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Delete the directory with all data afterwards.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stop every broker: a request to end first, SIGKILL after 10 seconds."""
+    from strandline.cli.dev.lifecycle import LocalCluster
+
+    killed = [broker.id for broker in LocalCluster(directory).stop(remove=remove)]
+
+    def people() -> None:
+        print_line("removed" if remove else "stopped; the data is kept for the next start")
+        for number in killed:
+            print_line(f"broker {number} did not end by itself and was killed")
+
+    show(as_json, {"removed": remove, "killed": killed}, people=people)
+
+
+@app.command()
+def status(directory: DevDirectory = DEFAULT_DEV_DIRECTORY, as_json: AsJson = False) -> None:
+    """Show every broker; exit code 10 unless all of them serve."""
+    from strandline.cli.dev.lifecycle import LocalCluster
+    from strandline.cli.exit_codes import UNHEALTHY
+
+    cluster = LocalCluster(directory)
+    plan, statuses = cluster.status()
+    show(
+        as_json,
+        _describe(plan, statuses, cluster.directory),
+        people=lambda: _print_brokers(statuses, cluster.directory),
+    )
+    if not all(one.is_serving for one in statuses):
+        raise typer.Exit(UNHEALTHY)
+
+
+@broker_app.command("kill")
+def broker_kill(
+    number: BrokerNumber,
+    directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
+    as_json: AsJson = False,
+) -> None:
+    """Kill a broker at once (SIGKILL), as a crash would."""
+    from strandline.cli.dev.lifecycle import LocalCluster
+
+    ids = LocalCluster(directory).kill_brokers(_one(number))
+    _show_change(ids, as_json, done="killed", nothing=f"broker {number} was down already")
+
+
+@broker_app.command("start")
+def broker_start(
+    number: BrokerNumber,
+    directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
+    as_json: AsJson = False,
+) -> None:
+    """Start a broker again; returns when it serves."""
+    from strandline.cli.dev.lifecycle import LocalCluster
+
+    ids = LocalCluster(directory).start_brokers(_one(number))
+    _show_change(ids, as_json, done="started", nothing=f"broker {number} runs already")
+
+
+@broker_app.command("pause")
+def broker_pause(
+    number: BrokerNumber,
+    directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
+    as_json: AsJson = False,
+) -> None:
+    """Pause a broker (SIGSTOP): it keeps its connections and answers nobody."""
+    from strandline.cli.dev.lifecycle import LocalCluster
+
+    LocalCluster(directory).pause_broker(number)
+    _show_change([number], as_json, done="paused", nothing="")
+
+
+@broker_app.command("resume")
+def broker_resume(
+    number: BrokerNumber,
+    directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
+    as_json: AsJson = False,
+) -> None:
+    """Let a paused broker go on (SIGCONT)."""
+    from strandline.cli.dev.lifecycle import LocalCluster
+
+    LocalCluster(directory).resume_broker(number)
+    _show_change([number], as_json, done="resumed", nothing="")
+
+
+@region_app.command("kill")
+def region_kill(
+    name: RegionName, directory: DevDirectory = DEFAULT_DEV_DIRECTORY, as_json: AsJson = False
+) -> None:
+    """Kill every broker of a region at once (SIGKILL)."""
+    from strandline.cli.dev.lifecycle import LocalCluster
+
+    ids = LocalCluster(directory).kill_brokers(lambda plan: plan.brokers_in(name))
+    _show_change(ids, as_json, done="killed", nothing=f"every broker in {name} was down already")
+
+
+@region_app.command("start")
+def region_start(
+    name: RegionName, directory: DevDirectory = DEFAULT_DEV_DIRECTORY, as_json: AsJson = False
+) -> None:
+    """Start every broker of a region again; returns when they serve."""
+    from strandline.cli.dev.lifecycle import LocalCluster
+
+    ids = LocalCluster(directory).start_brokers(lambda plan: plan.brokers_in(name))
+    _show_change(ids, as_json, done="started", nothing=f"every broker in {name} runs already")
+
+
+def _one(number: int) -> "Callable[[Plan], Sequence[PlannedBroker]]":
+    return lambda plan: (plan.broker(number),)
+
+
+def _replicas(plan: "Plan") -> int:
+    """The largest odd number of replicas that the cluster has brokers for, at most five."""
+    count = min(len(plan.brokers), 5)
+    return count - 1 + count % 2
+
+
+def _show_change(changed: Sequence[int], as_json: bool, *, done: str, nothing: str) -> None:
+    def people() -> None:
+        for number in changed:
+            print_line(f"broker {number} {done}")
+        if not changed:
+            print_line(nothing)
+
+    show(as_json, {"brokers": list(changed), "done": done}, people=people)
+
+
+def _describe(
+    plan: "Plan", statuses: "Sequence[BrokerStatus]", directory: "ClusterDirectory"
+) -> Json:
+    return {
+        "cluster_id": plan.cluster_id,
+        "directory": str(directory.path),
+        "bootstrap": plan.bootstrap,
+        "healthy": all(one.is_serving for one in statuses),
+        "brokers": [
+            {
+                "id": one.broker.id,
+                "address": one.broker.address,
+                "pid": one.pid,
+                "state": one.state.value,
+                "serving": one.is_serving,
+                "labels": {"region": one.broker.region},
+                "data_directory": str(directory.files(one.broker).data),
+                "log_file": str(directory.files(one.broker).log),
+                "config_file": str(directory.files(one.broker).config),
+            }
+            for one in statuses
+        ],
+    }
+
+
+def _print_brokers(statuses: "Sequence[BrokerStatus]", directory: "ClusterDirectory") -> None:
+    print_table(
+        Table(
+            heads=("BROKER", "REGION", "KAFKA", "PID", "STATE", "LOG"),
+            right=frozenset({"BROKER", "PID"}),
+            rows=[
+                (
+                    one.broker.id,
+                    one.broker.region,
+                    one.broker.address,
+                    one.pid or "-",
+                    "serving" if one.is_serving else one.state.value,
+                    str(directory.files(one.broker).log),
+                )
+                for one in statuses
+            ],
+        )
+    )

@@ -1,0 +1,20 @@
+"""`strandline serve`: run one broker.
+
+Source: docs/reference/cli.md."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    config: Annotated[
+        Path, typer.Option("--config", metavar="FILE", help="The broker's TOML file.")
+    ],
+) -> None:
+    """Run one broker until SIGTERM or Ctrl-C."""
+    from strandline.cli.serve import serve_file
+
+    raise typer.Exit(serve_file(config, environment=dict(os.environ)))

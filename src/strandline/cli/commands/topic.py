@@ -1,0 +1,243 @@
+"""`strandline topic`: create, list, describe and delete topics.
+
+Source: docs/reference/cli.md."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import (
+    DEFAULT_TIMEOUT_S,
+    AsJson,
+    Bootstrap,
+    Timeout,
+    open_client,
+    parse_pairs,
+)
+from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.client.admin import ConfigView
+    from strandline.client.cluster import Client, TopicView
+
+OFFSETS_PATIENCE_MS = 2_000
+TOPIC_SOURCE = 1
+
+app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")]
+
+
+@app.command()
+def create(
+    names: Names,
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", min=1, help="Partitions of each topic.")
+    ] = -1,
+    replicas: Annotated[
+        int, typer.Option("--replicas", "-r", min=1, help="Replicas of each partition.")
+    ] = -1,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic key; may be repeated."),
+    ] = None,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Create topics; returns when every partition has a leader."""
+    from strandline.client.admin import NewTopic, create_topic
+
+    configs = parse_pairs(config, option="--config")
+    with open_client(bootstrap, timeout) as client:
+        topics = [
+            create_topic(
+                client,
+                NewTopic(
+                    name=name,
+                    partitions=partitions,
+                    replication_factor=replicas,
+                    configs=configs,
+                ),
+            )
+            for name in names
+        ]
+    show(as_json, {"topics": [_summary(one) for one in topics]}, people=lambda: _list(topics))
+
+
+@app.command("list")
+def list_topics(
+    internal: Annotated[bool, typer.Option("--internal", help="Show internal topics too.")] = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """List the topics of the cluster."""
+    with open_client(bootstrap, timeout) as client:
+        found = client.metadata(None).topics
+    topics = [found[name] for name in sorted(found) if internal or not found[name].is_internal]
+    show(as_json, {"topics": [_summary(one) for one in topics]}, people=lambda: _list(topics))
+
+
+@app.command()
+def describe(
+    names: Names,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Show partitions, leaders, replicas, offsets and configuration of topics."""
+    from strandline.client.admin import describe_topic_configs
+
+    described = []
+    with open_client(bootstrap, timeout) as client:
+        regions = {int(one.id): one.rack for one in client.metadata().brokers.values()}
+        for name in names:
+            topic = client.topic(name)
+            configs = describe_topic_configs(client, name)
+            described.append((topic, _offsets(client, topic), configs))
+
+    def people() -> None:
+        for topic, offsets, configs in described:
+            _describe_for_people(topic, offsets, configs, regions=regions)
+
+    show(
+        as_json,
+        {"topics": [_describe(*one) for one in described]},
+        people=people,
+    )
+
+
+@app.command()
+def delete(
+    names: Names,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Delete topics with everything in them."""
+    from strandline.client.admin import delete_topic
+
+    with open_client(bootstrap, timeout) as client:
+        for name in names:
+            delete_topic(client, name)
+
+    def people() -> None:
+        for name in names:
+            print_line(f"topic {name} deleted")
+
+    show(as_json, {"deleted": names}, people=people)
+
+
+def _offsets(client: "Client", topic: "TopicView") -> dict[int, tuple[int | None, int | None]]:
+    """{partition: (start, end)}; None for a partition that cannot be asked now."""
+    from strandline.base.errors import StrandlineError
+    from strandline.client.admin import EARLIEST, LATEST, list_offsets
+
+    with_leader = [one.index for one in topic.partitions if one.leader >= 0]
+    offsets: dict[int, tuple[int | None, int | None]] = {
+        one.index: (None, None) for one in topic.partitions
+    }
+    until = client.transport.monotonic_ms() + OFFSETS_PATIENCE_MS
+    try:
+        starts, ends = (
+            list_offsets(client, topic.name, when, partitions=with_leader, deadline_ms=until)
+            for when in (EARLIEST, LATEST)
+        )
+    except StrandlineError:
+        return offsets
+    return offsets | {index: (starts[index], ends[index]) for index in with_leader}
+
+
+def _summary(topic: "TopicView") -> Json:
+    return {
+        "name": topic.name,
+        "id": str(topic.id),
+        "internal": topic.is_internal,
+        "partitions": len(topic.partitions),
+        "replicas": len(topic.partitions[0].replicas) if topic.partitions else 0,
+        "leaderless": sum(1 for one in topic.partitions if one.leader < 0),
+        "under_replicated": sum(
+            1 for one in topic.partitions if len(one.in_sync) < len(one.replicas)
+        ),
+    }
+
+
+def _describe(
+    topic: "TopicView",
+    offsets: dict[int, tuple[int | None, int | None]],
+    configs: "list[ConfigView]",
+) -> Json:
+    return {
+        "name": topic.name,
+        "id": str(topic.id),
+        "internal": topic.is_internal,
+        "partitions": [
+            {
+                "partition": one.index,
+                "leader": one.leader,
+                "epoch": one.epoch,
+                "replicas": list(one.replicas),
+                "in_sync": list(one.in_sync),
+                "offline": list(one.offline),
+                "start_offset": offsets[one.index][0],
+                "end_offset": offsets[one.index][1],
+            }
+            for one in topic.partitions
+        ],
+        "configs": {
+            one.name: {"value": one.value, "set_on_topic": one.source == TOPIC_SOURCE}
+            for one in configs
+        },
+    }
+
+
+def _list(topics: "list[TopicView]") -> None:
+    heads = ("TOPIC", "PARTITIONS", "REPLICAS", "LEADERLESS", "UNDER-REPLICATED")
+    rows = []
+    for topic in topics:
+        summary = _summary(topic)
+        assert isinstance(summary, dict)
+        rows.append(
+            (
+                topic.name,
+                len(topic.partitions),
+                str(summary["replicas"]),
+                str(summary["leaderless"]),
+                str(summary["under_replicated"]),
+            )
+        )
+    print_table(Table(heads=heads, rows=rows, right=frozenset(heads[1:])))
+
+
+def _describe_for_people(
+    topic: "TopicView",
+    offsets: dict[int, tuple[int | None, int | None]],
+    configs: "list[ConfigView]",
+    *,
+    regions: dict[int, str],
+) -> None:
+    def place(broker: int) -> str:
+        region = regions.get(broker, "")
+        return f"{broker}@{region}" if region else str(broker)
+
+    print_line(f"topic {topic.name}  id {topic.id}")
+    changed = [f"{one.name}={one.value}" for one in configs if one.source == TOPIC_SOURCE]
+    print_line(f"configuration {' '.join(changed) or 'as the cluster has it'}")
+    print_table(
+        Table(
+            heads=("PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "START", "END"),
+            right=frozenset({"PARTITION", "EPOCH", "START", "END"}),
+            rows=[
+                (
+                    one.index,
+                    place(one.leader) if one.leader >= 0 else "none",
+                    one.epoch,
+                    " ".join(place(broker) for broker in one.replicas),
+                    ids(one.in_sync),
+                    *("?" if offset is None else offset for offset in offsets[one.index]),
+                )
+                for one in topic.partitions
+            ],
+        )
+    )

@@ -1,0 +1,190 @@
+"""DIR/cluster.json, and the files of each broker beneath DIR.
+
+Why:    a cluster that was started once starts again with the same ports, ids and data.
+How:        DIR/cluster.json          what the cluster is
+            DIR/broker-1/config.toml  the broker's configuration, written anew at every start
+            DIR/broker-1/data/        its logs and state
+            DIR/broker-1/broker.log   what it says
+            DIR/broker-1/broker.pid   which process it is, while it runs
+Owns:   the layout of DIR.
+Source: design section 10."""
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from strandline.base.errors import OperatorError
+from strandline.cli.dev.plan import (
+    LOOPBACK,
+    Plan,
+    PlannedBroker,
+    format_rtt,
+    parse_rtt,
+    parse_settings,
+)
+from strandline.config.keys import format_value
+
+FILE_NAME = "cluster.json"
+FILE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFiles:
+    """Where one broker's files are."""
+
+    directory: Path
+
+    @property
+    def config(self) -> Path:
+        """Its configuration."""
+        return self.directory / "config.toml"
+
+    @property
+    def data(self) -> Path:
+        """Its data directory."""
+        return self.directory / "data"
+
+    @property
+    def log(self) -> Path:
+        """What it says."""
+        return self.directory / "broker.log"
+
+    @property
+    def pid(self) -> Path:
+        """Which process it is."""
+        return self.directory / "broker.pid"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDirectory:
+    """A directory that holds a local cluster, or will."""
+
+    path: Path
+
+    def files(self, broker: PlannedBroker) -> BrokerFiles:
+        """The files of one broker."""
+        return BrokerFiles(self.path / f"broker-{broker.id}")
+
+    @property
+    def file(self) -> Path:
+        """The file that says what the cluster is."""
+        return self.path / FILE_NAME
+
+    def read(self) -> Plan | None:
+        """The cluster, or None when there is none yet; raises OperatorError when it cannot be
+        read."""
+        try:
+            text = self.file.read_text()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise OperatorError(f"{self.file}: cannot be read: {error.strerror}") from error
+        try:
+            return _plan_from(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError, OperatorError) as error:
+            raise OperatorError(
+                f"{self.file}: is damaged; remove {self.path} and start anew"
+            ) from error
+
+    def require(self) -> Plan:
+        """The cluster; raises OperatorError when there is none."""
+        plan = self.read()
+        if plan is None:
+            raise OperatorError(
+                f"{self.path}: no cluster here; make one: strandline dev start --dir {self.path}"
+            )
+        return plan
+
+    def write(self, plan: Plan) -> None:
+        """Write the cluster down, at once or not at all; raises OperatorError."""
+        body = {
+            "version": FILE_VERSION,
+            "cluster_id": plan.cluster_id,
+            "rtt": format_rtt(plan.rtt_ms),
+            "settings": plan.settings,
+            "brokers": [
+                {
+                    "id": broker.id,
+                    "region": broker.region,
+                    "kafka_port": broker.kafka_port,
+                    "rpc_port": broker.rpc_port,
+                }
+                for broker in plan.brokers
+            ],
+        }
+        _write(self.file, json.dumps(body, indent=2) + "\n")
+
+    def write_configs(self, plan: Plan) -> None:
+        """Write each broker's TOML file."""
+        for broker in plan.brokers:
+            files = self.files(broker)
+            _write(files.config, render_config(plan, broker, data=files.data))
+
+
+def render_config(plan: Plan, broker: PlannedBroker, *, data: Path) -> str:
+    """The TOML text of one broker's configuration."""
+    sections: dict[str, dict[str, object]] = {
+        "broker": {"id": broker.id, "data_directory": str(data)},
+        "broker.labels": {"region": broker.region},
+        "cluster": {
+            "id": plan.cluster_id,
+            "seeds": [f"{voter.id}@{LOOPBACK}:{voter.rpc_port}" for voter in plan.voters],
+        },
+        "listener": {"kafka_host": LOOPBACK, "kafka_port": broker.kafka_port},
+        "rpc": {"host": LOOPBACK, "port": broker.rpc_port},
+    }
+    links = [
+        f"{peer.id}={milliseconds}"
+        for peer in plan.brokers
+        if peer != broker and (milliseconds := plan.link_rtt_ms(broker, peer))
+    ]
+    if links:
+        sections["dev"] = {"peer_rtt": links}
+    for section, values in plan.settings.items():
+        sections.setdefault(section, {}).update(values)
+    blocks = [
+        "\n".join([f"[{section}]", *(f"{name} = {_toml(value)}" for name, value in values.items())])
+        for section, values in sections.items()
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _toml(value: object) -> str:
+    """A value in TOML; JSON's strings, numbers, booleans and lists of strings are TOML too."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plan_from(body: dict[str, object]) -> Plan:
+    """Whatever is wrong with it is a ValueError, KeyError, TypeError or AttributeError."""
+    brokers, rtt, settings = body["brokers"], body["rtt"], body["settings"]
+    if body["version"] != FILE_VERSION or not isinstance(brokers, list) or not brokers:
+        raise ValueError("another version, or no brokers")
+    if not isinstance(rtt, str) or not isinstance(settings, dict):
+        raise TypeError("rtt or settings")
+    planned = tuple(
+        PlannedBroker(
+            id=int(one["id"]),
+            region=str(one["region"]),
+            kafka_port=int(one["kafka_port"]),
+            rpc_port=int(one["rpc_port"]),
+        )
+        for one in brokers
+    )
+    plan = Plan(cluster_id=str(body["cluster_id"]), brokers=planned)
+    texts = [
+        f"{section}.{name}={format_value(tuple(value) if isinstance(value, list) else value)}"
+        for section, values in settings.items()
+        for name, value in values.items()
+    ]
+    return replace(plan, rtt_ms=parse_rtt(rtt, plan.regions), settings=parse_settings(texts))
+
+
+def _write(path: Path, text: str) -> None:
+    scratch = path.with_name(path.name + ".new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.write_text(text)
+        os.replace(scratch, path)
+    except OSError as error:
+        raise OperatorError(f"{path}: cannot be written: {error.strerror}") from error

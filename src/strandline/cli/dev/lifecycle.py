@@ -1,0 +1,283 @@
+"""Starts, stops, kills, pauses and describes the brokers of a local cluster.
+
+How:    cluster.json says what the cluster is, the pid files which process each broker is; nothing
+        else is remembered. A lock file keeps two commands on one directory apart. A start that
+        fails stops what it had started.
+Owns:   the pid files, while it holds the lock.
+Source: design section 10."""
+
+import fcntl
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from strandline.base.errors import OperatorError
+from strandline.cli.dev.cluster_file import ClusterDirectory
+from strandline.cli.dev.plan import (
+    Plan,
+    PlannedBroker,
+    is_port_free,
+    merge_settings,
+    parse_regions,
+    parse_rtt,
+    parse_settings,
+    plan_brokers,
+)
+from strandline.cli.dev.processes import (
+    ProcessMark,
+    ProcessState,
+    kill_processes,
+    live_mark,
+    read_mark,
+    stop_processes,
+)
+from strandline.cli.dev.readiness import Probe, wait_serving
+from strandline.cli.dev.spawner import Spawn, spawn_brokers
+from strandline.client.transport import TcpTransport, Transport
+from strandline.config.load import load_broker_config
+
+START_TIMEOUT_MS = 60_000
+STOP_GRACE_MS = 10_000
+STATUS_TIMEOUT_MS = 1_000
+LOG_TAIL_BYTES = 8 * 1024
+LOG_LINE_CHARS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """One broker now. `pid` is None unless its process lives."""
+
+    broker: PlannedBroker
+    state: ProcessState
+    pid: int | None
+    is_serving: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """What the command line asks for; None where it says nothing."""
+
+    regions: str | None = None
+    rtt: str | None = None
+    port_base: int = 0
+    settings: Sequence[str] = ()
+
+
+class LocalCluster:
+    """The cluster in one directory. `spawn`, `transport` and `is_free` are the world, for tests."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        spawn: Callable[[Sequence[Spawn]], Mapping[int, int]] = spawn_brokers,
+        transport: Transport | None = None,
+        is_free: Callable[[int], bool] = is_port_free,
+    ) -> None:
+        self.directory = ClusterDirectory(path.absolute())
+        self._spawn = spawn
+        self._transport = transport or TcpTransport()
+        self._is_free = is_free
+
+    # ---- the whole cluster -----------------------------------------------------------------------
+
+    def start(self, options: StartOptions, *, default_regions: str, new_id: str) -> Plan:
+        """Start every broker that is down; returns once all of them serve. Makes a new cluster,
+        with `default_regions` and the id `new_id`, where there is none."""
+        with self._locked(create=True):
+            recorded = self.directory.read()
+            plan = self._plan(recorded, options, default_regions=default_regions, new_id=new_id)
+            down = [one for one in plan.brokers if self._live(one) is None]
+            if recorded is not None and plan != recorded and len(down) < len(plan.brokers):
+                raise OperatorError(
+                    "--rtt and --set cannot change while brokers run: "
+                    f"strandline dev stop --dir {self.directory.path}"
+                )
+            self._check_ports(down)
+            self.directory.write(plan)
+            self.directory.write_configs(plan)
+            self._start(plan, down, others=[one.id for one in plan.brokers])
+            return plan
+
+    def stop(self, *, remove: bool) -> list[PlannedBroker]:
+        """End every broker, politely at first; returns those that had to be killed. `remove`:
+        delete the directory with all data."""
+        with self._locked():
+            plan = self.directory.require()
+            marks = {one: mark for one in plan.brokers if (mark := self._live(one)) is not None}
+            killed = stop_processes(marks.values(), grace_ms=STOP_GRACE_MS)
+            for broker in plan.brokers:
+                self.directory.files(broker).pid.unlink(missing_ok=True)
+            if remove:
+                shutil.rmtree(self.directory.path, ignore_errors=True)
+            return [broker for broker, mark in marks.items() if mark in killed]
+
+    def status(self) -> tuple[Plan, list[BrokerStatus]]:
+        """What every broker does now."""
+        plan = self.directory.require()
+        return plan, [self._status(broker) for broker in plan.brokers]
+
+    # ---- some brokers ----------------------------------------------------------------------------
+
+    def start_brokers(self, choose: Callable[[Plan], Sequence[PlannedBroker]]) -> list[int]:
+        """Start the chosen ones that are down; returns their ids once they serve."""
+        with self._locked():
+            plan = self.directory.require()
+            down = [one for one in choose(plan) if self._live(one) is None]
+            self._check_ports(down)
+            self._start(plan, down, others=())
+            return [one.id for one in down]
+
+    def kill_brokers(self, choose: Callable[[Plan], Sequence[PlannedBroker]]) -> list[int]:
+        """SIGKILL the chosen ones, all at once; returns the ids of those that lived."""
+        with self._locked():
+            chosen = choose(self.directory.require())
+            marks = {one: mark for one in chosen if (mark := self._live(one)) is not None}
+            kill_processes(marks.values())
+            for broker in chosen:
+                self.directory.files(broker).pid.unlink(missing_ok=True)
+            return [one.id for one in marks]
+
+    def pause_broker(self, number: int) -> None:
+        """SIGSTOP: the broker holds its connections and says nothing."""
+        self._signal(number, signal.SIGSTOP)
+
+    def resume_broker(self, number: int) -> None:
+        """SIGCONT."""
+        self._signal(number, signal.SIGCONT)
+
+    # ---- inside ----------------------------------------------------------------------------------
+
+    def _plan(
+        self, recorded: Plan | None, options: StartOptions, *, default_regions: str, new_id: str
+    ) -> Plan:
+        settings = parse_settings(options.settings)
+        if recorded is None:
+            regions = parse_regions(options.regions or default_regions)
+            rtt_ms = parse_rtt(options.rtt or "", regions)
+            brokers = plan_brokers(regions, port_base=options.port_base, is_free=self._is_free)
+            return Plan(cluster_id=new_id, brokers=brokers, rtt_ms=rtt_ms, settings=settings)
+        if options.regions is not None and parse_regions(options.regions) != recorded.regions:
+            has = ",".join(f"{region}={count}" for region, count in recorded.regions.items())
+            raise OperatorError(
+                f"{self.directory.path} holds a cluster with the regions {has}: choose another "
+                f"--dir, or strandline dev stop --remove --dir {self.directory.path}"
+            )
+        links = recorded.rtt_ms if options.rtt is None else parse_rtt(options.rtt, recorded.regions)
+        settings = merge_settings(recorded.settings, settings)
+        return replace(recorded, rtt_ms=links, settings=settings)
+
+    def _check_ports(self, brokers: Sequence[PlannedBroker]) -> None:
+        for broker in brokers:
+            for port in (broker.kafka_port, broker.rpc_port):
+                if not self._is_free(port):
+                    raise OperatorError(
+                        f"port {port} of broker {broker.id} is taken by another process"
+                    )
+
+    def _start(
+        self, plan: Plan, brokers: Sequence[PlannedBroker], *, others: Sequence[int]
+    ) -> None:
+        wanted = []
+        log_starts: dict[int, int] = {}
+        for broker in brokers:
+            files = self.directory.files(broker)
+            # The broker would refuse it too, but in its log; here it is one line at once.
+            load_broker_config(files.config.read_text(), file=str(files.config))
+            log_starts[broker.id] = files.log.stat().st_size if files.log.exists() else 0
+            wanted.append(
+                Spawn(
+                    id=broker.id, config=str(files.config), log=str(files.log), pid=str(files.pid)
+                )
+            )
+        if not wanted:
+            return
+        try:
+            self._spawn(wanted)
+            wait_serving(
+                self._transport,
+                plan.brokers if others else brokers,
+                others=others,
+                timeout_ms=START_TIMEOUT_MS,
+                check_alive=lambda broker: self._require_alive(broker, log_starts),
+            )
+        except BaseException:
+            # Nobody would know of processes that a failed or interrupted start left behind.
+            kill_processes(mark for one in brokers if (mark := self._live(one)) is not None)
+            raise
+
+    def _require_alive(self, broker: PlannedBroker, log_starts: Mapping[int, int]) -> None:
+        if self._live(broker) is None:
+            files = self.directory.files(broker)
+            said = last_line(files.log, since=log_starts.get(broker.id, 0))
+            raise OperatorError(
+                f"broker {broker.id} ended while starting: {said or 'it said nothing'} "
+                f"(log: {files.log})"
+            )
+
+    def _status(self, broker: PlannedBroker) -> BrokerStatus:
+        mark = self._live(broker)
+        state = ProcessState.ABSENT if mark is None else mark.state()
+        is_serving = False
+        if state is ProcessState.RUNNING:
+            probe = Probe(self._transport, broker, timeout_ms=STATUS_TIMEOUT_MS)
+            is_serving = probe.serves()
+            probe.close()
+        return BrokerStatus(
+            broker=broker,
+            state=state,
+            pid=None if mark is None else mark.pid,
+            is_serving=is_serving,
+        )
+
+    def _signal(self, number: int, signal_number: signal.Signals) -> None:
+        broker = self.directory.require().broker(number)
+        mark = read_mark(self.directory.files(broker).pid)
+        if mark is None or not mark.send(signal_number):
+            raise OperatorError(
+                f"broker {number} is down; start it: strandline dev broker start {number} "
+                f"--dir {self.directory.path}"
+            )
+        wanted = ProcessState.PAUSED if signal_number == signal.SIGSTOP else ProcessState.RUNNING
+        # A signal takes effect a moment later; the command returns when it has.
+        for _ in range(1_000):
+            if mark.state() in (wanted, ProcessState.ABSENT):
+                return
+            time.sleep(0.001)
+
+    def _live(self, broker: PlannedBroker) -> ProcessMark | None:
+        return live_mark(self.directory.files(broker).pid)
+
+    @contextmanager
+    def _locked(self, *, create: bool = False) -> Iterator[None]:
+        path = self.directory.path
+        try:
+            if create:
+                path.mkdir(parents=True, exist_ok=True)
+            elif not path.is_dir():
+                self.directory.require()
+            lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise OperatorError(f"{path}: cannot be used: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
+def last_line(log: Path, *, since: int) -> str:
+    """The last line that was written to a log after the position `since`; empty for none."""
+    try:
+        with open(log, "rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(since, size - LOG_TAIL_BYTES))
+            lines = file.read().decode(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1].strip()[:LOG_LINE_CHARS_MAX] if lines else ""

@@ -1,0 +1,19 @@
+"""What the exit code of `strandline` means.
+
+Source: the table in docs/reference/cli.md is made from `EXIT_CODES`."""
+
+OK = 0
+ERROR = 1
+USAGE = 2
+CANNOT_CONNECT = 3
+UNHEALTHY = 10
+INTERRUPTED = 130
+
+EXIT_CODES: dict[int, str] = {
+    OK: "done",
+    ERROR: "refused or failed; standard error has one line that says why",
+    USAGE: "the command line is wrong",
+    CANNOT_CONNECT: "no broker could be reached, or none answered in time",
+    UNHEALTHY: "`dev status`: a broker is not serving",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+}

@@ -1,0 +1,75 @@
+"""`strandline`: the app, and what becomes of errors.
+
+Why:    whatever goes wrong is one line on standard error and an exit code that means something;
+        nobody is shown a traceback for a broker that is down.
+How:    each command group is a file in commands/. Plain help, because drawing it with rich would
+        double the time that `--help` takes.
+Source: STYLE, "Errors"; reference ecosystem 5 (exit codes)."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from strandline.base.errors import StrandlineError
+from strandline.cli.commands import config, consume, dev, group, produce, serve, topic, version
+from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, INTERRUPTED
+from strandline.cli.output import print_error
+
+app = typer.Typer(
+    name="strandline",
+    help="A Kafka-compatible log that spans regions.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("serve")(serve.serve)
+app.add_typer(dev.app, name="dev")
+app.add_typer(topic.app, name="topic")
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
+app.add_typer(group.app, name="group")
+app.add_typer(config.app, name="config")
+app.command("version")(version.version)
+
+
+@app.command(
+    "pipeline",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def pipeline(context: typer.Context) -> None:
+    """Topics into lake tables with Spark. `strandline pipeline --help` lists its commands."""
+    # A group of its own room: imported when it is asked for, because it imports a lot.
+    from strandline.pipeline.commands import app as pipeline_app
+
+    pipeline_app(args=context.args, prog_name="strandline pipeline")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; ends with SystemExit."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="strandline")
+    except StrandlineError as error:
+        print_error(str(error))
+        sys.exit(exit_code_of(error))
+    except BrokenPipeError:
+        # The reader of a pipe has gone: nothing is wrong, but the interpreter must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ERROR)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def exit_code_of(error: StrandlineError) -> int:
+    """The exit code for an error."""
+    from strandline.client.errors import CannotConnectError
+
+    return CANNOT_CONNECT if isinstance(error, CannotConnectError) else ERROR
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Options that many commands have, and how a cluster is found from them.
+
+How:    brokers: `--bootstrap`, else STRANDLINE_BOOTSTRAP, else the local cluster in the directory
+        that `strandline dev` would use, else 127.0.0.1:9092.
+Source: docs/reference/cli.md."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.base.errors import OperatorError
+
+if TYPE_CHECKING:
+    from strandline.client.cluster import Client
+
+BOOTSTRAP_VARIABLE = "STRANDLINE_BOOTSTRAP"
+DEV_DIRECTORY_VARIABLE = "STRANDLINE_DEV_DIR"
+DEFAULT_DEV_DIRECTORY = Path("strandline-dev")
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap",
+        "-b",
+        metavar="HOST:PORT,...",
+        envvar=BOOTSTRAP_VARIABLE,
+        help="Brokers to ask first; without it the local cluster of `strandline dev`, if there is "
+        f"one, else {DEFAULT_BOOTSTRAP}.",
+    ),
+]
+Timeout = Annotated[
+    float,
+    typer.Option(
+        "--timeout", min=0.1, max=3600, metavar="SECONDS", help="Give up after so many seconds."
+    ),
+]
+DevDirectory = Annotated[
+    Path,
+    typer.Option(
+        "--dir",
+        metavar="DIR",
+        envvar=DEV_DIRECTORY_VARIABLE,
+        help="The directory of the local cluster.",
+    ),
+]
+
+DEFAULT_TIMEOUT_S = 30.0
+
+
+def open_client(bootstrap: str, timeout_s: float) -> "Client":
+    """A client of the cluster that the options name; raises OperatorError."""
+    from strandline.client.cluster import Client
+    from strandline.config.addresses import parse_bootstrap
+
+    text = bootstrap or find_bootstrap()
+    try:
+        addresses = parse_bootstrap(text)
+    except ValueError as error:
+        raise OperatorError(f"--bootstrap {error}") from error
+    return Client(addresses, timeout_ms=int(timeout_s * 1000))
+
+
+def find_bootstrap() -> str:
+    """Where to begin when nobody says: the local cluster, or the default port."""
+    from strandline.cli.dev.cluster_file import ClusterDirectory
+
+    directory = Path(os.environ.get(DEV_DIRECTORY_VARIABLE) or DEFAULT_DEV_DIRECTORY)
+    plan = ClusterDirectory(directory).read()
+    return DEFAULT_BOOTSTRAP if plan is None else plan.bootstrap
+
+
+def parse_pairs(texts: list[str] | None, *, option: str) -> tuple[tuple[str, str], ...]:
+    """Read repeated `key=value` options; raises OperatorError."""
+    pairs = []
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise OperatorError(f"{option} {text!r} must look like key=value")
+        pairs.append((name, value))
+    return tuple(pairs)

@@ -1,0 +1,81 @@
+"""How results are shown: aligned tables for people, JSON for programs.
+
+Why:    one place decides, so that every command has `--json` and looks like the others.
+How:    a result is a JSON value and what people see instead. rich is imported only when a table is
+        drawn. What is not a terminal gets no colour and no wrapping: lines stay greppable.
+Source: reference ecosystem 5."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+Json = str | int | float | bool | None | Sequence["Json"] | dict[str, "Json"]
+
+WIDE_COLUMNS = 10_000
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows under upper-case heads; `right` names the heads of columns of numbers."""
+
+    heads: Sequence[str]
+    rows: Iterable[Sequence[str | int]]
+    right: frozenset[str] = field(default_factory=frozenset)
+    title: str = ""
+
+
+def show(as_json: bool, value: Json, *, people: Callable[[], None]) -> None:
+    """Print a result: `value` with `--json`, else whatever `people` prints."""
+    if as_json:
+        print_json(value)
+    else:
+        people()
+
+
+def print_json(value: Json, *, compact: bool = False) -> None:
+    """Print one JSON value; `compact`: on one line, for streams of values."""
+    text = json.dumps(value, indent=None if compact else 2, ensure_ascii=False)
+    sys.stdout.write(text + "\n")
+
+
+def print_line(text: str) -> None:
+    """Print a line for people."""
+    sys.stdout.write(text + "\n")
+
+
+def print_table(table: Table) -> None:
+    """Draw a table."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    is_terminal = sys.stdout.isatty()
+    drawn = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for head in table.heads:
+        drawn.add_column(
+            head,
+            justify="right" if head in table.right else "left",
+            no_wrap=not is_terminal,
+            overflow="fold",
+        )
+    for row in table.rows:
+        # Plain text: a bracket in a name is no markup.
+        drawn.add_row(*(Text(str(cell)) for cell in row))
+    console = Console(file=sys.stdout, highlight=False, width=None if is_terminal else WIDE_COLUMNS)
+    if table.title:
+        print_line(table.title)
+    with console.capture() as captured:
+        console.print(drawn)
+    for line in captured.get().splitlines():
+        print_line(line.rstrip())
+
+
+def print_error(text: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"error: {' '.join(text.split())}\n")
+
+
+def ids(numbers: Iterable[int]) -> str:
+    """Broker ids for people: `1,2,3`, or `-` for none."""
+    return ",".join(str(number) for number in numbers) or "-"

@@ -1,0 +1,139 @@
+"""Puts one real broker together from its configuration, and runs it until it is told to end.
+
+Why:    the only place where real files, sockets and time meet the broker; the simulator is the
+        other.
+How:    `serve_file` is the process: configuration, logging, event loop, exit code. `run_broker` is
+        the assembly: all is made there, from the bottom up, and taken down in the other order.
+        SIGTERM or SIGINT ends it in order; a second one at once.
+Source: design section 3."""
+
+import asyncio
+import logging
+import random
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from strandline.base.errors import StrandlineError
+from strandline.broker.limits import ServerLimits
+from strandline.cli.broker_file import load_file
+from strandline.cli.exit_codes import ERROR, OK
+from strandline.cli.logs import configure_logging
+from strandline.cli.output import print_error
+from strandline.config.broker import BrokerConfig
+from strandline.network.loop_clock import LoopClock
+from strandline.network.tcp import TcpNetwork
+from strandline.replication.host import Replication
+from strandline.replication.settings import ReplicationSettings
+from strandline.storage.identity import DataDirectory
+from strandline.storage.real_disk import RealDisk
+
+_log = logging.getLogger("strandline.cli")
+
+
+def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
+    """Run the broker of a configuration file; returns the exit code. Nothing is raised."""
+    try:
+        config = load_file(path, environment=environment)
+        configure_logging(config)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(run_broker(config))
+    except StrandlineError as error:
+        print_error(str(error))
+        return ERROR
+    except OSError as error:
+        print_error(f"{error.filename or 'the operating system'}: {error.strerror or error}")
+        return ERROR
+    return OK
+
+
+async def run_broker(config: BrokerConfig) -> None:
+    """Put the broker together, serve until a signal comes, take it down. Raises OperatorError."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    _end_on_signals(loop, ended)
+    directory = DataDirectory.acquire(
+        config.broker.data_directory, broker_id=config.broker_id, cluster_id=config.cluster.id
+    )
+    disk = RealDisk(lambda callback: _post(loop, callback))
+    network = TcpNetwork(
+        self_id=config.broker_id,
+        cluster=config.network_name,
+        host=config.rpc_bind.host,
+        port=config.rpc_bind.port,
+        one_way_delay_ms={peer: rtt_ms / 2 for peer, rtt_ms in config.peer_rtt_ms.items()},
+    )
+    replication = Replication(
+        self_id=config.broker_id,
+        clock=LoopClock(loop),
+        rng=random.Random(),
+        disk=disk,
+        network=network,
+        settings=replication_settings(config),
+        data_directory=config.broker.data_directory,
+    )
+    try:
+        await network.start()
+        replication.start()
+        _log.info("serving Kafka clients on %s", config.kafka_bind)
+        await ended.wait()
+        _log.info("ending")
+        replication.stop()
+    finally:
+        network.stop()
+        disk.close()
+        directory.release()
+
+
+def replication_settings(config: BrokerConfig) -> ReplicationSettings:
+    """[replication] as the replication room wants it."""
+    keys = config.replication
+    return ReplicationSettings(
+        heartbeat_interval_ms=keys.heartbeat_interval_ms,
+        election_timeout_ms=keys.election_timeout_ms,
+        election_spread_ms=keys.election_spread_ms,
+        resend_timeout_ms=keys.resend_timeout_ms,
+        append_bytes_max=keys.append_bytes_max,
+        inflight_bytes_max=keys.inflight_bytes_max,
+        inflight_count_max=keys.inflight_count_max,
+        memory_bytes_max=keys.memory_bytes_max,
+        tail_bytes_max=keys.tail_bytes_max,
+    )
+
+
+def server_limits(config: BrokerConfig) -> ServerLimits:
+    """[limits] as the broker room wants it."""
+    keys = config.limits
+    return ServerLimits(
+        request_bytes_max=keys.request_bytes_max,
+        connection_count_max=keys.connection_count_max,
+        connection_idle_ms=keys.connection_idle_ms,
+        connection_requests_max=keys.connection_requests_max,
+        inflight_bytes_max=keys.inflight_bytes_max,
+        partial_bytes_max=keys.partial_bytes_max,
+    )
+
+
+def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    """Run a callback of the flusher's thread on the broker's."""
+    loop.call_soon_threadsafe(callback)
+
+
+def _end_on_signals(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    def end(number: signal.Signals) -> None:
+        ended.set()
+        # From now on the signal does what it does by itself: it ends the process.
+        loop.remove_signal_handler(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, number)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where it is installed, asyncio's own loop otherwise."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,318 @@
+"""Topics, groups and offsets, asked of a cluster.
+
+How:    each function makes one request, or the few it takes, within the client's deadline; refusals
+        are `ApiError`s worded by `errors.refusal`.
+Source: kafka-protocol reference 7."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.base.errors import ApiError, ProtocolError
+from strandline.client.cluster import Client, TopicView
+from strandline.client.errors import CannotConnectError, refusal
+from strandline.model.ids import BrokerId
+from strandline.protocol.consumer import decode_assignment
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from strandline.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from strandline.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from strandline.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from strandline.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from strandline.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+LATEST = -1
+EARLIEST = -2
+USE_DEFAULT = -1
+TOPIC_RESOURCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create; -1 leaves partitions or replicas to the cluster's configuration."""
+
+    name: str
+    partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigView:
+    """One key of a topic: its value, and where it comes from (Kafka's number; 1 = the topic)."""
+
+    name: str
+    value: str
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A group in the list of all."""
+
+    id: str
+    state: str
+    protocol_type: str
+    coordinator: BrokerId
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """A member of a group, and the partitions it has been given: {topic: partitions}."""
+
+    id: str
+    client_id: str
+    host: str
+    assignment: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A group. `offsets`: {(topic, partition): committed offset}."""
+
+    id: str
+    state: str
+    protocol: str
+    coordinator: BrokerId
+    members: tuple[MemberView, ...]
+    offsets: Mapping[tuple[str, int], int]
+
+
+def create_topic(client: Client, topic: NewTopic) -> TopicView:
+    """Create a topic and wait until every partition has a leader."""
+    request = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name=topic.name,
+                num_partitions=topic.partitions,
+                replication_factor=topic.replication_factor,
+                configs=[CreatableTopicConfig(name=key, value=text) for key, text in topic.configs],
+            )
+        ],
+        timeout_ms=client.timeout_ms,
+    )
+    until = client.deadline()
+    # Set when an answer was lost: then it may have been done already.
+    was_asked = False
+
+    def create(until: int) -> None:
+        nonlocal was_asked
+        controller = client.find_controller(deadline_ms=until)
+        try:
+            answer = client.ask(controller, request, CreateTopicsResponse, deadline_ms=until)
+        except CannotConnectError:
+            was_asked = True
+            raise
+        for one in answer.topics:
+            if one.error_code == Error.TOPIC_ALREADY_EXISTS and was_asked:
+                continue
+            if one.error_code:
+                raise refusal(one.error_code, f"topic {one.name}", one.error_message)
+
+    client.attempt(create, until)
+    client.leaders(topic.name, deadline_ms=until)
+    return client.topic(topic.name, deadline_ms=until)
+
+
+def delete_topic(client: Client, name: str) -> None:
+    """Delete a topic with everything in it."""
+    request = DeleteTopicsRequest(topic_names=[name], timeout_ms=client.timeout_ms)
+
+    # Set when an answer was lost: then it may have been done already.
+    was_asked = False
+
+    def delete(until: int) -> None:
+        nonlocal was_asked
+        controller = client.find_controller(deadline_ms=until)
+        try:
+            answer = client.ask(controller, request, DeleteTopicsResponse, deadline_ms=until)
+        except CannotConnectError:
+            was_asked = True
+            raise
+        for one in answer.responses:
+            if one.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+                if not was_asked:
+                    client.topic(name, deadline_ms=until)  # Words it, or it is there after all.
+                continue
+            if one.error_code:
+                raise refusal(one.error_code, f"topic {name}", one.error_message)
+
+    client.attempt(delete)
+
+
+def describe_topic_configs(client: Client, name: str) -> list[ConfigView]:
+    """Every key of a topic."""
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(
+                resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None
+            )
+        ]
+    )
+
+    def describe(until: int) -> list[ConfigView]:
+        answer = client.ask_any(request, DescribeConfigsResponse, deadline_ms=until)
+        for result in answer.results:
+            if result.error_code:
+                raise refusal(result.error_code, f"topic {name}", result.error_message)
+        return [
+            ConfigView(name=one.name, value=one.value or "", source=one.config_source)
+            for result in answer.results
+            for one in result.configs
+        ]
+
+    return client.attempt(describe)
+
+
+def list_offsets(
+    client: Client,
+    topic: str,
+    timestamp: int,
+    *,
+    partitions: Sequence[int] | None = None,
+    deadline_ms: int | None = None,
+) -> dict[int, int]:
+    """{partition: offset} at a time in ms, at LATEST or at EARLIEST; -1 where there is none."""
+
+    def look(until: int) -> dict[int, int]:
+        leaders = client.leaders(topic, partitions, deadline_ms=until)
+        offsets: dict[int, int] = {}
+        for leader in sorted(set(leaders.values())):
+            request = ListOffsetsRequest(
+                replica_id=-1,
+                topics=[
+                    ListOffsetsTopic(
+                        name=topic,
+                        partitions=[
+                            ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+                            for index, leads in leaders.items()
+                            if leads == leader
+                        ],
+                    )
+                ],
+                timeout_ms=client.left_ms(until),
+            )
+            answer = client.ask(leader, request, ListOffsetsResponse, deadline_ms=until)
+            for one in (one for name in answer.topics for one in name.partitions):
+                if one.error_code:
+                    raise refusal(one.error_code, f"partition {topic}-{one.partition_index}")
+                offsets[one.partition_index] = one.offset
+        return dict(sorted(offsets.items()))
+
+    return client.attempt(look, deadline_ms)
+
+
+def list_groups(client: Client) -> list[GroupListing]:
+    """Every group of the cluster, by name."""
+
+    def look(until: int) -> list[GroupListing]:
+        groups = []
+        for broker in client.metadata(deadline_ms=until).brokers:
+            answer = client.ask(broker, ListGroupsRequest(), ListGroupsResponse, deadline_ms=until)
+            if answer.error_code:
+                raise refusal(answer.error_code, f"the groups of broker {broker}")
+            groups += [
+                GroupListing(
+                    id=one.group_id,
+                    state=one.group_state,
+                    protocol_type=one.protocol_type,
+                    coordinator=broker,
+                )
+                for one in answer.groups
+            ]
+        return sorted(groups, key=lambda group: group.id)
+
+    return client.attempt(look)
+
+
+def describe_group(client: Client, group: str) -> GroupView:
+    """A group with its members and committed offsets; state "Dead" when there is none."""
+
+    def look(until: int) -> GroupView:
+        coordinator = _find_coordinator(client, group, until)
+        answer = client.ask(
+            coordinator,
+            DescribeGroupsRequest(groups=[group]),
+            DescribeGroupsResponse,
+            deadline_ms=until,
+        )
+        (described,) = answer.groups
+        if described.error_code == Error.GROUP_ID_NOT_FOUND:
+            raise ApiError(described.error_code, f"group {group}: there is none")
+        if described.error_code:
+            raise refusal(described.error_code, f"group {group}")
+        return GroupView(
+            id=group,
+            state=described.group_state,
+            protocol=described.protocol_data,
+            coordinator=coordinator,
+            members=tuple(
+                MemberView(
+                    id=one.member_id,
+                    client_id=one.client_id,
+                    host=one.client_host.removeprefix("/"),
+                    assignment=_assignment(described.protocol_type, one.member_assignment),
+                )
+                for one in described.members
+            ),
+            offsets=_committed_offsets(client, coordinator, group, until),
+        )
+
+    return client.attempt(look)
+
+
+def _find_coordinator(client: Client, group: str, until: int) -> BrokerId:
+    client.metadata(deadline_ms=until)
+    answer = client.ask_any(
+        FindCoordinatorRequest(key=group), FindCoordinatorResponse, deadline_ms=until
+    )
+    if answer.error_code:
+        raise refusal(answer.error_code, f"group {group}", answer.error_message)
+    return BrokerId(answer.node_id)
+
+
+def _committed_offsets(
+    client: Client, coordinator: BrokerId, group: str, until: int
+) -> dict[tuple[str, int], int]:
+    request = OffsetFetchRequest(group_id=group, topics=None)
+    answer = client.ask(coordinator, request, OffsetFetchResponse, deadline_ms=until)
+    if answer.error_code:
+        raise refusal(answer.error_code, f"offsets of group {group}")
+    return {
+        (topic.name, one.partition_index): one.committed_offset
+        for topic in answer.topics
+        for one in topic.partitions
+        if one.committed_offset >= 0
+    }
+
+
+def _assignment(protocol_type: str, blob: bytes) -> dict[str, tuple[int, ...]]:
+    """What a member's assignment says, where it is a consumer's."""
+    if protocol_type != "consumer" or not blob:
+        return {}
+    try:
+        decoded = decode_assignment(blob)
+    except ProtocolError:
+        return {}
+    return {one.topic: tuple(one.partitions) for one in decoded.assigned_partitions}

@@ -1,0 +1,155 @@
+"""One connection to one broker: which versions it speaks, requests out, answers in order.
+
+How:    CONNECTED --ApiVersions--> READY; requests may follow each other before their answers come.
+        Any failure closes it for good: the owner makes another.
+        A request is `i32 size, header, body`; a response `i32 size, i32 correlation id, [tags],
+        body`.
+Owns:   the stream and the requests whose answers are due.
+Source: kafka-protocol reference 8.4 to 8.6."""
+
+import struct
+from collections import deque
+from typing import TypeVar
+
+from strandline.base.errors import ProtocolError
+from strandline.client.errors import CannotConnectError, ClientError
+from strandline.client.transport import Stream, Transport
+from strandline.config.addresses import format_address
+from strandline.model.cluster import Address
+from strandline.protocol.apis import APIS, Api
+from strandline.protocol.codec import decode, encode
+from strandline.protocol.headers import (
+    RequestHeader,
+    decode_response_header,
+    encode_request_header,
+)
+from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from strandline.protocol.table import Message
+
+R = TypeVar("R", bound=Message)
+
+RESPONSE_BYTES_MAX = 256 * 1024 * 1024
+API_VERSIONS = 18
+
+VERSIONS_MAX: dict[int, int] = {
+    0: 12,  # Produce, Fetch: topics by name
+    1: 12,
+    3: 12,  # Metadata: names always set
+    8: 9,  # OffsetCommit, OffsetFetch: topics by name, one group
+    9: 7,
+    10: 3,  # FindCoordinator: one key
+    18: 0,  # ApiVersions: every broker answers it
+    20: 5,  # DeleteTopics: by name
+}
+"""The newest version of an API that this client makes use of, where it is not the newest there
+is."""
+
+_SIZE = struct.Struct(">i")
+
+
+class Connection:
+    """See the module. Raises CannotConnectError for everything that the network does."""
+
+    def __init__(
+        self, transport: Transport, address: Address, *, client_id: str, timeout_ms: int
+    ) -> None:
+        self.address = address
+        self._client_id = client_id
+        self._next_correlation = 0
+        # Requests whose answers are due, in order: (correlation id, API, version).
+        self._due: deque[tuple[int, Api, int]] = deque()
+        self._versions: dict[int, tuple[int, int]] = {API_VERSIONS: (0, 0)}
+        self.is_closed = False
+        try:
+            self.stream: Stream = transport.connect(address, timeout_ms)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._negotiate(timeout_ms)
+
+    @property
+    def due_count(self) -> int:
+        """Requests whose answers have not come."""
+        return len(self._due)
+
+    def version(self, api: Api) -> int:
+        """The version in which this broker is asked; raises ClientError when there is none."""
+        low, high = self._versions.get(api.key, (0, -1))
+        version = min(high, VERSIONS_MAX.get(api.key, api.max_version), api.max_version)
+        if version < max(low, api.min_version):
+            raise ClientError(
+                f"{format_address(self.address)} does not offer {api.name} in a version that this "
+                f"client knows: it offers {low} to {high}"
+            )
+        return version
+
+    def call(self, request: Message, response: type[R], timeout_ms: int) -> R:
+        """Send a request and wait for its answer."""
+        assert not self._due, "answers are due: use send and receive"
+        self.send(request, timeout_ms)
+        return self.receive(response, timeout_ms)
+
+    def send(self, request: Message, timeout_ms: int, *, expects_answer: bool = True) -> None:
+        """Send a request; its answer comes after those of the requests before it."""
+        api = APIS[request.API_KEY]
+        version = self.version(api)
+        body = encode(request, version)
+        correlation = self._next_correlation
+        self._next_correlation = (correlation + 1) & 0x7FFF_FFFF
+        header = encode_request_header(
+            RequestHeader(api.key, version, correlation, self._client_id),
+            flexible=api.is_flexible(version),
+        )
+        try:
+            self.stream.send((_SIZE.pack(len(header) + len(body)), header, body), timeout_ms)
+        except OSError as error:
+            raise self._failed(error) from error
+        if expects_answer:
+            self._due.append((correlation, api, version))
+
+    def receive(self, response: type[R], timeout_ms: int) -> R:
+        """The answer to the oldest request whose answer is due."""
+        correlation, api, version = self._due.popleft()
+        assert api.response is response, f"the next answer is to {api.name}"
+        try:
+            (size,) = _SIZE.unpack(self.stream.receive(_SIZE.size, timeout_ms))
+            if not _SIZE.size <= size <= RESPONSE_BYTES_MAX:
+                raise ProtocolError(f"an answer of {size} bytes")
+            frame = self.stream.receive(size, timeout_ms)
+            answered, position = decode_response_header(frame, api.key, version)
+            if answered != correlation:
+                raise ProtocolError("an answer to another request")
+            return decode(response, frame, position, version)[0]
+        except OSError as error:
+            raise self._failed(error) from error
+        except ProtocolError as error:
+            self.close()
+            raise ClientError(
+                f"{format_address(self.address)} does not speak Kafka's protocol: {error}"
+            ) from error
+
+    def close(self) -> None:
+        """End it; harmless when it has ended."""
+        self.is_closed = True
+        self._due.clear()
+        if hasattr(self, "stream"):
+            self.stream.close()
+
+    def _negotiate(self, timeout_ms: int) -> None:
+        answer = self.call(ApiVersionsRequest(), ApiVersionsResponse, timeout_ms)
+        if answer.error_code:
+            self.close()
+            raise ClientError(
+                f"{format_address(self.address)} refuses to say what it speaks: "
+                f"error {answer.error_code}"
+            )
+        for row in answer.api_keys:
+            self._versions[row.api_key] = (row.min_version, row.max_version)
+        self._versions[API_VERSIONS] = (0, 0)
+
+    def _failed(self, error: OSError) -> CannotConnectError:
+        self.close()
+        if isinstance(error, TimeoutError):
+            reason = "no answer in time"
+        else:
+            reason = (error.strerror or str(error) or type(error).__name__).lower()
+        return CannotConnectError(f"{format_address(self.address)}: {reason}")

@@ -1,0 +1,27 @@
+"""What can go wrong for a client, in one line each.
+
+    StrandlineError
+    |- ClientError              the answer makes no sense, or the records cannot be sent
+    |  `- CannotConnectError    no broker was reached, or none answered in time
+    `- ApiError(code)           a broker refused; `refusal` words it
+
+Source: STYLE, "Errors"."""
+
+from strandline.base.errors import ApiError, StrandlineError
+from strandline.protocol.errors import Error, message_of
+
+_NAMES = {int(error): error.name for error in Error}
+
+
+class ClientError(StrandlineError):
+    """A request cannot be made, or its answer cannot be used."""
+
+
+class CannotConnectError(ClientError):
+    """No broker could be reached, or none answered before the deadline."""
+
+
+def refusal(code: int, subject: str, message: str | None = None) -> ApiError:
+    """The error for a refusal: `topic orders: already exists (TOPIC_ALREADY_EXISTS)`."""
+    said = " ".join((message or "").split()) or message_of(code)
+    return ApiError(code, f"{subject}: {said} ({_NAMES.get(code, code)})")
