@@ -44,6 +44,7 @@ from strandline.raft.messages import (
     VoteResponse,
 )
 from strandline.raft.progress import AppendPlan, Progress
+from strandline.raft.rejoin import grant_rejoins
 from strandline.raft.replies import Replies
 from strandline.raft.state import ReplicaState, Role
 from strandline.raft.transfer import Transfers
@@ -128,7 +129,8 @@ class Raft:
         """What to send to `peer` next; None when there is nothing, or nothing may be sent yet.
 
         A ResetRequest is sent as it is, and marked as sent up to `start_index - 1`. Whatever is
-        sent is marked by `mark_sent` before this core steps again."""
+        sent is marked by `mark_sent` before this core steps again. Ask at a `ReplicationReady`, or
+        when all effects of the last step are performed: earlier, the log may lack a marker."""
         reign = self._state.reign
         progress = None if reign is None else reign.progress.get(peer)
         if reign is None or progress is None:
@@ -256,6 +258,8 @@ class Raft:
         log.flushed_index = event.index
         if state.reign is not None:
             state.reign.on_flushed()
+            if state.reign is not None and state.reign.has_recovering:
+                grant_rejoins(state, state.reign)
         else:
             self._appends.on_flushed()
 

@@ -38,6 +38,7 @@ class Progress:
         "probe_is_empty",
         "ready",
         "rejoin_at",
+        "rejoin_marker",
         "state",
         "told_commit",
         "told_visible",
@@ -61,7 +62,14 @@ class Progress:
         self.told_commit = Index(-1)
         self.told_visible = Index(-1)
         # The peer lost its disk and counts again once it has flushed this index; else -1.
+        self.rejoin_marker = Index(-1)
+        # The same once a majority without it has flushed the marker: from then on it is told.
         self.rejoin_at = Index(-1)
+
+    @property
+    def is_recovering(self) -> bool:
+        """Whether the peer lost its disk and does not count yet."""
+        return self.rejoin_marker >= 0
 
     @property
     def last_sent(self) -> Index:

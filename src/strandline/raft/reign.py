@@ -37,6 +37,8 @@ class Reign:
         self._own.match_flushed = state.log.flushed_index
         self._quorums = Quorums(state.configuration, {})
         self._has_unsettled_members = False
+        # Some peer lost its disk and does not count yet.
+        self.has_recovering = False
 
     @property
     def is_established(self) -> bool:
@@ -68,8 +70,8 @@ class Reign:
     def on_propose(self, event: Propose) -> None:
         """Entries were appended at the log's end."""
         log = self._state.log
-        # The run of this epoch is the last one since the marker: only its end moves.
-        last = log.last_index = Index(log.last_index + event.count)
+        last = Index(log.last_index + event.count)
+        log.append(self.epoch, last)
         own = self._own
         own.match_written = last
         if event.relaxed:
@@ -233,10 +235,15 @@ class Reign:
         candidates = [
             self.progress[voter]
             for voter in voters
-            if voter in self.progress and self.progress[voter].rejoin_at < 0
+            if voter in self.progress and not self.progress[voter].is_recovering
         ]
         best = max(candidates, key=lambda progress: progress.match_written, default=None)
         return NO_BROKER if best is None else best.peer
+
+    def holders(self, index: Index) -> set[BrokerId]:
+        """Who counts and has flushed the entry at `index`."""
+        members = (self._own, *self.progress.values())
+        return {member.peer for member in members if member.match_flushed >= index}
 
     def _plan_reset(self, progress: Progress) -> ResetRequest:
         log = self._state.log

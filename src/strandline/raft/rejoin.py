@@ -5,15 +5,15 @@ Why:    it has forgotten votes it cast and entries it acknowledged. Voting with 
         heard is not enough: that leader may be a deposed one whose successor has this replica's
         forgotten vote, or may be about to count an acknowledgement from before the loss.
 How:    the replica refuses votes, never campaigns, and says `recovering` instead of acknowledging
-        flushes. A leader that hears so for the first time appends a marker, counts that peer for
-        nothing, and names the marker in its appends (`rejoin_at`). Whoever has flushed the marker
-        *and* knows it committed takes part again.
-            The marker was proposed after the loss and committed by a write quorum without the
-        replica. Every forgotten vote for a later epoch had to meet that quorum: its candidate,
-        whose log is older than the marker, can win no more. Every entry that the replica had
-        acknowledged and that was committed lies before the marker in this leader's log.
-        Where so many disks are lost that the others are no write quorum, nobody rejoins: that is
-        loss of data, and an operator's decision.
+        flushes. A leader that hears so for the first time appends a marker and counts that peer for
+        nothing. Once a majority *without* the replica has flushed the marker, the leader names it
+        in its appends (`rejoin_at`); the replica takes part again when it has flushed it too.
+            The marker was proposed after the loss. Every forgotten vote for a later epoch needs a
+        voter of that majority as well: such a candidate, whose log is older than the marker, can
+        win no more. Every committed entry that the replica had acknowledged lies before the marker
+        in this leader's log.
+        Where so many disks are lost that the others are no majority, nobody rejoins: that is loss
+        of data, and an operator's decision.
 Owns:   whether this replica is recovering (`ReplicaState.amnesiac`), and its peers' `rejoin_at`.
 Source: Viewstamped Replication Revisited 4.3 (recovery); NATS PR 7038; design section 4."""
 
@@ -45,11 +45,11 @@ class Rejoin:
             self._index = rejoin_at
 
     def is_due(self, matched: Index) -> bool:
-        """Take part again if the leader's marker is durable here and committed; True when so."""
+        """Take part again if the leader's marker is durable here; True when so."""
         state = self._state
         if not state.amnesiac or self._index < 0 or self._epoch != state.epoch:
             return False
-        if min(matched, state.log.flushed_index, state.commit) < self._index:
+        if min(matched, state.log.flushed_index) < self._index:
             return False
         state.amnesiac = False
         state.effects.append(Rejoined(self._index))
@@ -59,14 +59,28 @@ class Rejoin:
 def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse) -> AppendResponse:
     """The leader's side: the response, without its flushes where the peer does not count."""
     if response.recovering:
-        is_news = progress.rejoin_at < 0 or (
+        is_news = not progress.is_recovering or (
             not response.accepted and response.hint < progress.match_written
         )
         progress.match_flushed = Index(-1)
         if is_news:
-            progress.rejoin_at = reign.append_marker(None)
-    elif response.accepted and response.flushed >= progress.rejoin_at:
+            reign.has_recovering = True
+            progress.rejoin_marker = reign.append_marker(None)
+            progress.rejoin_at = Index(-1)
+    elif response.accepted and response.flushed >= progress.rejoin_marker:
         # Nobody could have flushed the marker before the loss: this is no old acknowledgement.
-        progress.rejoin_at = Index(-1)
+        progress.rejoin_marker = progress.rejoin_at = Index(-1)
         return response
     return msgspec.structs.replace(response, flushed=Index(-1))
+
+
+def grant_rejoins(state: ReplicaState, reign: Reign) -> None:
+    """Tell recovering peers their marker, where a majority without them holds it."""
+    waiting = [progress for progress in reign.progress.values() if progress.is_recovering]
+    reign.has_recovering = bool(waiting)
+    for progress in waiting:
+        holders = reign.holders(progress.rejoin_marker)
+        if progress.rejoin_at < 0 and state.configuration.wins_election(holders):
+            progress.rejoin_at = progress.rejoin_marker
+            progress.told_commit = Index(-1)
+            state.wake.append(progress.ready)

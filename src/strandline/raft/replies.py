@@ -6,7 +6,7 @@ Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
 
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.messages import AppendResponse
-from strandline.raft.rejoin import count_only_whole
+from strandline.raft.rejoin import count_only_whole, grant_rejoins
 from strandline.raft.state import ReplicaState
 from strandline.raft.transfer import Transfers
 
@@ -33,7 +33,7 @@ class Replies:
         progress = reign.progress.get(sender)
         if progress is None:
             return
-        if message.recovering or progress.rejoin_at >= 0:
+        if message.recovering or progress.is_recovering:
             message = count_only_whole(reign, progress, message)
         if message.accepted:
             reign.on_accepted(progress, message)
@@ -43,5 +43,7 @@ class Replies:
                 self._transfers.advance(reign, progress)
         else:
             reign.on_refused(progress, message)
+        if reign.has_recovering:
+            grant_rejoins(state, reign)
         if reign.has_news(progress):
             state.wake.append(progress.ready)

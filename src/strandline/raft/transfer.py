@@ -26,7 +26,7 @@ class Transfers:
         if reign is None or event.to not in self._state.configuration.voters:
             return
         progress = reign.progress.get(event.to)
-        if progress is None or progress.rejoin_at >= 0:
+        if progress is None or progress.is_recovering:
             return
         reign.transferring_to = event.to
         reign.transfer_told = False

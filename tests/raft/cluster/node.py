@@ -1,0 +1,253 @@
+"""One replica: a core, its disk, and a driver of the simplest kind.
+
+Why:    performs effects in order, and may be stopped between any two of them.
+How:    messages go to the world; flushes end when the world says so; record batches travel beside
+        the message that describes them.
+Owns:   the disk for ever, the core until the next crash."""
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from strandline.raft import events, messages
+from strandline.raft.configuration import Configuration
+from strandline.raft.core import Raft
+from strandline.raft.log_shape import LogShape
+from tests.raft.cluster.disk import Batch, Disk, LogImage
+
+if TYPE_CHECKING:
+    from tests.raft.cluster.world import World
+
+PATIENCE_STEPS = 25
+
+
+class Node:
+    """See the module."""
+
+    def __init__(self, world: "World", node_id: int, configuration: Configuration) -> None:
+        self.world = world
+        self.id = node_id
+        self.disk = Disk(configuration)
+        self.is_alive = False
+        self.raft: Any = None
+        # [(ticket of the disk, index, generation)] of flushes under way.
+        self.flushes: list[tuple[int, int, int]] = []
+        # What a lost disk had made durable.
+        self.lost_images: list[LogImage] = []
+        # {epoch: last index proposed as relaxed}
+        self.relaxed: dict[int, int] = {}
+        # The configuration before the present step: what commits were counted by.
+        self.counted = configuration
+        # Whether it led before the present step.
+        self.leads = False
+        self.heard_step = -PATIENCE_STEPS
+        self._has_new_marks = False
+        self.start()
+
+    # ---- life and death --------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Build the core from the disk."""
+        image = self.disk.image
+        self.raft = self.world.make_core(
+            self,
+            LogShape(
+                first_index=image.start_index,
+                last_index=image.last_index,
+                flushed_index=self.disk.durable.last_index if not self.disk.has_pending else -1,
+                previous_epoch=image.previous_epoch,
+                start_offset=image.start_offset,
+                epochs=image.epochs(),
+                configurations=image.configurations(),
+            ),
+        )
+        self.is_alive = True
+        self.flushes = []
+        self.heard_step = -PATIENCE_STEPS
+        self.world.watch("on_start", self)
+        self.flush_soon()
+
+    def crash(self, *, loses_power: bool) -> None:
+        """Stop between two effects; what was not flushed may be gone."""
+        self.is_alive = False
+        self.flushes = []
+        if loses_power and self.disk.lose_power(self.world.rng):
+            self.world.watch("on_loss", self)
+
+    def wipe(self) -> None:
+        """Lose the disk. The replica knows that it was a member."""
+        self.is_alive = False
+        self.flushes = []
+        self.lost_images.append(self.disk.durable)
+        self.disk = Disk(self.world.first_configuration)
+        self.disk.is_whole = False
+        self.world.watch("on_loss", self)
+
+    # ---- stepping --------------------------------------------------------------------------------
+
+    def receive(self, sender: int, message: messages.Message, batches: list[Batch]) -> None:
+        """A message came in."""
+        alive = self.hears_leader
+        if isinstance(
+            message,
+            messages.AppendRequest | messages.LeaderContact | messages.ResetRequest,
+        ):
+            if message.epoch >= self.raft.epoch:
+                self.heard_step = self.world.now
+        self.step(events.Received(sender, message, alive), batches)
+
+    @property
+    def hears_leader(self) -> bool:
+        """What a driver's timer would say."""
+        is_recent = self.world.now - self.heard_step < PATIENCE_STEPS
+        return self.raft.leader >= 0 and (self.raft.is_leader or is_recent)
+
+    def step(self, event: events.Event, batches: list[Batch] = []) -> None:  # noqa: B006
+        """Step the core and perform its effects; may crash in between."""
+        self.counted = self.raft.configuration
+        self.leads = self.raft.is_leader
+        world = self.world
+        effects = world.trace_step(self, event)
+        for effect in effects:
+            if world.crash_chance and world.rng.random() < world.crash_chance:
+                world.note(f"{self.id} crashes before {effect}")
+                self.crash(loses_power=world.loses_power)
+                return
+            self._perform(effect, batches)
+            if not self.is_alive:
+                return
+        assert self.raft.log.last_index == self.disk.image.last_index, "shape and log differ"
+        if self._has_new_marks and self.raft.is_leader:
+            self._tell_marks(world.rng)
+        self._has_new_marks = False
+
+    def _perform(self, effect: events.Effect, batches: list[Batch]) -> None:
+        world = self.world
+        kind = type(effect)
+        if kind is events.Send:
+            world.send(self.id, effect.to, effect.message, [])
+        elif kind is events.ReplicationReady:
+            self.pump(effect.peer)
+        elif kind is events.AppendEntries:
+            self._append([b for b in batches if b.first_index >= effect.first_index], effect)
+        elif kind is events.MarksAdvanced:
+            world.watch_marks(self, effect.commit, effect.visible)
+            self._has_new_marks = True
+        elif kind is events.PersistState:
+            self.disk.epoch = effect.epoch
+            self.disk.vote = effect.vote
+        elif kind is events.AppendMarker:
+            batch = Batch(
+                effect.index, effect.index, effect.epoch, world.next_id(), True, effect.configuration
+            )
+            self._append([batch], effect)
+        elif kind is events.TruncateLog:
+            world.watch("on_truncate", self, effect.from_index)
+            self.disk.truncate(effect.from_index)
+        elif kind is events.ResetLog:
+            image = LogImage(effect.configuration)
+            image.start_index = effect.start_index
+            image.start_offset = effect.start_offset
+            image.previous_epoch = effect.previous_epoch
+            self.disk.reset(image)
+        elif kind is events.BecameLeader:
+            world.watch("on_leader", self)
+        elif kind is events.Rejoined:
+            self.disk.is_whole = True
+        else:
+            assert kind in (events.BecameFollower, events.ConfigurationChanged), effect
+
+    def _append(self, batches: list[Batch], effect: object) -> None:
+        assert batches, effect
+        for batch in batches:
+            image = self.disk.image
+            previous = image.batches[-1].epoch if image.batches else image.previous_epoch
+            self.disk.append(batch)
+            self.world.watch("on_append", self, batch, previous)
+        self.flush_soon()
+
+    # ---- the disk --------------------------------------------------------------------------------
+
+    def flush_soon(self) -> None:
+        """Ask for a flush of all that is written."""
+        index = self.disk.image.last_index
+        self.flushes.append((self.disk.begin_flush(), index, self.raft.log.generation))
+
+    def end_flush(self, rng: random.Random) -> None:
+        """One of the flushes under way ends, not always the first."""
+        ticket, index, generation = self.flushes.pop(rng.randrange(len(self.flushes)))
+        self.disk.end_flush(ticket)
+        self.step(events.LogFlushed(index, generation))
+
+    def drop_prefix(self, rng: random.Random) -> None:
+        """Retention takes some of what is committed and flushed."""
+        log = self.raft.log
+        limit = min(self.raft.commit, log.flushed_index)
+        ends = [b for b in self.disk.image.batches if b.last_index <= limit]
+        if not ends or self.disk.durable.last_index < limit:
+            return
+        first = rng.choice(ends).last_index + 1
+        offset = self.disk.image.start_offset
+        offset += sum(
+            b.last_index - b.first_index + 1
+            for b in self.disk.image.batches
+            if b.last_index < first and not b.is_marker
+        )
+        self.step(events.PrefixDropped(first, offset))
+        if self.is_alive:
+            self.disk.drop_prefix(first, self.raft.start_configuration)
+
+    # ---- leading ---------------------------------------------------------------------------------
+
+    def propose(self, counts: list[int], *, relaxed: bool) -> None:
+        """A client's batches."""
+        first = self.disk.image.last_index + 1
+        start = first
+        for count in counts:
+            batch = Batch(
+                first, first + count - 1, self.raft.epoch, self.world.next_id(), False, None
+            )
+            self._append([batch], "propose")
+            first += count
+        if relaxed:
+            self.relaxed[self.raft.epoch] = first - 1
+        self.step(events.Propose(first - start, relaxed))
+
+    def pump(self, peer: int) -> None:
+        """Fill the peer's window."""
+        for _ in range(3):
+            plan = self.raft.plan_append(peer)
+            if plan is None:
+                return
+            if isinstance(plan, messages.ResetRequest):
+                self.world.send(self.id, peer, plan, [])
+                self.raft.mark_sent(peer, plan.start_index - 1)
+                return
+            batches: list[Batch] = []
+            last = plan.prev_index
+            if plan.first_index <= plan.last_index:
+                image = self.disk.image
+                at = image.position(plan.first_index)
+                batches = image.batches[at : at + self.world.rng.randint(1, 4)]
+                last = batches[-1].last_index
+            log = self.raft.log
+            runs = log.runs(plan.first_index, last)
+            configurations = log.configurations_between(plan.first_index, last)
+            self.world.send(self.id, peer, plan.request(runs, configurations), batches)
+            self.raft.mark_sent(peer, last)
+
+    def _tell_marks(self, rng: random.Random) -> None:
+        by_append = rng.random() < 0.5
+        for peer in list(self.raft.progress):
+            if by_append:
+                self.pump(peer)
+            else:
+                self.contact(peer)
+
+    def contact(self, peer: int) -> None:
+        """A heartbeat with the marks."""
+        raft = self.raft
+        contact = messages.LeaderContact(raft.epoch, raft.commit, raft.visible)
+        self.world.send(self.id, peer, contact, [])
+
+
+__all__ = ["Node", "Raft"]
