@@ -207,7 +207,9 @@ class BrokerWorld:
         hardware = HostClock(self.scheduler)
         self.clock = SimClock(hardware, self.process)
         self.loop = SimLoop(self.scheduler, self.process, hardware)
-        self.disk = SimDisk(HostDisk(self.scheduler, random.Random(1)), self.process)
+        self.disk = SimDisk(
+            HostDisk(self.scheduler, random.Random(1), flush_us=(0, 0)), self.process
+        )
         self.cluster = Cluster(cluster_id="cluster-1")
         for broker in (SELF, OTHER):
             self.cluster.brokers[broker] = Broker(

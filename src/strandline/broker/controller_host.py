@@ -1,0 +1,213 @@
+"""The controller on this broker: replays group 0's log into the cluster's state, and executes
+commands where it leads.
+
+Why:    every broker answers from committed decisions that it has itself; only the leader decides.
+How:    committed records are applied as the high watermark moves, and whoever asked to know is
+        told. A command is carried to the leader (here or over `calls`); there commands run one
+        after the other: decide on the committed state, append the records as one batch with
+        acks=all, wait until they are applied, answer. A command that may have been carried out,
+        but whose answer was lost, is given again only where doing it twice does no harm.
+Owns:   the controller's state; one per broker.
+Source: design section 3 ("decide, then do"); KIP-595 for the shape of it."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+
+from strandline.base.clock import Clock
+from strandline.base.errors import ApiError
+from strandline.controller.commands import (
+    AllocateProducerIds,
+    Answer,
+    Command,
+    EnsureInternalTopic,
+    Refused,
+    RegisterBroker,
+    decode_answer,
+    decode_command,
+    encode,
+)
+from strandline.controller.machine import decide
+from strandline.controller.records import Record, decode_record, encode_record
+from strandline.controller.state import ControllerState
+from strandline.model.cluster import Cluster
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, Offset
+from strandline.network.calls import CallError
+from strandline.protocol.errors import Error
+from strandline.records import record as records
+from strandline.records.batch import iterate_headers
+from strandline.replication.appender import QUORUM_ACK, AppendResult
+from strandline.replication.host import Replication
+from strandline.replication.replica import Replica
+
+METHOD = "controller.command"
+CALL_TIMEOUT_MS = 5_000
+RETRY_MS = 50
+SUBMIT_TIMEOUT_MS = 30_000
+READ_BYTES = 1 << 20
+
+_REPEATABLE = (RegisterBroker, EnsureInternalTopic, AllocateProducerIds)
+_log = logging.getLogger("strandline.controller")
+
+
+class ControllerHost:
+    """See the module."""
+
+    def __init__(self, *, replication: Replication, clock: Clock, rng: random.Random) -> None:
+        self.state = ControllerState()
+        self.on_applied: list[Callable[[Record], None]] = []
+        self.on_caught_up: list[Callable[[], None]] = []
+        self._replication = replication
+        self._clock = clock
+        self._rng = rng
+        self._replica: Replica | None = None
+        self._applied = Offset(0)
+        self._applied_changed = asyncio.Event()
+        self._turn = asyncio.Lock()
+        replication.calls.register(METHOD, self._on_call)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The committed state, as far as it is known here. Read only."""
+        return self.state.cluster
+
+    @property
+    def leader_id(self) -> BrokerId:
+        """The controller as far as known here, or NO_BROKER."""
+        replica = self._replica
+        if replica is not None and replica.leader_id != NO_BROKER:
+            return replica.leader_id
+        entry = self._replication.leaders.get(CONTROLLER_GROUP)
+        return NO_BROKER if entry is None else entry.leader
+
+    def start(self, replica: Replica) -> None:
+        """Begin to apply group 0's log."""
+        self._replica = replica
+        self._apply()
+
+    async def submit(self, command: Command, *, timeout_ms: int = SUBMIT_TIMEOUT_MS) -> Answer:
+        """Have a command carried out. Raises ApiError when no controller could be reached in time,
+        or when it is not known whether the command was carried out (REQUEST_TIMED_OUT)."""
+        deadline = self._clock.monotonic_ms() + timeout_ms
+        while True:
+            answer = await self._try(command, deadline)
+            if answer is not None:
+                return answer
+            if self._clock.monotonic_ms() >= deadline:
+                raise ApiError(Error.REQUEST_TIMED_OUT, "no controller answers")
+            await self._sleep(RETRY_MS)
+
+    async def _try(self, command: Command, deadline: int) -> Answer | None:
+        """One attempt; None when another one may be made."""
+        leader = self.leader_id
+        if leader == NO_BROKER:
+            return None
+        if leader == self._replication.self_id:
+            answer = await self._execute(command)
+        else:
+            left = max(1, min(CALL_TIMEOUT_MS, deadline - self._clock.monotonic_ms()))
+            try:
+                payload = await self._replication.calls.call(
+                    leader, METHOD, encode(command), timeout_ms=left
+                )
+            except CallError as error:
+                if error.was_sent and not isinstance(command, _REPEATABLE):
+                    raise ApiError(Error.REQUEST_TIMED_OUT, str(error)) from error
+                return None
+            answer = decode_answer(payload)
+        if isinstance(answer, Refused) and answer.error_code == Error.NOT_CONTROLLER:
+            return None
+        return answer
+
+    async def _on_call(self, _: BrokerId, payload: bytes) -> bytes:
+        return encode(await self._execute(decode_command(payload)))
+
+    # ---- where this broker leads -----------------------------------------------------------------
+
+    async def _execute(self, command: Command) -> Answer:
+        async with self._turn:
+            replica = self._replica
+            if replica is None or not replica.is_serving:
+                return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
+            await self._wait_applied(replica.log_end_offset, replica)
+            if not replica.can_serve_reads:
+                return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
+            brokers = self.cluster.brokers
+            alive = {b for b in brokers if self._replication.is_peer_alive(b)}
+            alive.add(self._replication.self_id)
+            decision = decide(self.state, command, alive=alive, rng=self._rng)
+            if not decision.records:
+                return decision.answer
+            result = await self._append(replica, decision.records)
+            if result.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+                # The records may or may not survive: what was asked may have been done.
+                if isinstance(command, _REPEATABLE):
+                    return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
+                return Refused(Error.REQUEST_TIMED_OUT, "the controller moved meanwhile")
+            if result.error_code != Error.NONE:
+                return Refused(result.error_code, result.message)
+            end = Offset(result.base_offset + len(decision.records))
+            await self._wait_applied(end, replica)
+            return decision.answer
+
+    async def _append(self, replica: Replica, decided: tuple[Record, ...]) -> AppendResult:
+        now = self._clock.wall_ms()
+        batch = records.build_batch(
+            [
+                records.Record(
+                    offset_delta=delta, timestamp=now, key=None, value=encode_record(one)
+                )
+                for delta, one in enumerate(decided)
+            ]
+        )
+        done: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+
+        def on_done(result: AppendResult) -> None:
+            if not done.done():
+                done.set_result(result)
+
+        headers = list(iterate_headers(batch))
+        replica.replicate([batch], headers, acks=QUORUM_ACK, done=on_done)
+        return await done
+
+    async def _wait_applied(self, offset: Offset, replica: Replica) -> None:
+        """Until everything below `offset` is applied here, or this broker leads no more."""
+        while self._applied < offset and replica.is_leader:
+            self._applied_changed.clear()
+            await self._applied_changed.wait()
+
+    # ---- everywhere ------------------------------------------------------------------------------
+
+    def _apply(self) -> None:
+        """Apply what is committed and not applied yet; then wait for more."""
+        replica = self._replica
+        assert replica is not None
+        before = self._applied
+        while self._applied < replica.high_watermark and replica.failed is None:
+            data = replica.read(self._applied, READ_BYTES).bytes()
+            if not data:
+                break
+            for header in iterate_headers(data):
+                batch = data[header.position : header.position + header.size]
+                for record in records.decode_records(batch):
+                    offset = header.base_offset + record.offset_delta
+                    if offset >= self._applied and record.value is not None:
+                        self._apply_one(decode_record(record.value))
+                self._applied = header.next_offset
+        self._applied_changed.set()
+        if replica.failed is None:
+            replica.watch(self._apply)
+        if self._applied > before:
+            for callback in self.on_caught_up:
+                callback()
+
+    def _apply_one(self, record: Record) -> None:
+        self.state.replay(record)
+        for callback in self.on_applied:
+            callback(record)
+
+    async def _sleep(self, delay_ms: int) -> None:
+        woken = asyncio.Event()
+        self._clock.call_later(delay_ms, woken.set)
+        await woken.wait()

@@ -1,0 +1,14 @@
+"""What the tests of the broker room share."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.broker.broker_world import BrokerWorld
+
+
+@pytest.fixture
+def world() -> Iterator[BrokerWorld]:
+    """A broker without sockets; afterwards nothing may have failed where nobody looks."""
+    made = BrokerWorld()
+    yield made
+    made.close()
