@@ -24,7 +24,13 @@ Handler = Callable[[BrokerId, bytes], Awaitable[bytes]]
 
 
 class CallError(StrandlineError):
-    """A call got no answer: the peer is unreachable, too slow, or failed at it."""
+    """A call got no answer: the peer is unreachable, too slow, or failed at it.
+
+    `was_sent`: the peer may have got the question, and acted on it."""
+
+    def __init__(self, message: str, *, was_sent: bool = True) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
 
 
 class CallMessage(msgspec.Struct, frozen=True, array_like=True):
@@ -56,14 +62,14 @@ class Calls:
     async def call(self, peer: BrokerId, method: str, payload: bytes, *, timeout_ms: int) -> bytes:
         """The answer of `peer`; raises CallError when there is none in time."""
         if len(self._waiting) >= CALLS_IN_FLIGHT_MAX:
-            raise CallError(f"{CALLS_IN_FLIGHT_MAX} calls are in flight already")
+            raise CallError(f"{CALLS_IN_FLIGHT_MAX} calls are in flight already", was_sent=False)
         number = self._next_number
         self._next_number += 1
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[number] = (peer, future)
         try:
             if not self._send(peer, self._encoder.encode(CallMessage(number, method, payload))):
-                raise CallError(f"broker {peer} is not connected")
+                raise CallError(f"broker {peer} is not connected", was_sent=False)
             async with asyncio.timeout(timeout_ms / 1000):
                 return await future
         except TimeoutError as error:

@@ -122,6 +122,7 @@ def _configuration_changed(
 
 def _rejoined(replica: "Replica", effect: Rejoined, _: Entries | None) -> None:
     _log.info("%s: whole again as of index %d", replica.name, effect.index)
+    replica.host.persist_base(replica)
 
 
 def _table() -> dict[type, Callable[["Replica", object, Entries | None], None]]:

@@ -57,8 +57,9 @@ _configurations = msgspec.json.Decoder(Configuration)
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """What a broker needs to know to hold a replica. `directory` is relative to the data
-    directory's `logs`."""
+    """What a broker needs to know to hold a replica. `directory` is relative to `logs`.
+
+    `is_lost`: this broker held the replica before, on a disk that is gone."""
 
     group: GroupId
     name: str
@@ -66,6 +67,7 @@ class GroupSpec:
     configuration: Configuration
     log: LogConfig
     preferred: BrokerId
+    is_lost: bool = False
 
 
 class Replication:
@@ -147,7 +149,7 @@ class Replication:
         is_fresh = state is None and not self.disk.exists(directory)
         log = Log.open(self.disk, directory, config=spec.log, clock=self.clock)
         if state is None:
-            state = GroupState(Epoch(0), NO_BROKER, spec.configuration)
+            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, spec.is_lost)
         base = state.configuration if state.configuration is not None else spec.configuration
         raft = Raft(
             group=spec.group,
@@ -167,6 +169,7 @@ class Replication:
             epoch=state.epoch,
             vote=state.vote,
             configuration=base,
+            amnesiac=state.amnesiac,
         )
         replica = Replica(
             host=self,
@@ -176,7 +179,7 @@ class Replication:
             raft=raft,
             preferred=spec.preferred,
             base=base,
-            is_fresh=is_fresh,
+            is_fresh=is_fresh and not state.amnesiac,
         )
         self.replicas[spec.group] = replica
         self.liveness.add(replica)
@@ -223,7 +226,7 @@ class Replication:
     ) -> None:
         """Make a group's epoch and vote durable."""
         assert self._journal is not None
-        state = GroupState(effect.epoch, effect.vote, replica.base)
+        state = GroupState(effect.epoch, effect.vote, replica.base, replica.raft.is_amnesiac)
         self._journal.put(replica.group, state, done)
 
     def persist_base(
@@ -231,7 +234,9 @@ class Replication:
     ) -> None:
         """Make the configuration at the log's start durable; `replica.base` has changed."""
         assert self._journal is not None
-        state = GroupState(replica.raft.epoch, replica.raft.vote, replica.base)
+        state = GroupState(
+            replica.raft.epoch, replica.raft.vote, replica.base, replica.raft.is_amnesiac
+        )
         self._journal.put(replica.group, state, done or partial(_report_failure, replica))
 
     def announce(self, replica: Replica, epoch: Epoch) -> None:

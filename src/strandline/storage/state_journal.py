@@ -36,11 +36,15 @@ _COMPACT_GROWTH = 4
 
 
 class GroupState(msgspec.Struct, frozen=True, array_like=True):
-    """What a replica must never forget. `configuration` is the one in force at the log's start."""
+    """What a replica must never forget. `configuration` is the one in force at the log's start.
+
+    `amnesiac`: the replica lost what it had acknowledged with an earlier disk, and has not
+    rejoined since."""
 
     epoch: Epoch
     vote: BrokerId
     configuration: Configuration | None
+    amnesiac: bool = False
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
