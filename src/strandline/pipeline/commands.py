@@ -8,13 +8,12 @@ How:    each command checks its options, then opens a session and hands over; py
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from strandline.base.errors import OperatorError
 from strandline.pipeline.command_options import (
@@ -42,6 +41,7 @@ from strandline.pipeline.options import (
     LakeOptions,
     absolute_location,
     check_reachable,
+    existing_table,
     parse_partition_by,
     parse_settings,
     read_schema,
@@ -50,15 +50,19 @@ from strandline.pipeline.resolvers import default_resolvers
 from strandline.pipeline.session import LOCAL_MASTER, SessionOptions, open_session
 from strandline.pipeline.table import TableVersion, read_table
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from strandline.pipeline.aggregate import GroupMean
+
 app = typer.Typer(
     name="pipeline",
     help="Topics into lake tables with Spark, here or on a cluster.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-_out = Console()
-_progress = Console(stderr=True)
 
 
 @app.command()
@@ -105,13 +109,14 @@ def lake(
 def run_lake_command(options: LakeOptions, session: SessionOptions, *, as_json: bool) -> None:
     """Runs the job and tells what it did."""
     started = time.monotonic()
-    with _progress.status("starting Spark") as status, open_session(session) as spark:
+    screen = _screen()
+    with screen.status("starting Spark") as status, open_session(session) as spark:
         from strandline.pipeline.lake import Batch, run_lake
 
         status.update(f"reading {options.topic}")
 
         def on_batch(batch: Batch) -> None:
-            _progress.print(f"  batch {batch.number}: {batch.records:,} records")
+            screen.print(f"  batch {batch.number}: {batch.records:,} records")
 
         result = run_lake(spark, options, on_batch=on_batch)
     took_ms = round((time.monotonic() - started) * 1000)
@@ -130,12 +135,12 @@ def run_lake_command(options: LakeOptions, session: SessionOptions, *, as_json: 
             }
         )
         return
-    _out.print(
+    _write_line(
         f"read {result.records:,} records of {options.topic} in {result.batches} batches,"
         f" {took_ms / 1000:.1f} s"
     )
     if found is not None:
-        _out.print(
+        _write_line(
             f"{options.table}: {found.rows:,} rows in {len(found.files)} files,"
             f" version {found.version}"
         )
@@ -155,23 +160,17 @@ def aggregate(
     as_json: JsonOption = False,
 ) -> None:
     """Means over a table, by group: --by carrier --mean value.arr_delay."""
+    location = existing_table(table)
     session = _session_options("aggregate", master=master, jars=jars, conf=conf)
-    with _progress.status("starting Spark") as status, open_session(session) as spark:
+    with _screen().status("starting Spark") as status, open_session(session) as spark:
         from strandline.pipeline.aggregate import mean_by
 
         status.update(f"reading {table}")
-        means = mean_by(spark, absolute_location(table), by=by, of=mean)
+        means = mean_by(spark, location, by=by, of=mean)
     if as_json:
         _write_json({"by": by, "mean": mean, "groups": [asdict(each) for each in means]})
         return
-    drawn = Table(*by, title=f"mean of {mean}")
-    for title in ("mean", "values", "rows"):
-        drawn.add_column(title, justify="right")
-    for each in means:
-        shown = "-" if each.mean is None else f"{each.mean:.6f}"
-        names = ("-" if part is None else part for part in each.group)
-        drawn.add_row(*names, shown, f"{each.values:,}", f"{each.rows:,}")
-    _out.print(drawn)
+    _draw_means(means, by=by, title=f"mean of {mean}")
 
 
 @app.command()
@@ -205,13 +204,35 @@ def java(
     _write_line(str(found.home))
 
 
+def _draw_means(means: Sequence["GroupMean"], *, by: Sequence[str], title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn = Table(*by, title=title)
+    for name in ("mean", "values", "rows"):
+        drawn.add_column(name, justify="right")
+    for each in means:
+        shown = "-" if each.mean is None else f"{each.mean:.6f}"
+        names = ("-" if part is None else part for part in each.group)
+        drawn.add_row(*names, shown, f"{each.values:,}", f"{each.rows:,}")
+    Console().print(drawn)
+
+
 def main() -> None:
     """The command line by itself; what an operator can mend is one line on stderr, exit code 1."""
     try:
         app(prog_name="strandline pipeline")
     except OperatorError as error:
-        Console(stderr=True, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
+        sys.stderr.write(f"error: {error}\n")
         sys.exit(1)
+
+
+def _screen() -> "Console":
+    """Where progress is shown: stderr, so that results alone are on stdout."""
+    from rich.console import Console
+
+
+    return Console(stderr=True)
 
 
 def _session_options(

@@ -149,5 +149,5 @@ def _digest(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
+    except OSError:  # absent or unreadable: either way it has to be resolved anew
         return None

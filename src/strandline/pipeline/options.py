@@ -102,6 +102,14 @@ def absolute_location(location: str) -> str:
     return location if _URI.match(location) else str(Path(location).absolute())
 
 
+def existing_table(location: str) -> str:
+    """The absolute location of a table to read; a local one must be there."""
+    absolute = absolute_location(location)
+    if not _URI.match(absolute) and not (Path(absolute) / "_delta_log").is_dir():
+        raise OperatorError(f"{absolute} is not a Delta table")
+    return absolute
+
+
 def read_schema(path: Path) -> str:
     """The Spark DDL in a file: `name TYPE, ...`; lines that begin with `--` are comments."""
     try:

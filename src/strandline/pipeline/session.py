@@ -48,6 +48,15 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 
+# They print each error, with its Java stack as one line of JSON, before anybody can handle it.
+_ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
+_PLAIN_WORDS: Mapping[str, str] = {
+    "UnknownTopicOrPartitionException": "the cluster has no such topic",
+    "Some data may have been lost": "records that were not read yet are gone from the topic"
+    " (retention removed them, or the topic was made anew)",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
@@ -105,11 +114,14 @@ def open_session(options: SessionOptions) -> Iterator["SparkSession"]:
 
 def _start(settings: Mapping[str, str], log: Path | None) -> "SparkSession":
     try:
+        from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
     except ImportError:
         raise OperatorError(
             "PySpark is not installed: pip install 'strandline[pipeline]'"
         ) from None
+    for name in _ERROR_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -144,6 +156,9 @@ def _spark_errors(log: Path | None) -> Iterator[None]:
 
 def summarize(message: str) -> str:
     """The sentence of a Spark error that a person needs, without its stack and its ids."""
+    for phrase, plain in _PLAIN_WORDS.items():
+        if phrase in message:
+            return plain
     text = message.partition("JVM stacktrace")[0].partition("\n\tat ")[0]
     text = text.rpartition("terminated with exception:")[2]
     lines = [line.strip() for line in text.splitlines()]

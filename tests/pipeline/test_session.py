@@ -1,0 +1,67 @@
+"""The settings of a session follow from where it runs; Spark's errors become one sentence."""
+
+from pathlib import Path
+
+from strandline.pipeline.session import (
+    TABLE_SETTINGS,
+    SessionOptions,
+    is_submitted,
+    plan_settings,
+    summarize,
+)
+
+JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
+
+
+def test_local_session_binds_to_loopback_and_brings_its_jars() -> None:
+    settings = plan_settings(SessionOptions("job", Path("/jars")), jars=JARS, submitted=False)
+    assert settings["spark.master"] == "local[*]"
+    assert settings["spark.jars"] == "/jars/a.jar,/jars/b.jar"
+    assert settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert settings["spark.ui.enabled"] == "false"
+    assert TABLE_SETTINGS.items() <= settings.items()
+
+
+def test_cluster_session_leaves_the_flags_of_one_machine_alone() -> None:
+    options = SessionOptions("job", Path("/jars"), master="spark://host:7077")
+    settings = plan_settings(options, jars=JARS, submitted=False)
+    assert settings["spark.master"] == "spark://host:7077"
+    assert "spark.driver.host" not in settings
+    assert "spark.sql.shuffle.partitions" not in settings
+
+
+def test_spark_submit_decides_about_master_and_jars() -> None:
+    settings = plan_settings(SessionOptions("job", Path("/jars")), jars=[], submitted=True)
+    assert settings == {"spark.app.name": "job", **TABLE_SETTINGS}
+    assert is_submitted({"PYSPARK_GATEWAY_PORT": "1234"})
+    assert not is_submitted({})
+
+
+def test_given_settings_override_every_other() -> None:
+    options = SessionOptions("job", Path("/jars"), conf={"spark.driver.memory": "4g"})
+    settings = plan_settings(options, jars=JARS, submitted=False)
+    assert settings["spark.driver.memory"] == "4g"
+
+
+def test_stream_failure_is_told_by_its_cause() -> None:
+    message = (
+        "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [BAD_THING]"
+        " The thing is bad. SQLSTATE: XX000\n\tat org.apache.Some.code\nJVM stacktrace:\nmore"
+    )
+    assert summarize(message) == "[BAD_THING] The thing is bad"
+
+
+def test_java_failure_is_told_without_its_stack() -> None:
+    message = (
+        "An error occurred while calling o1.load.\n"
+        ": java.lang.IllegalArgumentException: no\n\tat org.apache.Some.code"
+    )
+    assert summarize(message) == "java.lang.IllegalArgumentException: no"
+    assert summarize("") == "no reason given"
+
+
+def test_common_failures_are_told_in_plain_words() -> None:
+    kafka = "x UnknownTopicOrPartitionException: This server does not host this topic-partition"
+    assert summarize(kafka) == "the cluster has no such topic"
+    lost = "Some data may have been lost because they are not available in Kafka any more;"
+    assert "gone from the topic" in summarize(lost)
