@@ -29,8 +29,8 @@ from strandline.config.topic import TopicConfig
 from strandline.controller.names import check_topic_name, is_internal
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId
-from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error, message_of
+from strandline.protocol.fast_produce import decode_request, encode_response
 from strandline.protocol.messages.produce import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -57,7 +57,7 @@ NO_TIMESTAMP = -1
 def start(context: RequestContext) -> None:
     """Begin; answers now or later."""
     assert context.frame is not None
-    request, _ = decode(ProduceRequest, context.frame, context.position, context.api_version)
+    request, _ = decode_request(context.frame, context.position, context.api_version)
     ProduceCall(context, request).start(request)
 
 
@@ -244,7 +244,7 @@ class ProduceCall:
                         rack=broker.labels.kafka_rack(),
                     )
                 )
-        body = encode(response, context.api_version)
+        body = encode_response(response, context.api_version)
         context.respond((body,))
 
     def _finish_without_answer(self) -> None:

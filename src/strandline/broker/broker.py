@@ -1,0 +1,197 @@
+"""One broker, put together above its replication: control plane, handlers, upkeep, and the port.
+
+Why:    the real process and the simulator run the same broker; only what is handed in differs.
+How:    start:  group 0 --replay--> known peers, topics --register--> own replicas --> ready
+            listen: the Kafka port (the real world only)
+        Until this broker's registration is replayed here, it holds no partition and takes no
+        client: then its state is at least as new as its own start.
+Owns:   the hosts of the control plane, the router, the upkeep; not what it is given.
+Source: design section 3."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+
+from strandline.base.clock import Clock
+from strandline.base.disk import Disk
+from strandline.base.errors import ApiError, OperatorError
+from strandline.broker.context import Services
+from strandline.broker.controller_host import ControllerHost
+from strandline.broker.coordinator_host import CoordinatorHost
+from strandline.broker.handler_table import HANDLERS
+from strandline.broker.hosting import Hosting
+from strandline.broker.introduction import answer_introductions, introduce
+from strandline.broker.limits import ServerLimits
+from strandline.broker.router import Router
+from strandline.broker.server import Server
+from strandline.broker.upkeep import Upkeep
+from strandline.config.broker import BrokerConfig
+from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
+from strandline.replication.host import Replication
+from strandline.replication.replica import Replica
+
+REGISTER_TIMEOUT_MS = 5_000
+INTRODUCE_INTERVAL_MS = 300
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Broker:
+    """See the module. `directory_id` and `cluster_id` are the data directory's: the latter is empty
+    until the broker has joined a cluster, and then handed to `on_joined`."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        clock: Clock,
+        rng: random.Random,
+        disk: Disk,
+        replication: Replication,
+        directory_id: str,
+        cluster_id: str = "",
+        on_joined: Callable[[str], None] | None = None,
+    ) -> None:
+        self.config = config
+        self.replication = replication
+        self.controller = ControllerHost(replication=replication, clock=clock, rng=rng)
+        self.coordinator = CoordinatorHost(
+            replication=replication, controller=self.controller, clock=clock, rng=rng
+        )
+        self.services = Services(
+            broker_id=config.broker_id,
+            config=config,
+            clock=clock,
+            rng=rng,
+            replication=replication,
+            controller=self.controller,
+            coordinator=self.coordinator,
+        )
+        self.router = Router(self.services, HANDLERS)
+        self.server: Server | None = None
+        self._clock = clock
+        self._cluster_id = cluster_id
+        self._directory_id = directory_id
+        self._incarnation = f"{rng.getrandbits(128):032x}"
+        self._on_joined = on_joined
+        self._hosting = Hosting(
+            config=config,
+            disk=disk,
+            replication=replication,
+            controller=self.controller,
+            topic_configs=self.services.topic_configs,
+            directory_id=directory_id,
+        )
+        self._upkeep = Upkeep(
+            clock=clock,
+            replication=replication,
+            interval_ms=config.storage.retention_check_interval_ms,
+            adjust=self._hosting.adjust_led_groups,
+        )
+        self._replayed = asyncio.Event()
+
+    async def start(self) -> None:
+        """Join the cluster and open what lies here; returns when requests can be answered.
+
+        `replication` has been started. Raises OperatorError when the cluster refuses this broker,
+        OSError or StorageError when the controller's log cannot be opened."""
+        answer_introductions(self.replication)
+        self.controller.on_caught_up.append(self._on_caught_up)
+        self.replication.on_leadership.append(self._on_leadership)
+        self.controller.start(self._hosting.open_controller())
+        introducing = asyncio.get_running_loop().create_task(self._introduce())
+        try:
+            await self._register()
+            await self._wait_replayed()
+        finally:
+            introducing.cancel()
+        self._hosting.reconcile()
+        self._hosting.remove_strays()
+        self._upkeep.start()
+
+    async def listen(self, limits: ServerLimits) -> Server:
+        """Open the port for Kafka clients. Raises OperatorError when it cannot be had."""
+        server = Server(
+            router=self.router,
+            clock=self._clock,
+            limits=limits,
+            memory=self.replication.memory,
+        )
+        address = self.config.kafka_bind
+        await server.start(address.host, address.port)
+        self.server = server
+        _log.info("broker %d serves Kafka clients on %s", self.config.broker_id, address)
+        return server
+
+    def stop(self) -> None:
+        """Answer nobody any more. `replication` is stopped afterwards by its owner."""
+        if self.server is not None:
+            self.server.stop()
+            self.server = None
+        self._upkeep.stop()
+        self.router.stop()
+        self.coordinator.stop()
+
+    # ---- joining -------------------------------------------------------------------------------
+
+    async def _register(self) -> None:
+        config = self.config
+        command = RegisterBroker(
+            broker=config.broker_id,
+            incarnation=self._incarnation,
+            directory_id=self._directory_id,
+            rpc=config.rpc_advertised,
+            kafka=config.kafka_advertised,
+            labels=config.broker_labels,
+            cluster_id=self._cluster_id or config.cluster.id,
+        )
+        while True:
+            try:
+                answer: Answer = await self.controller.submit(
+                    command, timeout_ms=REGISTER_TIMEOUT_MS
+                )
+            except ApiError:
+                _log.warning(
+                    "no controller answers yet; asking the brokers %s again",
+                    ", ".join(str(seed.id) for seed in config.seeds),
+                )
+                continue
+            if isinstance(answer, BrokerAdmitted):
+                break
+            reason = answer.message if isinstance(answer, Refused) else "an unexpected answer"
+            raise OperatorError(f"the cluster refuses broker {config.broker_id}: {reason}")
+        if self._on_joined is not None:
+            self._on_joined(answer.cluster_id)
+
+    async def _introduce(self) -> None:
+        """Make this broker known to the seeds that do not know it."""
+        own = self.config.rpc_advertised
+        unknown = {seed.id for seed in self.config.seeds} - {self.config.broker_id}
+        if self.config.broker_id in {seed.id for seed in self.config.seeds}:
+            return  # The others have its address in their configuration.
+        while unknown:
+            for seed in sorted(unknown):
+                if await introduce(self.replication, seed, own):
+                    unknown.discard(seed)
+            await asyncio.sleep(INTRODUCE_INTERVAL_MS / 1000)
+
+    async def _wait_replayed(self) -> None:
+        """Until this registration has been replayed here."""
+        while True:
+            own = self.controller.cluster.brokers.get(self.config.broker_id)
+            if own is not None and own.incarnation == self._incarnation:
+                return
+            self._replayed.clear()
+            await self._replayed.wait()
+
+    # ---- what happens ----------------------------------------------------------------------------
+
+    def _on_caught_up(self) -> None:
+        self._hosting.reconcile()
+        self._replayed.set()
+
+    def _on_leadership(self, replica: Replica, is_leading: bool) -> None:
+        if is_leading:
+            # Not from within the step that made it leader.
+            self._clock.call_soon(lambda: self._hosting.adjust(replica))

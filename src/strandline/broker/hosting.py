@@ -1,0 +1,210 @@
+"""Which Raft groups live on this broker: the controller's, and a replica of each partition that the
+committed state puts here.
+
+Why:    topics come, change and go in the controller's log; each broker makes its own share true.
+How:    after every step of replay, what is there is compared with what ought to be: peers are made
+        known, groups opened, closed and removed, logs given the topic's present configuration, and
+        a leader gives its group the present min.insync.replicas. Groups are opened only once the
+        state knows this very data directory, since a replica whose disk is gone must not vote as if
+        it remembered. What lies in `logs` and belongs to no group is removed once the state is
+        known to be as new as this broker's registration.
+Owns:   the decision to open, close or remove a group here.
+Source: design sections 3 and 6; reliability reference 1b (a wiped follower that votes)."""
+
+import logging
+from collections.abc import Iterable
+
+from strandline.base.disk import Disk
+from strandline.base.errors import StorageError
+from strandline.broker.controller_host import ControllerHost
+from strandline.broker.topic_configs import TopicConfigs
+from strandline.config.broker import BrokerConfig
+from strandline.config.cluster import ClusterConfig
+from strandline.config.topic import TopicConfig
+from strandline.model.cluster import Partition, Topic
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
+from strandline.raft.configuration import Configuration
+from strandline.replication.host import GroupSpec, Replication
+from strandline.replication.replica import Replica
+from strandline.storage.config import LogConfig
+
+CONTROLLER_NAME = "@controller"
+TOPIC_CHARACTERS_MAX = 200
+"""How much of a topic's name goes into its directories' names; the group's id makes them unique."""
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Hosting:
+    """See the module. `directory_id` names this broker's data directory."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        disk: Disk,
+        replication: Replication,
+        controller: ControllerHost,
+        topic_configs: TopicConfigs,
+        directory_id: str,
+    ) -> None:
+        self._config = config
+        self._self_id: BrokerId = config.broker_id
+        self._disk = disk
+        self._replication = replication
+        self._controller = controller
+        self._topic_configs = topic_configs
+        self._directory_id = directory_id
+        # The cluster's version at the last reconciliation.
+        self._reconciled_version = -1
+        # Groups whose log could not be opened: they stay closed until the broker starts anew.
+        self._broken: set[GroupId] = set()
+
+    def open_controller(self) -> Replica:
+        """Open group 0. Raises OSError, StorageError."""
+        for seed in self._config.seeds:
+            self._replication.set_peer(seed.id, seed.address.host, seed.address.port)
+        voters = tuple(sorted(seed.id for seed in self._config.seeds))
+        observers = () if self._self_id in voters else (self._self_id,)
+        return self._replication.open_group(
+            GroupSpec(
+                group=CONTROLLER_GROUP,
+                name=f"{CONTROLLER_NAME}-0",
+                directory=f"{CONTROLLER_NAME}.{CONTROLLER_GROUP}",
+                configuration=Configuration(voters=voters, observers=observers),
+                log=LogConfig(
+                    retention_ms=-1, delete=False, preallocate=self._config.storage.preallocate
+                ),
+                preferred=voters[0],
+            )
+        )
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the state as replayed here knows this broker with this data directory."""
+        directory = self._controller.state.directories.get(self._self_id)
+        return directory is not None and directory.id == self._directory_id
+
+    def reconcile(self) -> None:
+        """Make what is here what the state asks for."""
+        cluster = self._controller.cluster
+        if cluster.version == self._reconciled_version:
+            return
+        self._reconciled_version = cluster.version
+        for broker in cluster.brokers.values():
+            self._replication.set_peer(broker.id, broker.rpc.host, broker.rpc.port)
+        self._topic_configs.forget_absent(cluster)
+        self._close_absent()
+        if not self.is_registered:
+            return
+        producer_expiry_ms = ClusterConfig.from_values(
+            cluster.cluster_configs
+        ).producer_id_expiration_ms
+        for topic in cluster.topics.values():
+            config = self._topic_configs.of(topic, cluster)
+            log_config = self._log_config(config, producer_expiry_ms)
+            for partition in topic.partitions:
+                if self._self_id in partition.replicas:
+                    self._host(topic, partition, config, log_config)
+        self.adjust_led_groups()
+
+    def adjust_led_groups(self) -> None:
+        """Give the groups led here the members and the write quorum that the state asks for."""
+        for replica in self._replication.replicas.values():
+            self.adjust(replica)
+
+    def adjust(self, replica: Replica) -> None:
+        """The same for one group; nothing where another broker leads it."""
+        if not replica.is_leader or replica.configuration.is_joint:
+            return
+        cluster = self._controller.cluster
+        if replica.group == CONTROLLER_GROUP:
+            self._change(replica, replica.configuration.min_insync, observers=cluster.brokers)
+            return
+        partition = cluster.groups.get(replica.group)
+        topic = None if partition is None else cluster.topics.get(partition.topic)
+        if topic is not None:
+            config = self._topic_configs.of(topic, cluster)
+            self._change(replica, config.min_insync_replicas)
+
+    def remove_strays(self) -> None:
+        """Remove the logs of groups that were deleted while this broker was away.
+
+        Only once the state is as new as this broker's latest registration. Raises OSError."""
+        root = f"{self._config.broker.data_directory}/logs"
+        cluster = self._controller.cluster
+        for name in self._disk.list_directory(root):
+            number = name.rpartition(".")[2]
+            if not number.isdigit() or int(number) == CONTROLLER_GROUP:
+                continue
+            partition = cluster.groups.get(GroupId(int(number)))
+            if partition is None or self._self_id not in partition.replicas:
+                _log.info("removing %s: its partition is no more, or not here any more", name)
+                self._disk.remove_tree(f"{root}/{name}")
+
+    # ---- each group ----------------------------------------------------------------------------
+
+    def _host(
+        self, topic: Topic, partition: Partition, config: TopicConfig, log_config: LogConfig
+    ) -> None:
+        replica = self._replication.replicas.get(partition.group)
+        if replica is not None:
+            if replica.log.config != log_config:
+                replica.log.config = log_config
+            return
+        if partition.group in self._broken:
+            return
+        name = f"{topic.name}-{partition.index}"
+        short = topic.name[:TOPIC_CHARACTERS_MAX]
+        try:
+            self._replication.open_group(
+                GroupSpec(
+                    group=partition.group,
+                    name=name,
+                    directory=f"{short}-{partition.index}.{partition.group}",
+                    configuration=Configuration(
+                        voters=partition.replicas, min_insync=config.min_insync_replicas
+                    ),
+                    log=log_config,
+                    preferred=partition.replicas[0],
+                    is_lost=self._controller.state.has_lost(self._self_id, partition.group),
+                )
+            )
+        except (OSError, StorageError) as error:
+            self._broken.add(partition.group)
+            _log.error("%s: its log cannot be opened, other replicas serve it: %s", name, error)
+
+    def _close_absent(self) -> None:
+        groups = self._controller.cluster.groups
+        for group, replica in list(self._replication.replicas.items()):
+            if group == CONTROLLER_GROUP:
+                continue
+            partition = groups.get(group)
+            if partition is None or self._self_id not in partition.replicas:
+                _log.info("%s: removing its replica from this broker", replica.name)
+                self._replication.close_group(group, remove=True)
+        self._broken &= groups.keys()
+
+    def _change(
+        self, replica: Replica, min_insync: int, *, observers: Iterable[BrokerId] = ()
+    ) -> None:
+        present = replica.configuration
+        wanted = tuple(sorted(set(observers) - set(present.voters)))
+        if present.observers != wanted or present.min_insync != min_insync:
+            replica.change_configuration(
+                voters=present.voters, observers=wanted, min_insync=min_insync
+            )
+
+    def _log_config(self, config: TopicConfig, producer_expiry_ms: int) -> LogConfig:
+        return LogConfig(
+            segment_bytes=config.segment_bytes,
+            segment_ms=config.segment_ms,
+            index_interval_bytes=config.index_interval_bytes,
+            retention_ms=config.retention_ms,
+            retention_bytes=config.retention_bytes,
+            delete=config.is_deleted,
+            compacted=config.is_compacted,
+            delete_retention_ms=config.delete_retention_ms,
+            producer_expiry_ms=producer_expiry_ms,
+            preallocate=self._config.storage.preallocate,
+        )
