@@ -32,11 +32,11 @@ Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.
 def create(
     names: Names,
     partitions: Annotated[
-        int, typer.Option("--partitions", "-p", min=1, help="Partitions of each topic.")
-    ] = -1,
+        int | None, typer.Option("--partitions", "-p", min=1, help="Partitions of each topic.")
+    ] = None,
     replicas: Annotated[
-        int, typer.Option("--replicas", "-r", min=1, help="Replicas of each partition.")
-    ] = -1,
+        int | None, typer.Option("--replicas", "-r", min=1, help="Replicas of each partition.")
+    ] = None,
     config: Annotated[
         list[str] | None,
         typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic key; may be repeated."),
@@ -46,7 +46,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create topics; returns when every partition has a leader."""
-    from strandline.client.admin import NewTopic, create_topic
+    from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
 
     configs = parse_pairs(config, option="--config")
     with open_client(bootstrap, timeout) as client:
@@ -55,8 +55,8 @@ def create(
                 client,
                 NewTopic(
                     name=name,
-                    partitions=partitions,
-                    replication_factor=replicas,
+                    partitions=partitions or USE_DEFAULT,
+                    replication_factor=replicas or USE_DEFAULT,
                     configs=configs,
                 ),
             )

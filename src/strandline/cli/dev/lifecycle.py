@@ -78,11 +78,13 @@ class LocalCluster:
         spawn: Callable[[Sequence[Spawn]], Mapping[int, int]] = spawn_brokers,
         transport: Transport | None = None,
         is_free: Callable[[int], bool] = is_port_free,
+        start_timeout_ms: int = START_TIMEOUT_MS,
     ) -> None:
         self.directory = ClusterDirectory(path.absolute())
         self._spawn = spawn
         self._transport = transport or TcpTransport()
         self._is_free = is_free
+        self._start_timeout_ms = start_timeout_ms
 
     # ---- the whole cluster -----------------------------------------------------------------------
 
@@ -203,7 +205,7 @@ class LocalCluster:
                 self._transport,
                 plan.brokers if others else brokers,
                 others=others,
-                timeout_ms=START_TIMEOUT_MS,
+                timeout_ms=self._start_timeout_ms,
                 check_alive=lambda broker: self._require_alive(broker, log_starts),
             )
         except BaseException:

@@ -41,7 +41,9 @@ class Probe:
                     timeout_ms=self._timeout_ms,
                 )
             answer = self._connection.call(
-                MetadataRequest(topics=[]), MetadataResponse, self._timeout_ms
+                MetadataRequest(topics=[], allow_auto_topic_creation=False),
+                MetadataResponse,
+                self._timeout_ms,
             )
         except ClientError:
             return False

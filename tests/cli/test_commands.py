@@ -1,0 +1,316 @@
+"""The commands as people type them: what is printed, what goes wrong and with which exit code."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.client.fake_cluster import FakeCluster, FakeTransport
+
+from strandline.cli.commands import config, consume, group, produce, topic
+from strandline.cli.main import main
+from strandline.cli.options import find_bootstrap
+from strandline.client.cluster import Client
+from strandline.protocol.errors import Error
+
+Run = Callable[..., tuple[int, str, str]]
+
+CONFIG = """
+[broker]
+id = 1
+data_directory = "/data"
+
+[cluster]
+seeds = ["1@127.0.0.1:33145"]
+"""
+
+
+@pytest.fixture
+def run(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Run:
+    """Run a command line: exit code, standard output, standard error."""
+    for name in list(os.environ):
+        if name.startswith("STRANDLINE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        sys.stdout.flush()
+        out, err = capfdbinary.readouterr()
+        code = ended.value.code
+        assert isinstance(code, int) or code is None
+        return code or 0, out.decode(), err.decode()
+
+    return run
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """A cluster in memory that every command finds."""
+    fake = FakeCluster()
+
+    def open_client(bootstrap: str, timeout_s: float) -> Client:
+        return Client(
+            fake.bootstrap, timeout_ms=int(timeout_s * 1000), transport=FakeTransport(fake)
+        )
+
+    for module in (topic, produce, consume, group):
+        monkeypatch.setattr(module, "open_client", open_client)
+    return fake
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], None]]:
+    """Give the next command its standard input."""
+    kept = os.dup(0)
+
+    def give(data: bytes) -> None:
+        reader, writer = os.pipe()
+        with open(writer, "wb") as pipe:
+            pipe.write(data)
+        os.dup2(reader, 0)
+        os.close(reader)
+
+    yield give
+    os.dup2(kept, 0)
+    os.close(kept)
+
+
+# ---- topics --------------------------------------------------------------------------------------
+
+
+def test_a_topic_is_created_listed_described_and_deleted(run: Run, cluster: FakeCluster) -> None:
+    code, out, _ = run("topic", "create", "orders", "-p", "2", "-c", "retention.ms=5", "--json")
+    assert code == 0
+    assert json.loads(out)["topics"][0]["partitions"] == 2
+    cluster.add_topic("__internal", 1)
+    code, out, _ = run("topic", "list")
+    assert [line.split() for line in out.splitlines()] == [
+        ["TOPIC", "PARTITIONS", "REPLICAS", "LEADERLESS", "UNDER-REPLICATED"],
+        ["orders", "2", "3", "0", "0"],
+    ]
+    assert "__internal" in run("topic", "list", "--internal")[1]
+    code, out, _ = run("topic", "describe", "orders")
+    lines = out.splitlines()
+    assert lines[1] == "configuration retention.ms=1000"
+    assert lines[3].split() == [
+        "0", "1@region-1", "1", "1@region-1", "2@region-2", "3@region-3", "1,2,3", "0", "0",
+    ]  # fmt: skip
+    assert run("topic", "delete", "orders")[:2] == (0, "topic orders deleted\n")
+    assert json.loads(run("topic", "list", "--json")[1]) == {"topics": []}
+
+
+def test_a_partition_without_a_leader_is_described_all_the_same(
+    run: Run, cluster: FakeCluster
+) -> None:
+    cluster.add_topic("orders", 2)
+    cluster.down = {2}
+    code, out, _ = run("topic", "describe", "orders", "--json")
+    assert code == 0
+    (described,) = json.loads(out)["topics"]
+    assert [one["leader"] for one in described["partitions"]] == [1, -1]
+    assert [one["end_offset"] for one in described["partitions"]] == [0, None]
+    assert described["configs"] == {"retention.ms": {"value": "1000", "set_on_topic": True}}
+
+
+def test_a_refusal_is_one_line_and_exit_code_1(run: Run, cluster: FakeCluster) -> None:
+    cluster.add_topic("orders", 1)
+    code, out, err = run("topic", "create", "orders")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: topic orders: ") and err.endswith("(TOPIC_ALREADY_EXISTS)\n")
+    assert run("topic", "delete", "payments")[2] == (
+        "error: topic payments: there is none; see `strandline topic list`\n"
+    )
+
+
+def test_a_cluster_that_is_not_there_is_exit_code_3(run: Run) -> None:
+    code, out, err = run("topic", "list", "-b", "127.0.0.1:1", "--timeout", "0.1")
+    assert (code, out) == (3, "")
+    assert err == "error: cannot reach the cluster: 127.0.0.1:1: connection refused\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("topic", "list", "-b", "host:port"), "--bootstrap must look like host:port"),
+        (("topic", "create", "x", "-c", "retention.ms"), "must look like key=value"),
+        (("produce", "x", "--acks", "2"), "--acks must be 0, 1 or all, not '2'"),
+        (("produce", "x", "-z", "zip"), "--compression must be none, gzip, snappy, lz4 or zstd"),
+        (("dev", "status"), "no cluster here; make one: strandline dev start"),
+        (("dev", "stop"), "no cluster here; make one: strandline dev start"),
+        (("dev", "broker", "kill", "1"), "no cluster here; make one: strandline dev start"),
+        (("dev", "start", "--regions", "east=x"), "--regions: 'east=x' must look like"),
+        (("dev", "start", "--rtt", "east-nowhere=3"), "--rtt: 'east-nowhere' is not a link"),
+        (("serve", "--config", "nowhere.toml"), "nowhere.toml: cannot be read: No such file"),
+        (("config", "check", "nowhere.toml"), "nowhere.toml: cannot be read: No such file"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_1(
+    run: Run, arguments: tuple[str, ...], reason: str
+) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith("error: ") and err.count("\n") == 1
+    assert reason in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [("topc",), ("topic", "create"), ("dev", "broker", "kill", "one"), ("serve",)]
+)
+def test_a_wrong_command_line_is_exit_code_2(run: Run, arguments: tuple[str, ...]) -> None:
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert err.startswith("Usage: strandline")
+
+
+# ---- records -------------------------------------------------------------------------------------
+
+
+def test_lines_become_records_and_records_lines(
+    run: Run, cluster: FakeCluster, stdin: Callable[[bytes], None]
+) -> None:
+    cluster.add_topic("orders", 1)
+    stdin(b"one\ntwo\r\n\nlast without an end")
+    code, out, _ = run("produce", "orders")
+    assert (code, out) == (0, "orders-0: 4 records at 0 to 3\n")
+    code, out, _ = run("consume", "orders", "-e")
+    assert (code, out) == (0, "one\ntwo\n\nlast without an end\n")
+    assert run("consume", "orders", "-n", "1", "--from", "1")[1] == "two\n"
+    assert run("consume", "orders", "-e", "--from", "latest")[1] == ""
+
+
+def test_keys_headers_and_bytes_that_are_no_text(
+    run: Run, cluster: FakeCluster, tmp_path: Path
+) -> None:
+    cluster.add_topic("orders", 1)
+    (tmp_path / "lines").write_bytes(b"k1\tv1\nno separator\nk\xff\t\xfe\n")
+    code, out, _ = run(
+        "produce", "orders", "-f", "lines", "-K", "\\t", "-H", "a=b", "--json", "-z", "gzip"
+    )
+    assert code == 0
+    assert json.loads(out) == {
+        "topic": "orders",
+        "records": 3,
+        "partitions": [{"partition": 0, "records": 3, "first_offset": 0, "last_offset": 2}],
+    }
+    lines = run("consume", "orders", "-e", "--json")[1].splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [one["offset"] for one in records] == [0, 1, 2]
+    assert (records[0]["key"], records[0]["value"]) == ("k1", "v1")
+    assert (records[1]["key"], records[1]["value"]) == (None, "no separator")
+    assert (records[2]["key_base64"], records[2]["value_base64"]) == ("a/8=", "/g==")
+    assert records[0]["headers"] == [{"key": "a", "value": "b"}]
+    assert run("consume", "orders", "-n", "1", "--keys")[1] == "k1\tv1\n"
+
+
+def test_a_topic_that_is_not_there_takes_no_records(
+    run: Run, cluster: FakeCluster, stdin: Callable[[bytes], None]
+) -> None:
+    stdin(b"x\n")
+    code, _, err = run("produce", "orders")
+    assert code == 1 and "topic orders: there is none" in err
+
+
+def test_a_batch_that_is_too_large_is_one_line(
+    run: Run, cluster: FakeCluster, stdin: Callable[[bytes], None]
+) -> None:
+    cluster.add_topic("orders", 1)
+    cluster.faults["Produce"] = [int(Error.MESSAGE_TOO_LARGE)]
+    stdin(b"x\n")
+    code, _, err = run("produce", "orders")
+    assert code == 1 and err.endswith("(MESSAGE_TOO_LARGE)\n") and err.count("\n") == 1
+
+
+def test_a_place_to_begin_that_makes_no_sense_is_refused(run: Run, cluster: FakeCluster) -> None:
+    cluster.add_topic("orders", 1)
+    code, _, err = run("consume", "orders", "--from", "yesterday")
+    assert code == 1 and "--from must be earliest, latest, an offset" in err
+
+
+# ---- configuration, version, help ----------------------------------------------------------------
+
+
+def test_config_check_tells_every_mistake(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "broker.toml").write_text(CONFIG)
+    assert run("config", "check", "broker.toml")[:2] == (
+        0,
+        "broker.toml: broker 1, nothing wrong\n",
+    )
+    (tmp_path / "broker.toml").write_text(CONFIG + '[log]\nlevle = "x"\nlevel = "x"\n')
+    code, out, err = run("config", "check", "broker.toml")
+    assert (code, out) == (1, "")
+    assert err.splitlines() == [
+        "error: broker.toml: [log] levle: unknown key (did you mean level?)",
+        "error: broker.toml: [log] level: must be debug, info, warning or error, not 'x'",
+    ]
+    code, out, _ = run("config", "check", "broker.toml", "--json")
+    assert code == 1
+    assert json.loads(out)["mistakes"][0] == {
+        "source": "broker.toml",
+        "key": "[log] levle",
+        "reason": "unknown key (did you mean level?)",
+    }
+
+
+def test_the_reference_is_written_where_it_is_wanted(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("config", "reference", "--write", "pages", "--json")
+    assert code == 0
+    assert sorted(Path(one).name for one in json.loads(out)["written"]) == [
+        "broker-config.md",
+        "cli.md",
+        "topic-config.md",
+    ]
+    assert config.__doc__
+
+
+def test_the_version_is_printed(run: Run) -> None:
+    assert run("version")[1].startswith("strandline 0.")
+    assert set(json.loads(run("version", "--json")[1])) == {"strandline", "python", "platform"}
+
+
+def test_help_imports_nothing_slow() -> None:
+    code = (
+        "import sys, contextlib, io\n"
+        "from strandline.cli.main import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    main(['--help'])\n"
+        "slow = {'asyncio', 'rich', 'msgspec', 'uvloop', 'cramjam', 'tomllib', 'pyspark'}\n"
+        "print(sorted(slow & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_local_cluster_is_found_without_saying_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from strandline.cli.dev.cluster_file import ClusterDirectory
+    from strandline.cli.dev.plan import Plan, PlannedBroker
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STRANDLINE_DEV_DIR", raising=False)
+    assert find_bootstrap() == "127.0.0.1:9092"
+    broker = PlannedBroker(id=1, region="east", kafka_port=21_000, rpc_port=21_100)
+    for name in ("strandline-dev", "other"):
+        ClusterDirectory(tmp_path / name).write(Plan(cluster_id="c", brokers=(broker,)))
+    assert find_bootstrap() == "127.0.0.1:21000"
+    monkeypatch.setenv("STRANDLINE_DEV_DIR", str(tmp_path / "nothing"))
+    assert find_bootstrap() == "127.0.0.1:9092"
+
+
+def test_output_to_a_reader_that_is_gone_is_no_traceback(tmp_path: Path) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m strandline.cli.main config reference --write {tmp_path} | true",
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "Traceback" not in done.stderr
+    assert isinstance(io.StringIO(), io.StringIO)

@@ -1,0 +1,281 @@
+"""Local clusters: processes are the right ones, starts are whole or not at all."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.client.fake_cluster import FakeCluster, FakeTransport
+
+from strandline.base.errors import OperatorError
+from strandline.cli.dev.lifecycle import LocalCluster, StartOptions, last_line
+from strandline.cli.dev.processes import (
+    ProcessMark,
+    ProcessState,
+    kill_processes,
+    live_mark,
+    read_mark,
+    stop_processes,
+    wait_gone,
+    write_mark,
+)
+from strandline.cli.dev.spawner import Spawn
+from strandline.model.cluster import Address
+
+REGIONS = "east=2,west=1"
+
+
+class FakeBrokers:
+    """Stands for the spawner: processes that sleep, and a cluster that answers for them."""
+
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.cluster = FakeCluster(0)
+        self.fails: dict[int, str] = {}
+        self.spawned: list[int] = []
+
+    def spawn(self, wanted: Sequence[Spawn]) -> dict[int, int]:
+        pids = {}
+        for one in wanted:
+            self.spawned.append(one.id)
+            if one.id in self.fails:
+                Path(one.log).write_text(f"one line\nerror: {self.fails[one.id]}\n")
+                continue
+            process = subprocess.Popen(["sleep", "1000"])
+            self.processes.append(process)
+            mark = ProcessMark.of(process.pid)
+            assert mark is not None
+            write_mark(Path(one.pid), mark)
+            text = Path(one.config).read_text()
+            port = int(text.split("kafka_port = ")[1].split()[0])
+            self.cluster.brokers[one.id] = Address("127.0.0.1", port)
+            pids[one.id] = process.pid
+        return pids
+
+    def reap(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def brokers() -> Iterator[FakeBrokers]:
+    fake = FakeBrokers()
+    yield fake
+    fake.reap()
+
+
+def open_cluster(
+    path: Path, brokers: FakeBrokers, *, taken: frozenset[int] = frozenset()
+) -> LocalCluster:
+    return LocalCluster(
+        path,
+        spawn=brokers.spawn,
+        transport=FakeTransport(brokers.cluster),
+        is_free=lambda port: port not in taken,
+        start_timeout_ms=2_000,
+    )
+
+
+def start(cluster: LocalCluster, options: StartOptions | None = None) -> list[int]:
+    plan = cluster.start(
+        options or StartOptions(port_base=20_000), default_regions=REGIONS, new_id="dev-1"
+    )
+    return [one.id for one in plan.brokers]
+
+
+def states(cluster: LocalCluster) -> dict[int, str]:
+    return {
+        one.broker.id: "serving" if one.is_serving else one.state.value
+        for one in cluster.status()[1]
+    }
+
+
+def test_a_start_returns_when_every_broker_serves(tmp_path: Path, brokers: FakeBrokers) -> None:
+    cluster = open_cluster(tmp_path / "c", brokers)
+    assert start(cluster) == [1, 2, 3]
+    assert states(cluster) == {1: "serving", 2: "serving", 3: "serving"}
+
+
+def test_a_second_start_keeps_ports_and_starts_only_what_is_down(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    cluster = open_cluster(tmp_path, brokers)
+    start(cluster)
+    first, _ = cluster.status()
+    assert cluster.kill_brokers(lambda plan: plan.brokers_in("west")) == [3]
+    assert states(cluster)[3] == "down"
+    start(open_cluster(tmp_path, brokers), StartOptions(port_base=30_000))
+    assert brokers.spawned == [1, 2, 3, 3]
+    assert cluster.status()[0] == first
+
+
+def test_a_start_with_other_regions_is_refused(tmp_path: Path, brokers: FakeBrokers) -> None:
+    cluster = open_cluster(tmp_path, brokers)
+    start(cluster)
+    start(cluster, StartOptions(regions=REGIONS))
+    with pytest.raises(OperatorError, match="holds a cluster with the regions east=2,west=1"):
+        start(cluster, StartOptions(regions="east=3"))
+
+
+def test_round_trips_change_only_while_everything_is_down(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    cluster = open_cluster(tmp_path, brokers)
+    start(cluster)
+    with pytest.raises(OperatorError, match="--rtt and --set cannot change while brokers run"):
+        start(cluster, StartOptions(rtt="east-west=30"))
+    cluster.stop(remove=False)
+    start(cluster, StartOptions(rtt="east-west=30", settings=("log.level=debug",)))
+    config = (tmp_path / "broker-1" / "config.toml").read_text()
+    assert 'peer_rtt = ["3=30"]' in config and 'level = "debug"' in config
+    start(cluster)
+    assert cluster.status()[0].rtt_ms == {("east", "west"): 30}
+
+
+def test_a_port_taken_since_the_last_start_is_one_line(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    start(open_cluster(tmp_path, brokers))
+    open_cluster(tmp_path, brokers).stop(remove=False)
+    with pytest.raises(OperatorError, match="port 20001 of broker 2 is taken by another process"):
+        start(open_cluster(tmp_path, brokers, taken=frozenset({20_001})))
+
+
+def test_a_broker_that_ends_while_starting_is_told_with_its_last_line_and_stops_the_others(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    brokers.fails[2] = "data_directory is in use"
+    cluster = open_cluster(tmp_path, brokers)
+    with pytest.raises(OperatorError) as caught:
+        start(cluster)
+    assert str(caught.value) == (
+        "broker 2 ended while starting: error: data_directory is in use "
+        f"(log: {tmp_path}/broker-2/broker.log)"
+    )
+    assert states(cluster) == {1: "down", 2: "down", 3: "down"}
+
+
+def test_a_cluster_that_never_serves_is_given_up_and_stopped(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    brokers.cluster.controller = 9
+    cluster = open_cluster(tmp_path, brokers)
+    with pytest.raises(OperatorError, match="broker 1, 2, 3 did not serve within 2 s"):
+        start(cluster)
+    assert set(states(cluster).values()) == {"down"}
+
+
+def test_brokers_are_killed_started_paused_and_resumed(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    cluster = open_cluster(tmp_path, brokers)
+    start(cluster)
+    cluster.pause_broker(1)
+    assert states(cluster)[1] == "paused"
+    cluster.resume_broker(1)
+    assert states(cluster)[1] == "serving"
+    assert cluster.kill_brokers(lambda plan: (plan.broker(1),)) == [1]
+    assert cluster.kill_brokers(lambda plan: (plan.broker(1),)) == []
+    with pytest.raises(OperatorError, match="broker 1 is down; start it: strandline dev broker"):
+        cluster.pause_broker(1)
+    assert cluster.start_brokers(lambda plan: (plan.broker(1),)) == [1]
+    assert cluster.start_brokers(lambda plan: (plan.broker(1),)) == []
+    assert states(cluster)[1] == "serving"
+
+
+def test_a_stop_ends_paused_brokers_too_and_can_remove_everything(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    cluster = open_cluster(tmp_path / "c", brokers)
+    start(cluster)
+    cluster.pause_broker(2)
+    assert cluster.stop(remove=False) == []
+    assert set(states(cluster).values()) == {"down"}
+    cluster.stop(remove=True)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path, brokers: FakeBrokers) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OperatorError, match="file/c: cannot be used: Not a directory"):
+        start(open_cluster(tmp_path / "file" / "c", brokers))
+
+
+# ---- processes -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "1000"]) as running:
+        yield running
+        running.kill()
+
+
+def test_a_mark_is_of_this_very_process(process: subprocess.Popen[bytes]) -> None:
+    mark = ProcessMark.of(process.pid)
+    assert mark is not None and mark.state() is ProcessState.RUNNING
+    for other in (
+        replace(mark, started_ticks=mark.started_ticks - 1),
+        replace(mark, boot_id="another"),
+    ):
+        assert other.state() is ProcessState.ABSENT
+        assert not other.send(signal.SIGKILL)
+    assert process.poll() is None
+
+
+def test_a_process_that_ended_is_absent_even_while_it_is_a_zombie(
+    process: subprocess.Popen[bytes],
+) -> None:
+    mark = ProcessMark.of(process.pid)
+    assert mark is not None
+    kill_processes([mark])
+    assert wait_gone([mark], timeout_ms=0) == []
+    assert ProcessMark.of(process.pid) is None
+    process.wait()
+    assert mark.state() is ProcessState.ABSENT
+    assert not mark.send(signal.SIGTERM)
+
+
+def test_a_process_that_does_not_end_by_itself_is_killed_after_the_grace() -> None:
+    code = "import signal,sys;signal.signal(15,signal.SIG_IGN);print(1,flush=True);signal.pause()"
+    with subprocess.Popen(["python3", "-c", code], stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        mark = ProcessMark.of(running.pid)
+        assert mark is not None
+        assert stop_processes([mark], grace_ms=20) == [mark]
+        assert running.wait() == -signal.SIGKILL
+
+
+def test_marks_survive_their_file(tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
+    path = tmp_path / "broker.pid"
+    assert live_mark(path) is None
+    mark = ProcessMark.of(process.pid)
+    assert mark is not None
+    write_mark(path, mark)
+    assert live_mark(path) == mark
+    assert json.loads(path.read_text())["pid"] == process.pid
+    for damaged in ("", "7", "{}", '{"pid": "x"}'):
+        path.write_text(damaged)
+        assert read_mark(path) is None
+
+
+def test_this_process_is_running() -> None:
+    mark = ProcessMark.of(os.getpid())
+    assert mark is not None and mark.state() is ProcessState.RUNNING
+
+
+def test_the_last_line_of_a_log_is_from_this_start(tmp_path: Path) -> None:
+    log = tmp_path / "broker.log"
+    assert last_line(log, since=0) == ""
+    log.write_text("old\n")
+    assert last_line(log, since=4) == ""
+    log.write_text("old\nnew\nnewest\n\n")
+    assert last_line(log, since=4) == "newest"
+    log.write_text("x" * 10_000)
+    assert len(last_line(log, since=0)) == 500
