@@ -17,6 +17,7 @@ def chunk(first: int, last: int, size: int = 10) -> Chunk:
         buffers=[bytes(size)],
         size_bytes=size,
         configuration=None,
+        relaxed=False,
         units_bytes=size,
         hand_overs_left=1,
     )

@@ -8,13 +8,15 @@ How:    `serve_file` is the process: configuration, logging, event loop, exit co
 Source: design section 3."""
 
 import asyncio
+import gc
 import logging
 import random
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 
 from strandline.base.errors import StrandlineError
+from strandline.broker.broker import Broker
 from strandline.broker.limits import ServerLimits
 from strandline.cli.broker_file import load_file
 from strandline.cli.exit_codes import ERROR, OK
@@ -63,26 +65,57 @@ async def run_broker(config: BrokerConfig) -> None:
         port=config.rpc_bind.port,
         one_way_delay_ms={peer: rtt_ms / 2 for peer, rtt_ms in config.peer_rtt_ms.items()},
     )
+    clock = LoopClock(loop)
+    rng = random.Random()
     replication = Replication(
         self_id=config.broker_id,
-        clock=LoopClock(loop),
-        rng=random.Random(),
+        clock=clock,
+        rng=rng,
         disk=disk,
         network=network,
         settings=replication_settings(config),
         data_directory=config.broker.data_directory,
     )
+    broker: Broker | None = None
     try:
         await network.start()
         replication.start()
-        _log.info("serving Kafka clients on %s", config.kafka_bind)
+        broker = Broker(
+            config=config,
+            clock=clock,
+            rng=rng,
+            disk=disk,
+            replication=replication,
+            directory_id=directory.identity.directory_id,
+            cluster_id=directory.identity.cluster_id,
+            on_joined=directory.set_cluster_id,
+        )
+        await _unless(ended, broker.start())
+        if not ended.is_set():
+            await broker.listen(server_limits(config))
+            gc.freeze()
         await ended.wait()
         _log.info("ending")
-        replication.stop()
     finally:
+        if broker is not None:
+            broker.stop()
+        replication.stop()
         network.stop()
         disk.close()
         directory.release()
+
+
+async def _unless(ended: asyncio.Event, work: Coroutine[None, None, None]) -> None:
+    """Do `work`, but give it up as soon as `ended` is set. Raises what it raises."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(ended.wait())
+    try:
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+    finally:
+        task.cancel()
+        waiting.cancel()
 
 
 def replication_settings(config: BrokerConfig) -> ReplicationSettings:

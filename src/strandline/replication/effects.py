@@ -49,7 +49,7 @@ def _append_entries(replica: "Replica", effect: AppendEntries, entries: Entries 
     assert entries is not None
     view, headers = entries.from_index(effect.first_index)
     replica.log.append([view], headers)
-    replica.flush_soon()
+    replica.flush(may_wait=entries.may_wait)
 
 
 def _append_marker(replica: "Replica", effect: AppendMarker, _: Entries | None) -> None:

@@ -15,19 +15,29 @@ from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
 
 
 class Entries:
-    """See the module. `first_indexes[i]` is the Raft index at which `headers[i]` begins."""
+    """See the module. `first_indexes[i]` is the Raft index at which `headers[i]` begins.
 
-    __slots__ = ("_view", "first_indexes", "headers")
+    `may_wait`: no acknowledgement waits for their flush."""
+
+    __slots__ = ("_view", "first_indexes", "headers", "may_wait")
 
     def __init__(
-        self, view: memoryview, headers: Sequence[BatchHeader], first_indexes: Sequence[Index]
+        self,
+        view: memoryview,
+        headers: Sequence[BatchHeader],
+        first_indexes: Sequence[Index],
+        *,
+        may_wait: bool,
     ) -> None:
         self._view = view
+        self.may_wait = may_wait
         self.headers = headers
         self.first_indexes = first_indexes
 
     @classmethod
-    def checked(cls, view: memoryview, request: AppendRequest) -> "Entries":
+    def checked(
+        cls, view: memoryview, request: AppendRequest, *, may_wait: bool = False
+    ) -> "Entries":
         """Split and check; raises ProtocolError when the bytes are not what the request
         describes."""
         headers: list[BatchHeader] = []
@@ -48,7 +58,7 @@ class Entries:
         described = request.runs[-1].last_index + 1 if request.runs else request.prev_index + 1
         if index != described:
             raise ProtocolError(f"entries up to {index - 1}, where {described - 1} was announced")
-        return cls(view, headers, first_indexes)
+        return cls(view, headers, first_indexes, may_wait=may_wait)
 
     def from_index(self, index: Index) -> tuple[memoryview, list[BatchHeader]]:
         """The bytes and headers of the batches from the one that begins at `index` on."""
@@ -60,4 +70,9 @@ class Entries:
 
     def copied(self) -> "Entries":
         """The same entries in memory of their own."""
-        return Entries(memoryview(bytes(self._view)), self.headers, self.first_indexes)
+        return Entries(
+            memoryview(bytes(self._view)),
+            self.headers,
+            self.first_indexes,
+            may_wait=self.may_wait,
+        )

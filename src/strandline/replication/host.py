@@ -305,7 +305,7 @@ class Replication:
         head, payload = decode_append(message)
         replica = self.replicas.get(head.group)
         if replica is not None:
-            entries = Entries.checked(payload, head.request)
+            entries = Entries.checked(payload, head.request, may_wait=head.may_wait)
             replica.on_message(peer, head.request, entries)
 
     def _on_control(self, peer: BrokerId, kind: Kind, body: memoryview) -> None:

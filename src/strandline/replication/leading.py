@@ -68,8 +68,8 @@ class Leading:
             buffers.extend(request.buffers)
             headers.extend(request.headers)
         log.append(buffers, headers)
-        self._take_in(first_index, buffers, epoch=epoch, configuration=None)
-        replica.flush_soon()
+        self._take_in(first_index, buffers, epoch=epoch, relaxed=relaxed)
+        replica.flush(may_wait=relaxed)
         replica.step(Propose(log.last_index - first_index + 1, relaxed))
         return Appended(log.last_index, base_offsets)
 
@@ -83,7 +83,7 @@ class Leading:
         assert header is not None
         log.append([marker], [header])
         self._take_in(first_index, [marker], epoch=epoch, configuration=configuration)
-        self._replica.flush_soon()
+        self._replica.flush()
 
     def _take_in(
         self,
@@ -91,7 +91,8 @@ class Leading:
         buffers: Sequence[Buffer],
         *,
         epoch: Epoch,
-        configuration: Configuration | None,
+        relaxed: bool = False,
+        configuration: Configuration | None = None,
     ) -> None:
         size = sum(map(len, buffers))
         voters = self._replica.configuration.voters
@@ -103,6 +104,7 @@ class Leading:
             buffers=buffers,
             size_bytes=size,
             configuration=configuration,
+            relaxed=relaxed,
             units_bytes=size,
             hand_overs_left=hand_overs,
         )
@@ -185,7 +187,9 @@ class Leading:
                     for index, payload in entries.configurations
                 ]
         request = plan.request(runs, configurations)
-        head = encode_append_head(replica.group, request)
+        head = encode_append_head(
+            replica.group, request, may_wait=all(chunk.relaxed for chunk in chunks) and bool(chunks)
+        )
         on_handed = partial(self._on_handed, chunks) if chunks else None
         if not replica.host.network.send(peer, Lane.BULK, (head, *parts), on_handed):
             return False
@@ -239,9 +243,16 @@ class Leading:
         return any(stream.inflight for stream in self._streams.values())
 
     def is_in_step(self, peer: BrokerId) -> bool:
-        """Whether `peer` has everything committed, as far as known."""
+        """Whether `peer` has everything committed, or keeps acknowledging what it is sent."""
         progress = self._replica.raft.progress.get(peer)
-        return progress is not None and progress.match_flushed >= self._replica.raft.commit
+        if progress is None:
+            return False
+        if progress.match_flushed >= self._replica.raft.commit:
+            return True
+        stream = self._streams.get(peer)
+        now = self._replica.host.clock.monotonic_ms()
+        limit = self._settings.resend_timeout_ms
+        return stream is not None and stream.has_room and now - stream.progress_ms < limit
 
 
 def _stamp(request: Request, offset: Offset, epoch: Epoch) -> Offset:

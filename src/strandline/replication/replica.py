@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.base.clock import Timer
 from strandline.base.errors import ApiError, RejectedError, StorageError
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from strandline.replication.host import Replication
 
 TRANSFER_TIMEOUT_MS = 3_000
+RELAXED_FLUSH_MS = 100
 
 _log = logging.getLogger("strandline.replication")
 
@@ -97,6 +99,7 @@ class Replica:
         self._pending: deque[tuple[Event, Entries | None]] = deque()
         self._flushing = False
         self._flush_again = False
+        self._flush_timer: Timer | None = None
 
     # ---- what others ask -------------------------------------------------------------------------
 
@@ -321,8 +324,22 @@ class Replica:
         except (OSError, StorageError) as failure:
             self.fail(failure)
 
-    def flush_soon(self) -> None:
-        """Make what is written durable and tell the core; one flush at a time."""
+    def flush(self, *, may_wait: bool = False) -> None:
+        """Make what is written durable and tell the core; one flush at a time.
+
+        With `may_wait` within `RELAXED_FLUSH_MS`: entries that are acknowledged before they are
+        flushed share one flush with all that come meanwhile."""
+        if not may_wait:
+            self._flush_now()
+        elif self._flush_timer is None and not self._flush_again:
+            self._flush_timer = self.host.clock.call_later(RELAXED_FLUSH_MS, self._flush_now)
+
+    def _flush_now(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        if self.failed is not None:
+            return
         if self._flushing:
             self._flush_again = True
             return
@@ -339,11 +356,13 @@ class Replica:
             return
         self.step(LogFlushed(result, generation))
         if self._flush_again:
-            self.flush_soon()
+            self._flush_now()
 
     def close(self) -> None:
         """Stop for good; the log's files are closed."""
         self.stop_leading()
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
         self.failed = self.failed or RejectedError(Error.NOT_LEADER_OR_FOLLOWER, "closed")
         self.watchers.notify()
         self.log.close()

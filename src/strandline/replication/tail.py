@@ -29,6 +29,7 @@ class Chunk:
     buffers: Sequence[Buffer]
     size_bytes: int
     configuration: Configuration | None
+    relaxed: bool
     units_bytes: int
     hand_overs_left: int
 

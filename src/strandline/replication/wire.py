@@ -77,10 +77,13 @@ class LeaderEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AppendHead(msgspec.Struct, frozen=True, array_like=True):
-    """What precedes the record batches of an append."""
+    """What precedes the record batches of an append.
+
+    `may_wait`: no acknowledgement waits for these entries to be flushed."""
 
     group: GroupId
     request: AppendRequest
+    may_wait: bool = False
 
 
 RaftItems = list[tuple[GroupId, ControlMessage]]
@@ -99,9 +102,9 @@ def encode_control(kind: Kind, body: object) -> bytes:
     return bytes((kind,)) + _encoder.encode(body)
 
 
-def encode_append_head(group: GroupId, request: AppendRequest) -> bytes:
+def encode_append_head(group: GroupId, request: AppendRequest, *, may_wait: bool) -> bytes:
     """Everything of an append but its record batches."""
-    head = _encoder.encode(AppendHead(group, request))
+    head = _encoder.encode(AppendHead(group, request, may_wait))
     return _HEAD.pack(Kind.APPEND, len(head)) + head
 
 
