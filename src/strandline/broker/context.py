@@ -58,17 +58,16 @@ class Services:
     # Which partition a fetch that cannot hold all of them begins with: counts full answers.
     fetch_turn: int = 0
     topic_configs: TopicConfigs = field(default_factory=TopicConfigs)
+    # Brokers, topics and partitions: the committed state as replayed here. Read only, and the same
+    # object for ever.
+    cluster: Cluster = field(init=False)
     deadlines: Deadlines = field(init=False)
     producer_ids: ProducerIds = field(init=False)
 
     def __post_init__(self) -> None:
+        self.cluster = self.controller.cluster
         self.deadlines = Deadlines(self.clock)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
-
-    @property
-    def cluster(self) -> Cluster:
-        """Brokers, topics and partitions: the committed state as replayed here. Read only."""
-        return self.controller.cluster
 
     async def _allocate_producer_ids(self) -> tuple[int, int]:
         answer = await self.controller.submit(AllocateProducerIds(self.broker_id))
