@@ -2,6 +2,7 @@
 
 Source: reliability reference 4 (length before memory, always)."""
 
+import random
 import socket
 import struct
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ def frames_of(inbox: Inbox, pipe: Pipe) -> Iterator[bytes]:
 
 
 def body(size: int, seed: int = 0) -> bytes:
-    return bytes((position * 7 + seed) % 251 for position in range(size))
+    return random.Random(seed).randbytes(size)
 
 
 @given(

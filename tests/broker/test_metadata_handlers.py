@@ -1,0 +1,204 @@
+"""Metadata, DescribeCluster, DescribeTopicPartitions: who is there, and who leads.
+
+Source: KIP-516, KIP-700, KIP-966; reliability reference 4 (illegal names)."""
+
+from uuid import UUID
+
+import pytest
+from tests.broker.broker_world import OTHER, SELF, BrokerWorld, LeaderEntry
+
+from strandline.controller.commands import CreateTopics, TopicResult, TopicResults
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from strandline.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    TopicRequest,
+)
+from strandline.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+NO_OPERATIONS = -(2**31)
+
+
+def names(*topics: str) -> MetadataRequest:
+    return MetadataRequest(
+        topics=[MetadataRequestTopic(name=one) for one in topics],
+        allow_auto_topic_creation=False,
+    )
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_brokers_topics_and_leaders_in_every_version(world: BrokerWorld, version: int) -> None:
+    world.add_topic("t", 2)
+    world.add_remote_topic("u")
+    world.replication.leaders[CONTROLLER_GROUP] = LeaderEntry(CONTROLLER_GROUP, 9, OTHER)
+    answer = world.ask(names("t", "u"), MetadataResponse, version)
+    assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [
+        (SELF, "host-1", 9_001),
+        (OTHER, "host-2", 9_002),
+    ]
+    if version >= 1:
+        assert answer.controller_id == OTHER
+        assert [one.rack for one in answer.brokers] == ["east", "west"]
+    if version >= 2:
+        assert answer.cluster_id == "cluster-1"
+    here, there = answer.topics
+    assert [one.leader_id for one in here.partitions] == [SELF, SELF]
+    assert [one.partition_index for one in here.partitions] == [0, 1]
+    assert [(one.leader_id, one.error_code) for one in there.partitions] == [(OTHER, 0)]
+    assert here.partitions[0].replica_nodes == [SELF, OTHER]
+    assert here.partitions[0].isr_nodes == [SELF]
+    assert there.partitions[0].isr_nodes == [SELF, OTHER]
+    if version >= 7:
+        assert there.partitions[0].leader_epoch == 4
+    if version >= 10:
+        assert here.topic_id == world.cluster.topics["t"].id
+    assert here.topic_authorized_operations == NO_OPERATIONS
+
+
+def test_all_topics_are_asked_for_by_null_and_in_version_0_by_an_empty_list(
+    world: BrokerWorld,
+) -> None:
+    world.add_topic("t")
+    world.add_topic("__consumer_offsets")
+    everything = world.ask(MetadataRequest(topics=None), MetadataResponse, 12)
+    assert [(one.name, one.is_internal) for one in everything.topics] == [
+        ("t", False),
+        ("__consumer_offsets", True),
+    ]
+    assert len(world.ask(MetadataRequest(topics=[]), MetadataResponse, 0).topics) == 2
+    assert world.ask(MetadataRequest(topics=[]), MetadataResponse, 1).topics == []
+
+
+def test_a_silent_broker_is_not_listed_and_leads_nothing(world: BrokerWorld) -> None:
+    world.add_remote_topic("u")
+    world.replication.leaders[CONTROLLER_GROUP] = LeaderEntry(CONTROLLER_GROUP, 9, OTHER)
+    world.replication.silent.add(OTHER)
+    answer = world.ask(names("u"), MetadataResponse, 9)
+    assert [one.node_id for one in answer.brokers] == [SELF]
+    assert answer.controller_id == NO_BROKER
+    (partition,) = answer.topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (Error.LEADER_NOT_AVAILABLE, NO_BROKER)
+    assert partition.offline_replicas == [OTHER]
+    assert partition.isr_nodes == [SELF]
+
+
+def test_a_partition_without_a_leader_says_so(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic("t")
+    replica.follow(NO_BROKER, epoch=2)
+    (partition,) = world.ask(names("t"), MetadataResponse, 9).topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (Error.LEADER_NOT_AVAILABLE, NO_BROKER)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("none", Error.UNKNOWN_TOPIC_OR_PARTITION),
+        ("../../etc/passwd", Error.INVALID_TOPIC_EXCEPTION),
+        ("a/b", Error.INVALID_TOPIC_EXCEPTION),
+        (".", Error.INVALID_TOPIC_EXCEPTION),
+        ("..", Error.INVALID_TOPIC_EXCEPTION),
+        ("", Error.INVALID_TOPIC_EXCEPTION),
+        ("nul\0", Error.INVALID_TOPIC_EXCEPTION),
+        ("line\nbreak", Error.INVALID_TOPIC_EXCEPTION),
+        ("naïve", Error.INVALID_TOPIC_EXCEPTION),
+        ("x" * 250, Error.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+def test_names_that_nobody_has_or_may_have_are_refused(
+    world: BrokerWorld, name: str, code: Error
+) -> None:
+    world.cluster.cluster_configs["auto.create.topics.enable"] = "true"
+    request = names(name)
+    request.allow_auto_topic_creation = code is Error.INVALID_TOPIC_EXCEPTION
+    (topic,) = world.ask(request, MetadataResponse, 9).topics
+    assert (topic.error_code, topic.name) == (code, name)
+    assert world.controller.commands == []
+
+
+def test_topics_are_found_by_id(world: BrokerWorld) -> None:
+    world.add_topic("t")
+    known, unknown = world.cluster.topics["t"].id, UUID(int=7)
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(topic_id=one, name=None) for one in (known, unknown)],
+        allow_auto_topic_creation=False,
+    )
+    found, missing = world.ask(request, MetadataResponse, 12).topics
+    assert (found.name, found.error_code) == ("t", 0)
+    assert (missing.name, missing.topic_id) == (None, unknown)
+    assert missing.error_code == Error.UNKNOWN_TOPIC_ID
+
+
+def test_a_missing_topic_is_created_where_client_and_cluster_want_it(world: BrokerWorld) -> None:
+    world.cluster.cluster_configs["auto.create.topics.enable"] = "true"
+    world.controller.answers.append(TopicResults(topics=(TopicResult(name="new"),)))
+    request = names("new", "__consumer_offsets", "a/b")
+    request.allow_auto_topic_creation = True
+    world.ask(request, MetadataResponse, 9)
+    (command,) = world.controller.commands
+    assert isinstance(command, CreateTopics)
+    assert [one.name for one in command.topics] == ["new"]
+    world.cluster.cluster_configs["auto.create.topics.enable"] = "false"
+    assert world.ask(request, MetadataResponse, 9).topics[0].error_code == 3
+    assert len(world.controller.commands) == 1
+
+
+def test_describe_cluster_lists_silent_brokers_only_when_asked(world: BrokerWorld) -> None:
+    world.replication.silent.add(OTHER)
+    answer = world.ask(DescribeClusterRequest(), DescribeClusterResponse, 2)
+    assert [one.broker_id for one in answer.brokers] == [SELF]
+    assert (answer.cluster_id, answer.controller_id) == ("cluster-1", NO_BROKER)
+    request = DescribeClusterRequest(include_fenced_brokers=True)
+    answer = world.ask(request, DescribeClusterResponse, 2)
+    assert [(one.broker_id, one.is_fenced) for one in answer.brokers] == [
+        (SELF, False),
+        (OTHER, True),
+    ]
+
+
+def test_describe_cluster_knows_brokers_only(world: BrokerWorld) -> None:
+    request = DescribeClusterRequest(endpoint_type=2)
+    answer = world.ask(request, DescribeClusterResponse, 1)
+    assert answer.error_code == Error.UNSUPPORTED_ENDPOINT_TYPE
+
+
+def test_topics_are_described_in_pages(world: BrokerWorld) -> None:
+    world.add_topic("b", 3)
+    world.add_topic("a", 2)
+    seen: list[tuple[str | None, int]] = []
+    cursor: Cursor | None = None
+    for _ in range(10):
+        request = DescribeTopicPartitionsRequest(response_partition_limit=2, cursor=cursor)
+        answer = world.ask(request, DescribeTopicPartitionsResponse, 0)
+        page = [(t.name, p.partition_index) for t in answer.topics for p in t.partitions]
+        assert len(page) <= 2
+        seen += page
+        cursor = answer.next_cursor
+        if cursor is None:
+            break
+    assert seen == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("b", 2)]
+
+
+def test_pages_hold_named_topics_and_name_errors(world: BrokerWorld) -> None:
+    world.add_topic("t")
+    request = DescribeTopicPartitionsRequest(
+        topics=[TopicRequest(name=one) for one in ("t", "none", "a/b")]
+    )
+    answer = world.ask(request, DescribeTopicPartitionsResponse, 0)
+    assert [(one.name, one.error_code) for one in answer.topics] == [
+        ("a/b", Error.INVALID_TOPIC_EXCEPTION),
+        ("none", Error.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 0),
+    ]
+    request.cursor = Cursor(topic_name="t", partition_index=-1)
+    answer = world.ask(request, DescribeTopicPartitionsResponse, 0)
+    assert {one.error_code for one in answer.topics} == {Error.INVALID_REQUEST}
