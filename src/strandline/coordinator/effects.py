@@ -1,0 +1,64 @@
+"""What a group asks to be done, and one turn of it.
+
+How:    `step` returns the effects of one event, to be performed in order. A `Persist` is answered
+        by one `Persisted`, in the order of the `Persist`s; a timer of the same name replaces the
+        one before it.
+Source: STYLE, rule 1."""
+
+import msgspec
+
+from strandline.coordinator.answers import Answer
+from strandline.coordinator.settings import GroupSettings
+
+LogRecord = tuple[bytes, bytes | None]
+"""Key and value of a record of `__consumer_offsets`; None removes the key."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """Answer the request that came with this token. Exactly once for each token."""
+
+    token: int
+    answer: Answer
+
+
+class Persist(msgspec.Struct, frozen=True):
+    """Append these records as one batch; `Persisted` says what became of it."""
+
+    group: str
+    ticket: int
+    records: tuple[LogRecord, ...]
+
+
+class SetTimer(msgspec.Struct, frozen=True):
+    """`TimerFired` once, after this delay, unless cancelled or set anew."""
+
+    group: str
+    name: str
+    delay_ms: int
+
+
+class CancelTimer(msgspec.Struct, frozen=True):
+    """No `TimerFired` any more; harmless when there is no such timer."""
+
+    group: str
+    name: str
+
+
+Effect = Reply | Persist | SetTimer | CancelTimer
+
+
+class Turn:
+    """One event being handled: the time, the settings in force, and the effects so far.
+
+    `now_ms` is wall clock time: it is written into the log and shown to people."""
+
+    __slots__ = ("effects", "now_ms", "settings")
+
+    def __init__(self, now_ms: int, settings: GroupSettings) -> None:
+        self.now_ms = now_ms
+        self.settings = settings
+        self.effects: list[Effect] = []
+
+    def reply(self, token: int, answer: Answer) -> None:
+        """Answer a request."""
+        self.effects.append(Reply(token, answer))

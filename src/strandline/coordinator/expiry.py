@@ -1,0 +1,105 @@
+"""Committed offsets end: their time is over, or their topic is gone.
+
+How:    the clock of an offset runs from its commit; while a group has members, only the offsets of
+        topics that none of them reads run out; of a group that was left by all, the clock runs from
+        then on. A group without members and offsets is removed. An offset that is being committed
+        at this moment is not touched.
+Source: KIP-211 (expiry), KIP-496; Kafka's `OffsetExpirationCondition`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from strandline.base.errors import ProtocolError
+from strandline.coordinator.commits import remove_group
+from strandline.coordinator.effects import Turn
+from strandline.coordinator.group import Group, GroupState, TopicPartition
+from strandline.coordinator.log_records import NEVER, CommittedOffset, encode_offset
+from strandline.protocol.consumer import decode_subscription
+from strandline.protocol.errors import Error
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+
+
+def on_expire(group: Group, turn: Turn) -> None:
+    """Remove offsets whose time is over, and the group with its last offset."""
+    if group.state is GroupState.DEAD:
+        return
+    ended = _ended(group, turn)
+    is_bare = len(ended) == len(group.offsets) and not group.commits_in_flight
+    if group.state is GroupState.EMPTY and is_bare and not group.roster.pending:
+        remove_group(group, turn, None)
+    else:
+        _forget(group, turn, ended)
+
+
+def on_forget_topics(group: Group, topics: Mapping[str, UUID], turn: Turn) -> None:
+    """Remove the offsets of deleted topics: a topic created anew under the name has others."""
+    if group.state is GroupState.DEAD:
+        return
+    keys = {
+        key
+        for key, committed in group.offsets.items()
+        if key[0] in topics and committed.belongs_to(topics[key[0]])
+    }
+    keys |= {key for key in group.commits_in_flight if key[0] in topics}
+    _forget(group, turn, sorted(keys))
+
+
+def _ended(group: Group, turn: Turn) -> list[TopicPartition]:
+    subscribed = _subscribed_topics(group)
+    if subscribed is None:
+        return []
+    return sorted(
+        key
+        for key, committed in group.offsets.items()
+        if key not in group.commits_in_flight
+        and key[0] not in subscribed
+        and _is_over(group, committed, turn)
+    )
+
+
+def _subscribed_topics(group: Group) -> set[str] | None:
+    """Topics whose offsets are in use; None when that is not known, and nothing may end."""
+    if group.state is GroupState.EMPTY:
+        return set()
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or group.state is not GroupState.STABLE:
+        return None
+    topics: set[str] = set()
+    for member in group.roster:
+        try:
+            topics.update(decode_subscription(member.protocols[group.protocol_name or ""]).topics)
+        except (ProtocolError, KeyError):
+            return None
+    return topics
+
+
+def _is_over(group: Group, committed: CommittedOffset, turn: Turn) -> bool:
+    if committed.expire_ms != NEVER:
+        return turn.now_ms >= committed.expire_ms
+    since_ms = committed.commit_ms
+    if group.protocol_type is not None and group.state is GroupState.EMPTY:
+        since_ms = max(since_ms, group.state_since_ms)
+    return turn.now_ms - since_ms >= turn.settings.offsets_retention_ms
+
+
+def _forget(group: Group, turn: Turn, keys: list[TopicPartition]) -> None:
+    if not keys:
+        return
+    records = tuple(
+        encode_offset(group.id, topic, partition, value=None) for topic, partition in keys
+    )
+    group.persist(turn, records, _Forgetting(tuple(keys)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Forgetting:
+    """Removals wait for the log; what is committed after them is written after them."""
+
+    keys: tuple[TopicPartition, ...]
+
+    def on_persisted(self, group: Group, error: Error, turn: Turn) -> None:
+        """The offsets are gone, or will be tried again."""
+        if error is Error.NONE:
+            for key in self.keys:
+                group.offsets.pop(key, None)

@@ -1,0 +1,148 @@
+"""The members of a group, and what they vote for.
+
+Why:    who leads, who has joined and which protocol all of them speak are questions about the set
+        of members alone.
+Owns:   the members; the ids given out and not yet used; which static instance is which member.
+Source: Kafka's classic group protocol; KIP-345 (static members), KIP-394 (member ids first)."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One member. `protocols`: {name: metadata}, the preferred first."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: dict[str, bytes]
+    assignment: bytes = b""
+    join_token: int | None = None
+    """The JoinGroup request that waits for the end of the join phase."""
+    sync_token: int | None = None
+    """The SyncGroup request that waits for the leader's assignment."""
+    is_new: bool = False
+    """No generation has had this member yet."""
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it keeps its place across restarts."""
+        return self.instance_id is not None
+
+    @property
+    def is_excused(self) -> bool:
+        """Whether silence is no sign of death: it waits for an answer (a new member's wait is
+        bounded by its own timer)."""
+        return not self.is_new and (self.join_token is not None or self.sync_token is not None)
+
+
+class Roster:
+    """All members, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, Member] = {}
+        self.leader: str | None = None
+        """The member that assigns; one of `members`, None only when there are none."""
+        self.pending: set[str] = set()
+        """Ids given to clients that have not joined with them yet."""
+        self._static: dict[str, str] = {}
+        """{instance id: member id}"""
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[Member]:
+        """Over the members as they are now: they may come and go meanwhile."""
+        return iter(list(self.members.values()))
+
+    def get(self, member_id: str) -> Member | None:
+        """The member, or None."""
+        return self.members.get(member_id)
+
+    def static_member_id(self, instance_id: str) -> str | None:
+        """The member that this instance is, or None."""
+        return self._static.get(instance_id)
+
+    def add(self, member: Member) -> None:
+        """Take a member in; the first one leads."""
+        assert member.id not in self.members
+        self.members[member.id] = member
+        self.pending.discard(member.id)
+        if member.instance_id is not None:
+            self._static[member.instance_id] = member.id
+        if self.leader is None:
+            self.leader = member.id
+
+    def remove(self, member_id: str) -> Member | None:
+        """Let a member go, or an id that is pending; another member leads if it did."""
+        self.pending.discard(member_id)
+        member = self.members.pop(member_id, None)
+        if member is not None and member.instance_id is not None:
+            self._static.pop(member.instance_id, None)
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        return member
+
+    def replace_static(self, old: Member, new_id: str) -> Member:
+        """The same instance has come back under a new member id: it takes over the place."""
+        assert old.instance_id is not None and self.members.pop(old.id) is old
+        renamed = Member(
+            id=new_id,
+            instance_id=old.instance_id,
+            client_id=old.client_id,
+            client_host=old.client_host,
+            session_timeout_ms=old.session_timeout_ms,
+            rebalance_timeout_ms=old.rebalance_timeout_ms,
+            protocols=old.protocols,
+            assignment=old.assignment,
+        )
+        self.members[new_id] = renamed
+        self._static[old.instance_id] = new_id
+        if self.leader == old.id:
+            self.leader = new_id
+        return renamed
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest time that a member asks for to rejoin."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def joined_count(self) -> int:
+        """Members that wait for the end of the join phase."""
+        return sum(member.join_token is not None for member in self.members.values())
+
+    @property
+    def has_all_joined(self) -> bool:
+        """Whether nobody is missing: every member waits, every id given out was used."""
+        return not self.pending and self.joined_count == len(self.members)
+
+    def elect_joined_leader(self) -> bool:
+        """Make sure that a leader leads that has joined; False when nobody has."""
+        current = self.members.get(self.leader or "")
+        if current is not None and current.join_token is not None:
+            return True
+        for member in self.members.values():
+            if member.join_token is not None:
+                self.leader = member.id
+                return True
+        return False
+
+    def supports_any(self, names: Iterable[str]) -> bool:
+        """Whether every member speaks one and the same of these protocols."""
+        return any(
+            all(name in member.protocols for member in self.members.values()) for name in names
+        )
+
+    def select_protocol(self) -> str:
+        """The protocol that most members prefer among those that all of them speak."""
+        members = list(self.members.values())
+        shared = [n for n in members[0].protocols if all(n in m.protocols for m in members)]
+        assert shared, "members that share no protocol are not taken in"
+        votes = Counter(next(n for n in member.protocols if n in shared) for member in members)
+        return votes.most_common(1)[0][0]

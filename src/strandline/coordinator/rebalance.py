@@ -1,0 +1,207 @@
+"""The join phase: it begins when membership changes, and ends with a new generation.
+
+How:    prepare_rebalance --everybody has joined, or the timer--> complete_join. The first join
+        phase of a group is different: it waits a fixed delay, again and again while new members
+        come in, up to the longest rebalance timeout, so that a fleet that starts together is
+        assigned once.
+Source: Kafka's classic group protocol; KIP-134 (initial delay); KIP-345 (static members stay)."""
+
+from strandline.coordinator.answers import JoinAnswer, JoinedMember, SyncAnswer
+from strandline.coordinator.effects import Turn
+from strandline.coordinator.group import (
+    JOIN_TIMER,
+    SYNC_TIMER,
+    Group,
+    GroupState,
+    InitialDelay,
+)
+from strandline.coordinator.log_records import GroupSnapshot, MemberSnapshot, encode_group
+from strandline.coordinator.members import Member
+from strandline.protocol.errors import Error
+
+
+def rebalance_or_complete(group: Group, turn: Turn) -> None:
+    """Membership changed: begin a join phase, or see whether the one that runs can end."""
+    if group.can_rebalance:
+        prepare_rebalance(group, turn)
+    else:
+        complete_if_all_joined(group, turn)
+
+
+def prepare_rebalance(group: Group, turn: Turn) -> None:
+    """Begin a join phase: members learn of it from their next heartbeat and join again."""
+    if group.state is GroupState.COMPLETING:
+        reset_assignments(group, turn, Error.REBALANCE_IN_PROGRESS)
+    stop_sync_phase(group, turn)
+    is_initial = group.state is GroupState.EMPTY
+    group.move(GroupState.PREPARING, turn)
+    group.initial_delay = None
+    if is_initial:
+        delay_ms = turn.settings.initial_rebalance_delay_ms
+        remaining_ms = max(group.roster.rebalance_timeout_ms - delay_ms, 0)
+        group.initial_delay = InitialDelay(delay_ms, remaining_ms)
+        group.set_timer(turn, JOIN_TIMER, delay_ms)
+    elif group.roster.has_all_joined:
+        complete_join(group, turn)
+    else:
+        group.set_timer(turn, JOIN_TIMER, group.roster.rebalance_timeout_ms)
+
+
+def complete_if_all_joined(group: Group, turn: Turn) -> None:
+    """End the join phase when nobody is missing; the initial one only ends by its timer."""
+    if (
+        group.state is GroupState.PREPARING
+        and group.initial_delay is None
+        and group.roster.has_all_joined
+    ):
+        complete_join(group, turn)
+
+
+def on_join_timer(group: Group, turn: Turn) -> None:
+    """The join phase has taken as long as it may."""
+    if group.state is not GroupState.PREPARING:
+        return
+    delay = group.initial_delay
+    if delay is not None and delay.has_new_member and delay.remaining_ms > 0:
+        next_ms = min(turn.settings.initial_rebalance_delay_ms, delay.remaining_ms)
+        group.initial_delay = InitialDelay(next_ms, max(delay.remaining_ms - delay.delay_ms, 0))
+        group.set_timer(turn, JOIN_TIMER, next_ms)
+    else:
+        complete_join(group, turn)
+
+
+def complete_join(group: Group, turn: Turn) -> None:
+    """End the join phase: who has not joined is out (static members stay), the rest is answered."""
+    group.cancel_timer(turn, JOIN_TIMER)
+    for member in group.roster:
+        if member.join_token is None and not member.is_static:
+            remove_member(group, turn, member)
+    if len(group.roster) and not group.roster.elect_joined_leader():
+        # Only static members are left, and none of them is here. Their sessions will end.
+        group.set_timer(turn, JOIN_TIMER, group.roster.rebalance_timeout_ms)
+        return
+    group.initial_delay = None
+    group.generation += 1
+    group.pending_sync.clear()
+    if not len(group.roster):
+        group.protocol_name = None
+        group.move(GroupState.EMPTY, turn)
+        group.persist(turn, (encode_group(group.id, value=snapshot(group)),), EmptiedGroup())
+        return
+    group.protocol_name = group.roster.select_protocol()
+    group.move(GroupState.COMPLETING, turn)
+    for member in group.roster:
+        answer_join(group, turn, member)
+        member.is_new = False
+        group.restart_session(turn, member)
+        group.pending_sync.add(member.id)
+    group.set_timer(turn, SYNC_TIMER, group.roster.rebalance_timeout_ms)
+
+
+class EmptiedGroup:
+    """The record that a group is empty; nobody waits for it, and a failure changes nothing."""
+
+    def on_persisted(self, group: Group, error: Error, turn: Turn) -> None:
+        """Nothing to do."""
+
+
+def remove_member(group: Group, turn: Turn, member: Member) -> None:
+    """Take a member out; if it is there after all, its client joins again as a new one."""
+    group.roster.remove(member.id)
+    group.pending_sync.discard(member.id)
+    group.end_session(turn, member.id)
+    if member.join_token is not None:
+        turn.reply(member.join_token, JoinAnswer(error_code=Error.UNKNOWN_MEMBER_ID))
+    if member.sync_token is not None:
+        turn.reply(member.sync_token, SyncAnswer(error_code=Error.UNKNOWN_MEMBER_ID))
+    member.join_token = member.sync_token = None
+
+
+def answer_join(group: Group, turn: Turn, member: Member) -> None:
+    """Tell a member of its generation, if it waits to hear of it."""
+    token, member.join_token = member.join_token, None
+    if token is not None:
+        turn.reply(token, generation_answer(group, member))
+
+
+def generation_answer(group: Group, member: Member) -> JoinAnswer:
+    """The generation, as this member may see it: only the leader sees the others."""
+    is_leader = group.roster.leader == member.id
+    return JoinAnswer(
+        member_id=member.id,
+        generation=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.roster.leader or "",
+        members=joined_members(group) if is_leader else (),
+    )
+
+
+def joined_members(group: Group) -> tuple[JoinedMember, ...]:
+    """Everybody, with the metadata for the chosen protocol."""
+    name = group.protocol_name or ""
+    return tuple(
+        JoinedMember(member.id, member.instance_id, member.protocols[name])
+        for member in group.roster
+    )
+
+
+def reset_assignments(group: Group, turn: Turn, error: Error) -> None:
+    """Nobody has an assignment any more; who waits for one is told why."""
+    for member in group.roster:
+        member.assignment = b""
+        answer_sync(group, turn, member, error)
+
+
+def answer_sync(group: Group, turn: Turn, member: Member, error: Error = Error.NONE) -> None:
+    """Give a member its assignment, if it waits for it."""
+    token, member.sync_token = member.sync_token, None
+    if token is None:
+        return
+    if error is Error.NONE:
+        turn.reply(token, assignment_answer(group, member))
+    else:
+        turn.reply(token, SyncAnswer(error_code=error))
+    group.restart_session(turn, member)
+
+
+def assignment_answer(group: Group, member: Member) -> SyncAnswer:
+    """A member's assignment."""
+    return SyncAnswer(
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
+    )
+
+
+def stop_sync_phase(group: Group, turn: Turn) -> None:
+    """Nobody needs to ask for an assignment of this generation any more."""
+    group.pending_sync.clear()
+    group.cancel_timer(turn, SYNC_TIMER)
+
+
+def snapshot(group: Group, assignments: dict[str, bytes] | None = None) -> GroupSnapshot:
+    """The group as the log shall know it; `assignments` where they are not in force yet."""
+    name = group.protocol_name or ""
+    return GroupSnapshot(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        protocol=group.protocol_name,
+        leader=group.roster.leader,
+        state_since_ms=group.state_since_ms,
+        members=tuple(
+            MemberSnapshot(
+                id=member.id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                session_timeout_ms=member.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                subscription=member.protocols.get(name, b""),
+                assignment=(
+                    member.assignment if assignments is None else assignments.get(member.id, b"")
+                ),
+            )
+            for member in group.roster
+        ),
+    )

@@ -1,0 +1,141 @@
+"""What can happen to a group: requests of clients, timers, and the log's word on a write.
+
+How:    plain values; each request has the `token` under which its one answer is given.
+Source: Kafka's JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, DeleteGroups requests."""
+
+from uuid import UUID
+
+import msgspec
+
+from strandline.protocol.errors import Error
+from strandline.protocol.table import NO_ID
+
+NO_MEMBER = ""
+"""The member id of a client that has none yet."""
+
+NO_GENERATION = -1
+NO_RETENTION = -1
+
+
+class JoinGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A client wants to be a member, again or for the first time.
+
+    `protocols`: (name, metadata), the preferred first. `knows_member_ids` (version 4 and later): a
+    new member is told its id first and joins with it. `may_skip_assignment`: from version 9 on."""
+
+    token: int
+    group: str
+    member_id: str = NO_MEMBER
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]
+    knows_member_ids: bool = True
+    may_skip_assignment: bool = True
+
+
+class SyncGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A member asks for its assignment; the leader brings everybody's: (member id, assignment)."""
+
+    token: int
+    group: str
+    generation: int
+    member_id: str
+    instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: tuple[tuple[str, bytes], ...] = ()
+
+
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
+    """A member is alive."""
+
+    token: int
+    group: str
+    generation: int
+    member_id: str
+    instance_id: str | None = None
+
+
+class LeavingMember(msgspec.Struct, frozen=True):
+    """Who leaves: by member id, or an operator removes a static member by its instance id."""
+
+    member_id: str
+    instance_id: str | None = None
+
+
+class LeaveGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Members leave, each with its own answer."""
+
+    token: int
+    group: str
+    members: tuple[LeavingMember, ...]
+
+
+class OffsetToCommit(msgspec.Struct, frozen=True):
+    """How far a group has come in one partition. `leader_epoch`: -1 when the client knows none."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = ""
+    topic_id: UUID = NO_ID
+
+
+class CommitOffsets(msgspec.Struct, frozen=True, kw_only=True):
+    """Commit offsets: as a member, or (no member id, no generation) from outside an empty group.
+
+    `retention_ms` is what old clients ask for; -1: as the cluster has it."""
+
+    token: int
+    group: str
+    offsets: tuple[OffsetToCommit, ...]
+    generation: int = NO_GENERATION
+    member_id: str = NO_MEMBER
+    instance_id: str | None = None
+    retention_ms: int = NO_RETENTION
+
+
+class DeleteGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Remove an empty group with its offsets."""
+
+    token: int
+    group: str
+
+
+Request = JoinGroup | SyncGroup | Heartbeat | LeaveGroup | CommitOffsets | DeleteGroup
+
+
+class TimerFired(msgspec.Struct, frozen=True):
+    """The delay of a `SetTimer` has gone by."""
+
+    group: str
+    name: str
+
+
+class Persisted(msgspec.Struct, frozen=True):
+    """The records of a `Persist` are committed (`error` NONE), or will never be known to be."""
+
+    group: str
+    ticket: int
+    error: Error = Error.NONE
+
+
+class ExpireOffsets(msgspec.Struct, frozen=True):
+    """Look for offsets whose time is over."""
+
+    group: str
+
+
+class ForgetTopics(msgspec.Struct, frozen=True):
+    """These topics, {name: id}, are deleted: their offsets mean nothing any more."""
+
+    group: str
+    topics: dict[str, UUID]
+
+
+Event = Request | TimerFired | Persisted | ExpireOffsets | ForgetTopics
