@@ -98,7 +98,7 @@ def test_the_receivers_memory_is_taken_back_after_the_call() -> None:
 def test_a_sender_that_changes_its_memory_too_early_is_found_out() -> None:
     pair = Pair()
     memory = bytearray(b"unchanged until handed")
-    pair.one.network.send(TWO, Lane.BULK, [memory])
+    pair.one.network.send(TWO, Lane.BULK, [memory], lambda: None)
     memory[0] = 0
     with pytest.raises(AssertionError, match="too early"):
         pair.run(1)

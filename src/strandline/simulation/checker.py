@@ -38,6 +38,7 @@ class Checker:
         self, *, idempotent_producers: Sequence[str], power_fails: bool, has_relaxed: bool
     ) -> None:
         self.violation: str | None = None
+        self.on_violation: Callable[[], None] | None = None
         self.election_count = 0
         self._invariants: list[Invariant] = [
             SingleLeaderPerEpoch(),
@@ -81,6 +82,8 @@ class Checker:
         """Something else went wrong that must not."""
         if self.violation is None:
             self.violation = message
+            if self.on_violation is not None:
+                self.on_violation()
 
     def _judge(self, judge: Callable[[Invariant], None]) -> None:
         for invariant in self._invariants:

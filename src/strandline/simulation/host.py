@@ -100,9 +100,14 @@ class SimHost(Generic[Program]):
 
         def boot() -> None:
             seams.network.start()
-            self.program = self._boot(seams)
+            try:
+                self.program = self._boot(seams)
+            except OSError as error:
+                self._trace.add(self.name, f"cannot start: {error}")
 
         process.run_now(boot)
+        if self.process is not None and self.program is None:
+            self.kill()
 
     def kill(self) -> None:
         """End the process; what it wrote stays in the page cache."""

@@ -44,7 +44,9 @@ class Link:
 
     def travel_us(self, rng: random.Random) -> int:
         """How long the next message is under way."""
-        travel_us = self.latency_us + (rng.randrange(self.jitter_us) if self.jitter_us else 0)
+        travel_us = self.latency_us
+        if self.jitter_us:
+            travel_us += int(rng.random() * self.jitter_us)
         if self.loss_ratio and rng.random() < self.loss_ratio:
             travel_us += RETRANSMIT_LEAST_US
         return travel_us * self.slow_factor
@@ -173,7 +175,7 @@ class Pipe:
             return
         if not self.link_back.is_cut:
             self._acknowledge()
-        self.receiver.process.after(0, lambda: self._deliver(segment.data))
+        self.receiver.process.enter(lambda: self._deliver(segment.data))
 
     def _arrive_at_nobody(self, segment: _Segment) -> None:
         self.lost_count += 1

@@ -59,6 +59,11 @@ class SimLoop(asyncio.BaseEventLoop):
         )
         process.loop = self
 
+    @property
+    def name(self) -> str:
+        """The process that runs on this loop."""
+        return self._process.name
+
     def time(self) -> float:
         """The host's monotonic time, in seconds."""
         return self._clock.local_us() / US_PER_S

@@ -61,6 +61,10 @@ class Process:
             return
         self._run(event.callback)
 
+    def enter(self, callback: Callable[[], None]) -> None:
+        """As `after` with no delay, for what comes from outside of any process: runs at once."""
+        self.admit(ScheduledEvent(self._scheduler.now_us, callback, self))
+
     def pause(self) -> None:
         """Hold everything back, as SIGSTOP does."""
         self.paused = True

@@ -3,14 +3,17 @@
 Why:    duplicates, losses and reordering arise where a client retries; the retries must be those
         of a real one.
 How:    batches wait in order; at most five from the oldest unfinished one on are in flight. A batch
-        that failed or timed out is sent again, to whoever leads by then, before anything newer.
-        Values are `name/number/filling`, unique in the whole run.
+        that failed or timed out is sent again once it is the oldest, and nothing newer before it.
+        When the oldest one is told to be out of sequence, the producer counts anew from 0 in its
+        next epoch: whoever says so must be right. Values are `name/number/filling`, all different.
 Owns:   the batches that are not finished.
-Source: Kafka's Java producer (RecordAccumulator, Sender); KIP-98."""
+Source: Kafka's Java producer (Sender, TransactionManager.canRetry,
+        RecordAccumulator.shouldStopDrainBatchesForPartition); KIP-98, KIP-360."""
 
 import random
 from collections import deque
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
@@ -47,11 +50,22 @@ RETRIABLE = {
 class _Batch:
     """`attempt` tells late answers to earlier attempts from those to the present one."""
 
-    __slots__ = ("attempt", "data", "in_flight", "is_done", "timeout", "values")
+    __slots__ = (
+        "attempt",
+        "epoch",
+        "in_flight",
+        "is_done",
+        "made_ms",
+        "sequence",
+        "timeout",
+        "values",
+    )
 
-    def __init__(self, values: list[bytes], data: bytes) -> None:
+    def __init__(self, values: list[bytes], *, epoch: int, sequence: int, made_ms: int) -> None:
         self.values = values
-        self.data = data
+        self.epoch = epoch
+        self.sequence = sequence
+        self.made_ms = made_ms
         self.attempt = 0
         self.in_flight = False
         self.is_done = False
@@ -69,6 +83,8 @@ class Producer(Client):
         self.acknowledged_count = 0
         self._producer_id = producer_id if plan.is_idempotent else -1
         self._next_number = 0
+        self._epoch = 0
+        self._next_sequence = 0
         self._batches: deque[_Batch] = deque()
         self._leader: BrokerId = NO_BROKER
         self._stopped = False
@@ -104,26 +120,25 @@ class Producer(Client):
         self.world.scheduler.after(pause_ms * US_PER_MS, self._tick)
 
     def _make_batch(self) -> _Batch:
-        first = self._next_number
         values = []
         for _ in range(self.rng.randint(1, RECORDS_MAX)):
             filling = b"." * self.rng.randint(0, self.plan.value_bytes_max)
             values.append(b"%s/%d/%s" % (self.name.encode(), self._next_number, filling))
             self._next_number += 1
-        data = make_batch(
-            values,
-            producer_id=self._producer_id,
-            base_sequence=first,
-            timestamp_ms=WALL_START_MS + self.world.scheduler.now_us // US_PER_MS,
-        )
-        return _Batch(values, data)
+        sequence = self._next_sequence
+        self._next_sequence += len(values)
+        made_ms = WALL_START_MS + self.world.scheduler.now_us // US_PER_MS
+        return _Batch(values, epoch=self._epoch, sequence=sequence, made_ms=made_ms)
 
     def _pump(self) -> None:
-        for number, batch in enumerate(self._batches):
-            if number == INFLIGHT_MAX:
-                return
-            if not batch.in_flight and not batch.is_done:
-                self._send(batch)
+        for number, batch in enumerate(list(islice(self._batches, INFLIGHT_MAX))):
+            if batch.in_flight or batch.is_done:
+                continue
+            if batch.attempt and number:
+                break
+            self._send(batch)
+        if self._batches and self._batches[0].is_done:
+            self._drop_finished()
 
     def _send(self, batch: _Batch) -> None:
         batch.attempt += 1
@@ -142,7 +157,6 @@ class Producer(Client):
         )
         if self.plan.acks == NO_ACKS:
             self._finish(batch)
-            self._drop_finished()
             return
         batch.timeout = self.world.scheduler.after(
             REQUEST_TIMEOUT_MS * US_PER_MS, lambda: self._on_refused(batch, attempt)
@@ -158,7 +172,13 @@ class Producer(Client):
         if replica is None:
             done(AppendResult(Error.UNKNOWN_TOPIC_OR_PARTITION, -1, -1))
             return
-        buffer = bytearray(batch.data)
+        buffer = make_batch(
+            batch.values,
+            producer_id=self._producer_id,
+            producer_epoch=batch.epoch,
+            base_sequence=batch.sequence,
+            timestamp_ms=batch.made_ms,
+        )
         headers = list(iterate_headers(buffer))
         replica.replicate([buffer], headers, acks=self.plan.acks, done=done)
 
@@ -189,6 +209,8 @@ class Producer(Client):
         elif result.error_code in RETRIABLE:
             if result.error_code != Error.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 self._leader = NO_BROKER
+            elif batch is self._batches[0]:
+                self._begin_epoch()
             self._retry_later(batch, attempt)
         else:
             self.world.checker.fail(
@@ -211,6 +233,16 @@ class Producer(Client):
                 self._pump()
 
         self.world.scheduler.after(delay_ms * US_PER_MS, retry)
+
+    def _begin_epoch(self) -> None:
+        """The broker has lost count: number what is not finished from 0, in the next epoch."""
+        self.world.trace.add(self.name, f"begins its epoch {self._epoch + 1}")
+        self._epoch += 1
+        self._next_sequence = 0
+        for batch in self._batches:
+            batch.epoch = self._epoch
+            batch.sequence = self._next_sequence
+            self._next_sequence += len(batch.values)
 
     def _finish(self, batch: _Batch) -> None:
         batch.is_done = True

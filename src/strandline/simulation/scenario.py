@@ -16,6 +16,8 @@ from strandline.simulation.faults import FAULTS
 from strandline.storage.config import LogConfig
 
 REGIONS = ("east", "west", "south")
+LOCAL_US = (50, 800)
+FAR_US = (5_000, 60_000)
 KIB = 1024
 
 
@@ -82,15 +84,16 @@ class Scenario:
     def draw(cls, seed: int) -> "Scenario":
         """The scenario of a seed."""
         rng = random.Random(f"scenario {seed}")
-        regions = tuple(rng.choice(REGIONS) for _ in range(rng.choice((3, 3, 3, 4, 5, 5))))
+        regions = tuple(rng.choice(REGIONS) for _ in range(rng.choice((3, 3, 3, 3, 4, 5))))
         brokers = [BrokerId(number + 1) for number in range(len(regions))]
+        one_way_us = _draw_latencies(rng)
         groups = tuple(
-            _draw_group(rng, GroupId(number + 1), brokers) for number in range(rng.randint(1, 4))
+            _draw_group(rng, GroupId(number + 1), brokers) for number in range(rng.randint(1, 3))
         )
         return cls(
             seed=seed,
             regions=regions,
-            one_way_us=_draw_latencies(rng),
+            one_way_us=one_way_us,
             jitter_ratio=rng.choice((0.0, 0.1, 0.5, 2.0)),
             bytes_per_ms=rng.choice((1_000, 10_000, 100_000)),
             loss_ratio=rng.choice((0.0, 0.0, 0.001, 0.02)),
@@ -98,7 +101,7 @@ class Scenario:
             groups=groups,
             producers=_draw_producers(rng, groups),
             consumer_count=rng.randint(1, 3),
-            settings=_draw_settings(rng),
+            settings=_draw_settings(rng, is_far=max(one_way_us.values()) > LOCAL_US[1]),
             log=LogConfig(
                 segment_bytes=rng.choice((4 * KIB, 16 * KIB, 256 * KIB)),
                 index_interval_bytes=rng.choice((256, 4 * KIB)),
@@ -106,7 +109,7 @@ class Scenario:
             ),
             fault_weights=_draw_faults(rng),
             fault_interval_ms=rng.choice((150, 400, 1_000)),
-            active_ms=rng.choice((2_000, 4_000, 8_000)),
+            active_ms=rng.choice((1_500, 3_000, 5_000)),
         )
 
 
@@ -125,7 +128,7 @@ def _draw_latencies(rng: random.Random) -> dict[tuple[str, str], int]:
     for number, one in enumerate(REGIONS):
         for other in REGIONS[number:]:
             far = not is_local and one != other
-            one_way_us = rng.randint(5_000, 60_000) if far else rng.randint(50, 800)
+            one_way_us = rng.randint(*(FAR_US if far else LOCAL_US))
             latencies[one, other] = latencies[other, one] = one_way_us
     return latencies
 
@@ -142,23 +145,24 @@ def _draw_producers(rng: random.Random, groups: tuple[GroupPlan, ...]) -> tuple[
                     group=group.group,
                     acks=acks,
                     is_idempotent=acks == -1 and rng.random() < 0.7,
-                    interval_ms=rng.choice((10, 30, 100)),
-                    value_bytes_max=rng.choice((20, 300, 3_000)),
+                    interval_ms=rng.choice((15, 40, 120)),
+                    value_bytes_max=rng.choice((20, 300, 2_000)),
                 )
             )
     return tuple(producers)
 
 
-def _draw_settings(rng: random.Random) -> ReplicationSettings:
-    heartbeat_ms = rng.choice((50, 100))
+def _draw_settings(rng: random.Random, *, is_far: bool) -> ReplicationSettings:
+    heartbeat_ms = rng.choice((80, 120))
     return ReplicationSettings(
         heartbeat_interval_ms=heartbeat_ms,
         election_timeout_ms=heartbeat_ms * rng.choice((4, 8)),
         election_spread_ms=heartbeat_ms * rng.choice((2, 4)),
         resend_timeout_ms=rng.choice((300, 1_000)),
         append_bytes_max=rng.choice((2 * KIB, 16 * KIB, 1024 * KIB)),
-        inflight_bytes_max=rng.choice((8 * KIB, 16 * 1024 * KIB)),
-        inflight_count_max=rng.choice((1, 3, 256)),
+        # A window of one small append over a long way is an overload, not a fault.
+        inflight_bytes_max=rng.choice((8 * KIB, 1024 * KIB, 16 * 1024 * KIB)),
+        inflight_count_max=rng.choice((8, 256) if is_far else (1, 3, 256)),
         tail_bytes_max=rng.choice((4 * KIB, 4 * 1024 * KIB)),
     )
 

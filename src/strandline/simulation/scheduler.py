@@ -45,6 +45,8 @@ class Scheduler:
     def __init__(self) -> None:
         self.now_us = 0
         self.executed_count = 0
+        self.is_stopped = False
+        """Whoever sets it ends `run_until` and `run_until_true` after the present event."""
         self._sequence = 0
         self._queue: list[tuple[int, int, ScheduledEvent]] = []
 
@@ -75,15 +77,16 @@ class Scheduler:
     def run_until(self, time_us: int) -> None:
         """Run every event that is due up to and including `time_us`, and stop there."""
         queue = self._queue
-        while queue and queue[0][0] <= time_us:
+        while queue and queue[0][0] <= time_us and not self.is_stopped:
             due_us, _, event = heapq.heappop(queue)
             if not event.cancelled:
                 self._run(due_us, event)
-        self.now_us = max(self.now_us, time_us)
+        if not self.is_stopped:
+            self.now_us = max(self.now_us, time_us)
 
     def run_until_true(self, condition: Callable[[], bool], *, limit_us: int) -> bool:
         """Run events until `condition` holds; False when `limit_us` came first."""
-        while not condition():
+        while not condition() and not self.is_stopped:
             while self._queue and self._queue[0][2].cancelled:
                 heapq.heappop(self._queue)
             if not self._queue or self._queue[0][0] > limit_us:

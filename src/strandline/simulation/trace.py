@@ -7,10 +7,12 @@ How:    one line for each fault, election, acknowledgement and failure: virtual 
 Owns:   the lines of one run.
 Source: design section 10; STYLE, "Tests" ("one seed, one trace, twice")."""
 
+import asyncio
 import hashlib
 import logging
 from types import TracebackType
 
+from strandline.simulation.loop import SimLoop
 from strandline.simulation.scheduler import Scheduler
 
 WORLD = "world"
@@ -55,7 +57,8 @@ class LogIntoTrace(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             text = f"{text}: {record.exc_info[1]!r}"
             self.unexpected.append(text)
-        self._trace.add("log", text)
+        loop = asyncio._get_running_loop()
+        self._trace.add(loop.name if isinstance(loop, SimLoop) else WORLD, text)
 
     def __enter__(self) -> "LogIntoTrace":
         self._before = (self._logger.level, self._logger.propagate)

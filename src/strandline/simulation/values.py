@@ -43,15 +43,18 @@ class Values:
 
 
 def make_batch(
-    values: Sequence[bytes], *, producer_id: int, base_sequence: int, timestamp_ms: int
-) -> bytes:
+    values: Sequence[bytes],
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    timestamp_ms: int,
+) -> bytearray:
     """A batch as a producer sends it; `producer_id` -1: not idempotent."""
     is_idempotent = producer_id >= 0
-    return bytes(
-        build_batch(
-            [Record(number, timestamp_ms, None, value) for number, value in enumerate(values)],
-            producer_id=producer_id,
-            producer_epoch=0 if is_idempotent else -1,
-            base_sequence=base_sequence if is_idempotent else -1,
-        )
+    return build_batch(
+        [Record(number, timestamp_ms, None, value) for number, value in enumerate(values)],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch if is_idempotent else -1,
+        base_sequence=base_sequence if is_idempotent else -1,
     )

@@ -62,6 +62,7 @@ class World:
             power_fails=scenario.power_fails,
             has_relaxed=any(plan.acks != -1 for plan in scenario.producers),
         )
+        self.checker.on_violation = self._stop
         self.fabric = SimFabric(
             self.scheduler, random.Random(self.rng.getrandbits(64)), self._make_link
         )
@@ -151,16 +152,21 @@ class World:
         self._audit_later()
         self._advance(self.scenario.active_ms)
         self._end_faults()
+        for producer in self._producers:
+            producer.stop()
         self._check_progress()
-        for client in (*self._producers, *self._consumers):
-            client.stop()
+        for consumer in self._consumers:
+            consumer.stop()
         self._check_convergence()
-        self._audit(is_final=True)
+        if not self._is_over:
+            self._audit(is_final=True)
 
     def _advance(self, duration_ms: int) -> None:
         """Let time go by, until something is violated."""
-        end_us = self.scheduler.now_us + duration_ms * US_PER_MS
-        self.scheduler.run_until_true(lambda: self._is_over, limit_us=end_us)
+        self.scheduler.run_until(self.scheduler.now_us + duration_ms * US_PER_MS)
+
+    def _stop(self) -> None:
+        self.scheduler.is_stopped = True
 
     @property
     def _is_over(self) -> bool:
@@ -277,8 +283,7 @@ class World:
             writer.start()
         limit_us = self.scheduler.now_us + PROGRESS_MS * US_PER_MS
         self.scheduler.run_until_true(
-            lambda: self._is_over or all(w.acknowledged_count for w in writers),
-            limit_us=limit_us,
+            lambda: all(writer.acknowledged_count for writer in writers), limit_us=limit_us
         )
         for writer in writers:
             if not writer.acknowledged_count:
@@ -341,10 +346,11 @@ class World:
         self._audit_later()
 
     def _audit(self, *, is_final: bool) -> None:
+        members = {r.group: r.configuration.members for r in self.replicas() if r.is_serving}
         for replica in self.replicas():
-            if is_final and replica.self_id not in replica.configuration.members:
-                continue
-            self.checker.log_audited(audit(replica, self.values, is_final=is_final))
+            # Who was removed from its group does not hear of the end.
+            is_member = replica.self_id in members.get(replica.group, ())
+            self.checker.log_audited(audit(replica, self.values, is_final=is_final and is_member))
 
     def _count(self) -> None:
         tally = self.tally
