@@ -198,3 +198,28 @@ def test_leadership_is_handed_over_without_an_election_timeout(tmp_path: Path) -
             host.stop()
 
     asyncio.run(scenario())
+
+
+def test_a_new_producer_begins_at_sequence_0_or_not_at_all(tmp_path: Path) -> None:
+    """Batches that overtook others across an election must not be first in the log."""
+
+    async def scenario() -> None:
+        hosts = await cluster(tmp_path)
+        leader = leader_of(hosts)
+        assert leader is not None
+        codes = []
+        for sequence in (8, 0, 1):
+            batch = build_batch(
+                [Record(offset_delta=0, key=None, value=b"x")],
+                producer_id=7,
+                producer_epoch=0,
+                base_sequence=sequence,
+            )
+            done: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+            leader.replicate([batch], list(iterate_headers(batch)), acks=-1, done=done.set_result)
+            codes.append((await done).error_code)
+        assert codes == [Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.NONE, Error.NONE]
+        for host in hosts:
+            host.stop()
+
+    asyncio.run(scenario())

@@ -65,6 +65,10 @@ class Sink(Protocol):
     def can_append(self) -> bool:
         """Whether the replica leads, and is not about to cease."""
 
+    @property
+    def can_serve_reads(self) -> bool:
+        """Whether the replica certainly leads, and knows everything committed."""
+
     def wait_commit(self, index: Index, callback: Callable[[bool], None]) -> None:
         """Call back with True once `index` is committed, with False if it may never be."""
 
@@ -165,7 +169,11 @@ class Appender:
                     self._answer_duplicate(request, duplicate)
                     return False
         except ApiError as error:
-            request.done(self._failed(error.code, error.message))
+            # Only a leader that cannot have been deposed may say so: a client that is told that
+            # its sequence is wrong begins anew, and would write again what another leader has.
+            known = self._sink.can_serve_reads
+            code = error.code if known else Error.NOT_LEADER_OR_FOLLOWER
+            request.done(self._failed(code, error.message))
             return False
         return True
 

@@ -140,9 +140,9 @@ class Leading:
         stream = self._streams.get(peer)
         if stream is None:
             stream = self._streams[peer] = FollowerStream(self._settings)
-        while stream.has_room and replica.host.network.is_connected(peer, Lane.BULK):
+        while replica.host.network.is_connected(peer, Lane.BULK):
             plan = replica.raft.plan_append(peer)
-            if plan is None:
+            if plan is None or not stream.has_room:
                 break
             if isinstance(plan, ResetRequest):
                 replica.host.send_soon(peer, replica.group, plan)

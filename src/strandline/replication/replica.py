@@ -272,6 +272,9 @@ class Replica:
             self.leading.on_response(sender, message)
         alive = self.host.liveness.is_leader_alive(self)
         self.step(Received(sender, message, alive), entries)  # type: ignore[arg-type]
+        if isinstance(message, AppendResponse) and self.leading is not None:
+            # Its window may have room again, for entries or for marks that it was not told.
+            self.leading.pump(sender)
 
     def on_peer_reset(self, peer: BrokerId) -> None:
         """What was in flight to `peer` is lost, or a fresh connection is up."""
@@ -429,8 +432,22 @@ class Replica:
             self.waiters.insert(index, callback)
 
     def check_producer(self, header: BatchHeader) -> Duplicate | None:
-        """See `appender.Sink`."""
-        return self.log.producers.check(header)
+        """See `appender.Sink`.
+
+        A producer that was never heard of begins at sequence 0: what comes first with another one
+        overtook its predecessors (an election came between), and would lie before them for ever."""
+        producers = self.log.producers
+        if (
+            header.base_sequence > 0
+            and self.log.start_offset == 0
+            and not producers.has_forgotten
+            and producers.get(header.producer_id) is None
+        ):
+            raise ApiError(
+                Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} is new here, and sent {header.base_sequence} first",
+            )
+        return producers.check(header)
 
     def index_of(self, offset: Offset) -> Index:
         """See `appender.Sink`."""

@@ -49,10 +49,12 @@ Producers = dict[int, ProducerEntry]
 class ProducerStates:
     """All producers of one log, by producer id."""
 
-    __slots__ = ("_producers",)
+    __slots__ = ("_producers", "has_forgotten")
 
     def __init__(self, producers: Producers | None = None) -> None:
         self._producers: Producers = {} if producers is None else producers
+        # Whether a producer that is not known here may have written to this log.
+        self.has_forgotten = False
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -80,6 +82,7 @@ class ProducerStates:
         old = [key for key, entry in self._producers.items() if entry.last_append_ms < before_ms]
         for producer_id in old:
             del self._producers[producer_id]
+        self.has_forgotten |= bool(old)
 
     def checkpoint(self) -> Producers:
         """The present state; to be given to `restore`, or to be written."""
