@@ -286,7 +286,7 @@ class BrokerWorld:
     def send_frame(self, frame: bytes, *, sink: Sink | None = None) -> "Pending":
         """Hand any bytes in; raises ProtocolError as the router does."""
         sink = sink or Sink()
-        pending = Pending(self, sink)
+        pending = Pending(sink)
         pending.context = self.router.open(memoryview(bytearray(frame)), sink)
         self._run(lambda: self.router.run(pending.context))
         return pending
@@ -332,8 +332,7 @@ class Pending:
 
     context: RequestContext
 
-    def __init__(self, world: BrokerWorld, sink: Sink) -> None:
-        self._world = world
+    def __init__(self, sink: Sink) -> None:
         self.sink = sink
 
     @property

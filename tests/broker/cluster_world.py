@@ -1,0 +1,203 @@
+"""A whole cluster of brokers in virtual time: real Broker, Replication and logs on simulated hosts.
+
+Brokers 1 to 3 are the controller's voters, broker 4 is none."""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TypeVar
+
+from tests.broker.broker_world import Pending, Sink
+
+from strandline.broker.broker import Broker
+from strandline.config.broker import (
+    BrokerConfig,
+    BrokerSection,
+    ClusterSection,
+    ListenerSection,
+    RpcSection,
+    StorageSection,
+)
+from strandline.controller.commands import Answer, Command, CreateTopics, NewTopic, TopicResults
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId
+from strandline.protocol.apis import APIS
+from strandline.protocol.codec import encode
+from strandline.protocol.headers import RequestHeader, encode_request_header
+from strandline.protocol.table import Message
+from strandline.replication.host import Replication
+from strandline.replication.replica import Replica
+from strandline.replication.settings import ReplicationSettings
+from strandline.simulation.host import Seams, SimHost
+from strandline.simulation.link import Link
+from strandline.simulation.network import SimFabric
+from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.trace import Trace
+
+VOTERS = (1, 2, 3)
+BROKERS = (1, 2, 3, 4)
+SEEDS = tuple(f"{one}@host-{one}:1" for one in VOTERS)
+DATA_DIRECTORY = "/data"
+CLEAN_INTERVAL_MS = 1_000
+LIMIT_MS = 60_000
+T = TypeVar("T")
+R = TypeVar("R", bound=Message)
+
+
+class ClusterWorld:
+    """See the module. Brokers are named by their ids."""
+
+    def __init__(self, brokers: Iterable[int] = BROKERS) -> None:
+        self.scheduler = Scheduler()
+        self._fabric = SimFabric(
+            self.scheduler,
+            random.Random(1),
+            lambda _from, _to: Link(latency_us=500, jitter_us=100, bytes_per_ms=1_000_000),
+        )
+        self.cluster_ids: dict[int, str] = {}
+        self.directory_ids = {one: f"directory-{one}" for one in BROKERS}
+        self.starts: dict[int, asyncio.Task[None]] = {}
+        self.hosts = {one: self._make_host(one) for one in brokers}
+        for host in self.hosts.values():
+            host.start()
+
+    def _make_host(self, broker: int) -> SimHost[Broker]:
+        return SimHost(
+            BrokerId(broker),
+            fabric=self._fabric,
+            trace=Trace(self.scheduler),
+            rng=random.Random(broker),
+            drift_ppm=0,
+            boot=lambda seams: self._boot(broker, seams),
+        )
+
+    def _boot(self, broker: int, seams: Seams) -> Broker:
+        replication = Replication(
+            self_id=BrokerId(broker),
+            clock=seams.clock,
+            rng=seams.rng,
+            disk=seams.disk,
+            network=seams.network,
+            settings=ReplicationSettings(),
+            data_directory=DATA_DIRECTORY,
+        )
+        seams.disk.make_directories(DATA_DIRECTORY)
+        replication.start()
+        made = Broker(
+            config=BrokerConfig(
+                broker=BrokerSection(id=broker, data_directory=DATA_DIRECTORY),
+                cluster=ClusterSection(seeds=SEEDS),
+                listener=ListenerSection(kafka_host=f"kafka-{broker}", kafka_port=9_092),
+                rpc=RpcSection(host=f"host-{broker}", port=1),
+                storage=StorageSection(
+                    retention_check_interval_ms=CLEAN_INTERVAL_MS, preallocate=False
+                ),
+            ),
+            clock=seams.clock,
+            rng=seams.rng,
+            disk=seams.disk,
+            replication=replication,
+            directory_id=self.directory_ids[broker],
+            cluster_id=self.cluster_ids.get(broker, ""),
+            on_joined=lambda cluster_id: self.cluster_ids.__setitem__(broker, cluster_id),
+        )
+        self.starts[broker] = asyncio.get_running_loop().create_task(made.start())
+        return made
+
+    # ---- time ----------------------------------------------------------------------------------
+
+    def advance(self, duration_ms: int) -> None:
+        """Let time go by."""
+        self.scheduler.run_until(self.scheduler.now_us + duration_ms * US_PER_MS)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Let time go by until `condition` holds."""
+        limit_us = self.scheduler.now_us + LIMIT_MS * US_PER_MS
+        assert self.scheduler.run_until_true(condition, limit_us=limit_us), "it never came true"
+
+    def until_started(self, *brokers: int) -> None:
+        """Until these brokers, or all, have joined."""
+        wanted = brokers or tuple(self.hosts)
+        self.until(lambda: all(self.starts[one].done() for one in wanted))
+        for one in wanted:
+            self.starts[one].result()
+
+    # ---- brokers -------------------------------------------------------------------------------
+
+    def broker(self, broker: int) -> Broker:
+        """The running broker."""
+        program = self.hosts[broker].program
+        assert program is not None
+        return program
+
+    def do(self, broker: int, work: Coroutine[object, object, T]) -> T:
+        """Run a coroutine on a broker, to its end."""
+        tasks: list[asyncio.Task[T]] = []
+        process = self.hosts[broker].process
+        assert process is not None
+        process.run_now(lambda: tasks.append(asyncio.get_running_loop().create_task(work)))
+        self.until(tasks[0].done)
+        return tasks[0].result()
+
+    def submit(self, command: Command, *, at: int = 1) -> Answer:
+        """Have a command carried out, given to broker `at`."""
+        return self.do(at, self.broker(at).controller.submit(command))
+
+    def create_topic(self, name: str, *, partitions: int = 1, replicas: int = 3) -> None:
+        """Create a topic and wait until every partition is led."""
+        answer = self.submit(
+            CreateTopics((NewTopic(name=name, partitions=partitions, replication_factor=replicas),))
+        )
+        assert isinstance(answer, TopicResults)
+        assert answer.topics[0].error_code == 0, answer
+        self.until(lambda: all(self.leader_of(name, one) for one in range(partitions)))
+
+    def replicas_of(self, topic: str, index: int = 0) -> dict[int, Replica]:
+        """{broker: its replica} of a partition, on brokers that run."""
+        found = {}
+        for one, host in self.hosts.items():
+            if host.program is not None:
+                for replica in host.program.replication.replicas.values():
+                    if replica.name == f"{topic}-{index}":
+                        found[one] = replica
+        return found
+
+    def leader_of(self, topic: str, index: int = 0) -> int:
+        """The broker that leads and serves a partition; 0 for none."""
+        for one, replica in self.replicas_of(topic, index).items():
+            if replica.can_serve_reads:
+                return one
+        return 0
+
+    def controller(self, broker: int) -> Replica:
+        """A broker's replica of the controller's group."""
+        return self.broker(broker).replication.replicas[CONTROLLER_GROUP]
+
+    def directories(self, broker: int) -> list[str]:
+        """The logs on a broker's disk."""
+        names = self.broker(broker).replication.disk.list_directory(f"{DATA_DIRECTORY}/logs")
+        return [name for name in names if not name.startswith("@")]
+
+    # ---- clients -------------------------------------------------------------------------------
+
+    def ask(self, broker: int, request: Message, answer: type[R], version: int) -> R:
+        """Send a request to one broker and wait for its answer."""
+        api = APIS[request.API_KEY]
+        head = encode_request_header(
+            RequestHeader(api.key, version, 77, "tester"), flexible=api.is_flexible(version)
+        )
+        frame = memoryview(bytearray(head + encode(request, version)))
+        router = self.broker(broker).router
+        pending = Pending(Sink())
+        pending.context = router.open(frame, pending.sink)
+        process = self.hosts[broker].process
+        assert process is not None
+        process.run_now(lambda: router.run(pending.context))
+        self.until(lambda: pending.is_answered)
+        return pending.answer(answer)
+
+    def close(self) -> None:
+        """End it; no task may have failed where nobody looks."""
+        errors = [error for host in self.hosts.values() for error in host.loop_errors]
+        for host in self.hosts.values():
+            host.kill()
+        assert errors == []
