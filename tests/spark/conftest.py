@@ -1,0 +1,57 @@
+"""What the Spark tests stand on: a cluster, a Java runtime, the jars, and topics of known content.
+
+How:    STRANDLINE_TEST_BOOTSTRAP points the tests at any Kafka-compatible cluster; without it they
+        start three brokers of their own."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.conftest import start_cluster, stop_cluster
+from tests.spark.jobs import Cluster, Jobs
+
+from strandline.base.errors import OperatorError
+from strandline.pipeline.jars import JARS_VARIABLE, ensure_jars
+from strandline.pipeline.java import Java, find_java
+from strandline.pipeline.resolvers import default_resolvers
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The cluster that the jobs read from."""
+    told = os.environ.get("STRANDLINE_TEST_BOOTSTRAP")
+    if told:
+        yield Cluster(told)
+        return
+    started = start_cluster(tmp_path_factory.mktemp("cluster"), regions="east=1,west=1,south=1")
+    yield Cluster(started.bootstrap)
+    stop_cluster(started)
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    """A Java runtime; without one the tests are skipped, but not where they are the gate."""
+    try:
+        return find_java()
+    except OperatorError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def jobs(cluster: Cluster, java: Java) -> Jobs:
+    """Starts pipeline commands as processes."""
+    directory = Path(os.environ.get(JARS_VARIABLE) or REPOSITORY / ".build" / "jars")
+    jars = ensure_jars(directory, default_resolvers(java))
+    return Jobs(cluster=cluster, java=java, jars=tuple(jars))
+
+
+@pytest.fixture
+def topic_name() -> str:
+    """A topic name that no other test, and no earlier run, has used."""
+    return f"lake-{os.getpid()}-{uuid.uuid4().hex[:8]}"
