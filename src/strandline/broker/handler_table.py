@@ -8,9 +8,14 @@ Source: STYLE, rule 4."""
 from strandline.broker.context import Cold, Handler, Hot
 from strandline.broker.handlers import (
     api_versions,
+    create_partitions,
+    create_topics,
+    delete_topics,
     describe_cluster,
+    describe_configs,
     describe_topic_partitions,
     fetch,
+    incremental_alter_configs,
     init_producer_id,
     list_offsets,
     metadata,
@@ -24,8 +29,13 @@ HANDLERS: dict[int, Handler] = {
     2: Hot(list_offsets.start),
     3: Cold(metadata.handle),
     18: Hot(api_versions.start),
+    19: Cold(create_topics.handle),
+    20: Cold(delete_topics.handle),
     22: Cold(init_producer_id.handle, max_version=5),  # Version 6 is about transactions.
     23: Cold(offset_for_leader_epoch.handle),
+    32: Cold(describe_configs.handle),
+    37: Cold(create_partitions.handle),
+    44: Cold(incremental_alter_configs.handle),
     60: Cold(describe_cluster.handle),
     75: Cold(describe_topic_partitions.handle),
 }

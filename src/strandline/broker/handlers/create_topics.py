@@ -1,0 +1,78 @@
+"""CreateTopics: asks the controller, then waits until this broker knows the topics and who leads.
+
+Why:    a client that has created a topic goes on to use it through the same broker.
+How:    the command is carried to the controller; the answer gives the topic id and, from version 5,
+        the configuration in force.
+Source: KIP-464, KIP-525, KIP-516."""
+
+from strandline.base.errors import ApiError
+from strandline.broker.awaiting import wait_for_leaders
+from strandline.broker.context import RequestContext, Services
+from strandline.config.effective import topic_values
+from strandline.controller.commands import CreateTopics, NewTopic, TopicResult, TopicResults
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+
+async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+    """Create the topics, each for itself."""
+    services = context.services
+    command = CreateTopics(tuple(map(_new_topic, request.topics)), request.validate_only)
+    try:
+        answer = await services.controller.submit(command)
+    except ApiError as error:
+        return _refuse_all(request, error.code, error.message)
+    if not isinstance(answer, TopicResults):
+        return _refuse_all(request, answer.error_code, getattr(answer, "message", ""))
+    created = [r.name for r in answer.topics if r.error_code == Error.NONE and r.name is not None]
+    if not request.validate_only:
+        await wait_for_leaders(services, created, timeout_ms=request.timeout_ms)
+    return CreateTopicsResponse(topics=[_result(services, result) for result in answer.topics])
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=tuple(
+            (one.partition_index, tuple(map(BrokerId, one.broker_ids))) for one in topic.assignments
+        ),
+        configs=tuple((config.name, config.value) for config in topic.configs),
+    )
+
+
+def _result(services: Services, result: TopicResult) -> CreatableTopicResult:
+    topic = services.cluster.topics.get(result.name or "")
+    overrides = {} if topic is None else topic.configs
+    configs = [
+        CreatableTopicConfigs(
+            name=value.key.name, value=value.value, config_source=int(value.source)
+        )
+        for value in topic_values(services.cluster.cluster_configs, overrides)
+    ]
+    return CreatableTopicResult(
+        name=result.name or "",
+        topic_id=result.id,
+        error_code=result.error_code,
+        error_message=result.message,
+        num_partitions=result.partitions,
+        replication_factor=result.replication_factor,
+        configs=configs if result.error_code == Error.NONE else [],
+    )
+
+
+def _refuse_all(request: CreateTopicsRequest, code: int, message: str) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=code, error_message=message or None)
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,88 @@
+"""DescribeConfigs: every key of a topic or a broker, its value, and where that comes from.
+
+Source: KIP-133, KIP-226, KIP-569."""
+
+from collections.abc import Collection
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import RequestContext, Services
+from strandline.config.effective import (
+    EffectiveValue,
+    broker_values,
+    cluster_values,
+    topic_values,
+)
+from strandline.controller.commands import ResourceType
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+async def handle(
+    request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResponse:
+    """Describe each resource; what cannot be described says why."""
+    return DescribeConfigsResponse(
+        results=[_describe(context.services, one, request) for one in request.resources]
+    )
+
+
+def _describe(
+    services: Services, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+    try:
+        values = _values(services, resource)
+    except ApiError as error:
+        result.error_code = error.code
+        result.error_message = error.message
+        return result
+    wanted: Collection[str] | None = resource.configuration_keys or None
+    result.configs = [
+        _row(value, request) for value in values if wanted is None or value.key.name in wanted
+    ]
+    return result
+
+
+def _values(services: Services, resource: DescribeConfigsResource) -> list[EffectiveValue]:
+    cluster = services.cluster
+    name = resource.resource_name
+    if resource.resource_type == ResourceType.TOPIC:
+        topic = cluster.topics.get(name)
+        if topic is None:
+            raise ApiError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return topic_values(cluster.cluster_configs, topic.configs)
+    if resource.resource_type != ResourceType.BROKER:
+        raise ApiError(Error.INVALID_REQUEST, "only topics and brokers have configuration here")
+    if not name:
+        return cluster_values(cluster.cluster_configs)
+    if name != str(services.broker_id):
+        raise ApiError(
+            Error.INVALID_REQUEST, f"this is broker {services.broker_id}: ask broker {name} itself"
+        )
+    return broker_values(services.config, cluster.cluster_configs)
+
+
+def _row(value: EffectiveValue, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=value.key.name,
+        value=value.value,
+        read_only=value.read_only,
+        config_source=int(value.source),
+        synonyms=[
+            DescribeConfigsSynonym(name=one.name, value=one.value, source=int(one.source))
+            for one in (value.synonyms if request.include_synonyms else ())
+        ],
+        config_type=value.key.type.value,
+        documentation=value.key.doc if request.include_documentation else None,
+    )
