@@ -21,7 +21,7 @@ from strandline.base.errors import ProtocolError
 from strandline.protocol.decoder_source import DecoderSource
 from strandline.protocol.encoder_source import EncoderSource
 from strandline.protocol.primitives import Part
-from strandline.protocol.table import Message, VersionRange
+from strandline.protocol.table import Message, VersionRange, columns
 
 M = TypeVar("M", bound=msgspec.Struct)
 Decoder = Callable[[Buffer, int, int], tuple[M, int]]
@@ -36,10 +36,11 @@ def decode(
     `records` fields are memoryviews of `buffer`, everything else is copied. `flexible` is for
     structures, which do not know it. Bytes that follow the message are left alone: the caller
     judges them. Raises ProtocolError."""
-    if flexible is None:
-        flexible = is_flexible(cls, version)
+    read, has_records = decoder(cls, version, flexible)
+    if not has_records:
+        buffer = bytes(buffer)  # Slices of bytes cost a third of those of other buffers.
     try:
-        return decoder(cls, version, flexible)(buffer, position, len(buffer))
+        return read(buffer, position, len(buffer))
     except (IndexError, struct.error) as error:
         raise ProtocolError(f"{cls.__name__} version {version} is cut short") from error
     except UnicodeDecodeError as error:
@@ -48,23 +49,15 @@ def decode(
 
 def encode(message: msgspec.Struct, version: int, flexible: bool | None = None) -> bytearray:
     """Write a message, record batches included, into one new bytearray."""
-    cls = type(message)
-    if flexible is None:
-        flexible = is_flexible(cls, version)
-    return encoder(cls, version, flexible)(message, bytearray(), None)
+    return encoder(type(message), version, flexible)(message, bytearray(), None)
 
 
 def encode_parts(message: msgspec.Struct, version: int, flexible: bool | None = None) -> list[Part]:
-    """Write a message as pieces to be sent one after the other; record batches are kept as they
-    were given.
+    """Write a message as pieces to be sent one after the other; records stay as they were given.
 
-    A piece is a buffer, or any object with `size_bytes` that was given as records (a range of a
-    file)."""
-    cls = type(message)
-    if flexible is None:
-        flexible = is_flexible(cls, version)
+    A piece is a buffer, or an object with `size_bytes` given as records (a range of a file)."""
     parts: list[Part] = []
-    rest = encoder(cls, version, flexible)(message, bytearray(), parts)
+    rest = encoder(type(message), version, flexible)(message, bytearray(), parts)
     if rest:
         parts.append(rest)
     return parts
@@ -72,30 +65,38 @@ def encode_parts(message: msgspec.Struct, version: int, flexible: bool | None = 
 
 @cache
 def is_flexible(cls: type[msgspec.Struct], version: int) -> bool:
-    """Whether this version of a whole message is flexible; refuses versions that the class does not
-    have."""
+    """Whether this version of a whole message is flexible; only versions that the class has."""
     assert issubclass(cls, Message), f"{cls.__name__} is a structure: say whether it is flexible"
     assert VersionRange.parse(cls.VERSIONS).has(version), f"{cls.__name__} has no version {version}"
     return VersionRange.parse(cls.FLEXIBLE).has(version)
 
 
 @cache
-def decoder(cls: type[M], version: int, flexible: bool) -> Decoder[M]:
-    """The generated function that reads `cls`."""
+def decoder(cls: type[M], version: int, flexible: bool | None = None) -> tuple[Decoder[M], bool]:
+    """The generated function that reads `cls`, and whether there are records in what it reads."""
+    is_compact = is_flexible(cls, version) if flexible is None else flexible
     source = DecoderSource(
-        cls, version, flexible, nested=lambda element: decoder(element, version, flexible)
+        cls, version, is_compact, nested=lambda element: decoder(element, version, is_compact)[0]
     )
     text = source.build()
     exec(compile(text, f"<decoder of {cls.__name__} version {version}>", "exec"), source.namespace)
-    return cast(Decoder[M], source.namespace["decode"])
+    return cast(Decoder[M], source.namespace["decode"]), _has_records(cls)
 
 
 @cache
-def encoder(cls: type[msgspec.Struct], version: int, flexible: bool) -> Encoder:
+def encoder(cls: type[msgspec.Struct], version: int, flexible: bool | None = None) -> Encoder:
     """The generated function that writes `cls`."""
+    is_compact = is_flexible(cls, version) if flexible is None else flexible
     source = EncoderSource(
-        cls, version, flexible, nested=lambda element: encoder(element, version, flexible)
+        cls, version, is_compact, nested=lambda element: encoder(element, version, is_compact)
     )
     text = source.build()
     exec(compile(text, f"<encoder of {cls.__name__} version {version}>", "exec"), source.namespace)
     return cast(Encoder, source.namespace["encode"])
+
+
+def _has_records(cls: type[msgspec.Struct]) -> bool:
+    return any(
+        column.wire == "records" or (column.element is not None and _has_records(column.element))
+        for column in columns(cls)
+    )

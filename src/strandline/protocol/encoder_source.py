@@ -182,7 +182,7 @@ class EncoderSource:
                 differs.append(f"{value} is not None")
             else:
                 self.namespace[default] = column.default
-                differs.append(f"{value} != {default}")
+                differs.append(f"{value} is not {default} and {value} != {default}")
         for number, condition in enumerate(differs):
             self._emit(f"has_{number} = {condition}")
         everything = " or ".join(f"has_{number}" for number in range(len(tagged)))

@@ -18,8 +18,6 @@ ARRAY_ELEMENTS_MAX = 1_000_000
 """Longest array that is read."""
 TAGGED_FIELDS_MAX = 10_000
 """Most tagged fields in one section."""
-UVARINT_BYTES_MAX = 5
-"""Longest unsigned 32-bit varint."""
 UVARLONG_BYTES_MAX = 10
 """Longest unsigned 64-bit varint."""
 _CACHED_UUIDS_MAX = 10_000
@@ -37,16 +35,25 @@ def fail(reason: str) -> NoReturn:
 
 def read_uvarint(data: Buffer, p: int) -> tuple[int, int]:
     """Read an unsigned varint of at most 32 bits."""
-    value = 0
-    for shift in range(0, 7 * UVARINT_BYTES_MAX, 7):
-        byte = data[p]
-        p += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value > 0xFFFF_FFFF:
-                break
-            return value, p
-    raise ProtocolError("varint above 32 bits")
+    value = data[p]
+    if value < 0x80:
+        return value, p + 1
+    byte = data[p + 1]
+    value = value & 0x7F | (byte & 0x7F) << 7
+    if byte < 0x80:
+        return value, p + 2
+    byte = data[p + 2]
+    value |= (byte & 0x7F) << 14
+    if byte < 0x80:
+        return value, p + 3
+    byte = data[p + 3]
+    value |= (byte & 0x7F) << 21
+    if byte < 0x80:
+        return value, p + 4
+    byte = data[p + 4]
+    if byte > 0x0F:
+        raise ProtocolError("varint above 32 bits")
+    return value | byte << 28, p + 5
 
 
 def read_uvarlong(data: Buffer, p: int) -> tuple[int, int]:
@@ -67,6 +74,10 @@ def encode_uvarint(value: int) -> bytes:
     """Write an unsigned varint."""
     if value < 0x80:
         return _ONE_BYTE[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x20_0000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -107,19 +118,23 @@ def to_uuid(raw: bytes) -> UUID:
     return made
 
 
+_BUFFERS = (bytes, bytearray, memoryview)
+
+
 def records_size_bytes(records: Records) -> int:
     """How many bytes the records will take on the wire."""
-    return parts_size_bytes(_pieces(records))
+    if isinstance(records, _BUFFERS):
+        return len(records)
+    if isinstance(records, (list, tuple)):
+        return parts_size_bytes(records)
+    return cast(SizedPart, records).size_bytes
 
 
 def parts_size_bytes(parts: Sequence[Part]) -> int:
     """How many bytes an encoded message takes: what goes into the frame's length."""
     total = 0
     for part in parts:
-        if isinstance(part, bytes | bytearray | memoryview):
-            total += len(part)
-        else:
-            total += part.size_bytes
+        total += len(part) if isinstance(part, _BUFFERS) else part.size_bytes
     return total
 
 
@@ -127,17 +142,15 @@ def put_records(records: Records, out: bytearray, parts: list[Part] | None) -> N
     """Write record batches: copied into `out`, or kept apart when `parts` is given.
 
     With `parts`, what `out` held so far goes before them and `out` starts anew."""
-    pieces = _pieces(records)
-    if parts is None:
-        for piece in pieces:
-            out += cast(Buffer, piece)
-        return
-    parts.append(bytes(out))
-    parts.extend(pieces)
-    out.clear()
-
-
-def _pieces(records: Records) -> Sequence[Part]:
-    if isinstance(records, list | tuple):
-        return records
-    return (cast(Part, records),)
+    if parts is not None:
+        parts.append(bytes(out))
+        out.clear()
+        if isinstance(records, (list, tuple)):
+            parts.extend(records)
+        else:
+            parts.append(cast(Part, records))
+    elif isinstance(records, (list, tuple)):
+        for piece in records:
+            out += piece
+    else:
+        out += cast(Buffer, records)
