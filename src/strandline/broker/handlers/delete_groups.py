@@ -1,0 +1,44 @@
+"""DeleteGroups: groups without members go, with everything they have committed.
+
+Source: KIP-229."""
+
+import asyncio
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import RequestContext, Services
+from strandline.coordinator.answers import DeleteAnswer
+from strandline.coordinator.requests import DeleteGroup
+from strandline.protocol.errors import Error, message_of
+from strandline.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+
+async def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
+    """Delete each group for itself."""
+    names = list(dict.fromkeys(request.groups_names))
+    codes = await asyncio.gather(*(_delete(context.services, name) for name in names))
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(
+                group_id=name,
+                error_code=code,
+                error_message=None if code == Error.NONE else message_of(code),
+            )
+            for name, code in zip(names, codes, strict=True)
+        ]
+    )
+
+
+async def _delete(services: Services, group: str) -> int:
+    if not group:
+        return Error.INVALID_GROUP_ID
+    coordinator = services.coordinator
+    try:
+        answer = await coordinator.ask(DeleteGroup(token=coordinator.new_token(), group=group))
+    except ApiError as error:
+        return error.code
+    assert isinstance(answer, DeleteAnswer)
+    return answer.error_code

@@ -1,0 +1,57 @@
+"""DescribeGroups: state, members and their work.
+
+How:    a group that does not exist is "Dead", as Kafka has it; from version 6 it is also
+        GROUP_ID_NOT_FOUND.
+Source: KIP-1043 (version 6)."""
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import RequestContext, Services
+from strandline.coordinator.group import GroupState
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+NOT_FOUND_SINCE_VERSION = 6
+
+
+async def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    """Describe each group."""
+    return DescribeGroupsResponse(
+        groups=[_describe(context.services, one, context.api_version) for one in request.groups]
+    )
+
+
+def _describe(services: Services, group: str, version: int) -> DescribedGroup:
+    try:
+        if not group:
+            raise ApiError(Error.INVALID_GROUP_ID)
+        found = services.coordinator.shard_of(group).coordinator.describe(group)
+    except ApiError as error:
+        return DescribedGroup(group_id=group, error_code=error.code, error_message=error.message)
+    if found is None:
+        missing = DescribedGroup(group_id=group, group_state=GroupState.DEAD.value)
+        if version >= NOT_FOUND_SINCE_VERSION:
+            missing.error_code = Error.GROUP_ID_NOT_FOUND
+            missing.error_message = f"Group {group} not found."
+        return missing
+    return DescribedGroup(
+        group_id=group,
+        group_state=found.state,
+        protocol_type=found.protocol_type,
+        protocol_data=found.protocol,
+        members=[
+            DescribedGroupMember(
+                member_id=one.member_id,
+                group_instance_id=one.instance_id,
+                client_id=one.client_id,
+                client_host=one.client_host,
+                member_metadata=one.metadata,
+                member_assignment=one.assignment,
+            )
+            for one in found.members
+        ],
+    )

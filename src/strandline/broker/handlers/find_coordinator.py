@@ -1,0 +1,92 @@
+"""FindCoordinator: which broker coordinates a group.
+
+Why:    a group belongs to a partition of `__consumer_offsets`; whoever leads it coordinates.
+How:    the topic is created when it is first asked for, and waited for. While its partition has no
+        leader the answer is COORDINATOR_NOT_AVAILABLE, and clients ask again. Transactions are not
+        offered: the answer is UNSUPPORTED_VERSION, which is final, as InitProducerId's is.
+Source: KIP-699 (several keys, version 4)."""
+
+from strandline.base.errors import ApiError
+from strandline.broker.awaiting import wait_for_leaders
+from strandline.broker.context import RequestContext, Services
+from strandline.broker.partitions import present_leader
+from strandline.controller.names import OFFSETS_TOPIC
+from strandline.model.cluster import Broker
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+GROUP_KEY = 0
+TRANSACTION_KEY = 1
+MANY_KEYS_SINCE_VERSION = 4
+NEW_TOPIC_TIMEOUT_MS = 2_000
+NOBODY = -1
+
+
+async def handle(
+    request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse:
+    """Find the coordinator of each key."""
+    services = context.services
+    if context.api_version >= MANY_KEYS_SINCE_VERSION:
+        return FindCoordinatorResponse(
+            coordinators=[
+                await _find(services, key, request.key_type) for key in request.coordinator_keys
+            ]
+        )
+    one = await _find(services, request.key, request.key_type)
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+async def _find(services: Services, key: str, key_type: int) -> Coordinator:
+    try:
+        broker = await _coordinator(services, key, key_type)
+    except ApiError as error:
+        return Coordinator(
+            key=key,
+            node_id=NOBODY,
+            port=NOBODY,
+            error_code=error.code,
+            error_message=error.message,
+        )
+    return Coordinator(
+        key=key,
+        node_id=broker.id,
+        host=broker.kafka.host,
+        port=broker.kafka.port,
+        error_message=None,
+    )
+
+
+async def _coordinator(services: Services, key: str, key_type: int) -> Broker:
+    if key_type == TRANSACTION_KEY:
+        raise ApiError(Error.UNSUPPORTED_VERSION, "transactions are not offered")
+    if key_type != GROUP_KEY:
+        raise ApiError(Error.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
+    partition = services.coordinator.partition_of(key)
+    if partition is None:
+        await _create(services)
+        partition = services.coordinator.partition_of(key)
+    leader = None if partition is None else present_leader(services, partition)[0]
+    broker = None if leader is None else services.cluster.brokers.get(leader)
+    if broker is None:
+        raise ApiError(Error.COORDINATOR_NOT_AVAILABLE, "the group's partition has no leader yet")
+    return broker
+
+
+async def _create(services: Services) -> None:
+    """Create the topic; what stands in the way now may not when the client asks again."""
+    try:
+        await services.coordinator.ensure_topic()
+    except ApiError as error:
+        raise ApiError(Error.COORDINATOR_NOT_AVAILABLE, error.message) from error
+    await wait_for_leaders(services, [OFFSETS_TOPIC], timeout_ms=NEW_TOPIC_TIMEOUT_MS)

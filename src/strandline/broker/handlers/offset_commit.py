@@ -1,0 +1,91 @@
+"""OffsetCommit: how far a group has come is written down.
+
+How:    partitions that do not exist are refused here; the rest goes to the group's coordinator, and
+        every partition is answered for itself, in the request's order.
+Source: KIP-211 (no retention from version 5), KIP-320, KIP-516 (topic ids, version 10)."""
+
+from uuid import UUID
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import RequestContext, Services
+from strandline.broker.partitions import find_partition, topic_by_id
+from strandline.coordinator.answers import CommitAnswer
+from strandline.coordinator.requests import CommitOffsets, OffsetToCommit
+from strandline.model.cluster import Topic
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from strandline.protocol.table import NO_ID
+
+TOPIC_IDS_SINCE_VERSION = 10
+
+
+async def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
+    """Commit what can be committed."""
+    services = context.services
+    response = OffsetCommitResponse()
+    taken: list[OffsetToCommit] = []
+    rows: list[OffsetCommitResponsePartition] = []
+    for asked in request.topics:
+        topic = _find_topic(services, asked, context.api_version)
+        answered = OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id)
+        response.topics.append(answered)
+        for partition in asked.partitions:
+            row = OffsetCommitResponsePartition(partition_index=partition.partition_index)
+            answered.partitions.append(row)
+            if topic is None and asked.topic_id != NO_ID:
+                row.error_code = Error.UNKNOWN_TOPIC_ID
+            elif topic is None or find_partition(topic, partition.partition_index) is None:
+                row.error_code = Error.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                rows.append(row)
+                taken.append(
+                    OffsetToCommit(
+                        topic=topic.name,
+                        partition=partition.partition_index,
+                        offset=partition.committed_offset,
+                        leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.committed_metadata,
+                        topic_id=topic.id,
+                    )
+                )
+    for row, code in zip(rows, await _commit(services, request, tuple(taken)), strict=True):
+        row.error_code = code
+    return response
+
+
+def _find_topic(services: Services, asked: OffsetCommitRequestTopic, version: int) -> Topic | None:
+    if version >= TOPIC_IDS_SINCE_VERSION:
+        topic_id: UUID = asked.topic_id
+        return topic_by_id(services, topic_id)
+    return services.cluster.topics.get(asked.name)
+
+
+async def _commit(
+    services: Services, request: OffsetCommitRequest, offsets: tuple[OffsetToCommit, ...]
+) -> list[int]:
+    """One error code for each of the offsets."""
+    if not offsets:
+        return []
+    coordinator = services.coordinator
+    try:
+        answer = await coordinator.ask(
+            CommitOffsets(
+                token=coordinator.new_token(),
+                group=request.group_id,
+                offsets=offsets,
+                generation=request.generation_id_or_member_epoch,
+                member_id=request.member_id,
+                instance_id=request.group_instance_id,
+                retention_ms=request.retention_time_ms,
+            )
+        )
+    except ApiError as error:
+        return [error.code] * len(offsets)
+    assert isinstance(answer, CommitAnswer)
+    return [one.error_code for one in answer.partitions]
