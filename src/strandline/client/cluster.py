@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 DEFAULT_TIMEOUT_MS = 30_000
 CONNECT_TIMEOUT_MS = 3_000
+FIRST_CONTACT_MS = 2_000
+"""How long brokers are tried of which none has ever been reached: the address may just be wrong."""
 ANSWER_PATIENCE_MS = 2_000
 """How long a broker may take to say what it knows before another one is asked."""
 UNKNOWN_TOPIC_GRACE_MS = 500
@@ -103,6 +105,7 @@ class Client:
         self._client_id = client_id
         self._connections: dict[Address, Connection] = {}
         self._brokers: dict[BrokerId, BrokerView] = {}
+        self._made_ms = self.transport.monotonic_ms()
 
     def __enter__(self) -> "Client":
         return self
@@ -136,6 +139,8 @@ class Client:
             except (CannotConnectError, ApiError) as error:
                 if isinstance(error, ApiError) and not is_retriable(error.code):
                     raise
+                if not self._connections:
+                    until = min(until, self._made_ms + FIRST_CONTACT_MS)
                 if self.transport.monotonic_ms() + pause_ms >= until:
                     raise
             self.transport.sleep_ms(pause_ms)

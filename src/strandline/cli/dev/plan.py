@@ -14,7 +14,6 @@ from itertools import chain, zip_longest
 
 from strandline.base.errors import OperatorError
 from strandline.config.addresses import RTT_MS_MAX, check_label
-from strandline.config.broker import BROKER_KEYS
 from strandline.config.keys import Value
 
 BROKER_COUNT_MAX = 100
@@ -149,6 +148,10 @@ def format_rtt(rtt_ms: Mapping[tuple[str, str], int]) -> str:
 
 def parse_settings(texts: Sequence[str]) -> Settings:
     """Read `section.key=value` texts; raises OperatorError."""
+    if not texts:
+        return {}
+    from strandline.config.broker import BROKER_KEYS  # Many keys: not for those who set none.
+
     known = {row.name: row for row in BROKER_KEYS}
     settings: dict[str, dict[str, Value]] = {}
     for text in texts:

@@ -78,6 +78,8 @@ def _become_broker(spawn: Spawn) -> None:
     code = 1
     try:
         os.setsid()
+        # What `top` and `ps -o comm` show.
+        Path("/proc/self/comm").write_text(f"strandline-{spawn.id}")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         log = os.open(spawn.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         silence = os.open(os.devnull, os.O_RDONLY)
