@@ -40,6 +40,10 @@ class DevCluster:
         """Start a broker that was killed."""
         self.dev("broker", "start", str(broker))
 
+    def start_all(self) -> None:
+        """Start every broker that is not running; returns when all serve."""
+        self.dev("start")
+
 
 def run(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run the `strandline` command; its output is in the failure."""
