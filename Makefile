@@ -31,10 +31,25 @@ check: setup     ## ruff, mypy, import contracts, the tidy test
 test: setup      ## every test
 	@$(BIN)/pytest -q
 
+simulate: setup  ## simulated clusters: make simulate SEED=1 RUNS=200
+	@$(BIN)/python -m strandline.simulation --seed $(or $(SEED),1) --runs $(or $(RUNS),200)
+
+demo: setup      ## three regions, real flights, one region lost; KEEP=1 leaves the cluster up
+	@KEEP=$(KEEP) $(BIN)/python -m demo.run
+
+bench: setup     ## the figures of bench/README.md
+	@$(BIN)/python -m bench.run
+
+docs: setup      ## the generated pages of docs/reference
+	@$(BIN)/strandline config reference --write docs/reference
+
+serve: setup     ## one broker: make serve CONFIG=broker.toml
+	@$(BIN)/strandline serve --config $(CONFIG)
+
 lock: setup      ## pin the requirements anew
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 requirements-build.in -o requirements-build.txt
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.txt
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --no-emit-package strandline --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.txt
 
-.PHONY: help setup check test lock
+.PHONY: help setup check test simulate demo bench docs serve lock
