@@ -20,7 +20,7 @@ from strandline.protocol.primitives import parts_size_bytes
 from strandline.protocol.table import Message
 
 QUICK = settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     derandomize=True,
     database=None,

@@ -33,7 +33,7 @@ from strandline.protocol.primitives import parts_size_bytes
 from strandline.protocol.table import NO_ID
 
 THOROUGH = settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     database=None,

@@ -1,0 +1,74 @@
+"""The list of APIs: one row each, from the tables themselves."""
+
+import subprocess
+import sys
+
+import pytest
+
+from strandline.protocol.apis import APIS
+from strandline.protocol.codec import decode, encode
+
+EXPECTED = {
+    0: ("Produce", 3, 13, 9),
+    1: ("Fetch", 4, 18, 12),
+    2: ("ListOffsets", 1, 11, 6),
+    3: ("Metadata", 0, 13, 9),
+    8: ("OffsetCommit", 2, 10, 8),
+    9: ("OffsetFetch", 1, 10, 6),
+    10: ("FindCoordinator", 0, 6, 3),
+    11: ("JoinGroup", 0, 9, 6),
+    12: ("Heartbeat", 0, 4, 4),
+    13: ("LeaveGroup", 0, 5, 4),
+    14: ("SyncGroup", 0, 5, 4),
+    15: ("DescribeGroups", 0, 6, 5),
+    16: ("ListGroups", 0, 5, 3),
+    18: ("ApiVersions", 0, 5, 3),
+    19: ("CreateTopics", 2, 7, 5),
+    20: ("DeleteTopics", 1, 6, 4),
+    21: ("DeleteRecords", 0, 2, 2),
+    22: ("InitProducerId", 0, 6, 2),
+    23: ("OffsetForLeaderEpoch", 2, 4, 4),
+    32: ("DescribeConfigs", 1, 4, 4),
+    33: ("AlterConfigs", 0, 2, 2),
+    37: ("CreatePartitions", 0, 3, 2),
+    42: ("DeleteGroups", 0, 3, 2),
+    44: ("IncrementalAlterConfigs", 0, 1, 1),
+    47: ("OffsetDelete", 0, 0, None),
+    60: ("DescribeCluster", 0, 2, 0),
+    75: ("DescribeTopicPartitions", 0, 0, 0),
+}
+"""{key: (name, first version, last version, first flexible version)} of Kafka 4.4."""
+
+
+def test_the_versions_are_those_of_kafka() -> None:
+    found = {
+        key: (api.name, api.min_version, api.max_version, api.flexible_from)
+        for key, api in APIS.items()
+    }
+    assert found == EXPECTED
+    assert list(APIS) == sorted(APIS)
+
+
+def test_only_produce_is_advertised_below_what_is_spoken() -> None:
+    for api in APIS.values():
+        assert api.advertised_min == (0 if api.name == "Produce" else api.min_version)
+    assert not APIS[0].supports(2) and APIS[0].supports(3) and not APIS[0].supports(14)
+
+
+@pytest.mark.parametrize("key", sorted(APIS))
+def test_a_message_of_defaults_can_be_sent_in_every_version(key: int) -> None:
+    api = APIS[key]
+    for version in range(api.min_version, api.max_version + 1):
+        for cls in (api.request, api.response):
+            written = encode(cls(), version)
+            assert decode(cls, written, 0, version) == (cls(), len(written))
+
+
+def test_importing_the_tables_compiles_no_codec() -> None:
+    program = (
+        "import strandline.protocol.apis, sys;"
+        "from strandline.protocol import table;"
+        "assert table.columns.cache_info().currsize == 0;"
+        "assert not {'asyncio', 'logging', 'socket', 'random'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
