@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from strandline.simulation.facts import (
     Acknowledged,
+    IdlePassed,
     LeaderElected,
     LeaderKnown,
     LogAudited,
@@ -17,6 +18,7 @@ from strandline.simulation.facts import (
 )
 from strandline.simulation.invariants import (
     CommittedPrefixEqual,
+    HeartbeatsCoalesced,
     HighWatermarkMonotonic,
     Invariant,
     InvariantError,
@@ -51,6 +53,7 @@ class Checker:
             NoReadOfWhatDisappeared(power_fails=power_fails),
             NoStaleLeaderRead(),
             NoDuplicateFromIdempotentProducer(idempotent_producers),
+            HeartbeatsCoalesced(),
         ]
 
     def leader_known(self, fact: LeaderKnown) -> None:
@@ -77,6 +80,10 @@ class Checker:
     def log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""
         self._judge(lambda invariant: invariant.on_log_audited(fact))
+
+    def idle_passed(self, fact: IdlePassed) -> None:
+        """See `facts.IdlePassed`."""
+        self._judge(lambda invariant: invariant.on_idle_passed(fact))
 
     def fail(self, message: str) -> None:
         """Something else went wrong that must not."""

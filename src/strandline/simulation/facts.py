@@ -6,7 +6,7 @@ How:    plain values, made by `member.py` (what replicas do), `producers.py` and
         (what clients were told) and `audit.py` (what the logs hold).
 Source: design section 10."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
@@ -103,3 +103,26 @@ class LogAudited:
     high_watermark: Offset
     batches: Sequence[AuditedBatch]
     is_final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IdlePassed:
+    """Nobody produced or consumed for a while, and every group was at rest.
+
+    `control_counts` and `bulk_counts`: {(from, to): messages sent meanwhile}."""
+
+    duration_ms: int
+    heartbeat_interval_ms: int
+    control_counts: Mapping[tuple[BrokerId, BrokerId], int]
+    bulk_counts: Mapping[tuple[BrokerId, BrokerId], int]
+
+    def noise(self) -> str:
+        """What was sent besides one heartbeat and one answer each way in an interval."""
+        intervals = self.duration_ms // self.heartbeat_interval_ms + 1
+        for (source, target), count in self.control_counts.items():
+            if count > 2 * intervals:
+                return f"{count} messages from {source} to {target} in {intervals} intervals"
+        for (source, target), count in self.bulk_counts.items():
+            if count:
+                return f"{count} appends from {source} to {target}"
+        return ""

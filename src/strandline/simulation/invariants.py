@@ -12,6 +12,7 @@ from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.simulation.facts import (
     Acknowledged,
     AuditedBatch,
+    IdlePassed,
     LeaderElected,
     LeaderKnown,
     LogAudited,
@@ -50,6 +51,9 @@ class Invariant:
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""
+
+    def on_idle_passed(self, fact: IdlePassed) -> None:
+        """See `facts.IdlePassed`."""
 
 
 class SingleLeaderPerEpoch(Invariant):
@@ -326,6 +330,16 @@ class NoDuplicateFromIdempotentProducer(Invariant):
                     f"{offset} after number {last[name]}"
                 )
             last[name] = int(number)
+
+
+class HeartbeatsCoalesced(Invariant):
+    """Idle brokers exchange heartbeats and their answers, and nothing else, however many groups."""
+
+    def on_idle_passed(self, fact: IdlePassed) -> None:
+        """No noise."""
+        noise = fact.noise()
+        if noise:
+            raise self.broken(f"at rest: {noise}")
 
 
 def _records(fact: LogAudited) -> dict[Offset, bytes]:

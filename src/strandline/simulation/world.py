@@ -11,11 +11,13 @@ import random
 import traceback
 from dataclasses import dataclass, field
 
+from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.replica import Replica
 from strandline.simulation.audit import audit
 from strandline.simulation.checker import Checker
 from strandline.simulation.consumers import Consumer
+from strandline.simulation.facts import IdlePassed
 from strandline.simulation.faults import FAULTS, End
 from strandline.simulation.host import Seams, SimHost
 from strandline.simulation.link import Link
@@ -30,6 +32,8 @@ from strandline.simulation.values import Values
 PROGRESS_MS = 20_000
 CONVERGENCE_MS = 20_000
 AUDIT_INTERVAL_MS = 1_500
+REST_INTERVALS = 5
+REST_ATTEMPTS = 30
 RESTART_DELAY_MS = (1, 1_500)
 START_SPREAD_MS = 300
 
@@ -134,6 +138,11 @@ class World:
         if self.checker.violation is not None:
             self.trace.add(WORLD, f"VIOLATION {self.checker.violation}")
         self._count()
+        self.trace.add(
+            WORLD,
+            f"ends after {self.tally.message_count} messages, "
+            f"checksum {self.fabric.counters.checksum:08x}",
+        )
         for host in self.hosts.values():
             host.on_down = None
             host.kill()
@@ -160,6 +169,7 @@ class World:
         self._check_convergence()
         if not self._is_over:
             self._audit(is_final=True)
+            self._observe_rest()
 
     def _advance(self, duration_ms: int) -> None:
         """Let time go by, until something is violated."""
@@ -337,6 +347,28 @@ class World:
                 return divergence
         waiting = [producer.name for producer in self._producers if not producer.is_idle]
         return f"producers {waiting} are not answered"
+
+    def _observe_rest(self) -> None:
+        """What stalled in a cut may still arrive for a while; then there must be silence."""
+        for _ in range(REST_ATTEMPTS):
+            fact = self._observe_idle(REST_INTERVALS * self.scenario.settings.heartbeat_interval_ms)
+            if not fact.noise():
+                break
+        self.checker.idle_passed(fact)
+
+    def _observe_idle(self, duration_ms: int) -> IdlePassed:
+        before = dict(self.fabric.counters.sent_count)
+        self._advance(duration_ms)
+        counts: dict[Lane, dict[tuple[BrokerId, BrokerId], int]] = {lane: {} for lane in Lane}
+        for way, count in self.fabric.counters.sent_count.items():
+            source, target, lane = way
+            counts[lane][source, target] = count - before.get(way, 0)
+        return IdlePassed(
+            duration_ms=duration_ms,
+            heartbeat_interval_ms=self.scenario.settings.heartbeat_interval_ms,
+            control_counts=counts[Lane.CONTROL],
+            bulk_counts=counts[Lane.BULK],
+        )
 
     def _audit_later(self) -> None:
         self.scheduler.after(AUDIT_INTERVAL_MS * US_PER_MS, self._audit_now)
