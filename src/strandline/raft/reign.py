@@ -131,8 +131,11 @@ class Reign:
         if response.hint >= progress.last_sent:
             return  # It speaks of a request that was overtaken: nothing was sent after the hint.
         log = self._state.log
-        progress.match_written = min(progress.match_written, response.hint)
-        progress.match_flushed = min(progress.match_flushed, response.hint)
+        # The hint says what may match, not what does. What was only written may be lost, and where
+        # the hint is below what was flushed, so is that.
+        if response.hint < progress.match_flushed:
+            progress.match_flushed = Index(-1)
+        progress.match_written = progress.match_flushed
         candidate = log.last_of(response.hint_epoch, response.hint)
         is_shared = (
             candidate == response.hint

@@ -122,7 +122,7 @@ class CommittedNeverLost(Invariant):
     def on_marks(self, node: "Node", commit: int, visible: int) -> None:
         has_advanced = commit > self.marks[node.id]
         self.marks[node.id] = commit
-        if not has_advanced or not node.leads:
+        if not has_advanced or not node.has_counted:
             return
         log = node.disk.image
         if commit < log.start_index:
@@ -192,8 +192,16 @@ class VisibleMonotonicPerReplica(Invariant):
 class VisibleNeedsFlush(Invariant):
     """Beyond the commit, only what lies at or below a relaxed entry is visible."""
 
+    def __init__(self) -> None:
+        self.marks: dict[int, int] = {}
+
+    def on_start(self, node: "Node") -> None:
+        self.marks[node.id] = node.raft.visible
+
     def on_marks(self, node: "Node", commit: int, visible: int) -> None:
-        if node.raft.is_leader and visible > commit:
+        has_advanced = visible > self.marks[node.id]
+        self.marks[node.id] = visible
+        if node.has_counted and has_advanced and visible > commit:
             last = node.relaxed.get(node.raft.epoch, -1)
             self.require(visible <= last, f"{visible} is visible, relaxed up to {last}")
 
@@ -223,4 +231,3 @@ def all_invariants() -> list[Invariant]:
         VisibleNeedsFlush(),
         LeadersAreVoters(),
     ]
-

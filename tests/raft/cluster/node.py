@@ -8,16 +8,15 @@ Owns:   the disk for ever, the core until the next crash."""
 import random
 from typing import TYPE_CHECKING, Any
 
+from tests.raft.cluster.disk import Batch, Disk, LogImage
+
 from strandline.raft import events, messages
 from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.log_shape import LogShape
-from tests.raft.cluster.disk import Batch, Disk, LogImage
 
 if TYPE_CHECKING:
     from tests.raft.cluster.world import World
-
-PATIENCE_STEPS = 25
 
 
 class Node:
@@ -37,9 +36,10 @@ class Node:
         self.relaxed: dict[int, int] = {}
         # The configuration before the present step: what commits were counted by.
         self.counted = configuration
-        # Whether it led before the present step.
-        self.leads = False
-        self.heard_step = -PATIENCE_STEPS
+        # The epoch that it led before the present step, or -1.
+        self._led_epoch = -1
+        self.heard_step = -world.patience_steps
+        self.timed_out_step = -world.patience_steps
         self._has_new_marks = False
         self.start()
 
@@ -62,7 +62,7 @@ class Node:
         )
         self.is_alive = True
         self.flushes = []
-        self.heard_step = -PATIENCE_STEPS
+        self.heard_step = -self.world.patience_steps
         self.world.watch("on_start", self)
         self.flush_soon()
 
@@ -96,15 +96,24 @@ class Node:
         self.step(events.Received(sender, message, alive), batches)
 
     @property
+    def has_counted(self) -> bool:
+        """Whether marks that moved in the present step were counted here, by a leader."""
+        return bool(self.raft.epoch == self._led_epoch)
+
+    def is_due(self, now: int) -> bool:
+        """Whether its election time-out may have come."""
+        return not self.hears_leader and now - self.timed_out_step >= self.world.round_steps
+
+    @property
     def hears_leader(self) -> bool:
         """What a driver's timer would say."""
-        is_recent = self.world.now - self.heard_step < PATIENCE_STEPS
+        is_recent = self.world.now - self.heard_step < self.world.patience_steps
         return self.raft.leader >= 0 and (self.raft.is_leader or is_recent)
 
     def step(self, event: events.Event, batches: list[Batch] = []) -> None:  # noqa: B006
         """Step the core and perform its effects; may crash in between."""
         self.counted = self.raft.configuration
-        self.leads = self.raft.is_leader
+        self._led_epoch = self.raft.epoch if self.raft.is_leader else -1
         world = self.world
         effects = world.trace_step(self, event)
         for effect in effects:
@@ -137,7 +146,12 @@ class Node:
             self.disk.vote = effect.vote
         elif kind is events.AppendMarker:
             batch = Batch(
-                effect.index, effect.index, effect.epoch, world.next_id(), True, effect.configuration
+                effect.index,
+                effect.index,
+                effect.epoch,
+                world.next_id(),
+                True,
+                effect.configuration,
             )
             self._append([batch], effect)
         elif kind is events.TruncateLog:

@@ -7,13 +7,14 @@ Owns:   the nodes, the messages, the invariants, the trace."""
 import random
 from collections.abc import Callable
 
+from tests.raft.cluster.disk import Batch
+from tests.raft.cluster.invariants import Invariant, all_invariants
+from tests.raft.cluster.node import Node
+
 from strandline.raft import events, messages
 from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.log_shape import LogShape
-from tests.raft.cluster.disk import Batch
-from tests.raft.cluster.invariants import Invariant, all_invariants
-from tests.raft.cluster.node import Node
 
 FLIGHT_COUNT_MAX = 120
 
@@ -33,6 +34,10 @@ class World:
         self.first_configuration = configuration
         # Steps of the schedule; the only time there is.
         self.now = 0
+        # For how long a leader counts as heard.
+        self.patience_steps = 10
+        # How long a candidate waits before it tries again.
+        self.round_steps = 20
         # The chance of a crash before each effect, and whether crashes lose what was not flushed.
         self.crash_chance = 0.0
         self.loses_power = True
@@ -42,7 +47,9 @@ class World:
         self.cuts: set[tuple[int, int]] = set()
         self.invariants: list[Invariant] = all_invariants()
         self._watchers = {
-            name: [getattr(invariant, name) for invariant in self.invariants if _has(invariant, name)]
+            name: [
+                getattr(invariant, name) for invariant in self.invariants if _has(invariant, name)
+            ]
             for name in ("on_leader", "on_append", "on_truncate", "on_marks", "on_loss", "on_start")
         }
         # Where lines of the trace go; None keeps none.
@@ -70,9 +77,7 @@ class World:
         self._last_id += 1
         return self._last_id
 
-    def send(
-        self, sender: int, to: int, message: messages.Message, batches: list[Batch]
-    ) -> None:
+    def send(self, sender: int, to: int, message: messages.Message, batches: list[Batch]) -> None:
         if len(self.flight) >= FLIGHT_COUNT_MAX:
             self.flight.pop(0)
         self.flight.append((sender, to, message, batches))

@@ -1,0 +1,76 @@
+"""What a schedule is like: its cluster, its network, and how often what happens.
+
+Why:    an even mixture of all faults hides mistakes that need several of one kind in a row.
+How:    the seed modulo four says what a schedule dwells on; the rest is drawn.
+Owns:   nothing."""
+
+import random
+from dataclasses import dataclass
+
+from strandline.raft.configuration import Configuration
+
+FOCUSES = ("anything", "elections", "members", "disks")
+
+
+@dataclass(frozen=True)
+class Character:
+    """Chances are per message or effect; weights are relative, {action of `Trouble`: weight}."""
+
+    node_count: int
+    configuration: Configuration
+    step_count: int
+    drop_chance: float
+    keep_chance: float
+    reorder: float
+    relaxed_chance: float
+    crash_chance: float
+    loses_power: bool
+    patience_steps: int
+    round_steps: int
+    wipe_count: int
+    weights: dict[str, float]
+
+
+def draw_character(rng: random.Random, seed: int) -> Character:
+    """The character that belongs to a seed."""
+    focus = FOCUSES[seed % len(FOCUSES)]
+    is_any = focus == "anything"
+    voter_count = rng.choice((1, 2, 3, 3, 4, 5) if is_any else (3, 3, 3, 4, 5))
+    spare_count = rng.randint(1, 3) if focus == "members" else rng.randint(0, 2)
+    node_count = min(6, voter_count + spare_count)
+    voters = tuple(range(1, voter_count + 1))
+    observers = tuple(range(voter_count + 1, node_count + 1)) if rng.random() < 0.5 else ()
+    can_wipe = voter_count >= 3 and (focus == "disks" or (is_any and rng.random() < 0.3))
+    return Character(
+        node_count=node_count,
+        configuration=Configuration(voters, (), observers, rng.choice((1, 1, 2, 2, 3))),
+        step_count=rng.choice((100, 200, 400)),
+        drop_chance=rng.choice((0.0, 0.03, 0.15)),
+        keep_chance=rng.choice((0.0, 0.05, 0.2)),
+        reorder=rng.choice((1.0, 2.0, 4.0)),
+        relaxed_chance=rng.choice((0.0, 0.0, 0.5)),
+        crash_chance=rng.choice((0.0, 0.002, 0.01)),
+        loses_power=rng.random() < 0.8,
+        patience_steps=rng.choice((3, 10, 20)),
+        round_steps=rng.choice((5, 15, 30)),
+        wipe_count=1 if can_wipe else 0,
+        weights={
+            "deliver": 40,
+            "flush": rng.choice((6, 15, 25)),
+            "propose": rng.choice((3, 8)),
+            "time_out": rng.choice((2, 5)),
+            "contact": rng.choice((0.5, 2)),
+            "reset_peer": rng.choice((1, 4)),
+            "unseat": rng.choice((3, 5)) if focus == "elections" else rng.choice((0, 1, 2)),
+            "lose_quorum": rng.choice((0, 0.5)),
+            "crash": rng.choice((1, 3)) if focus == "elections" else rng.choice((0, 0.5, 1.5)),
+            "restart": rng.choice((4, 10)),
+            "cut": rng.choice((0, 0.5, 1)),
+            "heal": rng.choice((1, 3)),
+            "transfer": rng.choice((0, 1)),
+            "abandon": 0.5,
+            "change": rng.choice((2, 6)) if focus == "members" else rng.choice((0, 1)) * is_any,
+            "retain": rng.choice((0, 0.7)),
+            "wipe": (1.0 if focus == "disks" else 0.4) * can_wipe,
+        },
+    )

@@ -1,0 +1,303 @@
+"""Planted mistakes, each of which the schedules must find.
+
+Why:    a simulation that cannot find a known mistake says nothing about unknown ones.
+How:    a mutant replaces methods of the core, or of the simulated driver, while it is `planted`.
+        The mistakes are those that people made: they are named after what was forgotten.
+Source: reliability notes 1b and 6.2; Raft thesis, figures 3.7 and 4.3."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.raft.cluster.node import Node
+
+from strandline.raft import events, messages
+from strandline.raft.appends import Appends
+from strandline.raft.configuration import Configuration
+from strandline.raft.core import Raft
+from strandline.raft.election import Elections
+from strandline.raft.membership import Membership
+from strandline.raft.quorums import Quorums
+from strandline.raft.reign import Reign
+from strandline.raft.rejoin import Rejoin
+from strandline.raft.state import ReplicaState
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`patches` is [(class, attribute, replacement)]."""
+
+    name: str
+    patches: tuple[tuple[type, str, Any], ...]
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """The mistake is there while this lasts."""
+        originals = [(owner, name, owner.__dict__[name]) for owner, name, _ in self.patches]
+        for owner, name, replacement in self.patches:
+            setattr(owner, name, replacement)
+        try:
+            yield
+        finally:
+            for owner, name, original in originals:
+                setattr(owner, name, original)
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def _mutant(owner: type, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers the decorated function, under its own name, as a replacement for `owner.name`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        title = function.__name__.strip("_")
+        replacement: Any = function
+        if isinstance(owner.__dict__[name], property):
+            replacement = property(function)
+        MUTANTS[title] = Mutant(title, ((owner, name, replacement),))
+        return function
+
+    return register
+
+
+# ---- votes ---------------------------------------------------------------------------------------
+
+
+@_mutant(ReplicaState, "adopt")
+def vote_not_persisted(self: Any, epoch: int, *, vote: int) -> None:
+    self.epoch = epoch
+    self.vote = vote
+    self.effects.append(events.PersistState(epoch, -1))
+
+
+_adopt = ReplicaState.adopt
+_step = Raft.step
+
+
+@_mutant(Raft, "step")
+def vote_persisted_after_the_answer(self: Any, event: Any) -> list[Any]:
+    effects = _step(self, event)
+    effects.sort(key=lambda effect: type(effect) is events.PersistState)
+    return effects
+
+
+_on_vote_request = Elections.on_vote_request
+
+
+@_mutant(Elections, "on_vote_request")
+def two_votes_an_epoch(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
+    state = self._state
+    if not message.pre and message.epoch == state.epoch and state.leader < 0:
+        state.vote = -1
+    _on_vote_request(self, sender, message, leader_alive)
+
+
+@_mutant(Elections, "on_vote_request")
+def vote_for_a_shorter_log(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
+    longest = messages.VoteRequest(message.epoch, 1 << 40, 1 << 40, message.pre, message.transfer)
+    _on_vote_request(self, sender, longest, leader_alive)
+
+
+@_mutant(Elections, "on_vote_request")
+def vote_by_last_index_alone(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
+    log = self._state.log
+    epoch = log.last_epoch if message.last_index >= log.last_index else 0
+    request = messages.VoteRequest(
+        message.epoch, message.last_index, epoch, message.pre, message.transfer
+    )
+    _on_vote_request(self, sender, request, leader_alive)
+
+
+@_mutant(Configuration, "wins_election")
+def half_is_a_majority(self: Any, granted: Any) -> bool:
+    return all(
+        2 * sum(voter in granted for voter in voters) >= len(voters)
+        for voters in (self.voters, self.old_voters)
+    )
+
+
+@_mutant(Configuration, "wins_election")
+def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
+    return 2 * sum(voter in granted for voter in self.voters) > len(self.voters)
+
+
+# ---- acknowledgements ----------------------------------------------------------------------------
+
+
+@_mutant(Appends, "_acknowledge")
+def acknowledged_before_the_flush(self: Any, sender: int) -> None:
+    state = self._state
+    state.send(sender, messages.AppendResponse(state.epoch, True, self._matched, self._matched))
+
+
+@_mutant(Appends, "_acknowledge")
+def unmatched_tail_acknowledged(self: Any, sender: int) -> None:
+    state = self._state
+    log = state.log
+    state.send(sender, messages.AppendResponse(state.epoch, True, self._matched, log.flushed_index))
+
+
+@_mutant(Raft, "_on_log_flushed")
+def stale_flush_counts(self: Any, event: Any) -> None:
+    state = self._state
+    index = min(event.index, state.log.last_index)
+    if index > state.log.flushed_index:
+        state.log.flushed_index = index
+        if state.reign is not None:
+            state.reign.on_flushed()
+        else:
+            self._appends.on_flushed()
+
+
+@_mutant(Quorums, "flushed")
+def own_flush_not_awaited(self: Any, limit: int) -> int:
+    for voters, position in self._sets:
+        limit = min(limit, sorted(max(v.match_flushed, v.match_written) for v in voters)[position])
+    return limit
+
+
+@_mutant(Quorums, "__init__")
+def observers_counted_as_voters(self: Any, configuration: Any, progress: Any) -> None:
+    members = list(progress.values())
+    self._sets = [(members, len(members) - len(configuration.voters) // 2 - 1)]
+
+
+@_mutant(Quorums, "__init__")
+def commit_by_half(self: Any, configuration: Any, progress: Any) -> None:
+    voters = [progress[voter] for voter in configuration.voters if voter in progress]
+    self._sets = [(voters, len(voters) - max(1, len(voters) // 2))] if voters else []
+
+
+@_mutant(Reign, "advance")
+def older_entries_committed_by_counting(self: Any) -> None:
+    first, self.first_index = self.first_index, 0
+    try:
+        _advance(self)
+    finally:
+        self.first_index = first
+
+
+_advance = Reign.advance
+
+
+@_mutant(Reign, "advance")
+def visible_by_writes_alone(self: Any) -> None:
+    if self._state.reign is self:
+        self.relaxed_last = self._state.log.last_index
+    _advance(self)
+
+
+# ---- appends -------------------------------------------------------------------------------------
+
+
+_has = Appends._has
+_heed = Appends._heed
+_hear_marks = Appends._hear_marks
+_take_over = Appends._take_over
+
+
+@_mutant(Appends, "_has")
+def previous_epoch_not_compared(self: Any, index: int, epoch: int) -> bool:
+    return bool(index <= self._state.log.last_index)
+
+
+@_mutant(Appends, "_heed")
+def epoch_of_the_leader_not_checked(self: Any, sender: int, epoch: int) -> bool:
+    if epoch < self._state.epoch and not self._state.reign:
+        return True
+    return _heed(self, sender, epoch)
+
+
+@_mutant(Appends, "_take_over")
+def every_append_cuts_what_follows(self: Any, message: Any) -> bool:
+    state = self._state
+    end = message.runs[-1].last_index if message.runs else message.prev_index
+    if message.runs and message.prev_index >= state.commit and end < state.log.last_index:
+        first = message.prev_index + 1
+        state.log.truncate(first)
+        state.effects.append(events.TruncateLog(first))
+        self._membership.refresh()
+    return _take_over(self, message)
+
+
+@_mutant(Appends, "_hear_marks")
+def marks_beyond_what_matches(self: Any, commit: int, visible: int) -> None:
+    self._matched = max(self._matched, self._state.log.last_index)
+    _hear_marks(self, commit, visible)
+
+
+@_mutant(Appends, "_take_over")
+def cut_below_the_commit(self: Any, message: Any) -> bool:
+    """Redpanda #25018: what lies below the start or the commit is not skipped."""
+    state = self._state
+    if message.runs and state.log.first_index <= message.prev_index + 1 <= state.commit:
+        first = message.prev_index + 1
+        state.log.truncate(first)
+        state.effects.append(events.TruncateLog(first))
+    return _take_over(self, message)
+
+
+@_mutant(Reign, "on_refused")
+def next_after_the_hint_unprobed(self: Any, progress: Any, response: Any) -> None:
+    _on_refused(self, progress, response)
+    progress.probe_is_empty = False
+
+
+_on_refused = Reign.on_refused
+
+
+# ---- members -------------------------------------------------------------------------------------
+
+
+@_mutant(Membership, "on_change")
+def voters_changed_without_a_joint_phase(self: Any, event: Any) -> None:
+    if self.refusal(event) is None:
+        final = Configuration(event.voters, (), event.observers, event.min_insync)
+        self._state.reign.append_marker(final)
+
+
+@_mutant(Membership, "is_committed")
+def two_changes_at_once(self: Any) -> bool:
+    return True
+
+
+@_mutant(Membership, "refresh")
+def truncated_configuration_stays(self: Any) -> None:
+    if self._state.log.configurations and self._last()[0] > self._index:
+        _refresh(self)
+
+
+_refresh = Membership.refresh
+
+
+@_mutant(Membership, "may_campaign")
+def observers_campaign(self: Any) -> bool:
+    return True
+
+
+# ---- lost disks ----------------------------------------------------------------------------------
+
+
+@_mutant(Node, "wipe")
+def lost_disk_not_noticed(self: Any) -> None:
+    _wipe(self)
+    self.disk.is_whole = True
+
+
+_wipe = Node.wipe
+
+
+@_mutant(Rejoin, "is_due")
+def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
+    """The rule that seems to do: caught up with the commit of the leader first heard."""
+    state = self._state
+    if not state.amnesiac:
+        return False
+    if self._index < 0:
+        self._index = max(0, state.commit)
+    if min(matched, state.log.flushed_index, state.commit) < self._index:
+        return False
+    state.amnesiac = False
+    state.effects.append(events.Rejoined(self._index))
+    return True
