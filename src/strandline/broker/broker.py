@@ -55,7 +55,9 @@ class Broker:
     ) -> None:
         self.config = config
         self.replication = replication
-        self.controller = ControllerHost(replication=replication, clock=clock, rng=rng)
+        self.controller = ControllerHost(
+            replication=replication, clock=clock, rng=rng, directory_id=directory_id
+        )
         self.coordinator = CoordinatorHost(
             replication=replication, controller=self.controller, clock=clock, rng=rng
         )

@@ -42,7 +42,9 @@ from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 
 METHOD = "controller.command"
+DIRECTORY_METHOD = "broker.directory"
 CALL_TIMEOUT_MS = 5_000
+DIRECTORY_TIMEOUT_MS = 1_000
 RETRY_MS = 50
 SUBMIT_TIMEOUT_MS = 30_000
 READ_BYTES = 1 << 20
@@ -54,18 +56,27 @@ _log = logging.getLogger("strandline.controller")
 class ControllerHost:
     """See the module."""
 
-    def __init__(self, *, replication: Replication, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        *,
+        replication: Replication,
+        clock: Clock,
+        rng: random.Random,
+        directory_id: str = "",
+    ) -> None:
         self.state = ControllerState()
         self.on_applied: list[Callable[[Record], None]] = []
         self.on_caught_up: list[Callable[[], None]] = []
         self._replication = replication
         self._clock = clock
         self._rng = rng
+        self._directory_id = directory_id
         self._replica: Replica | None = None
         self._applied = Offset(0)
         self._applied_changed = asyncio.Event()
         self._turn = asyncio.Lock()
         replication.calls.register(METHOD, self._on_call)
+        replication.calls.register(DIRECTORY_METHOD, self._on_directory_call)
 
     @property
     def cluster(self) -> Cluster:
@@ -136,6 +147,8 @@ class ControllerHost:
             brokers = self.cluster.brokers
             alive = {b for b in brokers if self._replication.is_peer_alive(b)}
             alive.add(self._replication.self_id)
+            if isinstance(command, RegisterBroker) and await self._is_replaced(command):
+                alive.discard(command.broker)
             decision = decide(self.state, command, alive=alive, rng=self._rng)
             if not decision.records:
                 return decision.answer
@@ -150,6 +163,27 @@ class ControllerHost:
             end = Offset(result.base_offset + len(decision.records))
             await self._wait_applied(end, replica)
             return decision.answer
+
+    async def _is_replaced(self, command: RegisterBroker) -> bool:
+        """Whether the broker that is heard under this id is no more the one that was registered.
+
+        One that lost its disk is heard before it has registered again. Only whoever is there can
+        tell; nobody there, nobody to take the id from."""
+        known = self.state.directories.get(command.broker)
+        if known is None or known.id == command.directory_id:
+            return False
+        if command.broker == self._replication.self_id:
+            return False
+        try:
+            present = await self._replication.calls.call(
+                command.broker, DIRECTORY_METHOD, b"", timeout_ms=DIRECTORY_TIMEOUT_MS
+            )
+        except CallError:
+            return True
+        return present.decode(errors="replace") != known.id
+
+    async def _on_directory_call(self, _: BrokerId, payload: bytes) -> bytes:
+        return self._directory_id.encode()
 
     async def _append(self, replica: Replica, decided: tuple[Record, ...]) -> AppendResult:
         now = self._clock.wall_ms()
