@@ -38,8 +38,7 @@ class FakeBrokers:
         self.fails: dict[int, str] = {}
         self.spawned: list[int] = []
 
-    def spawn(self, wanted: Sequence[Spawn]) -> dict[int, int]:
-        pids = {}
+    def spawn(self, wanted: Sequence[Spawn]) -> None:
         for one in wanted:
             self.spawned.append(one.id)
             if one.id in self.fails:
@@ -53,8 +52,6 @@ class FakeBrokers:
             text = Path(one.config).read_text()
             port = int(text.split("kafka_port = ")[1].split()[0])
             self.cluster.brokers[one.id] = Address("127.0.0.1", port)
-            pids[one.id] = process.pid
-        return pids
 
     def reap(self) -> None:
         for process in self.processes:

@@ -69,17 +69,20 @@ def start(
     as_json: AsJson = False,
 ) -> None:
     """Start the cluster, a new one where there is none; returns when every broker serves."""
-    import secrets
+    from strandline.cli.dev.spawner import Spawner
 
-    from strandline.cli.dev.lifecycle import LocalCluster, StartOptions
+    # It imports the broker while this process imports what it needs itself.
+    with Spawner() as spawner:
+        import secrets
 
-    cluster = LocalCluster(directory)
-    options = StartOptions(
-        regions=regions, rtt=rtt, port_base=port_base, settings=tuple(settings or ())
-    )
-    plan = cluster.start(
-        options, default_regions=DEFAULT_REGIONS, new_id=f"dev-{secrets.token_urlsafe(12)}"
-    )
+        from strandline.cli.dev.lifecycle import LocalCluster, StartOptions
+
+        cluster = LocalCluster(directory, spawn=spawner.spawn)
+        options = StartOptions(
+            regions=regions, rtt=rtt, port_base=port_base, settings=tuple(settings or ())
+        )
+        new_id = f"dev-{secrets.token_urlsafe(12)}"
+        cluster.start(options, default_regions=DEFAULT_REGIONS, new_id=new_id)
     plan, statuses = cluster.status()
     at = "" if directory == DEFAULT_DEV_DIRECTORY else f" --dir {directory}"
 
@@ -153,9 +156,13 @@ def broker_start(
     as_json: AsJson = False,
 ) -> None:
     """Start a broker again; returns when it serves."""
-    from strandline.cli.dev.lifecycle import LocalCluster
+    from strandline.cli.dev.spawner import Spawner
 
-    ids = LocalCluster(directory).start_brokers(_one(number))
+    with Spawner() as spawner:
+        from strandline.cli.dev.lifecycle import LocalCluster
+
+        cluster = LocalCluster(directory, spawn=spawner.spawn)
+        ids = cluster.start_brokers(_one(number))
     _show_change(ids, as_json, done="started", nothing=f"broker {number} runs already")
 
 
@@ -201,9 +208,13 @@ def region_start(
     name: RegionName, directory: DevDirectory = DEFAULT_DEV_DIRECTORY, as_json: AsJson = False
 ) -> None:
     """Start every broker of a region again; returns when they serve."""
-    from strandline.cli.dev.lifecycle import LocalCluster
+    from strandline.cli.dev.spawner import Spawner
 
-    ids = LocalCluster(directory).start_brokers(lambda plan: plan.brokers_in(name))
+    with Spawner() as spawner:
+        from strandline.cli.dev.lifecycle import LocalCluster
+
+        cluster = LocalCluster(directory, spawn=spawner.spawn)
+        ids = cluster.start_brokers(lambda plan: plan.brokers_in(name))
     _show_change(ids, as_json, done="started", nothing=f"every broker in {name} runs already")
 
 

@@ -75,7 +75,7 @@ class LocalCluster:
         self,
         path: Path,
         *,
-        spawn: Callable[[Sequence[Spawn]], Mapping[int, int]] = spawn_brokers,
+        spawn: Callable[[Sequence[Spawn]], None] = spawn_brokers,
         transport: Transport | None = None,
         is_free: Callable[[int], bool] = is_port_free,
         start_timeout_ms: int = START_TIMEOUT_MS,
