@@ -1,0 +1,5 @@
+"""Measurements: each figure of bench/README.md has a command here.
+
+Map:    run.py (`make bench`: all scenarios, or some), load.py (a produce load that costs next to
+        nothing), paced.py (a paced producer with latencies), clusters.py (clusters of Strandline
+        and of Kafka to measure)."""

@@ -1,0 +1,91 @@
+"""A producer that keeps a rate, and tells how long each record took to be acknowledged.
+
+Why:    latency at a rate that the system can keep says more than latency at full speed, which is
+        the length of a queue.
+How:    librdkafka, linger 0, acks=all; records go to the partitions in turn. Latency runs from the
+        call to the delivery report.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+from confluent_kafka import Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+TIMEOUT_S = 60
+
+
+@dataclass
+class Deliveries:
+    """What was delivered. `gap_s`: {partition: longest time between two deliveries}."""
+
+    latencies_ms: list[float] = field(default_factory=list)
+    failed: int = 0
+    gap_s: dict[int, float] = field(default_factory=dict)
+    last_s: dict[int, float] = field(default_factory=dict)
+
+    def add(self, partition: int, sent_s: float) -> None:
+        """One record was delivered now."""
+        now = time.monotonic()
+        self.latencies_ms.append((now - sent_s) * 1000)
+        if partition in self.last_s:
+            gap = now - self.last_s[partition]
+            self.gap_s[partition] = max(gap, self.gap_s.get(partition, 0.0))
+        self.last_s[partition] = now
+
+    def percentile_ms(self, percent: float) -> float:
+        """The latency that `percent` of the records did not exceed."""
+        ordered = sorted(self.latencies_ms)
+        return round(ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))], 2)
+
+
+def create_topic(bootstrap: str, topic: str, *, partitions: int, replicas: int) -> None:
+    """Create a topic; returns once it can be used."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(TIMEOUT_S)
+
+
+class PacedProducer:
+    """See the module."""
+
+    def __init__(self, bootstrap: str, topic: str, *, partitions: int) -> None:
+        self.deliveries = Deliveries()
+        self._topic = topic
+        self._partitions = partitions
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 0,
+                "topic.metadata.refresh.interval.ms": 1000,
+            }
+        )
+
+    def run(self, *, rate: int, seconds: float, record_bytes: int = 1024) -> None:
+        """Produce for so long; late records are sent at once (an open loop)."""
+        value = bytes(record_bytes)
+        begin = time.monotonic()
+        for number in range(int(rate * seconds)):
+            due = begin + number / rate
+            while (left := due - time.monotonic()) > 0:
+                self._producer.poll(left)
+            partition = number % self._partitions
+            sent = time.monotonic()
+
+            def on_delivery(
+                error: object, _: Message, partition: int = partition, sent: float = sent
+            ) -> None:
+                if error is not None:
+                    self.deliveries.failed += 1
+                else:
+                    self.deliveries.add(partition, sent)
+
+            self._producer.produce(
+                self._topic, value=value, partition=partition, on_delivery=on_delivery
+            )
+            self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait for what is under way."""
+        self._producer.flush(TIMEOUT_S)

@@ -1,0 +1,154 @@
+"""`make bench`: the figures of bench/README.md, one scenario after the other.
+
+    python -m bench.run [SCENARIO...]      one broker, three replicas, failover, start, memory
+
+Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
+each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
+varies less.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
+from bench.paced import PacedProducer, create_topic
+
+LOAD_S = 6
+
+
+def say(scenario: str, **figures: object) -> None:
+    """One line of results."""
+    print(json.dumps({"scenario": scenario, **figures}), flush=True)
+
+
+def load(cluster: Cluster, topic: str, **options: object) -> dict[str, object]:
+    """Run load.py against the cluster, counting its brokers' CPU."""
+    arguments = ["--bootstrap", cluster.bootstrap, "--topic", topic, "--seconds", str(LOAD_S)]
+    for name, value in options.items():
+        arguments += [f"--{name.replace('_', '-')}", str(value)]
+    for pid in cluster.pids.values():
+        arguments += ["--pid", str(pid)]
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.load", *arguments], check=True, capture_output=True, text=True
+    )
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
+
+
+def one_broker(work: Path) -> None:
+    """acks=1 on one broker: 1 MB and 16 KB batches."""
+    with strandline(work, regions="east=1") as cluster:
+        create_topic(cluster.bootstrap, "one", partitions=1, replicas=1)
+        load(cluster, "one", batch_bytes=16_000, acks=1)
+        for batch_bytes in (1_000_000, 16_000):
+            result = load(cluster, "one", batch_bytes=batch_bytes, record_bytes=1000, acks=1)
+            say("one-broker", **result)
+
+
+def three_replicas(work: Path) -> None:
+    """acks=all on three replicas: latency at 1,000 records/s, then throughput; Kafka in the same
+    run."""
+    with strandline(work / "strandline", regions="east=1,west=1,south=1") as cluster:
+        _measure_replicated(cluster)
+    if has_kafka():
+        with kafka(work / "kafka", brokers=3) as cluster:
+            _measure_replicated(cluster)
+
+
+def _measure_replicated(cluster: Cluster) -> None:
+    create_topic(cluster.bootstrap, "three", partitions=6, replicas=3)
+    for _ in range(2):  # The first round warms the brokers up.
+        paced = PacedProducer(cluster.bootstrap, "three", partitions=6)
+        paced.run(rate=1000, seconds=8)
+        paced.flush()
+    deliveries = paced.deliveries
+    say(
+        "three-replicas-latency",
+        system=cluster.name,
+        p50_ms=deliveries.percentile_ms(50),
+        p99_ms=deliveries.percentile_ms(99),
+        failed=deliveries.failed,
+    )
+    for batch_bytes in (128_000, 16_000):
+        options = {"batch_bytes": batch_bytes, "acks": -1, "connections": 6}
+        load(cluster, "three", **options)
+        result = load(cluster, "three", **options)
+        say("three-replicas-throughput", system=cluster.name, **result)
+
+
+def failover(work: Path) -> None:
+    """kill -9 of the broker that leads most: the longest silence of any partition."""
+    with strandline(work, regions="east=1,west=1,south=1") as cluster:
+        create_topic(cluster.bootstrap, "failover", partitions=12, replicas=3)
+        producer = PacedProducer(cluster.bootstrap, "failover", partitions=12)
+        producer.run(rate=240, seconds=3)
+        killer = threading.Timer(2.0, lambda: cluster.kill(1))
+        killer.start()
+        producer.run(rate=240, seconds=8)
+        producer.flush()
+        gaps = sorted(producer.deliveries.gap_s.values())
+        say(
+            "failover",
+            partitions=len(gaps),
+            longest_silence_s=round(gaps[-1], 2),
+            median_silence_s=round(gaps[len(gaps) // 2], 2),
+            failed=producer.deliveries.failed,
+        )
+
+
+def start(work: Path) -> None:
+    """From `strandline dev start` with five brokers to the first acknowledged write."""
+    begin = time.monotonic()
+    with strandline(work, regions="east=2,west=2,south=1") as cluster:
+        started = time.monotonic() - begin
+        create_topic(cluster.bootstrap, "start", partitions=1, replicas=5)
+        producer = PacedProducer(cluster.bootstrap, "start", partitions=1)
+        producer.run(rate=1, seconds=1)
+        producer.flush()
+        say("start", serving_s=round(started, 2), first_write_s=round(time.monotonic() - begin, 2))
+
+
+def memory(work: Path) -> None:
+    """A broker's resident memory after 1 GB went through three replicas."""
+    with strandline(work, regions="east=1,west=1,south=1") as cluster:
+        create_topic(cluster.bootstrap, "memory", partitions=6, replicas=3)
+        written = 0.0
+        while written < 1000:
+            result = load(cluster, "memory", batch_bytes=128_000, acks=-1, connections=6)
+            written += float(str(result["mb_per_s"])) * LOAD_S
+        say("memory", gb=round(written / 1000, 2), rss_mb=[
+            round(memory_mb(pid), 1) for pid in cluster.pids.values()
+        ])  # fmt: skip
+
+
+SCENARIOS: dict[str, Callable[[Path], None]] = {
+    "one-broker": one_broker,
+    "three-replicas": three_replicas,
+    "failover": failover,
+    "start": start,
+    "memory": memory,
+}
+
+
+def main() -> None:
+    """Run the scenarios named on the command line, or all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scenario", nargs="*", metavar="SCENARIO")
+    wanted = parser.parse_args().scenario or list(SCENARIOS)
+    unknown = [name for name in wanted if name not in SCENARIOS]
+    if unknown:
+        parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+    for name in wanted:
+        with tempfile.TemporaryDirectory(prefix="strandline-bench-") as work:
+            SCENARIOS[name](Path(work) / name)
+
+
+if __name__ == "__main__":
+    main()
