@@ -1,5 +1,4 @@
-"""The controller on this broker: replays group 0's log into the cluster's state, and executes
-commands where it leads.
+"""The controller on this broker: replays group 0's log, and executes commands where it leads.
 
 Why:    every broker answers from committed decisions that it has itself; only the leader decides.
 How:    committed records are applied as the high watermark moves, and whoever asked to know is

@@ -1,5 +1,4 @@
-"""The group coordinator on this broker: one shard for each partition of `__consumer_offsets` that
-it leads.
+"""The group coordinator on this broker: a shard for each partition of the offsets topic it leads.
 
 Why:    a group belongs to a partition, and whoever leads the partition coordinates the group.
 How:    a replica begins to lead -> its shard loads; it leads no more -> the shard is closed and its
