@@ -1,5 +1,4 @@
-"""The Kafka protocol: messages as tables, and the codec made from them. Pure: bytes in, messages
-out.
+"""The Kafka protocol: messages as tables, and the codec made from them. Pure.
 
 Map:    table.py (how a class body is read as a table), messages/ (one file per API), codec.py
         (encode, decode), decoder_source.py and encoder_source.py (the generated code),

@@ -38,7 +38,7 @@ def decode(
     judges them. Raises ProtocolError."""
     read, has_records = decoder(cls, version, flexible)
     if not has_records:
-        buffer = bytes(buffer)  # Slices of bytes cost a third of those of other buffers.
+        buffer = bytes(buffer)  # Slices of bytes cost less than those of other buffers.
     try:
         return read(buffer, position, len(buffer))
     except (IndexError, struct.error) as error:

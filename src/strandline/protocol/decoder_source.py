@@ -1,7 +1,6 @@
 """Writes the Python source of a decoder for one class at one version.
 
-Why:    a generated function is three to five times as fast as one that walks the table for every
-        message.
+Why:    the table is walked once, when the source is written, and not for every message.
 How:    one function `decode(data, p, end) -> (message, p)` per class. Fields of a fixed size that
         stand side by side, and the fixed-size length in front of a string or array, are read by a
         single struct call:
@@ -145,8 +144,7 @@ class DecoderSource:
         self._emit(f"    {target}, p = {read}(data, p, end)")
 
     def _length(self, column: Column, length_format: str, nullable: bool) -> None:
-        """Put a declared length into `n`, -1 for null; refuse a negative one and a forbidden
-        null."""
+        """Put a declared length into `n`, -1 for null; refuse what is negative, or no length."""
         if self.flexible:
             self._flush()
             self._emit("n = data[p] - 1")

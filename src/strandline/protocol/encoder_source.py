@@ -1,6 +1,6 @@
 """Writes the Python source of an encoder for one class at one version.
 
-Why:    as for decoders: the table is walked once, when the source is written.
+Why:    as for decoders: the table is walked once, and not for every message.
 How:    one function `encode(m, out, parts)` per class, appending to the bytearray `out`. Fields of
         a fixed size that stand side by side are packed by a single struct call. Records go to
         `primitives.put_records`, which keeps them apart when there is a list of `parts`.

@@ -3,7 +3,7 @@
 Why:    a broker does both for every batch it takes, and parsing is most of what Python adds.
 How:    usual is: one topic, one partition, no transaction, nothing to report. Its fields up to the
         records are read from one small copy of the request's beginning, because slices of bytes
-        cost a third of slices of a memoryview. Whatever else is found, malformed or only rare, is
+        cost less than slices of a memoryview. Whatever else is found, malformed or only rare, is
         left to `codec`, which alone decides what is refused. So there is one truth; a test compares
         both, field for field and byte for byte, in every version and on damaged input.
 

@@ -21,8 +21,7 @@ TAGGED_FIELDS_MAX = 10_000
 UVARLONG_BYTES_MAX = 10
 """Longest unsigned 64-bit varint."""
 _CACHED_UUIDS_MAX = 10_000
-"""Topic ids remembered, because making a UUID object costs more than all else in a fetch
-request."""
+"""Topic ids remembered, because making a UUID object costs more than reading a partition."""
 
 Part = Buffer | SizedPart
 """A piece of an encoded message."""

@@ -33,8 +33,7 @@ NO_ID = UUID(int=0)
 
 
 class SizedPart(Protocol):
-    """Bytes that are elsewhere, such as a range of a file for sendfile; only their number is known
-    here."""
+    """Bytes that are elsewhere, such as a range of a file for sendfile. Here they are a number."""
 
     @property
     def size_bytes(self) -> int:
@@ -42,8 +41,7 @@ class SizedPart(Protocol):
 
 
 Records = Buffer | SizedPart | Sequence[Buffer | SizedPart]
-"""Record batches as a message may carry them out. Decoding always gives one memoryview, without a
-copy."""
+"""Record batches as a message may carry them out. Decoding gives one memoryview, not a copy."""
 
 
 class VersionRange(NamedTuple):
