@@ -1,0 +1,82 @@
+"""The promises, each held against what the clients and the table say."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+
+from demo.ledger import places
+
+MEAN_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise: whether it held, and by which figures."""
+
+    promise: str
+    held: bool
+    figures: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is compared. The arrays have ledger entries; the means are by carrier."""
+
+    flights: int
+    failures: Sequence[str]
+    acknowledged: numpy.ndarray
+    read: numpy.ndarray
+    rows: numpy.ndarray
+    spark_means: dict[str, float]
+    pandas_means: dict[str, float]
+
+
+def run_checks(evidence: Evidence) -> list[Check]:
+    """Every check, in the order in which they are told."""
+    acknowledged, read = places(evidence.acknowledged), places(evidence.read)
+    rows = places(evidence.rows)
+    lost = numpy.union1d(numpy.setdiff1d(acknowledged, read), numpy.setdiff1d(acknowledged, rows))
+    return [
+        _check_acknowledged(evidence, acknowledged),
+        Check("no acknowledged record lost", len(lost) == 0, f"{len(lost):,} lost"),
+        _check_equal("the consumer group read the same set", read, acknowledged),
+        _check_equal("the lake table holds the same set", rows, acknowledged),
+        Check(
+            "the table has no row twice",
+            len(evidence.rows) == len(rows),
+            f"{len(evidence.rows):,} rows, {len(rows):,} different",
+        ),
+        _check_means(evidence.spark_means, evidence.pandas_means),
+    ]
+
+
+def _check_acknowledged(evidence: Evidence, acknowledged: numpy.ndarray) -> Check:
+    flights = numpy.unique(acknowledged["flight"])
+    once = len(flights) == len(acknowledged) == len(evidence.acknowledged)
+    held = once and len(flights) == evidence.flights and not evidence.failures
+    figures = f"{len(flights):,} of {evidence.flights:,}"
+    if evidence.failures:
+        figures += f", given up: {evidence.failures[0]}"
+    return Check("every flight acknowledged, each at one offset", held, figures)
+
+
+def _check_equal(promise: str, found: numpy.ndarray, wanted: numpy.ndarray) -> Check:
+    missing, extra = len(numpy.setdiff1d(wanted, found)), len(numpy.setdiff1d(found, wanted))
+    return Check(
+        promise,
+        missing == extra == 0,
+        f"{len(found):,} records, {missing:,} missing, {extra:,} extra",
+    )
+
+
+def _check_means(spark: dict[str, float], pandas: dict[str, float]) -> Check:
+    worst = math.inf
+    if spark.keys() == pandas.keys():
+        worst = max(abs(spark[carrier] - pandas[carrier]) for carrier in pandas)
+    return Check(
+        "mean arrival delay: Spark over the table = pandas over the data",
+        worst <= MEAN_TOLERANCE,
+        f"{len(pandas)} carriers, largest difference {worst:.1e}",
+    )

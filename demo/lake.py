@@ -1,0 +1,85 @@
+"""The Spark jobs, run by the command line, and what they wrote, read without Spark."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy
+import pyarrow.parquet
+
+from demo.cluster import STRANDLINE, Cluster, DemoError
+from demo.flights import SCHEMA
+from demo.ledger import ENTRY
+from demo.producer import TOPIC
+from strandline.pipeline.table import read_table
+
+JOB_TIMEOUT_S = 150
+
+
+def fill_lake(cluster: Cluster, table: Path) -> dict[str, object]:
+    """The topic into a table, partitioned by carrier; what the job tells of itself."""
+    return _run_job(
+        *("lake", TOPIC, str(table), "--bootstrap", cluster.bootstrap, "--schema", str(SCHEMA)),
+        *("--key", "text", "--partition-by", "carrier", "--json"),
+    )
+
+
+def mean_delay_by_carrier(table: Path) -> dict[str, float]:
+    """Mean arrival delay, counted by Spark over the table."""
+    told = _run_job(
+        *("aggregate", str(table), "--by", "carrier", "--mean", "value.arr_delay", "--json")
+    )
+    groups = told["groups"]
+    assert isinstance(groups, list)
+    return {group["group"][0]: group["mean"] for group in groups}
+
+
+def read_places(table: Path) -> numpy.ndarray:
+    """(partition, offset, flight) of every row, by another reader than Spark."""
+    columns = ["partition", "offset", "key"]
+    parts = []
+    for file in read_table(table).files:
+        rows = pyarrow.parquet.ParquetFile(file.path).read(columns)
+        part = numpy.zeros(len(rows), ENTRY)
+        part["partition"] = rows["partition"].to_numpy()
+        part["offset"] = rows["offset"].to_numpy()
+        part["flight"] = rows["key"].cast("int64").to_numpy()
+        parts.append(part)
+    return numpy.concatenate(parts) if parts else numpy.zeros(0, ENTRY)
+
+
+def _run_job(*arguments: str) -> dict[str, object]:
+    with _job(*arguments) as process:
+        try:
+            out, err = process.communicate(timeout=JOB_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise DemoError(f"pipeline {arguments[0]}: no end within {JOB_TIMEOUT_S} s") from None
+    if process.returncode != 0:
+        complaint = (err.strip() or "no reason given").splitlines()[-1]
+        raise DemoError(f"pipeline {arguments[0]}: {complaint}")
+    told = json.loads(out)
+    assert isinstance(told, dict)
+    return told
+
+
+@contextmanager
+def _job(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process group that is gone at the end, the Java machine included."""
+    process = subprocess.Popen(
+        [STRANDLINE, "pipeline", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
