@@ -1,9 +1,11 @@
 """How a class body is read as a table."""
 
 from typing import Annotated
+from uuid import UUID
 
 import pytest
 
+from strandline.base.errors import ProtocolError
 from strandline.protocol.codec import decode, encode, is_flexible
 from strandline.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 from strandline.protocol.messages.produce import LeaderIdAndEpoch, ProduceResponse
@@ -17,6 +19,17 @@ class Inner(Message):
     short: Annotated[int, F("uint16")] = 0
     medium: Annotated[int, F("uint32")] = 0
     ratio: Annotated[float, F("float64")] = 0.0
+
+
+class Lists(Message):
+    """Arrays of what has one size, and of what has not."""
+
+    VERSIONS = "0-1"
+    FLEXIBLE = "1+"
+
+    flags: Annotated[list[bool], F("[]bool")] = []  # noqa: RUF012
+    ids: Annotated[list[UUID], F("[]uuid")] = []  # noqa: RUF012
+    blobs: Annotated[list[bytes], F("[]bytes")] = []  # noqa: RUF012
 
 
 class Outer(Message):
@@ -59,6 +72,17 @@ def test_structures_may_be_null_and_may_be_tagged() -> None:
         assert decode(Outer, written, 0, 1) == (message, len(written))
     assert encode(Outer(), 1) == b"\xff\0\0"
     assert encode(Outer(Inner(), names=[]), 0) == b"\0" * 15 + b"\0" * 4
+
+
+def test_arrays_hold_any_kind_of_value() -> None:
+    message = Lists([True, False], [UUID(int=1), UUID(int=0)], [b"", b"b"])
+    for version in (0, 1):
+        for sent in (message, Lists()):
+            written = encode(sent, version)
+            assert decode(Lists, written, 0, version) == (sent, len(written))
+            for length in range(len(written)):
+                with pytest.raises(ProtocolError):
+                    decode(Lists, written[:length], 0, version)
 
 
 def test_a_structure_needs_to_be_told_whether_it_is_flexible() -> None:
