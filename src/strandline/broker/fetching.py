@@ -35,8 +35,8 @@ from strandline.broker.parts import FilePart
 from strandline.broker.purgatory import Parked
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Offset
-from strandline.protocol.codec import encode_parts
 from strandline.protocol.errors import Error
+from strandline.protocol.fast_fetch import encode_response
 from strandline.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -294,7 +294,7 @@ class FetchCall:
             self._services.fetch_turn += 1
         response = FetchResponse(responses=self._topics)
         self._add_leaders(response)
-        self._context.respond(encode_parts(response, self._context.api_version))
+        self._context.respond(encode_response(response, self._context.api_version))
 
     def _add_leaders(self, response: FetchResponse) -> None:
         """Where this broker is not the one to ask, say who is."""

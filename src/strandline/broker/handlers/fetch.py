@@ -7,9 +7,9 @@ Source: KIP-227 (sessions); `broker.fetching` for the reading."""
 
 from strandline.broker.context import RequestContext
 from strandline.broker.fetching import FetchCall
-from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
-from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
+from strandline.protocol.fast_fetch import decode_request, encode_response
+from strandline.protocol.messages.fetch import FetchResponse
 
 NO_SESSION = 0
 NEW_SESSION_EPOCH = 0
@@ -19,13 +19,13 @@ FINAL_SESSION_EPOCH = -1
 def start(context: RequestContext) -> None:
     """Begin; answers now or later."""
     assert context.frame is not None
-    request, _ = decode(FetchRequest, context.frame, context.position, context.api_version)
+    request, _ = decode_request(context.frame, context.position, context.api_version)
+    context.frame = None  # A parked fetch needs no memory.
     if request.session_id != NO_SESSION and request.session_epoch not in (
         NEW_SESSION_EPOCH,
         FINAL_SESSION_EPOCH,
     ):
         response = FetchResponse(error_code=Error.FETCH_SESSION_ID_NOT_FOUND)
-        body = encode(response, context.api_version)
-        context.respond((body,))
+        context.respond(encode_response(response, context.api_version))
         return
     FetchCall(context, request).start()

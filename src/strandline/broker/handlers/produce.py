@@ -28,7 +28,7 @@ from strandline.broker.partitions import (
 from strandline.config.topic import TopicConfig
 from strandline.controller.names import check_topic_name, is_internal
 from strandline.model.cluster import Partition, Topic
-from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error, message_of
 from strandline.protocol.fast_produce import decode_request, encode_response
 from strandline.protocol.messages.produce import (
@@ -58,6 +58,7 @@ def start(context: RequestContext) -> None:
     """Begin; answers now or later."""
     assert context.frame is not None
     request, _ = decode_request(context.frame, context.position, context.api_version)
+    context.frame = None  # The batches belong to their replicas now.
     ProduceCall(context, request).start(request)
 
 
@@ -68,10 +69,8 @@ class ProduceCall:
         "_acks",
         "_context",
         "_is_over",
-        "_leaders",
-        "_results",
+        "_response",
         "_services",
-        "_topics",
         "_waiting_count",
         "deadline_ms",
     )
@@ -80,31 +79,33 @@ class ProduceCall:
         self._context = context
         self._services = context.services
         self._acks = request.acks
-        # The request itself is not kept: the batches belong to their replicas.
-        self._topics = [(topic.name, topic.topic_id) for topic in request.topic_data]
-        self._results = [
+        # Each partition's answer, filled in as it becomes known.
+        self._response = ProduceResponse(
             [
-                PartitionProduceResponse(index=one.index, base_offset=NO_OFFSET)
-                for one in topic.partition_data
+                TopicProduceResponse(
+                    topic.name,
+                    topic.topic_id,
+                    [
+                        PartitionProduceResponse(one.index, Error.NONE, NO_OFFSET)
+                        for one in topic.partition_data
+                    ],
+                )
+                for topic in request.topic_data
             ]
-            for topic in request.topic_data
-        ]
+        )
         # One more than the partitions that wait, so that the answer cannot go before all began.
         self._waiting_count = 1
         self._is_over = False
-        # Brokers that the answer sends the client to.
-        self._leaders: set[BrokerId] = set()
         self.deadline_ms = 0
 
     def start(self, request: ProduceRequest) -> None:
         """Hand every partition's batches on."""
-        if self._acks not in LEGAL_ACKS:
-            for results in self._results:
-                for result in results:
-                    _fail(result, Error.INVALID_REQUIRED_ACKS)
+        if self._acks in LEGAL_ACKS:
+            for asked, answer in zip(request.topic_data, self._response.responses, strict=True):
+                self._start_topic(asked, answer.partition_responses)
         else:
-            for position, asked in enumerate(request.topic_data):
-                self._start_topic(asked, self._results[position])
+            for result in self._results():
+                _fail(result, Error.INVALID_REQUIRED_ACKS)
         self._waiting_count -= 1
         if self._waiting_count == 0:
             self._finish()
@@ -114,11 +115,13 @@ class ProduceCall:
 
     def expire(self) -> None:
         """The quorum did not come in time; see `purgatory.Deadlines`."""
-        for results in self._results:
-            for result in results:
-                if result.base_offset == NO_OFFSET and result.error_code == Error.NONE:
-                    _fail(result, Error.REQUEST_TIMED_OUT)
+        for result in self._results():
+            if result.base_offset == NO_OFFSET and result.error_code == Error.NONE:
+                _fail(result, Error.REQUEST_TIMED_OUT)
         self._finish()
+
+    def _results(self) -> list[PartitionProduceResponse]:
+        return [one for topic in self._response.responses for one in topic.partition_responses]
 
     # ---- each partition ------------------------------------------------------------------------
 
@@ -184,25 +187,20 @@ class ProduceCall:
         self, partition: Partition, result: PartitionProduceResponse, outcome: AppendResult
     ) -> None:
         """A replica's call-back: nothing that goes wrong here may reach the replica."""
-        try:
-            self._take_outcome(partition, result, outcome)
-        except Exception:
-            self._context.fail()
-
-    def _take_outcome(
-        self, partition: Partition, result: PartitionProduceResponse, outcome: AppendResult
-    ) -> None:
         if self._is_over:
             return
-        if outcome.error_code == Error.NONE:
-            result.base_offset = outcome.base_offset
-            result.log_start_offset = outcome.log_start_offset
-        else:
-            self._fail_leadership(partition, result, outcome.error_code, outcome.message)
-        self._waiting_count -= 1
-        if self._waiting_count == 0:
-            self._services.deadlines.discard(self)
-            self._finish()
+        try:
+            if outcome.error_code:
+                self._fail_leadership(partition, result, outcome.error_code, outcome.message)
+            else:
+                result.base_offset = outcome.base_offset
+                result.log_start_offset = outcome.log_start_offset
+            self._waiting_count -= 1
+            if self._waiting_count == 0:
+                self._services.deadlines.discard(self)
+                self._finish()
+        except Exception:
+            self._context.fail()
 
     def _fail_leadership(
         self,
@@ -216,8 +214,21 @@ class ProduceCall:
         if code == Error.NOT_LEADER_OR_FOLLOWER:
             leader, epoch = present_leader(self._services, partition)
             result.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
-            if leader != NO_BROKER:
-                self._leaders.add(leader)
+            self._add_endpoint(leader)
+
+    def _add_endpoint(self, leader: BrokerId) -> None:
+        """Say in the answer where this broker is to be found."""
+        broker = self._services.cluster.brokers.get(leader)
+        endpoints = self._response.node_endpoints
+        if broker is not None and all(one.node_id != leader for one in endpoints):
+            endpoints.append(
+                NodeEndpoint(
+                    node_id=leader,
+                    host=broker.kafka.host,
+                    port=broker.kafka.port,
+                    rack=broker.labels.kafka_rack(),
+                )
+            )
 
     # ---- the answer ----------------------------------------------------------------------------
 
@@ -226,34 +237,11 @@ class ProduceCall:
         context = self._context
         if self._acks == NO_ACKS:
             self._finish_without_answer()
-            return
-        response = ProduceResponse()
-        for (name, topic_id), results in zip(self._topics, self._results, strict=True):
-            response.responses.append(
-                TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=results)
-            )
-        brokers = self._services.cluster.brokers
-        for leader in sorted(self._leaders):
-            broker = brokers.get(leader)
-            if broker is not None:
-                response.node_endpoints.append(
-                    NodeEndpoint(
-                        node_id=leader,
-                        host=broker.kafka.host,
-                        port=broker.kafka.port,
-                        rack=broker.labels.kafka_rack(),
-                    )
-                )
-        body = encode_response(response, context.api_version)
-        context.respond((body,))
+        else:
+            context.respond((encode_response(self._response, context.api_version),))
 
     def _finish_without_answer(self) -> None:
-        errors = {
-            result.error_code
-            for results in self._results
-            for result in results
-            if result.error_code != Error.NONE
-        }
+        errors = {one.error_code for one in self._results()} - {int(Error.NONE)}
         self._context.respond_nothing()
         if errors:
             reasons = " ".join(message_of(code) for code in sorted(errors))
