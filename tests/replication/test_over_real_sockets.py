@@ -1,9 +1,12 @@
 """Three replication hosts in one process, over real sockets and real files."""
 
 import asyncio
+import errno
 import random
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.network.loop_clock import LoopClock
@@ -17,7 +20,7 @@ from strandline.replication.host import GroupSpec, Replication
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.storage.config import LogConfig
-from strandline.storage.real_disk import RealDisk
+from strandline.storage.real_disk import RealDisk, RealFile
 
 BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
 GROUP = GroupId(1)
@@ -219,6 +222,67 @@ def test_a_new_producer_begins_at_sequence_0_or_not_at_all(tmp_path: Path) -> No
             leader.replicate([batch], list(iterate_headers(batch)), acks=-1, done=done.set_result)
             codes.append((await done).error_code)
         assert codes == [Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.NONE, Error.NONE]
+        for host in hosts:
+            host.stop()
+
+    asyncio.run(scenario())
+
+
+class FullDirectories:
+    """Makes file systems full, by directory: nothing can be allocated there any more."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.paths: set[Path] = set()
+        allocate = RealFile.allocate
+
+        def allocate_unless_full(file: RealFile, size: int) -> None:
+            if any(Path(file.path).is_relative_to(path) for path in self.paths):
+                raise OSError(errno.ENOSPC, "No space left on device", file.path)
+            allocate(file, size)
+
+        monkeypatch.setattr(RealFile, "allocate", allocate_unless_full)
+
+
+def test_a_follower_with_a_full_disk_goes_on_when_there_is_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        full = FullDirectories(monkeypatch)
+        hosts = await cluster(tmp_path)
+        leader = leader_of(hosts)
+        assert leader is not None
+        full.paths.add(hosts[2].directory)
+        value = bytes(200_000)
+        for _ in range(20):
+            assert (await write(leader, [value], acks=-1)).error_code == Error.NONE
+        assert hosts[2].replica.failed is None
+        assert hosts[2].replica.log.end_offset < 20
+        full.paths.clear()
+        await until(lambda: hosts[2].replica.high_watermark == 20, "the third replica caught up")
+        assert contents(hosts[2].replica) == contents(leader)
+        for host in hosts:
+            host.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_leader_with_a_full_disk_refuses_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        full = FullDirectories(monkeypatch)
+        hosts = await cluster(tmp_path)
+        leader = leader_of(hosts)
+        assert leader is not None
+        await write(leader, [b"kept"], acks=-1)
+        full.paths.add(hosts[0].directory)
+        value = bytes(500_000)
+        results = [await write(leader, [value], acks=-1) for _ in range(8)]
+        assert results[-1].error_code == Error.KAFKA_STORAGE_ERROR
+        stored = sum(result.error_code == Error.NONE for result in results)
+        full.paths.clear()
+        result = await write(leader, [value], acks=-1)
+        assert (result.error_code, result.base_offset) == (Error.NONE, 1 + stored)
         for host in hosts:
             host.stop()
 

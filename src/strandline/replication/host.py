@@ -27,7 +27,7 @@ from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.events import PersistState
 from strandline.raft.log_shape import LogShape
-from strandline.raft.messages import AppendResponse, LeaderContact, Message
+from strandline.raft.messages import AppendResponse, LeaderContact, Marks, Message
 from strandline.replication.budget import MemoryBudget
 from strandline.replication.entries import Entries
 from strandline.replication.leaders import Leaders
@@ -52,6 +52,7 @@ from strandline.storage.state_journal import GroupState, StateJournal
 LATE_TICK_FACTOR = 3
 
 _log = logging.getLogger("strandline.replication")
+_NO_MARKS = Marks(Index(-1), Index(-1))
 _configurations = msgspec.json.Decoder(Configuration)
 
 
@@ -151,26 +152,7 @@ class Replication:
         if state is None:
             state = GroupState(Epoch(0), NO_BROKER, spec.configuration, spec.is_lost)
         base = state.configuration if state.configuration is not None else spec.configuration
-        raft = Raft(
-            group=spec.group,
-            self_id=self.self_id,
-            log=LogShape(
-                first_index=log.start_index,
-                last_index=log.last_index,
-                flushed_index=log.flushed_index,
-                previous_epoch=log.previous_epoch,
-                start_offset=log.start_offset,
-                epochs=list(log.epochs),
-                configurations=[
-                    (index, self.decode_configuration(payload))
-                    for index, payload in log.configurations
-                ],
-            ),
-            epoch=state.epoch,
-            vote=state.vote,
-            configuration=base,
-            amnesiac=state.amnesiac,
-        )
+        raft = self._new_raft(spec.group, log, state, base)
         replica = Replica(
             host=self,
             group=spec.group,
@@ -186,6 +168,48 @@ class Replication:
         if is_fresh and replica.is_preferred:
             self.clock.call_soon(partial(self._start_fresh, replica))
         return replica
+
+    def rebuild(self, replica: Replica) -> Raft:
+        """A fresh core for a replica that could not do what its core had decided: as after a
+        restart, but for the marks."""
+        assert self._journal is not None
+        state = self._journal.get(replica.group)
+        if state is None:
+            state = GroupState(Epoch(0), NO_BROKER, replica.base)
+        last = replica.log.last_index
+        marks = Marks(Index(min(replica.raft.commit, last)), Index(min(replica.raft.visible, last)))
+        return self._new_raft(replica.group, replica.log, state, replica.base, marks)
+
+    def _new_raft(
+        self,
+        group: GroupId,
+        log: Log,
+        state: GroupState,
+        base: Configuration,
+        marks: Marks = _NO_MARKS,
+    ) -> Raft:
+        shape = LogShape(
+            first_index=log.start_index,
+            last_index=log.last_index,
+            flushed_index=log.flushed_index,
+            previous_epoch=log.previous_epoch,
+            start_offset=log.start_offset,
+            epochs=list(log.epochs),
+            configurations=[
+                (index, self.decode_configuration(payload)) for index, payload in log.configurations
+            ],
+        )
+        return Raft(
+            group=group,
+            self_id=self.self_id,
+            log=shape,
+            epoch=state.epoch,
+            vote=state.vote,
+            configuration=base,
+            commit=marks.commit,
+            visible=marks.visible,
+            amnesiac=state.amnesiac,
+        )
 
     def close_group(self, group: GroupId, *, remove: bool = False) -> None:
         """Stop a replica; with `remove`, its log and state go too."""

@@ -294,12 +294,15 @@ class Replica:
         self._busy = True
         try:
             self._perform(self.raft.step(event), 0, entries)
-            while self._pending and not self._busy:
-                self._busy = True
-                event, entries = self._pending.popleft()
-                self._perform(self.raft.step(event), 0, entries)
+            self._step_pending()
         except (OSError, StorageError) as error:
-            self.fail(error)
+            self._on_undone(error)
+
+    def _step_pending(self) -> None:
+        while self._pending and not self._busy:
+            self._busy = True
+            event, entries = self._pending.popleft()
+            self._perform(self.raft.step(event), 0, entries)
 
     def _perform(self, effects: list[Effect], start: int, entries: Entries | None) -> None:
         for position in range(start, len(effects)):
@@ -320,12 +323,22 @@ class Replica:
             return
         try:
             self._perform(effects, start, entries)
-            while self._pending and not self._busy:
-                self._busy = True
-                event, waiting = self._pending.popleft()
-                self._perform(self.raft.step(event), 0, waiting)
+            self._step_pending()
         except (OSError, StorageError) as failure:
-            self.fail(failure)
+            self._on_undone(failure)
+
+    def _on_undone(self, error: OSError | StorageError) -> None:
+        """An effect could not be performed, so the core is ahead of the log. Where the log is as it
+        was before (the disk is full), a fresh core goes on from there; otherwise it is over."""
+        if self.log.failed or isinstance(error, StorageError):
+            self.fail(error)
+            return
+        _log.warning("%s: %s; what could not be written will be asked for again", self.name, error)
+        self.stop_leading()
+        self.raft = self.host.rebuild(self)
+        self._pending.clear()
+        self._busy = False
+        self.host.liveness.on_following(self)
 
     def flush(self, *, may_wait: bool = False) -> None:
         """Make what is written durable and tell the core; one flush at a time.
