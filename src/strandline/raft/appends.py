@@ -113,6 +113,8 @@ class Appends:
     def _heed(self, sender: BrokerId, epoch: Epoch) -> bool:
         """Follow the sender, or refuse it when its epoch has passed."""
         state = self._state
+        if epoch == self._epoch == state.epoch and sender == state.leader:
+            return True
         if epoch < state.epoch:
             state.send(sender, AppendResponse(state.epoch, accepted=False))
             return False

@@ -2,8 +2,8 @@
 
 Why:    what a replica decides must not depend on clocks, threads or sockets, so that every schedule
         can be replayed.
-How:    `step` looks the handler up by the event's type; a message by its own type. Each part of the
-        room handles its share and appends effects; `ReplicationReady` goes to the end.
+How:    `step` looks the handler up by the type of the event, or of the message received. Each part
+        of the room handles its share and appends effects; `ReplicationReady` goes to the end.
 
             election.py    votes                     reign.py       a leader's entries and marks
             appends.py     a follower's log          replies.py     acknowledgements at a leader
@@ -91,7 +91,6 @@ class Raft:
         transfers = Transfers(state)
         replies = Replies(state, transfers)
         self._on_event: dict[type, Callable[..., None]] = {
-            Received: self._on_received,
             ElectionTimedOut: elections.on_timed_out,
             QuorumLost: self._on_quorum_lost,
             LogFlushed: self._on_log_flushed,
@@ -117,7 +116,11 @@ class Raft:
         state = self._state
         effects: list[Effect] = []
         state.effects = effects
-        self._on_event[type(event)](event)
+        if type(event) is Received:
+            message = event.message
+            self._on_message[type(message)](event.sender, message, event.leader_alive)
+        else:
+            self._on_event[type(event)](event)
         if state.wake:
             effects += state.wake
             state.wake.clear()
@@ -239,10 +242,6 @@ class Raft:
         return self._membership.refusal(event)
 
     # ---- events ----------------------------------------------------------------------------------
-
-    def _on_received(self, event: Received) -> None:
-        message = event.message
-        self._on_message[type(message)](event.sender, message, event.leader_alive)
 
     def _on_propose(self, event: Propose) -> None:
         reign = self._state.reign

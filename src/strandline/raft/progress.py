@@ -31,6 +31,7 @@ class Progress:
 
     __slots__ = (
         "awaiting",
+        "is_probing",
         "match_flushed",
         "match_written",
         "next_index",
@@ -39,7 +40,6 @@ class Progress:
         "ready",
         "rejoin_at",
         "rejoin_marker",
-        "state",
         "told_commit",
         "told_visible",
     )
@@ -47,7 +47,8 @@ class Progress:
     def __init__(self, peer: BrokerId, next_index: Index) -> None:
         self.peer = peer
         self.ready = ReplicationReady(peer)
-        self.state = PeerState.PROBE
+        # PROBE or REPLICATE, as a flag: it is looked at on every acknowledgement.
+        self.is_probing = True
         # A probe is under way.
         self.awaiting = False
         # The next probe carries no entries.
@@ -67,6 +68,11 @@ class Progress:
         self.rejoin_at = Index(-1)
 
     @property
+    def state(self) -> PeerState:
+        """PROBE or REPLICATE."""
+        return PeerState.PROBE if self.is_probing else PeerState.REPLICATE
+
+    @property
     def is_recovering(self) -> bool:
         """Whether the peer lost its disk and does not count yet."""
         return self.rejoin_marker >= 0
@@ -78,7 +84,7 @@ class Progress:
 
     def probe_from(self, next_index: Index, *, is_empty: bool) -> None:
         """Forget what was sent; ask anew from `next_index` on."""
-        self.state = PeerState.PROBE
+        self.is_probing = True
         self.awaiting = False
         self.probe_is_empty = is_empty
         self.next_index = next_index

@@ -28,15 +28,17 @@ class Quorums:
     def flushed(self, limit: Index) -> Index:
         """The highest index, `limit` at most, that is durable on a write quorum."""
         for voters, position in self._sets:
-            reached = sorted([voter.match_flushed for voter in voters])[position]
-            if reached < limit:
-                limit = reached
+            reached = [voter.match_flushed for voter in voters]
+            reached.sort()
+            if reached[position] < limit:
+                limit = reached[position]
         return limit
 
     def written(self, limit: Index) -> Index:
         """The highest index, `limit` at most, that a write quorum has written."""
         for voters, position in self._sets:
-            reached = sorted([voter.match_written for voter in voters])[position]
-            if reached < limit:
-                limit = reached
+            reached = [voter.match_written for voter in voters]
+            reached.sort()
+            if reached[position] < limit:
+                limit = reached[position]
         return limit

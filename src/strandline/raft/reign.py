@@ -9,10 +9,16 @@ Source: Raft thesis 3.5, 3.6.2, figure 3.7; design sections 4 and 6."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Index
 from strandline.raft.configuration import Configuration
-from strandline.raft.events import AppendMarker, BecameLeader, MarksAdvanced, Propose
+from strandline.raft.events import (
+    AppendMarker,
+    BecameLeader,
+    MarksAdvanced,
+    Propose,
+    ReplicationReady,
+)
 from strandline.raft.membership import Membership
 from strandline.raft.messages import AppendResponse, ResetRequest
-from strandline.raft.progress import AppendPlan, PeerState, Progress
+from strandline.raft.progress import AppendPlan, Progress
 from strandline.raft.quorums import Quorums
 from strandline.raft.state import ReplicaState
 
@@ -35,6 +41,8 @@ class Reign:
         self.transfer_told = False
         self._own = Progress(state.self_id, self.first_index)
         self._own.match_flushed = state.log.flushed_index
+        # Their ReplicationReady: there is something to send to all of them.
+        self._everybody: list[ReplicationReady] = []
         self._quorums = Quorums(state.configuration, {})
         self._has_unsettled_members = False
         # Some peer lost its disk and does not count yet.
@@ -64,26 +72,28 @@ class Reign:
             state.log.configurations.append((index, configuration))
             self._membership.refresh()
             self.configure()
-        self.wake_all()
+        state.wake += self._everybody
         return index
 
     def on_propose(self, event: Propose) -> None:
         """Entries were appended at the log's end."""
         log = self._state.log
         last = Index(log.last_index + event.count)
-        log.append(self.epoch, last)
-        own = self._own
-        own.match_written = last
+        if log.epochs:
+            log.last_index = last  # The last run is this epoch's, since its marker.
+        else:
+            log.append(self.epoch, last)
+        self._own.match_written = last
+        self._state.wake += self._everybody
         if event.relaxed:
             self.relaxed_last = last
-        self.wake_all()
-        if event.relaxed:
             self.advance()
 
     def on_flushed(self) -> None:
         """The log's flushed mark moved up."""
-        self._own.match_flushed = self._state.log.flushed_index
-        if self._own.match_flushed > self._state.commit:
+        state = self._state
+        flushed = self._own.match_flushed = state.log.flushed_index
+        if flushed > state.commit:
             self.advance()
 
     def configure(self) -> None:
@@ -97,6 +107,7 @@ class Reign:
             for peer in configuration.members
             if peer != state.self_id
         }
+        self._everybody = [progress.ready for progress in self.progress.values()]
         self._quorums = Quorums(configuration, {**self.progress, state.self_id: self._own})
         self._has_unsettled_members = (
             configuration.is_joint or state.self_id not in configuration.voters
@@ -116,8 +127,8 @@ class Reign:
             progress.match_written = written
             if progress.next_index <= written:
                 progress.next_index = Index(written + 1)
-        if progress.state == PeerState.PROBE:
-            progress.state = PeerState.REPLICATE
+        if progress.is_probing:
+            progress.is_probing = False
             progress.next_index = Index(progress.match_written + 1)
         if flushed > progress.match_flushed:
             progress.match_flushed = flushed
@@ -179,36 +190,26 @@ class Reign:
 
     # ---- what to send ----------------------------------------------------------------------------
 
-    def wake_all(self) -> None:
-        """There is something to send to everybody."""
-        wake = self._state.wake
-        for progress in self.progress.values():
-            wake.append(progress.ready)
-
-    def has_news(self, progress: Progress) -> bool:
-        """Whether entries, or a probe, can be sent."""
-        if progress.state == PeerState.PROBE:
-            return not progress.awaiting
-        return progress.next_index <= self._state.log.last_index
-
     def plan(self, progress: Progress) -> AppendPlan | ResetRequest | None:
         """See `Raft.plan_append`."""
         state = self._state
         log = state.log
-        is_probe = progress.state == PeerState.PROBE
+        is_probe = progress.is_probing
         if is_probe and progress.awaiting:
             return None
-        prev_index = Index(progress.next_index - 1)
-        if prev_index < log.first_index - 1:
-            return self._plan_reset(progress)
-        last_index = prev_index if is_probe and progress.probe_is_empty else log.last_index
+        last_index = log.last_index
         if (
             not is_probe
-            and last_index <= prev_index
+            and last_index < progress.next_index
             and progress.told_commit == state.commit
             and progress.told_visible == state.visible
         ):
             return None
+        prev_index = Index(progress.next_index - 1)
+        if prev_index < log.first_index - 1:
+            return self._plan_reset(progress)
+        if is_probe and progress.probe_is_empty:
+            last_index = prev_index
         return AppendPlan(
             self.epoch,
             prev_index,
@@ -230,7 +231,7 @@ class Reign:
             progress.told_visible = state.visible
         if last_index >= progress.next_index:
             progress.next_index = Index(last_index + 1)
-        if progress.state == PeerState.PROBE:
+        if progress.is_probing:
             progress.awaiting = True
 
     def most_advanced(self, voters: tuple[BrokerId, ...]) -> BrokerId:
@@ -250,7 +251,7 @@ class Reign:
 
     def _plan_reset(self, progress: Progress) -> ResetRequest:
         log = self._state.log
-        progress.state = PeerState.PROBE
+        progress.is_probing = True
         return ResetRequest(
             self.epoch,
             log.first_index,

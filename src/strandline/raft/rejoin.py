@@ -67,6 +67,8 @@ def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse)
             reign.has_recovering = True
             progress.rejoin_marker = reign.append_marker(None)
             progress.rejoin_at = Index(-1)
+    elif not progress.is_recovering:
+        return response
     elif response.accepted and response.flushed >= progress.rejoin_marker:
         # Nobody could have flushed the marker before the loss: this is no old acknowledgement.
         progress.rejoin_marker = progress.rejoin_at = Index(-1)

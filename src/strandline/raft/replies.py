@@ -33,7 +33,7 @@ class Replies:
         progress = reign.progress.get(sender)
         if progress is None:
             return
-        if message.recovering or progress.is_recovering:
+        if message.recovering or reign.has_recovering:
             message = count_only_whole(reign, progress, message)
         if message.accepted:
             reign.on_accepted(progress, message)
@@ -45,5 +45,5 @@ class Replies:
             reign.on_refused(progress, message)
         if reign.has_recovering:
             grant_rejoins(state, reign)
-        if reign.has_news(progress):
+        if progress.next_index <= state.log.last_index or progress.is_probing:
             state.wake.append(progress.ready)

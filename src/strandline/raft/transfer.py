@@ -31,7 +31,7 @@ class Transfers:
         reign.transferring_to = event.to
         reign.transfer_told = False
         self.advance(reign, progress)
-        if not reign.transfer_told and reign.has_news(progress):
+        if not reign.transfer_told:
             self._state.wake.append(progress.ready)
 
     def on_abandon(self, event: AbandonTransfer) -> None:

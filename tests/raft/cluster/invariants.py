@@ -1,20 +1,20 @@
 """What must hold in every schedule, each as a class that watches the nodes.
 
 Why:    a property with a name can be looked up, broken by a mutant, and cited in a report.
-How:    nodes call `on_...` as things happen; a violation raises `Violation` with the class's name.
+How:    nodes call `on_...` as things happen; a violation raises `InvariantError`, with the name.
         Log matching is checked by induction: equal (index, epoch) must mean equal id and equal
         (index, epoch) before it.
 Source: Raft thesis, figure 3.2; design sections 4 and 10."""
 
 from typing import TYPE_CHECKING
 
-from tests.raft.cluster.disk import Batch
+from tests.raft.cluster.disk import Batch, data_count
 
 if TYPE_CHECKING:
     from tests.raft.cluster.node import Node
 
 
-class Violation(AssertionError):
+class InvariantError(AssertionError):
     """An invariant does not hold."""
 
 
@@ -23,7 +23,7 @@ class Invariant:
 
     def require(self, condition: bool, message: str) -> None:
         if not condition:
-            raise Violation(f"{type(self).__name__}: {message}")
+            raise InvariantError(f"{type(self).__name__}: {message}")
 
     def on_leader(self, node: "Node") -> None:
         """The node was elected."""
@@ -36,6 +36,9 @@ class Invariant:
 
     def on_marks(self, node: "Node", commit: int, visible: int) -> None:
         """The node's marks moved up to these, after the effects of the step."""
+
+    def on_reset(self, node: "Node", start_index: int, start_offset: int) -> None:
+        """The node begins its log anew."""
 
     def on_loss(self, node: "Node") -> None:
         """The node's disk lost something that was not flushed, or everything."""
@@ -91,6 +94,17 @@ class StateMachineSafety(Invariant):
             index = batch.last_index + 1
             at += 1
         self.last_index = max(self.last_index, commit)
+
+
+class OffsetsDense(Invariant):
+    """Markers take no offset: a log that begins anew begins at the offset of its first record."""
+
+    def __init__(self, safety: StateMachineSafety) -> None:
+        self.safety = safety
+
+    def on_reset(self, node: "Node", start_index: int, start_offset: int) -> None:
+        below = [b for index, b in self.safety.committed.items() if index < start_index]
+        self.require(data_count(below) == start_offset, f"{start_index} is not {start_offset}")
 
 
 class LeaderCompleteness(Invariant):
@@ -224,6 +238,7 @@ def all_invariants() -> list[Invariant]:
         SingleLeaderPerEpoch(),
         LogMatching(),
         safety,
+        OffsetsDense(safety),
         LeaderCompleteness(safety),
         CommittedNeverLost(),
         CommitMonotonic(),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tests.raft.cluster.world import World
 
 
+FROM_LEADERS = messages.AppendRequest | messages.LeaderContact | messages.ResetRequest
+
+
 class Node:
     """See the module."""
 
@@ -41,6 +44,7 @@ class Node:
         self.heard_step = -world.patience_steps
         self.timed_out_step = -world.patience_steps
         self._has_new_marks = False
+        self.noted_commit = -1
         self.start()
 
     # ---- life and death --------------------------------------------------------------------------
@@ -70,6 +74,10 @@ class Node:
         """Stop between two effects; what was not flushed may be gone."""
         self.is_alive = False
         self.flushes = []
+        # A driver may note how far the commit is, where that is durable.
+        self.noted_commit = min(self.raft.commit, self.raft.log.flushed_index)
+        if self.world.rng.random() < 0.5:
+            self.noted_commit = -1
         if loses_power and self.disk.lose_power(self.world.rng):
             self.world.watch("on_loss", self)
 
@@ -77,6 +85,7 @@ class Node:
         """Lose the disk. The replica knows that it was a member."""
         self.is_alive = False
         self.flushes = []
+        self.noted_commit = -1
         self.lost_images.append(self.disk.durable)
         self.disk = Disk(self.world.first_configuration)
         self.disk.is_whole = False
@@ -87,12 +96,8 @@ class Node:
     def receive(self, sender: int, message: messages.Message, batches: list[Batch]) -> None:
         """A message came in."""
         alive = self.hears_leader
-        if isinstance(
-            message,
-            messages.AppendRequest | messages.LeaderContact | messages.ResetRequest,
-        ):
-            if message.epoch >= self.raft.epoch:
-                self.heard_step = self.world.now
+        if isinstance(message, FROM_LEADERS) and message.epoch >= self.raft.epoch:
+            self.heard_step = self.world.now
         self.step(events.Received(sender, message, alive), batches)
 
     @property
@@ -162,6 +167,7 @@ class Node:
             image.start_index = effect.start_index
             image.start_offset = effect.start_offset
             image.previous_epoch = effect.previous_epoch
+            world.watch("on_reset", self, effect.start_index, effect.start_offset)
             self.disk.reset(image)
         elif kind is events.BecameLeader:
             world.watch("on_leader", self)

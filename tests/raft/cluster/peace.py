@@ -8,7 +8,7 @@ Owns:   the end of a schedule."""
 
 import random
 
-from tests.raft.cluster.invariants import Violation
+from tests.raft.cluster.invariants import InvariantError
 from tests.raft.cluster.node import Node
 from tests.raft.cluster.world import World
 
@@ -26,7 +26,7 @@ class Peace:
         self._rng = rng
 
     def make(self) -> None:
-        """Raises Violation when the group does not get on."""
+        """Raises InvariantError when the group does not get on."""
         world = self._world
         world.crash_chance = 0.0
         world.cuts.clear()
@@ -55,7 +55,7 @@ class Peace:
             f" amnesiac {node.raft.is_amnesiac}"
             for node in world.nodes.values()
         ]
-        raise Violation("Progress: the group is stuck\n" + "\n".join(lines))
+        raise InvariantError("Progress: the group is stuck\n" + "\n".join(lines))
 
     def _is_beyond_repair(self) -> bool:
         """Whether those who never lost their disk are no majority somewhere: nobody may go on."""
@@ -76,7 +76,7 @@ class Peace:
                 flushing[0].end_flush(self._rng)
             else:
                 return
-        raise Violation("Progress: the group never comes to rest")
+        raise InvariantError("Progress: the group never comes to rest")
 
     def _settled_leader(self) -> Node | None:
         leaders = self._world.leaders()

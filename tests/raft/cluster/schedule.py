@@ -37,7 +37,7 @@ class Schedule:
         self._peace = Peace(world, rng)
 
     def run(self) -> None:
-        """Raises Violation, or an AssertionError of the core's own."""
+        """Raises InvariantError, or an AssertionError of the core's own."""
         self._trouble.make()
         self.world.note("peace")
         self._peace.make()

@@ -50,7 +50,15 @@ class World:
             name: [
                 getattr(invariant, name) for invariant in self.invariants if _has(invariant, name)
             ]
-            for name in ("on_leader", "on_append", "on_truncate", "on_marks", "on_loss", "on_start")
+            for name in (
+                "on_leader",
+                "on_append",
+                "on_truncate",
+                "on_marks",
+                "on_loss",
+                "on_start",
+                "on_reset",
+            )
         }
         # Where lines of the trace go; None keeps none.
         self.trace: Callable[[str], None] | None = None
@@ -70,6 +78,7 @@ class World:
             epoch=disk.epoch,
             vote=disk.vote,
             configuration=disk.image.start_configuration,
+            commit=node.noted_commit,
             amnesiac=not disk.is_whole,
         )
 
