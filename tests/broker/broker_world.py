@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import NamedTuple, TypeVar, cast
 from uuid import UUID
 
+from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.parts import FilePart
@@ -177,8 +178,10 @@ class ObedientController:
     answers: list[Answer] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
 
-    async def submit(self, command: Command) -> Answer:
+    async def submit(self, command: Command, *, timeout_ms: int = 0) -> Answer:
         self.commands.append(command)
+        if not self.answers:
+            raise ApiError(Error.REQUEST_TIMED_OUT, "no controller answers")
         return self.answers.pop(0)
 
 

@@ -147,9 +147,12 @@ def test_a_missing_topic_is_created_where_client_and_cluster_want_it(world: Brok
     (command,) = world.controller.commands
     assert isinstance(command, CreateTopics)
     assert [one.name for one in command.topics] == ["new"]
+    unreachable = world.ask(request, MetadataResponse, 9)
+    assert unreachable.topics[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert len(unreachable.brokers) == 2
     world.cluster.cluster_configs["auto.create.topics.enable"] = "false"
     assert world.ask(request, MetadataResponse, 9).topics[0].error_code == 3
-    assert len(world.controller.commands) == 1
+    assert len(world.controller.commands) == 2
 
 
 def test_describe_cluster_lists_silent_brokers_only_when_asked(world: BrokerWorld) -> None:

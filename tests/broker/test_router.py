@@ -22,6 +22,7 @@ from strandline.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from strandline.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from strandline.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from strandline.protocol.table import Message
 
@@ -135,6 +136,16 @@ def test_a_broken_handler_without_a_place_for_the_error_closes(
     assert len(pending.sink.closed) == 1
     assert "cause id" in pending.sink.closed[0]
     assert caplog.records[-1].levelno == logging.ERROR
+
+
+def test_an_error_that_a_version_cannot_tell_closes(world: BrokerWorld) -> None:
+    TableOf(world, 3, Cold(broken))
+    old = world.send(MetadataRequest(), 12)
+    new = world.send(MetadataRequest(), 13)
+    world.advance(0)
+    assert not old.is_answered
+    assert len(old.sink.closed) == 1
+    assert new.answer(MetadataResponse).error_code == Error.UNKNOWN_SERVER_ERROR
 
 
 def test_a_broken_hot_handler_is_answered_too(world: BrokerWorld) -> None:

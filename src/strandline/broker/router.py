@@ -16,8 +16,6 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-import msgspec
-
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.broker.context import (
     API_VERSIONS_KEY,
@@ -32,7 +30,7 @@ from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import decode_request_header
-from strandline.protocol.table import Message
+from strandline.protocol.table import Message, columns
 
 _log = logging.getLogger("strandline.broker")
 
@@ -133,7 +131,11 @@ class Router:
             )
 
     def _respond_error(self, context: RequestContext, code: int, message: str) -> None:
-        fields = {field.name for field in msgspec.structs.fields(context.api.response)}
+        fields = {
+            column.name
+            for column in columns(context.api.response)
+            if column.versions.has(context.api_version)
+        }
         if "error_code" not in fields:
             context.close(f"{context.api.name} failed: {message}")
             return

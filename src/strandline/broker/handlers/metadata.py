@@ -7,6 +7,7 @@ How:    a partition whose leader is unknown or silent says LEADER_NOT_AVAILABLE,
         `auto.create.topics.enable` says so.
 Source: KIP-516 (topic ids); reliability reference 4 (illegal names)."""
 
+import logging
 from uuid import UUID
 
 from strandline.base.errors import ApiError
@@ -30,6 +31,9 @@ from strandline.protocol.messages.metadata import (
 NO_ID = UUID(int=0)
 ALL_TOPICS_IF_EMPTY_UNTIL_VERSION = 0
 NAME_MAY_BE_NULL_SINCE_VERSION = 12
+CREATE_TIMEOUT_MS = 5_000
+
+_log = logging.getLogger("strandline.broker")
 
 
 async def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
@@ -93,9 +97,13 @@ async def _create_missing(services: Services, asked: list[MetadataRequestTopic])
         and not is_internal(one.name)
         and _name_error(one.name) == Error.NONE
     }
-    if missing:
-        topics = tuple(NewTopic(name=name) for name in missing)
-        await services.controller.submit(CreateTopics(topics))
+    if not missing:
+        return
+    topics = tuple(NewTopic(name=name) for name in missing)
+    try:
+        await services.controller.submit(CreateTopics(topics), timeout_ms=CREATE_TIMEOUT_MS)
+    except ApiError as error:
+        _log.warning("could not create %s: %s", ", ".join(missing), error)
 
 
 def _answer(services: Services, asked: MetadataRequestTopic, version: int) -> MetadataResponseTopic:
