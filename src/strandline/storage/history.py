@@ -107,7 +107,8 @@ class History:
         return [
             (epoch, max(start, first))
             for at, (epoch, start) in enumerate(self.epochs)
-            if start < end and (at + 1 == len(self.epochs) or self.epochs[at + 1][1] > first)
+            if max(start, first) < end
+            and (at + 1 == len(self.epochs) or self.epochs[at + 1][1] > first)
         ]
 
     def truncate(self, from_index: Index) -> None:

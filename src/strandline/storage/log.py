@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from strandline.base.clock import Clock
 from strandline.base.disk import Buffer, Disk
 from strandline.model.ids import Epoch, Index, Offset
-from strandline.records.batch import BatchHeader, iterate_headers
+from strandline.records.batch import LENGTH_END, BatchHeader, iterate_headers
 from strandline.records.marker import MarkerKind, parse_marker
 from strandline.storage import reads, retention, times
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
@@ -189,15 +189,16 @@ class Log:
         size = 0
         for buffer in buffers:
             size += len(buffer)
-        offset = self._active.end_offset
+        offset: int = self._active.end_offset
         total = 0
         configurations = None
         for header in headers:
             assert header.base_offset == offset, f"offset {header.base_offset}, not {offset}"
-            offset = header.next_offset
-            if header.last_offset_delta < 0:
+            delta = header.last_offset_delta
+            if delta < 0:
                 configurations = configurations or _read_configurations(buffers)
-            total += header.size
+            offset += delta + 1
+            total += header.batch_length + LENGTH_END
         assert total == size, f"the headers describe {total} bytes, the buffers have {size}"
         segment = self._segment_for(size, offset)
         position = segment.size
@@ -235,7 +236,7 @@ class Log:
             self._checkpoints.append((segment.size, self.producers.checkpoint()))
             del self._checkpoints[:-_CHECKPOINT_COUNT_MAX]
 
-    def _segment_for(self, size: int, next_offset: Offset) -> Segment:
+    def _segment_for(self, size: int, next_offset: int) -> Segment:
         """The active segment, after a roll when it has no room."""
         active = self._active
         if active.size and (

@@ -9,6 +9,7 @@ Source: design section 4."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from struct import Struct
 from typing import NamedTuple
 
 from strandline.base.disk import Disk, File
@@ -27,6 +28,8 @@ from strandline.storage.layout import INDEX, LOG, TIME_INDEX, SegmentName, check
 
 _WALK_BYTES = 16 * 1024
 _unpack_header = HEADER.unpack_from
+_unpack_walk = Struct(">qi4xb6xi").unpack_from
+"""baseOffset, batchLength, magic, lastOffsetDelta."""
 
 
 class MarkerSpan(NamedTuple):
@@ -235,10 +238,7 @@ class Segment:
     def find_offset(self, offset: Offset) -> BatchHeader | None:
         """The first data batch that ends above `offset`; None when there is none here."""
         start = self.index.floor_offset(max(0, offset - self.name.base_offset))
-        for header in self.headers(start, self.size):
-            if header.last_offset_delta >= 0 and header.next_offset > offset:
-                return header
-        return None
+        return self._walk(start, offset=offset, limit=self.size)
 
     def find_index(self, index: Index, offset: Offset) -> BatchHeader:
         """The batch that holds `index`, which is in this segment and whose offset is `offset`."""
@@ -262,12 +262,30 @@ class Segment:
         if limit >= self.size:
             return self.size
         boundary = max(start, self.index.floor_position(limit))
-        for header in self.headers(boundary, limit):
-            end = header.position + header.size
-            if end > limit:
-                break
-            boundary = end
-        return boundary
+        beyond = self._walk(boundary, offset=self.end_offset, limit=limit)
+        return self.size if beyond is None else beyond.position
+
+    def _walk(self, position: int, *, offset: int, limit: int) -> BatchHeader | None:
+        """The first batch from `position` on that ends above `offset`, or above `limit` in the file.
+
+        The hot loop of every read: it looks at four fields per batch."""
+        size = self.size
+        while position < size:
+            chunk = self.file.pread(min(self._interval + HEADER_BYTES, size - position), position)
+            at = 0
+            stop = len(chunk) - HEADER_BYTES
+            if stop < 0:
+                raise self._damaged(position, f"{len(chunk)} bytes")
+            while at <= stop:
+                base, length, magic, delta = _unpack_walk(chunk, at)
+                if magic != MAGIC or length < BATCH_LENGTH_MIN:
+                    raise self._damaged(position, f"magic {magic}")
+                length += LENGTH_END
+                if base + delta >= offset or position + length > limit:
+                    return BatchHeader(position, *_unpack_header(chunk, at))
+                at += length
+                position += length
+        return None
 
     def markers_in(self, start: int, end: int) -> list[MarkerSpan]:
         """The markers that begin in [start, end)."""

@@ -1,0 +1,276 @@
+"""A small disk that forgets, and a clock that is told: what the tests of this room run on.
+
+Why:    written apart from the simulator's disk, so that the two do not share a misunderstanding.
+How:    every file has its bytes as seen and its bytes on the platter, and the list of changes in
+        between; `crash` lets each 512-byte sector take any number of its changes, in order. Names
+        reach the platter in order per directory. Flushes are answered when `run` is called."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from errno import EIO, ENOSPC
+
+from strandline.base.disk import Buffer, File
+
+SECTOR = 512
+
+
+class ManualClock:
+    """Stands still until it is moved. `run` runs what was called soon."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000
+        self.wall = 1_700_000_000_000
+        self.soon: list[Callable[[], None]] = []
+
+    def monotonic_ms(self) -> int:
+        return self.now
+
+    def wall_ms(self) -> int:
+        return self.wall
+
+    def advance(self, ms: int) -> None:
+        self.now += ms
+        self.wall += ms
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> "ManualClock":
+        raise AssertionError("storage sets no timers")
+
+    def cancel(self) -> None:
+        raise AssertionError("storage sets no timers")
+
+    def run(self) -> None:
+        soon, self.soon = self.soon, []
+        for callback in soon:
+            callback()
+
+
+@dataclass
+class Content:
+    """One file's bytes. A change is (position, data), or (size, None)."""
+
+    seen: bytearray = field(default_factory=bytearray)
+    platter: bytearray = field(default_factory=bytearray)
+    changes: list[tuple[int, bytes | None]] = field(default_factory=list)
+    flushed_count: int = 0
+    """Changes that have left `changes` for the platter."""
+
+    def apply(self, target: bytearray, position: int, data: bytes | None) -> None:
+        if data is None:
+            del target[position:]
+            target.extend(bytes(position - len(target)))
+            return
+        if len(target) < position:
+            target.extend(bytes(position - len(target)))
+        target[position : position + len(data)] = data
+
+    def change(self, position: int, data: bytes | None) -> None:
+        self.apply(self.seen, position, data)
+        self.changes.append((position, data))
+
+    def flush_up_to(self, count: int) -> None:
+        """The first `count` changes ever made are on the platter."""
+        while self.changes and self.flushed_count < count:
+            self.apply(self.platter, *self.changes.pop(0))
+            self.flushed_count += 1
+
+    def change_count(self) -> int:
+        return self.flushed_count + len(self.changes)
+
+    def crash(self, rng: random.Random) -> None:
+        """Each sector has taken a prefix of its changes, the size any one of its values."""
+        history = [bytes(self.platter)]
+        image = bytearray(self.platter)
+        for position, data in self.changes:
+            self.apply(image, position, data)
+            history.append(bytes(image))
+        final = history[rng.randrange(len(history))]
+        style = rng.random()
+        result = bytearray(len(final))
+        for start in range(0, len(final), SECTOR):
+            chosen = final if style < 0.3 else history[rng.randrange(len(history))]
+            piece = chosen[start : min(start + SECTOR, len(final))]
+            result[start : start + len(piece)] = piece
+        self.platter[:] = result
+        self.seen[:] = result
+        self.changes.clear()
+
+
+class ForgetfulFile:
+    """See `base.disk.File`."""
+
+    def __init__(self, disk: "ForgetfulDisk", path: str, content: Content) -> None:
+        self.disk = disk
+        self.path = path
+        self.content = content
+
+    def pwrite(self, buffers: Sequence[Buffer], position: int) -> None:
+        self.disk.check("pwrite")
+        data = b"".join(buffers)
+        if self.disk.capacity is not None:
+            growth = max(0, position + len(data) - len(self.content.seen))
+            if self.disk.used() + growth > self.disk.capacity:
+                self.content.change(position, data[: len(data) // 2])
+                raise OSError(ENOSPC, "No space left on device")
+        self.content.change(position, data)
+
+    def pread(self, length: int, position: int) -> bytes:
+        return bytes(self.content.seen[position : position + length])
+
+    def size(self) -> int:
+        return len(self.content.seen)
+
+    def truncate(self, size: int) -> None:
+        self.disk.check("truncate")
+        self.content.change(size, None)
+
+    def allocate(self, size: int) -> None:
+        self.disk.check("allocate")
+        growth = max(0, size - len(self.content.seen))
+        if self.disk.capacity is not None and self.disk.used() + growth > self.disk.capacity:
+            raise OSError(ENOSPC, "No space left on device")
+        if growth:
+            self.content.change(size, None)
+
+    def fileno(self) -> int:
+        return -1
+
+    def close(self) -> None:
+        pass
+
+
+class ForgetfulDisk:
+    """See `base.disk.Disk`. `failing` names the operations that raise EIO from now on."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, dict[str, Content]] = {}
+        """{directory: {name: content}} as seen."""
+        self.platter_names: dict[str, dict[str, Content]] = {}
+        self.name_changes: dict[str, list[tuple[str, Content | None]]] = {}
+        self.flushes: list[tuple[Content, int, Callable[[OSError | None], None]]] = []
+        self.failing: set[str] = set()
+        self.capacity: int | None = None
+        self.flush_count = 0
+
+    def check(self, operation: str) -> None:
+        if operation in self.failing:
+            raise OSError(EIO, f"{operation} failed")
+
+    def used(self) -> int:
+        return sum(len(c.seen) for names in self.names.values() for c in names.values())
+
+    def _set(self, path: str, content: Content | None) -> None:
+        directory, name = path.rsplit("/", 1)
+        if content is None:
+            self.names[directory].pop(name)
+        else:
+            self.names[directory][name] = content
+        self.name_changes.setdefault(directory, []).append((name, content))
+
+    def _find(self, path: str) -> Content | None:
+        directory, name = path.rsplit("/", 1)
+        return self.names.get(directory, {}).get(name)
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        content = self._find(path)
+        if content is None:
+            if not create:
+                raise FileNotFoundError(path)
+            self.check("create")
+            content = Content()
+            self._set(path, content)
+        return ForgetfulFile(self, path, content)
+
+    def exists(self, path: str) -> bool:
+        return path in self.names or self._find(path) is not None
+
+    def list_directory(self, path: str) -> list[str]:
+        if path not in self.names:
+            raise FileNotFoundError(path)
+        return sorted(self.names[path])
+
+    def make_directories(self, path: str) -> None:
+        self.names.setdefault(path, {})
+        self.platter_names.setdefault(path, {})
+
+    def rename(self, source: str, target: str) -> None:
+        self.check("rename")
+        content = self._find(source)
+        assert content is not None
+        directory, name = source.rsplit("/", 1)
+        new_name = target.rsplit("/", 1)[1]
+        del self.names[directory][name]
+        self.names[directory][new_name] = content
+        self.name_changes.setdefault(directory, []).append((f"{name}>{new_name}", content))
+
+    def remove(self, path: str) -> None:
+        if self._find(path) is not None:
+            self._set(path, None)
+
+    def remove_tree(self, path: str) -> None:
+        self.names.pop(path, None)
+        self.platter_names.pop(path, None)
+        self.name_changes.pop(path, None)
+
+    def flush_directory(self, path: str) -> None:
+        self.check("flush_directory")
+        for change in self.name_changes.pop(path, []):
+            self._settle(path, change)
+
+    def _settle(self, path: str, change: tuple[str, Content | None]) -> None:
+        name, content = change
+        names = self.platter_names.setdefault(path, {})
+        if content is None:
+            names.pop(name, None)
+        elif ">" in name:
+            old, new = name.split(">")
+            names.pop(old, None)
+            names[new] = content
+        else:
+            names[name] = content
+
+    def flush_now(self, file: File) -> None:
+        self.check("flush")
+        assert isinstance(file, ForgetfulFile)
+        file.content.flush_up_to(file.content.change_count())
+
+    def flush_soon(self, file: File, done: Callable[[OSError | None], None]) -> None:
+        assert isinstance(file, ForgetfulFile)
+        self.flushes.append((file.content, file.content.change_count(), done))
+
+    def run(self) -> None:
+        """Answer the flushes that were asked for."""
+        self.flush_count += 1
+        flushes, self.flushes = self.flushes, []
+        for content, count, done in flushes:
+            if "flush" in self.failing:
+                done(OSError(EIO, "flush failed"))
+            else:
+                content.flush_up_to(count)
+                done(None)
+
+    def free_bytes(self, path: str) -> int:
+        return 1 << 40 if self.capacity is None else self.capacity - self.used()
+
+    def crash(self, rng: random.Random) -> None:
+        """The power fails and comes back."""
+        self.flushes.clear()
+        self.failing.clear()
+        for path, changes in self.name_changes.items():
+            for change in changes[: rng.randint(0, len(changes))]:
+                self._settle(path, change)
+        self.name_changes.clear()
+        self.names = {path: dict(names) for path, names in self.platter_names.items()}
+        for names in self.names.values():
+            for content in names.values():
+                content.crash(rng)
+
+    def flip_bit(self, path: str, position: int) -> None:
+        """Rot."""
+        content = self._find(path)
+        assert content is not None
+        content.seen[position] ^= 1
+        content.platter[position] ^= 1

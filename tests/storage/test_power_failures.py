@@ -1,0 +1,128 @@
+"""After a power failure a log is a prefix of what it was, and holds everything that was flushed.
+
+Why:    beside the model test, which does everything: many short lives that end badly, where most of
+        the damage is done, with truncations and small segments."""
+
+import random
+
+import pytest
+from tests.storage.log_model import (
+    ModelLog,
+    append_batches,
+    check_equal,
+    random_batch,
+    random_marker,
+)
+from tests.storage.storage_world import ForgetfulDisk, ManualClock
+
+from strandline.model.ids import Index
+from strandline.storage.config import LogConfig
+from strandline.storage.log import Log
+
+DIRECTORY = "/data/topic-0.1"
+LIVES = 6
+STEPS_MAX = 14
+
+
+class Life:
+    """One log on one disk that loses its power again and again."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.disk = ForgetfulDisk()
+        self.disk.make_directories("/data")
+        self.clock = ManualClock()
+        self.config = LogConfig(
+            segment_bytes=self.rng.choice((400, 1500)),
+            index_interval_bytes=200,
+            retention_ms=-1,
+            preallocate=self.rng.random() < 0.5,
+        )
+        self.model = ModelLog()
+        self.epoch = 1
+        self.durable_index = -1
+        self.truncations = 0
+        self.log = self.open()
+
+    def open(self) -> Log:
+        return Log.open(self.disk, DIRECTORY, config=self.config, clock=self.clock)
+
+    def step(self) -> None:
+        action = self.rng.random()
+        if action < 0.5:
+            self.append()
+        elif action < 0.7:
+            self.flush()
+        elif action < 0.8:
+            self.disk.run()
+            self.clock.run()
+        elif action < 0.95:
+            self.truncate()
+        elif action < 0.98:
+            self.log.remove_segments_before(self.log.end_offset)
+            self.model.cut_start(self.log.start_index)
+        else:
+            self.log.close()
+            self.forget_callbacks()
+            self.log = self.open()
+            self.durable_index = self.model.end_index - 1
+
+    def append(self) -> None:
+        batches = []
+        for _ in range(self.rng.randint(1, 3)):
+            if self.rng.random() < 0.2:
+                data, configuration = random_marker(self.model, self.rng, epoch=self.epoch)
+                batches.append(self.model.add(data, configuration))
+            else:
+                data = random_batch(self.model, self.rng, epoch=self.epoch)
+                batches.append(self.model.add(data))
+        append_batches(self.log, batches, self.rng)
+
+    def flush(self) -> None:
+        truncations = self.truncations
+
+        def done(result: Index | OSError) -> None:
+            assert isinstance(result, int)
+            if truncations == self.truncations:
+                self.durable_index = max(self.durable_index, result)
+
+        self.log.flush_soon(done)
+
+    def truncate(self) -> None:
+        if self.model.batches:
+            back = self.rng.randint(1, min(6, len(self.model.batches)))
+            first_index = self.model.batches[-back].first_index
+            self.log.truncate(Index(first_index))
+            self.model.truncate(first_index)
+            self.epoch += 1
+            self.truncations += 1
+            self.durable_index = min(self.durable_index, first_index - 1)
+
+    def lose_power(self) -> None:
+        self.forget_callbacks()
+        self.disk.crash(self.rng)
+        self.log = self.open()
+        assert self.log.last_index >= self.durable_index, "lost what was flushed"
+        self.model.truncate(self.log.last_index + 1)
+        self.model.cut_start(self.log.start_index)
+        check_equal(self.log, self.model)
+        self.durable_index = self.model.end_index - 1
+
+    def forget_callbacks(self) -> None:
+        self.disk.flushes.clear()
+        self.clock.soon.clear()
+
+
+@pytest.mark.parametrize("group", range(8))
+def test_nothing_flushed_is_lost_and_nothing_cut_comes_back(group: int) -> None:
+    for seed in range(group * 25, group * 25 + 25):
+        live(seed)
+
+
+def live(seed: int) -> None:
+    """One disk's story."""
+    life = Life(seed)
+    for _ in range(LIVES):
+        for _ in range(life.rng.randint(1, STEPS_MAX)):
+            life.step()
+        life.lose_power()
