@@ -25,6 +25,7 @@ from strandline.simulation.invariants import (
     NoDuplicateFromIdempotentProducer,
     NoReadOfWhatDisappeared,
     NoStaleLeaderRead,
+    NothingShownTooEarly,
     OffsetsDense,
     SingleLeaderPerEpoch,
 )
@@ -76,7 +77,7 @@ def marks(epoch: int, commit: int, high_watermark: int, *, life: int = 1) -> Mar
     )
 
 
-def elected(epoch: int, last_index: int, epoch_there: int) -> LeaderElected:
+def elected(epoch: int, last_index: int, epoch_there: int, start_index: int = 0) -> LeaderElected:
     return LeaderElected(
         TWO, GROUP, Epoch(epoch), Index(last_index), lambda index: Epoch(epoch_there)
     )
@@ -92,6 +93,7 @@ def read(
     *values: str,
     committed_end: int = 100,
     high_watermark: int = 100,
+    visible_end: int = 100,
     is_leader_read: bool = False,
     first: int | None = None,
 ) -> RecordsRead:
@@ -105,6 +107,7 @@ def read(
         position=Offset(position),
         records=records,
         committed_end=Offset(committed_end),
+        visible_end=Offset(visible_end),
         high_watermark=Offset(high_watermark),
         is_leader_read=is_leader_read,
     )
@@ -126,6 +129,7 @@ def test_two_leaders_in_one_epoch_are_found() -> None:
         (elected(3, 8, 2), False),
         (elected(3, 9, 1), False),
         (elected(2, 0, 1), True),
+        (elected(3, 12, 1, start_index=10), True),
     ],
 )
 def test_a_leader_that_lacks_what_was_committed_before_its_epoch_is_found(
@@ -197,6 +201,18 @@ def test_where_relaxed_records_may_go_only_the_committed_end_must_not_go_back() 
     invariant.on_records_read(read(0, committed_end=5, high_watermark=7))
     with pytest.raises(InvariantError, match="HighWatermarkMonotonic"):
         invariant.on_records_read(read(0, committed_end=4, high_watermark=7))
+
+
+def test_a_replica_that_shows_more_than_may_be_seen_is_found() -> None:
+    invariant = NothingShownTooEarly()
+    invariant.on_records_read(read(2, "p/2", high_watermark=3, visible_end=3))
+    invariant.on_records_read(read(9, high_watermark=3, visible_end=3))
+    for fact in (
+        read(2, high_watermark=4, visible_end=3),
+        read(2, "p/2", "p/3", high_watermark=3, visible_end=3),
+    ):
+        with pytest.raises(InvariantError, match="may be seen ends at 3"):
+            invariant.on_records_read(fact)
 
 
 def test_an_acknowledged_record_that_is_gone_is_found() -> None:

@@ -28,6 +28,7 @@ from strandline.simulation.invariants import (
     NoDuplicateFromIdempotentProducer,
     NoReadOfWhatDisappeared,
     NoStaleLeaderRead,
+    NothingShownTooEarly,
     OffsetsDense,
     SingleLeaderPerEpoch,
 )
@@ -49,6 +50,7 @@ class Checker:
             CommittedPrefixEqual(),
             OffsetsDense(),
             HighWatermarkMonotonic(may_lose_relaxed=power_fails and has_relaxed),
+            NothingShownTooEarly(),
             NoAcknowledgedRecordLost(),
             NoReadOfWhatDisappeared(power_fails=power_fails),
             NoStaleLeaderRead(),

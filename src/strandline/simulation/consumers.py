@@ -15,7 +15,7 @@ from strandline.model.ids import NO_BROKER, GroupId, Offset
 from strandline.protocol.errors import Error
 from strandline.simulation.clients import Client
 from strandline.simulation.facts import RecordsRead
-from strandline.simulation.member import committed_end
+from strandline.simulation.member import committed_end, visible_end
 from strandline.simulation.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Consumer(Client):
             position=position,
             records=records,
             committed_end=committed_end(replica),
+            visible_end=visible_end(replica),
             high_watermark=replica.high_watermark,
             is_leader_read=replica.can_serve_reads,
         )

@@ -24,11 +24,12 @@ class LeaderKnown:
 
 @dataclass(frozen=True, slots=True)
 class LeaderElected:
-    """`broker` leads `group` in `epoch` from now on; its log reaches to `last_index`."""
+    """`broker` leads `group` in `epoch` from now on; its log holds `start_index` to `last_index`."""
 
     broker: BrokerId
     group: GroupId
     epoch: Epoch
+    start_index: Index
     last_index: Index
     epoch_of: Callable[[Index], Epoch]
 
@@ -64,8 +65,8 @@ class Acknowledged:
 class RecordsRead:
     """A replica answered a consumer that asked for `position`.
 
-    `committed_end`: what lies below is committed, as this replica knew. `is_leader_read`: the
-    replica leads and said that it may answer for the partition."""
+    `committed_end`: what lies below is committed, as this replica knew; `visible_end`: what lies
+    below may be seen. `is_leader_read`: it leads and said that it may answer for the partition."""
 
     consumer: str
     broker: BrokerId
@@ -74,6 +75,7 @@ class RecordsRead:
     position: Offset
     records: Sequence[tuple[Offset, bytes]]
     committed_end: Offset
+    visible_end: Offset
     high_watermark: Offset
     is_leader_read: bool
 

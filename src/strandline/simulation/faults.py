@@ -85,6 +85,27 @@ def _die_in_the_middle(world: "World", rng: random.Random) -> End | None:
     return lambda: world.restart(broker)
 
 
+def _stop(world: "World", rng: random.Random) -> End | None:
+    """In good order, as for an upgrade."""
+    broker = _any_up(world, rng)
+    host = None if broker is None else world.hosts[broker]
+    if broker is None or host is None or host.program is None or not host.is_running:
+        return None
+    world.trace.add(host.name, "stops in good order")
+    assert host.process is not None
+    host.process.run_now(host.program.stop)
+    host.kill()
+    return lambda: world.restart(broker)
+
+
+def _lose_disk(world: "World", rng: random.Random) -> End | None:
+    broker = rng.choice(world.scenario.brokers)
+    if not world.may_lose_disk(broker):
+        return None
+    world.lose_disk(broker)
+    return lambda: world.restart(broker)
+
+
 def _pause(world: "World", rng: random.Random) -> End | None:
     broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
     host = world.hosts[broker]
@@ -258,6 +279,8 @@ FAULTS: dict[str, FaultKind] = {
     "kill-leader": FaultKind(_kill_leader),
     "power-failure": FaultKind(_fail_power, loses_page_cache=True),
     "region-power-failure": FaultKind(_fail_power_of_region, loses_page_cache=True),
+    "stop": FaultKind(_stop),
+    "lost-disk": FaultKind(_lose_disk, loses_page_cache=True),
     "death-in-the-middle": FaultKind(_die_in_the_middle, loses_page_cache=True),
     "pause": FaultKind(_pause),
     "wall-clock-jump": FaultKind(_jump_wall_clock),

@@ -58,6 +58,7 @@ class SimHost(Generic[Program]):
         self.process: Process | None = None
         self.program: Program | None = None
         self.start_count = 0
+        self.disk_number = 1
         self.dies_of_power_failure = False
         """Whether a death in the middle of an operation on the disk is a power failure."""
         self.on_down: Callable[[], None] | None = None
@@ -122,6 +123,13 @@ class SimHost(Generic[Program]):
             self._lose_power()
         else:
             self.process.kill()
+
+    def lose_disk(self) -> None:
+        """The power fails, and the machine gets an empty disk."""
+        self.fail_power()
+        self._trace.add(self.name, "gets an empty disk")
+        self.disk = HostDisk(self._fabric.scheduler, random.Random(self._rng.getrandbits(64)))
+        self.disk_number += 1
 
     def pause(self) -> None:
         """Stop the process without its knowledge."""

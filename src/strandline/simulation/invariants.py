@@ -88,7 +88,7 @@ class LeaderCompleteness(Invariant):
     def on_leader_elected(self, fact: LeaderElected) -> None:
         """A leader has all that was committed before its epoch."""
         for epoch, (index, entry_epoch) in self._committed.get(fact.group, {}).items():
-            if epoch >= fact.epoch:
+            if epoch >= fact.epoch or index < fact.start_index:
                 continue
             if fact.last_index < index:
                 raise self.broken(
@@ -214,6 +214,19 @@ class HighWatermarkMonotonic(Invariant):
                 f"group {group}: what broker {broker} shows ended at {seen} and now at {end}"
             )
         self._seen[broker, life, group] = end
+
+
+class NothingShownTooEarly(Invariant):
+    """A replica shows what its core says may be seen, and not a record more."""
+
+    def on_records_read(self, fact: RecordsRead) -> None:
+        """The high watermark is not ahead, and nothing beyond it was given."""
+        shown = fact.records[-1][0] + 1 if fact.records else fact.position
+        if fact.high_watermark > fact.visible_end or (fact.records and shown > fact.visible_end):
+            raise self.broken(
+                f"group {fact.group}: broker {fact.broker} shows up to "
+                f"{max(shown, fact.high_watermark)}; what may be seen ends at {fact.visible_end}"
+            )
 
 
 class NoAcknowledgedRecordLost(Invariant):

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from strandline.simulation.trace import Trace
 
 DATA_DIRECTORY = "/data"
+CLEAN_INTERVAL_MS = 400
 
 
 class Member:
-    """See the module. `life` counts the processes of its host."""
+    """See the module. `life` counts the processes of its host, `has_lost_disk`: its disk is not
+    the first one, and the groups know it as a member."""
 
     def __init__(
         self,
@@ -34,12 +36,14 @@ class Member:
         seams: Seams,
         *,
         life: int,
+        has_lost_disk: bool,
         scenario: "Scenario",
         checker: "Checker",
         trace: "Trace",
     ) -> None:
         self.broker = broker
         self.life = life
+        self._clock = seams.clock
         self._checker = checker
         self._trace = trace
         self.replication = Replication(
@@ -58,14 +62,25 @@ class Member:
             self.replication.set_peer(peer, f"host-{peer}", 1)
         for plan in scenario.groups:
             if broker in plan.hosts:
-                self._open(plan, scenario)
+                self._open(plan, scenario, is_lost=has_lost_disk)
+        self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
 
     @property
     def replicas(self) -> Iterable[Replica]:
         """Those that have not failed."""
         return [r for r in self.replication.replicas.values() if r.failed is None]
 
-    def _open(self, plan: "GroupPlan", scenario: "Scenario") -> None:
+    def stop(self) -> None:
+        """End in good order."""
+        self.replication.stop()
+
+    def _clean(self) -> None:
+        """What the broker does now and then: roll, and let go of old segments."""
+        for replica in self.replicas:
+            replica.clean()
+        self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
+
+    def _open(self, plan: "GroupPlan", scenario: "Scenario", *, is_lost: bool) -> None:
         replica = self.replication.open_group(
             GroupSpec(
                 group=plan.group,
@@ -76,6 +91,7 @@ class Member:
                 ),
                 log=scenario.log,
                 preferred=plan.voters[0],
+                is_lost=is_lost,
             )
         )
         self._watch(replica)
@@ -115,6 +131,7 @@ class Member:
                     broker=self.broker,
                     group=group,
                     epoch=entry.epoch,
+                    start_index=replica.log.start_index,
                     last_index=replica.log.last_index,
                     epoch_of=replica.log.epoch_of,
                 )
@@ -123,7 +140,15 @@ class Member:
 
 def committed_end(replica: Replica) -> Offset:
     """The offset below which everything is committed, as the replica knows."""
-    commit = replica.raft.commit
-    if commit >= replica.log.last_index:
+    return _end_of(replica, replica.raft.commit)
+
+
+def visible_end(replica: Replica) -> Offset:
+    """The offset below which everything may be seen, as its core says."""
+    return _end_of(replica, replica.raft.visible)
+
+
+def _end_of(replica: Replica, index: Index) -> Offset:
+    if index >= replica.log.last_index:
         return replica.log.end_offset
-    return replica.log.offset_of(Index(commit + 1))
+    return replica.log.offset_of(Index(index + 1))

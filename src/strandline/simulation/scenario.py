@@ -102,11 +102,7 @@ class Scenario:
             producers=_draw_producers(rng, groups),
             consumer_count=rng.randint(1, 3),
             settings=_draw_settings(rng, is_far=max(one_way_us.values()) > LOCAL_US[1]),
-            log=LogConfig(
-                segment_bytes=rng.choice((4 * KIB, 16 * KIB, 256 * KIB)),
-                index_interval_bytes=rng.choice((256, 4 * KIB)),
-                preallocate=rng.random() < 0.5,
-            ),
+            log=_draw_log(rng),
             fault_weights=_draw_faults(rng),
             fault_interval_ms=rng.choice((150, 400, 1_000)),
             active_ms=rng.choice((1_500, 3_000, 5_000)),
@@ -167,6 +163,19 @@ def _draw_settings(rng: random.Random, *, is_far: bool) -> ReplicationSettings:
     )
 
 
+def _draw_log(rng: random.Random) -> LogConfig:
+    segment_bytes = rng.choice((4 * KIB, 16 * KIB, 256 * KIB))
+    return LogConfig(
+        segment_bytes=segment_bytes,
+        index_interval_bytes=rng.choice((256, 4 * KIB)),
+        retention_bytes=rng.choice((-1, -1, 2 * segment_bytes)),
+        preallocate=rng.random() < 0.5,
+    )
+
+
 def _draw_faults(rng: random.Random) -> dict[str, int]:
     kinds = [kind for kind in FAULTS if rng.random() < 0.4]
+    if "lost-disk" in kinds and "configuration-change" in kinds:
+        # Which disks may be lost is a question about the voters: they stay.
+        kinds.remove("configuration-change")
     return {kind: rng.choice((1, 1, 3)) for kind in kinds}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId
+from strandline.raft.configuration import Configuration
 from strandline.replication.replica import Replica
 from strandline.simulation.audit import audit
 from strandline.simulation.checker import Checker
@@ -87,6 +88,8 @@ class World:
         self._faults_active = False
         self._ends: dict[int, End] = {}
         self._restarts: set[BrokerId] = set()
+        self._lacking: set[BrokerId] = set()
+        """Brokers whose disk was lost and that have not been seen to be whole again."""
 
     # ---- for faults and clients --------------------------------------------------------------
 
@@ -123,6 +126,28 @@ class World:
         self._restarts.add(broker)
         delay_ms = self.rng.randint(*RESTART_DELAY_MS)
         self.scheduler.after(delay_ms * US_PER_MS, lambda: self._start(broker))
+
+    def may_lose_disk(self, broker: BrokerId) -> bool:
+        """Whether the others are enough, and every disk lost before is made good for."""
+        for plan in self.scenario.groups:
+            voters = Configuration(voters=plan.voters, min_insync=plan.min_insync)
+            if broker in plan.voters and len(plan.voters) == voters.write_quorum(plan.voters):
+                return False
+        self._lacking = {b for b in self._lacking if not self._is_whole(b)}
+        return not self._lacking
+
+    def lose_disk(self, broker: BrokerId) -> None:
+        """Take the disk of a broker away."""
+        self._lacking.add(broker)
+        self.hosts[broker].lose_disk()
+
+    def _is_whole(self, broker: BrokerId) -> bool:
+        member = self.hosts[broker].program
+        if member is None:
+            return False
+        plans = [plan for plan in self.scenario.groups if broker in plan.voters]
+        replicas = [member.replication.replicas.get(plan.group) for plan in plans]
+        return all(r is not None and not r.raft.is_amnesiac for r in replicas)
 
     # ---- the run -----------------------------------------------------------------------------
 
@@ -210,6 +235,7 @@ class World:
             broker,
             seams,
             life=self.hosts[broker].start_count,
+            has_lost_disk=self.hosts[broker].disk_number > 1,
             scenario=self.scenario,
             checker=self.checker,
             trace=self.trace,
