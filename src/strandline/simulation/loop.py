@@ -5,7 +5,7 @@ Why:    handlers and calls between brokers are coroutines; in the simulation the
 How:    every handle becomes an event of the one scheduler, through the process' gate; while a
         callback of the process runs, this loop is the running loop. `time()` is the host's
         monotonic clock. Executors run their function as an event. Whatever needs a socket, a signal
-        or a child process raises NotImplementedError, as in the base class.
+        or a child process raises, as in the base class.
 Owns:   the tasks of the process; `close` ends those that are left, in the order in which they were
         made.
 Source: design section 10; `asyncio.BaseEventLoop`."""
