@@ -3,7 +3,7 @@
 Why:    what is advertised is exactly what is served.
 How:    API key -> `Cold(handle)` or `Hot(start)` (see `context`). An API without a row is refused
         by the router, and clients do not see it. Versions are those of `protocol.apis.APIS`.
-Source: STYLE, rule 4."""
+Source: STYLE, rule 4; kafka-protocol reference, table of APIs."""
 
 from strandline.broker.context import Cold, Handler, Hot
 from strandline.broker.handlers import (
