@@ -189,7 +189,8 @@ class FakeTransport:
         ]
         if not ready:
             self.now_ms += timeout_ms
-        return ready
+        # One at a time: the others stay in flight meanwhile.
+        return ready[:1]
 
     def monotonic_ms(self) -> int:
         return self.now_ms

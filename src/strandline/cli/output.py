@@ -33,10 +33,9 @@ def show(as_json: bool, value: Json, *, people: Callable[[], None]) -> None:
         people()
 
 
-def print_json(value: Json, *, compact: bool = False) -> None:
-    """Print one JSON value; `compact`: on one line, for streams of values."""
-    text = json.dumps(value, indent=None if compact else 2, ensure_ascii=False)
-    sys.stdout.write(text + "\n")
+def print_json(value: Json) -> None:
+    """Print one JSON value."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def print_line(text: str) -> None:

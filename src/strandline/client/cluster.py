@@ -191,21 +191,31 @@ class Client:
 
     def connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
         """The connection to a broker that metadata told of."""
-        known = self._brokers.get(broker)
-        if known is None:
-            raise CannotConnectError(f"broker {broker} is not there")
-        return self.connection_to(known.address, deadline_ms)
+        return self.connection_to(self._address_of(broker), deadline_ms)
 
     def connection_to(self, address: Address, deadline_ms: int) -> Connection:
         """The connection to an address; made anew when it has ended."""
         connection = self._connections.get(address)
+        if connection is not None and connection.due_count:
+            # Whoever asked has given up on the answers: they must not be taken for others.
+            connection.close()
         if connection is None or connection.is_closed:
-            timeout_ms = min(self.left_ms(deadline_ms), CONNECT_TIMEOUT_MS)
-            connection = Connection(
-                self.transport, address, client_id=self._client_id, timeout_ms=timeout_ms
-            )
-            self._connections[address] = connection
+            connection = self._connections[address] = self._connect(address, deadline_ms)
         return connection
+
+    def open_connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
+        """A connection of the caller's own, who closes it: for requests that stay in flight."""
+        return self._connect(self._address_of(broker), deadline_ms)
+
+    def _connect(self, address: Address, deadline_ms: int) -> Connection:
+        timeout_ms = min(self.left_ms(deadline_ms), CONNECT_TIMEOUT_MS)
+        return Connection(self.transport, address, client_id=self._client_id, timeout_ms=timeout_ms)
+
+    def _address_of(self, broker: BrokerId) -> Address:
+        known = self._brokers.get(broker)
+        if known is None:
+            raise CannotConnectError(f"broker {broker} is not there")
+        return known.address
 
     def leaders(
         self, topic: str, partitions: Sequence[int] | None = None, *, deadline_ms: int

@@ -73,7 +73,9 @@ class Connection:
 
     def version(self, api: Api) -> int:
         """The version in which this broker is asked; raises ClientError when there is none."""
-        low, high = self._versions.get(api.key, (0, -1))
+        if api.key not in self._versions:
+            raise ClientError(f"{format_address(self.address)} does not offer {api.name}")
+        low, high = self._versions[api.key]
         version = min(high, VERSIONS_MAX.get(api.key, api.max_version), api.max_version)
         if version < max(low, api.min_version):
             raise ClientError(

@@ -3,7 +3,7 @@
 How:    one fetch is in flight to each leader; `poll` waits until one of them answers, and asks that
         leader again at once. A partition whose leader moved is looked up anew. Batches are checked
         against their CRC; control batches are passed over.
-Owns:   the next offset of every partition.
+Owns:   the next offset of every partition; a connection to each leader.
 Source: kafka-protocol reference 7 and 8.1."""
 
 from collections.abc import Iterator, Mapping
@@ -53,6 +53,8 @@ class Consumer:
         self.high_watermarks: dict[int, int] = {}
         # Fetches in flight: {leader: (its connection, the partitions asked for)}.
         self._asked: dict[BrokerId, tuple[Connection, list[int]]] = {}
+        # One connection per leader, beside the client's own, which answer questions meanwhile.
+        self._connections: dict[BrokerId, Connection] = {}
         # Records that have come in and were not handed out yet: a retry must not lose them.
         self._records: list[ConsumedRecord] = []
 
@@ -63,9 +65,10 @@ class Consumer:
         return self._client.attempt(lambda until: self._poll_once(timeout_ms, until))
 
     def close(self) -> None:
-        """Give up the fetches in flight."""
-        for connection, _ in self._asked.values():
+        """Give up the fetches in flight, and end their connections."""
+        for connection in self._connections.values():
             connection.close()
+        self._connections.clear()
         self._asked.clear()
 
     def _poll_once(self, timeout_ms: int, until: int) -> list[ConsumedRecord]:
@@ -121,12 +124,16 @@ class Consumer:
                     )
                 ],
             )
-            connection = self._client.connection(leader, until)
-            if connection.due_count:
-                connection.close()
-                connection = self._client.connection(leader, until)
+            connection = self._connection(leader, until)
             connection.send(request, self._client.left_ms(until))
             self._asked[leader] = (connection, mine)
+
+    def _connection(self, leader: BrokerId, until: int) -> Connection:
+        connection = self._connections.get(leader)
+        if connection is None or connection.is_closed:
+            connection = self._client.open_connection(leader, until)
+            self._connections[leader] = connection
+        return connection
 
     def _take(self, one: PartitionData, until: int) -> None:
         index = one.partition_index

@@ -3,13 +3,15 @@
 Source: docs/reference/cli.md."""
 
 import base64
+import json
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
-from strandline.cli.output import Json, print_json
+from strandline.cli.output import Json
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
@@ -49,21 +51,23 @@ def consume(
     from strandline.client.consumer import Consumer
 
     left = count
+    render = _as_json if as_json else _with_key if keys else _as_value
     with open_client(bootstrap, timeout) as client:
         positions = find_positions(client, topic, start, partition)
         ends = list_offsets(client, topic, LATEST, partitions=partition) if exit_at_end else {}
-        consumer = Consumer(client, topic, positions)
-        while not exit_at_end or any(
-            consumer.positions[index] < end for index, end in ends.items()
-        ):
-            for record in consumer.poll():
-                if exit_at_end and record.offset >= ends[record.partition]:
-                    continue
-                _print_record(record, as_json=as_json, keys=keys)
-                left = None if left is None else left - 1
-                if left == 0:
-                    return
-            sys.stdout.flush()
+        with closing(Consumer(client, topic, positions)) as consumer:
+            while left != 0 and (
+                not exit_at_end or any(consumer.positions[at] < end for at, end in ends.items())
+            ):
+                records = consumer.poll()
+                if exit_at_end:
+                    records = [one for one in records if one.offset < ends[one.partition]]
+                if left is not None:
+                    records = records[:left]
+                    left -= len(records)
+                # Bytes as they are, whether or not they are text.
+                sys.stdout.buffer.write(b"".join(map(render, records)))
+                sys.stdout.buffer.flush()
 
 
 def find_positions(
@@ -88,14 +92,16 @@ def find_positions(
     return {index: int(number) for index in ends}
 
 
-def _print_record(record: "ConsumedRecord", *, as_json: bool, keys: bool) -> None:
-    if as_json:
-        print_json(_describe(record), compact=True)
-        return
-    parts = [record.key or b"", b"\t"] if keys else []
-    # Bytes as they are, whether or not they are text.
-    sys.stdout.flush()
-    sys.stdout.buffer.write(b"".join((*parts, record.value or b"", b"\n")))
+def _as_value(record: "ConsumedRecord") -> bytes:
+    return (record.value or b"") + b"\n"
+
+
+def _with_key(record: "ConsumedRecord") -> bytes:
+    return b"".join((record.key or b"", b"\t", record.value or b"", b"\n"))
+
+
+def _as_json(record: "ConsumedRecord") -> bytes:
+    return json.dumps(_describe(record), ensure_ascii=False).encode() + b"\n"
 
 
 def _describe(record: "ConsumedRecord") -> Json:
