@@ -6,7 +6,9 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pyarrow.parquet
@@ -20,22 +22,25 @@ from strandline.pipeline.table import read_table
 JOB_TIMEOUT_S = 150
 
 
-def fill_lake(cluster: Cluster, table: Path) -> dict[str, object]:
-    """The topic into a table, partitioned by carrier; what the job tells of itself."""
-    return _run_job(
-        *("lake", TOPIC, str(table), "--bootstrap", cluster.bootstrap, "--schema", str(SCHEMA)),
-        *("--key", "text", "--partition-by", "carrier", "--json"),
-    )
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What the job tells of the table that it filled."""
+
+    rows: int
+    files: int
+    mean_delays: dict[str, float]
+    """Mean arrival delay by carrier, counted by Spark over the table."""
 
 
-def mean_delay_by_carrier(table: Path) -> dict[str, float]:
-    """Mean arrival delay, counted by Spark over the table."""
+def fill_lake(cluster: Cluster, table: Path) -> Filled:
+    """The topic into a table, partitioned by carrier, and the mean delays from the table."""
     told = _run_job(
-        *("aggregate", str(table), "--by", "carrier", "--mean", "value.arr_delay", "--json")
+        *("lake", TOPIC, str(table), "--bootstrap", cluster.bootstrap, "--schema", str(SCHEMA)),
+        *("--key", "text", "--partition-by", "carrier"),
+        *("--by", "carrier", "--mean", "value.arr_delay", "--json"),
     )
-    groups = told["groups"]
-    assert isinstance(groups, list)
-    return {group["group"][0]: group["mean"] for group in groups}
+    delays = {group["group"][0]: group["mean"] for group in told["groups"]}
+    return Filled(told["table_rows"], told["table_files"], delays)
 
 
 def read_places(table: Path) -> numpy.ndarray:
@@ -52,7 +57,7 @@ def read_places(table: Path) -> numpy.ndarray:
     return numpy.concatenate(parts) if parts else numpy.zeros(0, ENTRY)
 
 
-def _run_job(*arguments: str) -> dict[str, object]:
+def _run_job(*arguments: str) -> dict[str, Any]:
     with _job(*arguments) as process:
         try:
             out, err = process.communicate(timeout=JOB_TIMEOUT_S)

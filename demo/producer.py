@@ -8,6 +8,7 @@ import argparse
 import itertools
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,18 +35,19 @@ class ProducerReport:
 class AckGaps:
     """The longest time without an acknowledgement while at least one record waited for its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.pending = 0
         self.longest_s = 0.0
+        self._clock = clock
         self._since = 0.0
 
     def on_sent(self) -> None:
         if self.pending == 0:
-            self._since = time.monotonic()
+            self._since = self._clock()
         self.pending += 1
 
     def on_ack(self) -> None:
-        now = time.monotonic()
+        now = self._clock()
         self.longest_s = max(self.longest_s, now - self._since)
         self._since = now
         self.pending -= 1

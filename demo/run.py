@@ -75,13 +75,11 @@ def play(work: Path, screen: Screen) -> bool:
 
     screen.act("Spark turns the topic into a lake table, exactly once")
     table = work / "lake" / TOPIC
-    with screen.waiting("strandline pipeline lake: reading the topic"):
-        told = lake.fill_lake(cluster, table)
-    screen.say(f"{told['table_rows']:,} rows in {told['table_files']} files of {table}")
-    with screen.waiting("strandline pipeline aggregate: mean delays"):
-        spark_means = lake.mean_delay_by_carrier(table)
+    with screen.waiting("strandline pipeline lake: from the topic into the table"):
+        filled = lake.fill_lake(cluster, table)
+    screen.say(f"{filled.rows:,} rows in {filled.files} files of {table}")
     pandas_means = mean_delay_by_carrier(flights)
-    screen.show_means(spark_means, pandas_means)
+    screen.show_means(filled.mean_delays, pandas_means)
 
     screen.act("What was promised, and what was found")
     checks = run_checks(
@@ -91,7 +89,7 @@ def play(work: Path, screen: Screen) -> bool:
             acknowledged=streamed.acknowledged,
             read=streamed.read,
             rows=lake.read_places(table),
-            spark_means=spark_means,
+            spark_means=filled.mean_delays,
             pandas_means=pandas_means,
         )
     )

@@ -8,12 +8,14 @@ import pytest
 from strandline.base.errors import OperatorError
 from strandline.pipeline.options import (
     LakeOptions,
+    MeanQuestion,
     PartitionColumn,
     absolute_location,
     check_reachable,
     existing_table,
     parse_bootstrap,
     parse_partition_by,
+    parse_question,
     parse_settings,
     read_schema,
     reader_options,
@@ -127,6 +129,14 @@ def test_settings_keep_equals_signs_in_values() -> None:
     assert parse_settings(["a=b=c", "d="], option="--kafka") == {"a": "b=c", "d": ""}
     with pytest.raises(OperatorError, match="--kafka x: expected KEY=VALUE"):
         parse_settings(["x"], option="--kafka")
+
+
+def test_means_need_both_a_number_and_groups() -> None:
+    assert parse_question(["carrier"], "delay") == MeanQuestion(("carrier",), "delay")
+    assert parse_question([], None) is None
+    for by, mean in (([], "delay"), (["carrier"], None)):
+        with pytest.raises(OperatorError, match="give both or neither"):
+            parse_question(by, mean)
 
 
 def test_addresses_may_be_ipv6() -> None:

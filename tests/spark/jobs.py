@@ -196,7 +196,7 @@ def read_rows(table: Path) -> list[Mapping[str, object]]:
 
 
 def read_json(text: str) -> dict[str, object]:
-    """The one object that `--json` prints."""
-    told = json.loads(text)
+    """The object that `--json` prints as the last line; spark-submit mixes progress before it."""
+    told = json.loads(text.splitlines()[-1])
     assert isinstance(told, dict)
     return told

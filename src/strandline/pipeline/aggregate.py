@@ -5,13 +5,12 @@ Why:    the smallest question worth asking a table, and one whose answer anybody
 How:    one scan of the table's newest version; rows without the measured value are not counted,
         as in SQL and pandas."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as in all of Spark's documentation)
 
-from strandline.base.errors import OperatorError
+from strandline.pipeline.options import MeanQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +23,10 @@ class GroupMean:
     mean: float | None
 
 
-def mean_by(spark: SparkSession, table: str, *, by: Sequence[str], of: str) -> list[GroupMean]:
-    """The mean of `of` for each combination of the expressions `by`, ordered by group."""
-    if not by:
-        raise OperatorError("--by: name at least one column")
-    groups = [F.expr(expression).cast("string").alias(f"g{n}") for n, expression in enumerate(by)]
-    measured = F.expr(of).cast("double")
+def mean_by(spark: SparkSession, table: str, question: MeanQuestion) -> list[GroupMean]:
+    """The mean for each combination of the question's groups, ordered by group."""
+    groups = [F.expr(text).cast("string").alias(f"g{n}") for n, text in enumerate(question.by)]
+    measured = F.expr(question.of).cast("double")
     counted = (
         spark.read.format("delta")
         .load(table)

@@ -68,3 +68,11 @@ KafkaOption = Annotated[
     list[str] | None,
     typer.Option(help="A property of the Kafka client; repeatable.", metavar="KEY=VALUE"),
 ]
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option("--by", help="Column or SQL to group means by; repeatable.", metavar="SQL"),
+]
+MeanOption = Annotated[
+    str | None,
+    typer.Option("--mean", help="Number to take the mean of, by group.", metavar="SQL"),
+]

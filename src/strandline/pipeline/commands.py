@@ -19,6 +19,7 @@ from strandline.base.errors import OperatorError
 from strandline.pipeline.command_options import (
     BatchRecordsOption,
     BootstrapOption,
+    ByOption,
     CheckpointOption,
     ConfOption,
     ContinuousOption,
@@ -28,6 +29,7 @@ from strandline.pipeline.command_options import (
     JsonOption,
     KafkaOption,
     MasterOption,
+    MeanOption,
     PartitionByOption,
     RackOption,
     SchemaOption,
@@ -39,10 +41,12 @@ from strandline.pipeline.options import (
     BATCH_RECORDS_DEFAULT,
     KeyFormat,
     LakeOptions,
+    MeanQuestion,
     absolute_location,
     check_reachable,
     existing_table,
     parse_partition_by,
+    parse_question,
     parse_settings,
     read_schema,
 )
@@ -81,6 +85,8 @@ def lake(
     interval_ms: IntervalOption = 10_000,
     rack: RackOption = None,
     kafka: KafkaOption = None,
+    by: ByOption = None,
+    mean: MeanOption = None,
     master: MasterOption = LOCAL_MASTER,
     jars: JarsOption = None,
     conf: ConfOption = None,
@@ -101,39 +107,44 @@ def lake(
         rack=rack,
         kafka=parse_settings(kafka or (), option="--kafka"),
     )
+    question = parse_question(by or (), mean)
     session = _session_options(f"lake {topic}", master=master, jars=jars, conf=conf)
     check_reachable(bootstrap)
-    run_lake_command(options, session, as_json=as_json)
+    _lake(options, session, question=question, as_json=as_json)
 
 
-def run_lake_command(options: LakeOptions, session: SessionOptions, *, as_json: bool) -> None:
-    """Runs the job and tells what it did."""
+def _lake(
+    options: LakeOptions, session: SessionOptions, *, question: MeanQuestion | None, as_json: bool
+) -> None:
     started = time.monotonic()
     screen = _screen()
+    means: list[GroupMean] = []
     with screen.status("starting Spark") as status, open_session(session) as spark:
+        from strandline.pipeline.aggregate import mean_by
         from strandline.pipeline.lake import Batch, run_lake
-
-        status.update(f"reading {options.topic}")
 
         def on_batch(batch: Batch) -> None:
             screen.print(f"  batch {batch.number}: {batch.records:,} records")
 
+        status.update(f"reading {options.topic}")
         result = run_lake(spark, options, on_batch=on_batch)
+        if question is not None:
+            status.update(f"counting {options.table}")
+            means = mean_by(spark, options.table, question)
     took_ms = round((time.monotonic() - started) * 1000)
     found = _read_local_table(options.table)
     if as_json:
-        _write_json(
-            {
-                "topic": options.topic,
-                "table": options.table,
-                "checkpoint": options.checkpoint_location,
-                **asdict(result),
-                "took_ms": took_ms,
-                "table_rows": None if found is None else found.rows,
-                "table_files": None if found is None else len(found.files),
-                "table_version": None if found is None else found.version,
-            }
-        )
+        told = {
+            "topic": options.topic,
+            "table": options.table,
+            "checkpoint": options.checkpoint_location,
+            **asdict(result),
+            "took_ms": took_ms,
+            "table_rows": None if found is None else found.rows,
+            "table_files": None if found is None else len(found.files),
+            "table_version": None if found is None else found.version,
+        }
+        _write_json(told if question is None else told | _means_json(question, means))
         return
     _write_line(
         f"read {result.records:,} records of {options.topic} in {result.batches} batches,"
@@ -144,16 +155,16 @@ def run_lake_command(options: LakeOptions, session: SessionOptions, *, as_json: 
             f"{options.table}: {found.rows:,} rows in {len(found.files)} files,"
             f" version {found.version}"
         )
+    if question is not None:
+        _draw_means(question, means)
 
 
 @app.command()
 def aggregate(
     table: TableArgument,
     *,
-    by: Annotated[
-        list[str], typer.Option(help="Column or SQL to group by; repeatable.", metavar="SQL")
-    ],
-    mean: Annotated[str, typer.Option(help="Number to take the mean of.", metavar="SQL")],
+    by: ByOption = None,
+    mean: MeanOption = None,
     master: MasterOption = LOCAL_MASTER,
     jars: JarsOption = None,
     conf: ConfOption = None,
@@ -161,16 +172,19 @@ def aggregate(
 ) -> None:
     """Means over a table, by group: --by carrier --mean value.arr_delay."""
     location = existing_table(table)
+    question = parse_question(by or (), mean)
+    if question is None:
+        raise OperatorError("--by and --mean: say what to count")
     session = _session_options("aggregate", master=master, jars=jars, conf=conf)
     with _screen().status("starting Spark") as status, open_session(session) as spark:
         from strandline.pipeline.aggregate import mean_by
 
-        status.update(f"reading {table}")
-        means = mean_by(spark, location, by=by, of=mean)
+        status.update(f"counting {table}")
+        means = mean_by(spark, location, question)
     if as_json:
-        _write_json({"by": by, "mean": mean, "groups": [asdict(each) for each in means]})
+        _write_json(_means_json(question, means))
         return
-    _draw_means(means, by=by, title=f"mean of {mean}")
+    _draw_means(question, means)
 
 
 @app.command()
@@ -204,11 +218,16 @@ def java(
     _write_line(str(found.home))
 
 
-def _draw_means(means: Sequence["GroupMean"], *, by: Sequence[str], title: str) -> None:
+def _means_json(question: MeanQuestion, means: Sequence["GroupMean"]) -> dict[str, object]:
+    groups = [asdict(each) for each in means]
+    return {"by": question.by, "mean": question.of, "groups": groups}
+
+
+def _draw_means(question: MeanQuestion, means: Sequence["GroupMean"]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    drawn = Table(*by, title=title)
+    drawn = Table(*question.by, title=f"mean of {question.of}")
     for name in ("mean", "values", "rows"):
         drawn.add_column(name, justify="right")
     for each in means:
@@ -230,7 +249,6 @@ def main() -> None:
 def _screen() -> "Console":
     """Where progress is shown: stderr, so that results alone are on stdout."""
     from rich.console import Console
-
 
     return Console(stderr=True)
 

@@ -82,6 +82,23 @@ def _parse_partition_column(word: str, *, decoded: bool) -> PartitionColumn:
     return PartitionColumn(name, f"value.`{name}`")
 
 
+@dataclass(frozen=True, slots=True)
+class MeanQuestion:
+    """The mean of expression `of`, by each of the expressions `by`; Spark SQL over the table."""
+
+    by: tuple[str, ...]
+    of: str
+
+
+def parse_question(by: Sequence[str], mean: str | None) -> MeanQuestion | None:
+    """The question that --by and --mean ask together; None when there is neither."""
+    if not by and mean is None:
+        return None
+    if not by or mean is None:
+        raise OperatorError("--by and --mean: give both or neither")
+    return MeanQuestion(tuple(by), mean)
+
+
 def parse_settings(words: Sequence[str], *, option: str) -> dict[str, str]:
     """`KEY=VALUE` words as a mapping; the later of two equal keys wins."""
     settings: dict[str, str] = {}
