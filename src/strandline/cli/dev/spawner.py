@@ -66,8 +66,13 @@ class Spawner:
         text = json.dumps([asdict(one) for one in wanted]).encode()
         try:
             _, errors = self._process.communicate(text, timeout=SPAWN_TIMEOUT_S)
-        except subprocess.TimeoutExpired as error:
-            raise OperatorError(f"no broker started within {SPAWN_TIMEOUT_S} s") from error
+        except BaseException as error:
+            # Interrupted or too slow: it must not go on forking while others clean up.
+            self._process.kill()
+            self._process.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise OperatorError(f"no broker started within {SPAWN_TIMEOUT_S} s") from error
+            raise
         if self._process.returncode != 0:
             lines = errors.decode(errors="replace").strip().splitlines() or ["no reason given"]
             raise OperatorError(f"cannot start brokers: {lines[-1]}")
