@@ -1,0 +1,107 @@
+"""After the loss of a disk. Source: `strandline.raft.rejoin`; NATS PR 7038; VR Revisited 4.3."""
+
+from tests.raft.member import Member, of_type, sent, shape
+
+from strandline.raft import events
+from strandline.raft.messages import AppendRequest, AppendResponse, TimeoutNow, VoteRequest
+
+
+def wiped(self_id: int = 3) -> Member:
+    return Member(self_id, amnesiac=True)
+
+
+def test_a_replica_without_its_disk_gives_no_vote_and_stands_for_nothing() -> None:
+    """NATS PR 7038: it voted as if its log had always been empty."""
+    member = wiped()
+    assert not of_type(member.receive(1, VoteRequest(1, 9, 1)), events.PersistState)
+    for pre in (True, False):
+        answer = of_type(member.receive(1, VoteRequest(1, 9, 1, pre)), events.Send)[0].message
+        assert not getattr(answer, "granted", True)
+    assert member.time_out() == []
+    member.receive(1, TimeoutNow(0))
+    assert member.raft.epoch == 0
+
+
+def test_it_takes_entries_in_and_acknowledges_no_flush() -> None:
+    member = wiped()
+    member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
+    answer = sent(member.flush(), AppendResponse)[1]
+    assert answer == AppendResponse(1, True, 1, -1, recovering=True)
+
+
+def test_the_leader_counts_it_for_nothing_and_appends_a_marker() -> None:
+    leader = Member().lead_established()
+    effects = leader.receive(3, AppendResponse(1, False, hint=-1, recovering=True))
+    assert of_type(effects, events.AppendMarker) == [events.AppendMarker(1, 1, None)]
+    assert leader.raft.progress[3].match_flushed == -1
+    # What it acknowledged before the loss, and what it says while recovering, does not count.
+    leader.receive(3, AppendResponse(1, True, 0, 0))
+    leader.receive(3, AppendResponse(1, True, 1, -1, recovering=True))
+    leader.flush()
+    assert leader.raft.commit == 0
+    effects = leader.receive(3, AppendResponse(1, True, 1, -1, recovering=True))
+    assert of_type(effects, events.AppendMarker) == []
+
+
+def test_it_is_told_to_rejoin_once_a_majority_without_it_has_the_marker() -> None:
+    leader = Member().lead_established()
+    leader.receive(3, AppendResponse(1, False, hint=-1, recovering=True))
+    request = leader.send_all(3)
+    assert isinstance(request, AppendRequest)
+    assert request.rejoin_at == -1
+    leader.flush()
+    leader.receive(3, AppendResponse(1, True, 1, -1, recovering=True))
+    assert leader.raft.progress[3].rejoin_at == -1
+    assert events.ReplicationReady(3) in leader.hear(2, 1)
+    request = leader.send_all(3)
+    assert isinstance(request, AppendRequest)
+    assert request.rejoin_at == 1
+
+
+def test_it_takes_part_again_once_it_has_flushed_the_marker() -> None:
+    member = wiped()
+    member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
+    request = AppendRequest(1, 1, 1, -1, -1, rejoin_at=1)
+    assert of_type(member.receive(1, request), events.Rejoined) == []
+    effects = member.flush()
+    assert of_type(effects, events.Rejoined) == [events.Rejoined(1)]
+    assert sent(effects, AppendResponse)[1] == AppendResponse(1, True, 1, 1)
+    assert not member.raft.is_amnesiac
+    assert member.time_out() != []
+
+
+def test_the_marker_of_an_earlier_leader_is_not_enough() -> None:
+    member = wiped()
+    member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
+    member.receive(1, AppendRequest(1, 1, 1, -1, -1, rejoin_at=1))
+    member.append(prev=(1, 1), epochs=(2,), sender=2)
+    assert of_type(member.flush(), events.Rejoined) == []
+    assert member.raft.is_amnesiac
+
+
+def test_its_acknowledgement_of_the_marker_makes_it_count_again() -> None:
+    leader = Member().lead_established()
+    leader.receive(3, AppendResponse(1, False, hint=-1, recovering=True))
+    leader.flush()
+    leader.hear(2, 1)
+    leader.send_all(3)
+    leader.receive(3, AppendResponse(1, True, 1, 1))
+    leader.propose()
+    leader.flush()
+    leader.receive(3, AppendResponse(1, True, 2, 2))
+    assert leader.raft.commit == 2
+
+
+def test_a_recovering_voter_is_given_no_leadership() -> None:
+    leader = Member().lead_established()
+    leader.receive(3, AppendResponse(1, False, hint=-1, recovering=True))
+    assert leader.step(events.TransferLeadership(3)) == []
+
+
+def test_a_second_loss_begins_anew() -> None:
+    leader = Member(log=shape(1, 1)).lead_established()
+    leader.receive(3, AppendResponse(2, False, hint=-1, recovering=True))
+    leader.send_all(3)
+    leader.receive(3, AppendResponse(2, True, 3, -1, recovering=True))
+    effects = leader.receive(3, AppendResponse(2, False, hint=-1, recovering=True))
+    assert len(of_type(effects, events.AppendMarker)) == 1
