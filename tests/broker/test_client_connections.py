@@ -67,6 +67,7 @@ class Desk:
             sink=sink,
             frame=frame,
             position=8,
+            size_bytes=len(frame),
         )
 
     def run(self, context: RequestContext) -> None:

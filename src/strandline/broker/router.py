@@ -65,14 +65,15 @@ class Router:
         ):
             raise ProtocolError(f"{api.name} version {header.api_version} is not offered here")
         return RequestContext(
-            api=api,
-            api_version=header.api_version,
-            correlation_id=header.correlation_id,
-            client_id=header.client_id,
-            services=self._services,
-            sink=sink,
-            frame=frame,
-            position=position,
+            api,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            self._services,
+            sink,
+            frame,
+            position,
+            len(frame),
         )
 
     def run(self, context: RequestContext) -> None:
