@@ -26,6 +26,7 @@ from strandline.protocol.headers import (
     encode_request_header,
 )
 from strandline.protocol.table import Message
+from strandline.raft.configuration import Configuration
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
@@ -41,6 +42,7 @@ from strandline.storage.reads import RecordSlices
 
 SELF = BrokerId(1)
 OTHER = BrokerId(2)
+THIRD = BrokerId(3)
 NOW_MS = WALL_START_MS
 R = TypeVar("R", bound=Message)
 
@@ -70,6 +72,8 @@ class ObedientReplica:
         self.commits_at_once = True
         self.waiting: list[Callable[[], None]] = []
         self.acks_seen: list[int] = []
+        self.configuration = Configuration(voters=(SELF, OTHER, THIRD))
+        self.in_sync_now = [SELF, OTHER, THIRD]
         self.watchers = Watchers()
         self.read_count = 0
         self.lead(epoch=1)
@@ -97,7 +101,7 @@ class ObedientReplica:
         self.watchers.notify()
 
     def in_sync(self) -> list[BrokerId]:
-        return [SELF]
+        return self.in_sync_now
 
     def replicate(
         self,

@@ -38,7 +38,8 @@ def names(*topics: str) -> MetadataRequest:
 
 @pytest.mark.parametrize("version", range(14))
 def test_brokers_topics_and_leaders_in_every_version(world: BrokerWorld, version: int) -> None:
-    world.add_topic("t", 2)
+    for replica in world.add_topic("t", 2):
+        replica.in_sync_now = [SELF]
     world.add_remote_topic("u")
     world.replication.leaders[CONTROLLER_GROUP] = LeaderEntry(CONTROLLER_GROUP, 9, OTHER)
     answer = world.ask(names("t", "u"), MetadataResponse, version)

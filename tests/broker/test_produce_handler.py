@@ -135,6 +135,25 @@ def test_acks_of_another_kind_are_refused(world: BrokerWorld, acks: int) -> None
     assert replica.log_end_offset == 0
 
 
+@pytest.mark.parametrize(
+    ("wanted", "in_sync", "acks", "code"),
+    [
+        (3, 3, -1, 0),
+        (3, 2, -1, Error.NOT_ENOUGH_REPLICAS),
+        (5, 2, -1, Error.NOT_ENOUGH_REPLICAS),
+        (3, 2, 1, 0),
+        (2, 1, -1, 0),
+    ],
+)
+def test_fewer_in_sync_than_the_topic_asks_for_is_told_before_anything_is_appended(
+    world: BrokerWorld, wanted: int, in_sync: int, acks: int, code: int
+) -> None:
+    (replica,) = world.add_topic("t", min_insync_replicas=str(wanted))
+    replica.in_sync_now = replica.in_sync_now[:in_sync]
+    assert ask_one(world, produce(batch_of(b"a"), acks=acks)).error_code == code
+    assert replica.log_end_offset == (0 if code else 1)
+
+
 def broken(batch: bytearray, position: int, value: int) -> bytearray:
     copy = bytearray(batch)
     copy[position] = value

@@ -46,9 +46,11 @@ from strandline.records.validate import validate_produced
 
 if TYPE_CHECKING:
     from strandline.replication.appender import AppendResult
+    from strandline.replication.replica import Replica
 
 TOPIC_IDS_SINCE_VERSION = 13
 NO_ACKS = 0
+ALL_ACKS = -1
 LEGAL_ACKS = (-1, 0, 1)
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
@@ -158,6 +160,9 @@ class ProduceCall:
             self._fail_leadership(partition, result, error)
             return
         config = services.topic_configs.of(topic, services.cluster)
+        if self._acks == ALL_ACKS and not _has_write_quorum(replica, config):
+            _fail(result, Error.NOT_ENOUGH_REPLICAS)
+            return
         try:
             records = _records_of(data)
             headers = validate_produced(
@@ -246,6 +251,16 @@ class ProduceCall:
         if errors:
             reasons = " ".join(message_of(code) for code in sorted(errors))
             self._context.close(f"a produce request with acks=0 failed: {reasons}")
+
+
+def _has_write_quorum(replica: Replica, config: TopicConfig) -> bool:
+    """Whether as many replicas are in sync as the topic asks for.
+
+    Better refused than appended and never committed. A majority needs no check: without one the
+    leader steps down by itself."""
+    voter_count = len(replica.configuration.voters)
+    wanted = min(config.min_insync_replicas, voter_count)
+    return wanted <= voter_count // 2 + 1 or len(replica.in_sync()) >= wanted
 
 
 def _check_batches(headers: Sequence[BatchHeader], config: TopicConfig, now_ms: int) -> None:
