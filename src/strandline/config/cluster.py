@@ -91,14 +91,6 @@ class ClusterConfig:
         minimum=1,
         reloadable=True,
     )
-    replica_lag_time_max_ms: int = key(
-        30_000,
-        "A replica that has not reached its leader's end for this long is not in sync.",
-        unit="ms",
-        minimum=1_000,
-        reloadable=True,
-        long=True,
-    )
 
     @classmethod
     def from_values(cls, values: Mapping[str, str]) -> "ClusterConfig":
