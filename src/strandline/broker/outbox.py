@@ -58,13 +58,7 @@ class Outbox:
         queue = self._queue
         while queue and budget > 0:
             head = queue[0]
-            if isinstance(head, FilePart):
-                if (
-                    head.size_bytes - self._range_sent < SENDFILE_BYTES_MIN
-                    or head.file.fileno() < 0
-                ):
-                    self._load(head)
-                    continue
+            if isinstance(head, FilePart) and _goes_by_itself(head):
                 wanted = min(head.size_bytes - self._range_sent, budget)
                 written = self._send_range(head, wanted)
             else:
@@ -79,22 +73,8 @@ class Outbox:
         self._queue.clear()
         self.backlog_bytes = 0
 
-    def _load(self, head: FilePart) -> None:
-        """Replace (the first piece of) the file range at the head by its bytes."""
-        start = self._range_sent
-        length = min(head.size_bytes - start, PREAD_BYTES_MAX)
-        data = head.file.pread(length, head.position + start)
-        if len(data) < length:
-            raise _cut_short(head, start + len(data))
-        self._queue.popleft()
-        self._range_sent = 0
-        rest = head.size_bytes - start - length
-        if rest:
-            self._queue.appendleft(FilePart(head.file, head.position + start + length, rest))
-        self._queue.appendleft(data)
-        self.backlog_bytes += length
-
     def _send_range(self, head: FilePart, wanted: int) -> int:
+        """Let the kernel move a part of the file range at the head."""
         position = head.position + self._range_sent
         try:
             written = os.sendfile(self._socket.fileno(), head.file.fileno(), position, wanted)
@@ -112,17 +92,20 @@ class Outbox:
         """One gathering write: bytes offered and bytes taken."""
         buffers: list[Buffer] = []
         offered = 0
-        more = False
-        for part in self._queue:
+        flags = 0
+        while len(buffers) < min(len(self._queue), IOVEC_COUNT_MAX):
+            part = self._queue[len(buffers)]
             if isinstance(part, FilePart):
-                more = True
-                break
+                if _goes_by_itself(part):
+                    flags = socket.MSG_MORE
+                    break
+                part = self._load(len(buffers), part)
             buffers.append(part)
             offered += len(part)
-            if len(buffers) == IOVEC_COUNT_MAX or offered >= WRITE_BYTES_PER_PASS:
+            if offered >= WRITE_BYTES_PER_PASS:
                 break
         try:
-            written = self._socket.sendmsg(buffers, (), socket.MSG_MORE if more else 0)
+            written = self._socket.sendmsg(buffers, (), flags)
         except (BlockingIOError, InterruptedError):
             return offered, 0
         self.backlog_bytes -= written
@@ -131,6 +114,19 @@ class Outbox:
         else:
             self._drop(written)
         return offered, written
+
+    def _load(self, at: int, part: FilePart) -> bytes:
+        """Replace (the first piece of) the file range at `at` in the queue by its bytes."""
+        length = min(part.size_bytes, PREAD_BYTES_MAX)
+        data = part.file.pread(length, part.position)
+        if len(data) < length:
+            raise _cut_short(part, len(data))
+        self._queue[at] = data
+        rest = part.size_bytes - length
+        if rest:
+            self._queue.insert(at + 1, FilePart(part.file, part.position + length, rest))
+        self.backlog_bytes += length
+        return data
 
     def _drop(self, count: int) -> None:
         queue = self._queue
@@ -143,10 +139,14 @@ class Outbox:
             count -= len(head)
 
 
-def _cut_short(head: FilePart, found: int) -> StorageError:
+def _goes_by_itself(part: FilePart) -> bool:
+    return part.size_bytes >= SENDFILE_BYTES_MIN and part.file.fileno() >= 0
+
+
+def _cut_short(part: FilePart, found: int) -> StorageError:
     return StorageError(
-        head.file.path,
-        head.position,
-        expected=f"{head.size_bytes} bytes of record batches",
+        part.file.path,
+        part.position,
+        expected=f"{part.size_bytes} bytes of record batches",
         found=f"{found} bytes: the file was cut",
     )
