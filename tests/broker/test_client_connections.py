@@ -23,7 +23,7 @@ from strandline.protocol.apis import APIS
 from strandline.replication.budget import MemoryBudget
 
 DEADLINE_S = 20
-ECHO, HELD, FILE, SILENT, BROKEN = 1, 2, 3, 18, 99
+FETCH_HELD, HELD, FILE, ECHO, SILENT, BROKEN = 1, 2, 3, 8, 18, 99
 PRODUCE = 0
 
 
@@ -75,7 +75,7 @@ class Desk:
         body = bytes(context.frame[8:])
         self.seen.append(body)
         self.arrived.set()
-        if context.api.key in (HELD, PRODUCE):
+        if context.api.key in (HELD, FETCH_HELD, PRODUCE):
             self.held.append(context)
         elif context.api.key == FILE:
             context.respond(self.answers[body])  # type: ignore[arg-type]
@@ -418,6 +418,38 @@ def test_requests_of_a_client_that_went_away_are_abandoned() -> None:
             context.respond((b"nobody reads this",))
 
     run(scenario)
+
+
+def test_a_client_that_left_is_noticed_even_while_its_connection_is_not_read() -> None:
+    async def scenario(world: World) -> None:
+        client = await world.connect()
+        for number in range(5):
+            client.send(HELD, number)
+        await world.desk.wait_seen(2)
+        await client.close()
+        async with asyncio.timeout(DEADLINE_S):
+            while not all(context.is_abandoned for context in world.desk.held):
+                await world.settle()
+        assert len(world.desk.held) == 2
+
+    run(scenario, limits=ServerLimits(connection_requests_max=2))
+
+
+def test_a_parked_fetch_holds_up_nobody() -> None:
+    async def scenario(world: World) -> None:
+        consumers = [await world.connect() for _ in range(3)]
+        for consumer in consumers:
+            consumer.send(FETCH_HELD, 1, bytes(500))
+        await world.desk.wait_seen(3)
+        other = await world.connect()
+        other.send(ECHO, 1, bytes(900))
+        assert await other.receive() == (1, bytes(900))
+        for context in world.desk.held:
+            context.respond((b"at last",))
+        for consumer in consumers:
+            assert await consumer.receive() == (1, b"at last")
+
+    run(scenario, limits=ServerLimits(inflight_bytes_max=1_000))
 
 
 def test_an_unknown_api_closes_after_what_was_answered() -> None:

@@ -23,6 +23,9 @@ from strandline.broker.limits import ServerLimits
 from strandline.broker.outbox import Outbox
 
 PRODUCE_KEY = 0
+FETCH_KEY = 1
+TCP_CLOSED, TCP_CLOSE_WAIT = 7, 8
+"""States of the kernel's connection: it is gone, or the client will send no more."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -100,6 +103,12 @@ class Connection:
         """Whether nothing is in work, or the client does not take its answers."""
         return not self._pending or not self._outbox.is_empty
 
+    def close_if_left(self) -> None:
+        """For a connection that is not read: see whether the client has gone meanwhile."""
+        info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+        if info[0] in (TCP_CLOSED, TCP_CLOSE_WAIT):
+            self.close()
+
     def close(self, reason: str = "") -> None:
         """End it, with a line in the log when there is a reason. Requests in work are abandoned."""
         if self.is_closed:
@@ -163,6 +172,8 @@ class Connection:
             while True:
                 if not self._has_room():
                     self._collect_answers()
+                    if self.is_closed:
+                        return
                     if not self._has_room():
                         self._pause()
                         break
@@ -171,7 +182,8 @@ class Connection:
                     break
                 self.partial_since_ms = -1
                 context = router.open(frame, self)
-                if context.api.key == PRODUCE_KEY:
+                key = context.api.key
+                if key == PRODUCE_KEY:
                     self.is_producer = True
                 self._pending.append(context)
                 self._inflight_bytes += context.size_bytes
@@ -179,6 +191,11 @@ class Connection:
                 router.run(context)
                 if self.is_closed:
                     return
+                if key == FETCH_KEY and not context.is_answered:
+                    # Parked, perhaps for long, and without its frame: it holds up nobody.
+                    self._inflight_bytes -= context.size_bytes
+                    owner.count_inflight(-context.size_bytes)
+                    context.size_bytes = 0
         except ProtocolError as error:
             self._collect_answers()
             self.close(str(error))

@@ -212,6 +212,7 @@ class Server:
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._connections.add(Connection(sock, self, address[0]))
 
     def _on_accept_failed(self, listener: socket.socket, error: OSError) -> None:
@@ -228,9 +229,11 @@ class Server:
         self._clock.call_later(ACCEPT_PAUSE_MS, accept_again)
 
     def _sweep(self) -> None:
-        """Close connections that are idle, or do not take their answers."""
+        """Close connections that are idle, do not take their answers, or were left."""
         self._sweep_timer = self._clock.call_later(SWEEP_INTERVAL_MS, self._sweep)
         before_ms = self._clock.monotonic_ms() - self.limits.connection_idle_ms
         for connection in list(self._connections):
             if connection.last_active_ms <= before_ms and connection.is_idle:
                 connection.close(f"idle for {self.limits.connection_idle_ms} ms")
+        for connection in list(self._paused):
+            connection.close_if_left()
