@@ -9,6 +9,7 @@ from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld
 
 from strandline.base.errors import OperatorError
+from strandline.broker.hosting import RECONCILE_SHARE_MS
 from strandline.controller.commands import (
     AlterConfigs,
     ConfigChange,
@@ -293,6 +294,30 @@ def test_a_broker_of_another_cluster_is_refused(cluster: ClusterWorld) -> None:
     cluster.until(lambda: cluster.starts[2].done())
     with pytest.raises(OperatorError, match="refuses broker 2: broker 2 belongs to cluster anoth"):
         cluster.starts[2].result()
+
+
+class SlowClock:
+    """Time goes by whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self._now_ms = 0
+
+    def monotonic_ms(self) -> int:
+        self._now_ms += RECONCILE_SHARE_MS // 2
+        return self._now_ms
+
+
+def test_many_groups_are_gone_through_in_shares(shared: ClusterWorld) -> None:
+    shared.create_topic("shares", partitions=20)
+    hosting = shared.broker(1)._hosting
+    clock, hosting._clock = hosting._clock, SlowClock()  # type: ignore[assignment]
+    hosting._version = -1
+    shares = 1
+    while not hosting.reconcile():
+        shares += 1
+    hosting._clock = clock
+    assert shares >= 10
+    assert hosting.reconcile()
 
 
 def test_upkeep_visits_every_log_within_its_interval(cluster: ClusterWorld) -> None:

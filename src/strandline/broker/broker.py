@@ -79,6 +79,7 @@ class Broker:
         self._on_joined = on_joined
         self._hosting = Hosting(
             config=config,
+            clock=clock,
             disk=disk,
             replication=replication,
             controller=self.controller,
@@ -92,6 +93,9 @@ class Broker:
             adjust=self._hosting.adjust_led_groups,
         )
         self._replayed = asyncio.Event()
+        self._reconciled = asyncio.Event()
+        self._is_reconcile_due = False
+        self._is_stopped = False
 
     async def start(self) -> None:
         """Join the cluster and open what lies here; returns when requests can be answered.
@@ -108,7 +112,9 @@ class Broker:
             await self._wait_replayed()
         finally:
             introducing.cancel()
-        self._hosting.reconcile()
+        self._reconciled.clear()
+        self._reconcile_soon()
+        await self._reconciled.wait()
         self._hosting.remove_strays()
         self._upkeep.start()
 
@@ -128,6 +134,7 @@ class Broker:
 
     def stop(self) -> None:
         """Answer nobody any more. `replication` is stopped afterwards by its owner."""
+        self._is_stopped = True
         if self.server is not None:
             self.server.stop()
             self.server = None
@@ -190,8 +197,26 @@ class Broker:
     # ---- what happens ----------------------------------------------------------------------------
 
     def _on_caught_up(self) -> None:
-        self._hosting.reconcile()
         self._replayed.set()
+        self._reconcile_soon()
+
+    def _reconcile_soon(self) -> None:
+        """Not from within the step that moved the controller's log, and a share at a time."""
+        if not self._is_reconcile_due:
+            self._is_reconcile_due = True
+            self._clock.call_soon(self._reconcile)
+
+    def _reconcile(self) -> None:
+        self._is_reconcile_due = False
+        if self._is_stopped:
+            return
+        try:
+            if not self._hosting.reconcile():
+                self._reconcile_soon()
+                return
+        except Exception:  # A task boundary: the next change of the state tries again.
+            _log.exception("cannot make this broker's groups what the controller asks for")
+        self._reconciled.set()
 
     def _on_leadership(self, replica: Replica, is_leading: bool) -> None:
         if is_leading:

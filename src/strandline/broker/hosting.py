@@ -12,8 +12,9 @@ Owns:   the decision to open, close or remove a group here.
 Source: design sections 3 and 6; reliability reference 1b (a wiped follower that votes)."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from strandline.base.clock import Clock
 from strandline.base.disk import Disk
 from strandline.base.errors import StorageError
 from strandline.broker.controller_host import ControllerHost
@@ -32,6 +33,8 @@ CONTROLLER_NAME = "@controller"
 TOPIC_CHARACTERS_MAX = 200
 """How much of a topic's name goes into its directories' names; the group's id makes them unique."""
 
+RECONCILE_SHARE_MS = 20
+
 _log = logging.getLogger("strandline.broker")
 
 
@@ -42,6 +45,7 @@ class Hosting:
         self,
         *,
         config: BrokerConfig,
+        clock: Clock,
         disk: Disk,
         replication: Replication,
         controller: ControllerHost,
@@ -50,13 +54,15 @@ class Hosting:
     ) -> None:
         self._config = config
         self._self_id: BrokerId = config.broker_id
+        self._clock = clock
         self._disk = disk
         self._replication = replication
         self._controller = controller
         self._topic_configs = topic_configs
         self._directory_id = directory_id
-        # The cluster's version at the last reconciliation.
-        self._reconciled_version = -1
+        # What is left to do for this version of the cluster.
+        self._version = -1
+        self._work: Iterator[None] = iter(())
         # Groups whose log could not be opened: they stay closed until the broker starts anew.
         self._broken: set[GroupId] = set()
 
@@ -85,27 +91,35 @@ class Hosting:
         directory = self._controller.state.directories.get(self._self_id)
         return directory is not None and directory.id == self._directory_id
 
-    def reconcile(self) -> None:
-        """Make what is here what the state asks for."""
+    def reconcile(self) -> bool:
+        """Go on making what is here what the state asks for, for a share of a pass of the loop.
+
+        False while there is more to do: call again in a later pass. Opening a log takes
+        milliseconds, and heartbeats must not wait for thousands of them."""
+        version = self._controller.cluster.version
+        if version != self._version:
+            self._version = version
+            self._work = self._steps()
+        end_ms = self._clock.monotonic_ms() + RECONCILE_SHARE_MS
+        return all(self._clock.monotonic_ms() < end_ms for _ in self._work)
+
+    def _steps(self) -> Iterator[None]:
+        """The work for one version of the state, in steps; given up when that has moved on."""
         cluster = self._controller.cluster
-        if cluster.version == self._reconciled_version:
-            return
-        self._reconciled_version = cluster.version
         for broker in cluster.brokers.values():
             self._replication.set_peer(broker.id, broker.rpc.host, broker.rpc.port)
         self._topic_configs.forget_absent(cluster)
-        self._close_absent()
+        yield from self._close_absent()
         if not self.is_registered:
             return
-        producer_expiry_ms = ClusterConfig.from_values(
-            cluster.cluster_configs
-        ).producer_id_expiration_ms
+        values = ClusterConfig.from_values(cluster.cluster_configs)
         for topic in cluster.topics.values():
             config = self._topic_configs.of(topic, cluster)
-            log_config = self._log_config(config, producer_expiry_ms)
+            log_config = self._log_config(config, values.producer_id_expiration_ms)
             for partition in topic.partitions:
                 if self._self_id in partition.replicas:
                     self._host(topic, partition, config, log_config)
+                    yield
         self.adjust_led_groups()
 
     def adjust_led_groups(self) -> None:
@@ -174,7 +188,7 @@ class Hosting:
             self._broken.add(partition.group)
             _log.error("%s: its log cannot be opened, other replicas serve it: %s", name, error)
 
-    def _close_absent(self) -> None:
+    def _close_absent(self) -> Iterator[None]:
         groups = self._controller.cluster.groups
         for group, replica in list(self._replication.replicas.items()):
             if group == CONTROLLER_GROUP:
@@ -183,6 +197,7 @@ class Hosting:
             if partition is None or self._self_id not in partition.replicas:
                 _log.info("%s: removing its replica from this broker", replica.name)
                 self._replication.close_group(group, remove=True)
+                yield
         self._broken &= groups.keys()
 
     def _change(
