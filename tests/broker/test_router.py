@@ -50,6 +50,25 @@ def test_what_is_advertised_is_exactly_what_is_served(world: BrokerWorld, versio
         assert last <= APIS[key].max_version
 
 
+@pytest.mark.parametrize(
+    ("cluster", "node", "code"),
+    [
+        (None, -1, 0),
+        (None, 9, 0),
+        ("cluster-1", 1, 0),
+        ("cluster-1", 2, Error.REBOOTSTRAP_REQUIRED),
+        ("another", 1, Error.REBOOTSTRAP_REQUIRED),
+    ],
+)
+def test_a_client_that_means_another_broker_is_told_to_begin_again(
+    world: BrokerWorld, cluster: str | None, node: int, code: int
+) -> None:
+    request = ApiVersionsRequest(cluster_id=cluster, node_id=node)
+    answer = world.ask(request, ApiVersionsResponse, 5)
+    assert answer.error_code == code
+    assert bool(answer.api_keys) == (code == 0)
+
+
 @pytest.mark.parametrize("version", [6, 99, 32_767, -1])
 def test_an_unknown_version_of_api_versions_is_told_what_to_try(
     world: BrokerWorld, version: int

@@ -2,11 +2,12 @@
 
 Why:    it is the first request of every connection, and the only one that may come in a version
         that nobody here knows: then the answer, in version 0, says which version to come back with.
-Source: KIP-511; kafka-protocol reference 7.1 (Produce is advertised from 0) and 8.6."""
+Source: KIP-511, KIP-1242 (misrouted connections); kafka-protocol reference 7.1 (Produce is
+        advertised from 0) and 8.6."""
 
 from functools import lru_cache
 
-from strandline.broker.context import API_VERSIONS_KEY, RequestContext
+from strandline.broker.context import API_VERSIONS_KEY, RequestContext, Services
 from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.errors import Error
@@ -27,9 +28,21 @@ def start(context: RequestContext) -> None:
         body = _unsupported()
     else:
         assert context.frame is not None
-        decode(ApiVersionsRequest, context.frame, context.position, context.api_version)
-        body = _answer(context.api_version, tuple(context.services.offered_apis.items()))
+        request, _ = decode(
+            ApiVersionsRequest, context.frame, context.position, context.api_version
+        )
+        if _means_another(request, context.services):
+            body = _go_elsewhere(context.api_version)
+        else:
+            body = _answer(context.api_version, tuple(context.services.offered_apis.items()))
     context.respond((body,))
+
+
+def _means_another(request: ApiVersionsRequest, services: Services) -> bool:
+    """Whether the client says whom it wants, and this is not it: its connection was misrouted."""
+    return request.cluster_id is not None and (
+        request.cluster_id != services.cluster.cluster_id or request.node_id != services.broker_id
+    )
 
 
 @lru_cache(maxsize=16)
@@ -41,6 +54,10 @@ def _answer(version: int, offered: Offered) -> bytes:
         ]
     )
     return bytes(encode(response, version))
+
+
+def _go_elsewhere(version: int) -> bytes:
+    return bytes(encode(ApiVersionsResponse(error_code=Error.REBOOTSTRAP_REQUIRED), version))
 
 
 def _unsupported() -> bytes:
