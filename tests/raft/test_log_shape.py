@@ -90,4 +90,9 @@ def test_quorums_are_what_the_configuration_says(
     assert quorums.flushed(100) == expected
     assert quorums.written(100) == expected + 1
     assert quorums.flushed(3) == min(3, expected)
+    blockers = {broker for broker, index in enumerate(reached, start=1) if index >= 5}
+    outsiders = (voters | old) - blockers
+    sets = [one for one in (voters, old) if one]
+    can_elect = [2 * len(one & outsiders) > len(one) for one in sets]
+    assert joint.blocks_election(blockers) is not any(can_elect)
     assert joint.can_commit([b for b, index in enumerate(reached, start=1) if index >= expected])

@@ -58,6 +58,14 @@ def test_it_is_told_to_rejoin_once_a_majority_without_it_has_the_marker() -> Non
     assert request.rejoin_at == 1
 
 
+def test_of_two_voters_the_leader_alone_is_enough() -> None:
+    """Nobody can be elected without the leader's vote."""
+    leader = Member(voters=(1, 3)).lead_established()
+    leader.receive(3, AppendResponse(1, False, hint=-1, recovering=True))
+    leader.flush()
+    assert leader.raft.progress[3].rejoin_at == 1
+
+
 def test_it_takes_part_again_once_it_has_flushed_the_marker() -> None:
     member = wiped()
     member.append(prev=(-1, 0), epochs=(1, 1), sender=1)

@@ -8,7 +8,8 @@ Map:    core.py           the facade: `Raft.step`, `plan_append`, what is the ca
         log_shape.py      epochs, configurations and marks of a log
         election.py       pre-votes and votes
         reign.py          what exists only while leading: own entries, peers, marks
-        progress.py       one peer, as its leader sees it; what to send it
+        progress.py       one peer, as its leader sees it
+        sending.py        what to send it next
         quorums.py        what a write quorum has reached
         replies.py        acknowledgements at a leader
         appends.py        the follower's side

@@ -43,6 +43,13 @@ class Configuration(msgspec.Struct, frozen=True):
             not self.old_voters or _has_majority(self.old_voters, granted)
         )
 
+    def blocks_election(self, holders: Collection[BrokerId]) -> bool:
+        """Whether nobody can be elected without the vote of one of `holders`."""
+        return all(
+            not _has_majority(voters, [voter for voter in voters if voter not in holders])
+            for voters in (self.voters, self.old_voters)
+        )
+
     def can_commit(self, holders: Collection[BrokerId]) -> bool:
         """Whether an entry flushed on `holders` is committed."""
         return self._has_write_quorum(self.voters, holders) and (

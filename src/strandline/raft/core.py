@@ -7,14 +7,14 @@ How:    `step` looks the handler up by the type of the event, or of the message 
 
             election.py    votes                     reign.py       a leader's entries and marks
             appends.py     a follower's log          replies.py     acknowledgements at a leader
-            membership.py  joint consensus           transfer.py    leadership handed over
-            rejoin.py      after the loss of a disk
+            sending.py     what goes to a peer       transfer.py    leadership handed over
+            membership.py  joint consensus           rejoin.py      after the loss of a disk
 Owns:   the state of one replica (`state.ReplicaState`); nobody else writes it.
 Source: Raft (Ongaro, thesis 2014); design sections 4-6."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.appends import Appends
 from strandline.raft.configuration import Configuration
 from strandline.raft.election import Elections
@@ -46,6 +46,7 @@ from strandline.raft.messages import (
 from strandline.raft.progress import AppendPlan, Progress
 from strandline.raft.rejoin import grant_rejoins
 from strandline.raft.replies import Replies
+from strandline.raft.sending import mark_sent, plan
 from strandline.raft.state import ReplicaState, Role
 from strandline.raft.transfer import Transfers
 
@@ -92,11 +93,11 @@ class Raft:
         replies = Replies(state, transfers)
         self._on_event: dict[type, Callable[..., None]] = {
             ElectionTimedOut: elections.on_timed_out,
-            QuorumLost: self._on_quorum_lost,
+            QuorumLost: elections.on_quorum_lost,
             LogFlushed: self._on_log_flushed,
             Propose: self._on_propose,
-            PrefixDropped: self._on_prefix_dropped,
-            PeerReset: self._on_peer_reset,
+            PrefixDropped: self._membership.on_prefix_dropped,
+            PeerReset: replies.on_peer_reset,
             ChangeConfiguration: self._membership.on_change,
             TransferLeadership: transfers.on_transfer,
             AbandonTransfer: transfers.on_abandon,
@@ -138,13 +139,13 @@ class Raft:
         progress = None if reign is None else reign.progress.get(peer)
         if reign is None or progress is None:
             return None
-        return reign.plan(progress)
+        return plan(self._state, reign, progress)
 
     def mark_sent(self, peer: BrokerId, last_index: Index) -> None:
         """The plan for `peer` went out, with entries up to `last_index` (`prev_index`: none)."""
         reign = self._state.reign
         if reign is not None and peer in reign.progress:
-            reign.mark_sent(reign.progress[peer], last_index)
+            mark_sent(self._state, reign.progress[peer], last_index)
 
     # ---- what is the case ------------------------------------------------------------------------
 
@@ -261,24 +262,3 @@ class Raft:
                 grant_rejoins(state, state.reign)
         else:
             self._appends.on_flushed()
-
-    def _on_quorum_lost(self, event: QuorumLost) -> None:
-        if self._state.reign is not None:
-            self._state.follow(self._state.epoch, NO_BROKER)
-
-    def _on_peer_reset(self, event: PeerReset) -> None:
-        reign = self._state.reign
-        progress = None if reign is None else reign.progress.get(event.peer)
-        if reign is not None and progress is not None:
-            reign.on_reset(progress)
-            self._state.wake.append(progress.ready)
-
-    def _on_prefix_dropped(self, event: PrefixDropped) -> None:
-        state = self._state
-        assert event.first_index - 1 <= state.commit, "only committed entries are dropped"
-        dropped: Sequence[tuple[Index, Configuration]] = state.log.configurations_between(
-            state.log.first_index, Index(event.first_index - 1)
-        )
-        if dropped:
-            state.start_configuration = dropped[-1][1]
-        state.log.drop_prefix(event.first_index, event.start_offset)

@@ -11,7 +11,7 @@ Owns:   the votes of the present round.
 Source: Raft thesis 3.4, 3.6.1, 4.2.2, 4.2.3, 9.6; figure 3.1."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
-from strandline.raft.events import ElectionTimedOut
+from strandline.raft.events import ElectionTimedOut, QuorumLost
 from strandline.raft.membership import Membership
 from strandline.raft.messages import TimeoutNow, VoteRequest, VoteResponse
 from strandline.raft.reign import Reign
@@ -42,6 +42,11 @@ class Elections:
             self._campaign(transfer=False)
         else:
             self._ask(Epoch(state.epoch + 1), pre=True, transfer=False)
+
+    def on_quorum_lost(self, event: QuorumLost) -> None:
+        """A leader that reaches no quorum steps down, and keeps its vote."""
+        if self._state.role == Role.LEADER:
+            self._state.follow(self._state.epoch, NO_BROKER)
 
     def on_timeout_now(self, sender: BrokerId, message: TimeoutNow, leader_alive: bool) -> None:
         """The leader hands over: stand for election at once, without a pre-vote."""

@@ -13,7 +13,7 @@ Source: Raft thesis 4.2.1-4.2.3 and 4.3; Ongaro's note on single-server changes 
 
 from strandline.model.ids import NO_BROKER, BrokerId, Index
 from strandline.raft.configuration import Configuration
-from strandline.raft.events import ChangeConfiguration, ConfigurationChanged
+from strandline.raft.events import ChangeConfiguration, ConfigurationChanged, PrefixDropped
 from strandline.raft.messages import TimeoutNow
 from strandline.raft.state import ReplicaState
 
@@ -56,6 +56,16 @@ class Membership:
         self._index = index
         state.configuration = configuration
         state.effects.append(ConfigurationChanged(index, configuration, self.is_committed))
+
+    def on_prefix_dropped(self, event: PrefixDropped) -> None:
+        """Retention: what was in force in the removed part becomes the start's configuration."""
+        state = self._state
+        assert event.first_index - 1 <= state.commit, "only committed entries are dropped"
+        for index, configuration in state.log.configurations:
+            if index < event.first_index:
+                state.start_configuration = configuration
+        state.log.drop_prefix(event.first_index, event.start_offset)
+        self._index = self._last()[0]
 
     def on_commit(self, before: Index) -> None:
         """The commit went up from `before`: say which configurations are committed."""

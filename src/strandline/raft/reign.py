@@ -17,8 +17,8 @@ from strandline.raft.events import (
     ReplicationReady,
 )
 from strandline.raft.membership import Membership
-from strandline.raft.messages import AppendResponse, ResetRequest
-from strandline.raft.progress import AppendPlan, Progress
+from strandline.raft.messages import AppendResponse
+from strandline.raft.progress import Progress
 from strandline.raft.quorums import Quorums
 from strandline.raft.state import ReplicaState
 
@@ -188,51 +188,7 @@ class Reign:
             if self._has_unsettled_members:
                 self._membership.settle()
 
-    # ---- what to send ----------------------------------------------------------------------------
-
-    def plan(self, progress: Progress) -> AppendPlan | ResetRequest | None:
-        """See `Raft.plan_append`."""
-        state = self._state
-        log = state.log
-        is_probe = progress.is_probing
-        if is_probe and progress.awaiting:
-            return None
-        last_index = log.last_index
-        if (
-            not is_probe
-            and last_index < progress.next_index
-            and progress.told_commit == state.commit
-            and progress.told_visible == state.visible
-        ):
-            return None
-        prev_index = Index(progress.next_index - 1)
-        if prev_index < log.first_index - 1:
-            return self._plan_reset(progress)
-        if is_probe and progress.probe_is_empty:
-            last_index = prev_index
-        return AppendPlan(
-            self.epoch,
-            prev_index,
-            log.epoch_at(prev_index),
-            progress.next_index,
-            last_index,
-            state.commit,
-            state.visible,
-            self.relaxed_last > state.visible or progress.peer == self.transferring_to,
-            is_probe,
-            progress.rejoin_at,
-        )
-
-    def mark_sent(self, progress: Progress, last_index: Index) -> None:
-        """See `Raft.mark_sent`."""
-        state = self._state
-        if progress.next_index >= state.log.first_index:
-            progress.told_commit = state.commit
-            progress.told_visible = state.visible
-        if last_index >= progress.next_index:
-            progress.next_index = Index(last_index + 1)
-        if progress.is_probing:
-            progress.awaiting = True
+    # ---- who has what ----------------------------------------------------------------------------
 
     def most_advanced(self, voters: tuple[BrokerId, ...]) -> BrokerId:
         """The voter with the longest log, NO_BROKER when there is none that counts."""
@@ -248,14 +204,3 @@ class Reign:
         """Who counts and has flushed the entry at `index`."""
         members = (self._own, *self.progress.values())
         return {member.peer for member in members if member.match_flushed >= index}
-
-    def _plan_reset(self, progress: Progress) -> ResetRequest:
-        log = self._state.log
-        progress.is_probing = True
-        return ResetRequest(
-            self.epoch,
-            log.first_index,
-            log.start_offset,
-            log.previous_epoch,
-            self._state.start_configuration,
-        )

@@ -6,14 +6,14 @@ Why:    it has forgotten votes it cast and entries it acknowledged. Voting with 
         forgotten vote, or may be about to count an acknowledgement from before the loss.
 How:    the replica refuses votes, never campaigns, and says `recovering` instead of acknowledging
         flushes. A leader that hears so for the first time appends a marker and counts that peer for
-        nothing. Once a majority *without* the replica has flushed the marker, the leader names it
-        in its appends (`rejoin_at`); the replica takes part again when it has flushed it too.
-            The marker was proposed after the loss. Every forgotten vote for a later epoch needs a
-        voter of that majority as well: such a candidate, whose log is older than the marker, can
-        win no more. Every committed entry that the replica had acknowledged lies before the marker
-        in this leader's log.
-        Where so many disks are lost that the others are no majority, nobody rejoins: that is loss
-        of data, and an operator's decision.
+        nothing. Once so many others have flushed the marker that nobody can be elected without one
+        of them, the leader names it in its appends (`rejoin_at`); the replica takes part again when
+        it has flushed it too.
+            The marker was proposed after the loss. A candidate with a forgotten vote for a later
+        epoch needs one of those others as well, and its log is older than the marker: it can win
+        no more. Every committed entry that the replica had acknowledged lies before the marker in
+        this leader's log.
+        Where too many disks are lost for that, nobody rejoins: it is for an operator to decide.
 Owns:   whether this replica is recovering (`ReplicaState.amnesiac`), and its peers' `rejoin_at`.
 Source: Viewstamped Replication Revisited 4.3 (recovery); NATS PR 7038; design section 4."""
 
@@ -77,12 +77,12 @@ def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse)
 
 
 def grant_rejoins(state: ReplicaState, reign: Reign) -> None:
-    """Tell recovering peers their marker, where a majority without them holds it."""
+    """Tell recovering peers their marker, where enough voters without them hold it."""
     waiting = [progress for progress in reign.progress.values() if progress.is_recovering]
     reign.has_recovering = bool(waiting)
     for progress in waiting:
         holders = reign.holders(progress.rejoin_marker)
-        if progress.rejoin_at < 0 and state.configuration.wins_election(holders):
+        if progress.rejoin_at < 0 and state.configuration.blocks_election(holders):
             progress.rejoin_at = progress.rejoin_marker
             progress.told_commit = Index(-1)
             state.wake.append(progress.ready)

@@ -1,10 +1,11 @@
-"""What becomes of the followers' answers, at a leader.
+"""What becomes of the followers' answers, and of their silence, at a leader.
 
 Why:    the one place that every acknowledgement passes; what follows from it is done by others.
 Owns:   nothing.
 Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
 
 from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.raft.events import PeerReset
 from strandline.raft.messages import AppendResponse
 from strandline.raft.rejoin import count_only_whole, grant_rejoins
 from strandline.raft.state import ReplicaState
@@ -47,3 +48,11 @@ class Replies:
             grant_rejoins(state, reign)
         if progress.next_index <= state.log.last_index or progress.is_probing:
             state.wake.append(progress.ready)
+
+    def on_peer_reset(self, event: PeerReset) -> None:
+        """What was in flight to a peer may be lost: ask where it is."""
+        reign = self._state.reign
+        progress = None if reign is None else reign.progress.get(event.peer)
+        if reign is not None and progress is not None:
+            reign.on_reset(progress)
+            self._state.wake.append(progress.ready)

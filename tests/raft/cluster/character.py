@@ -40,7 +40,7 @@ def draw_character(rng: random.Random, seed: int) -> Character:
     node_count = min(6, voter_count + spare_count)
     voters = tuple(range(1, voter_count + 1))
     observers = tuple(range(voter_count + 1, node_count + 1)) if rng.random() < 0.5 else ()
-    can_wipe = voter_count >= 3 and (focus == "disks" or (is_any and rng.random() < 0.3))
+    can_wipe = voter_count >= 2 and (focus == "disks" or (is_any and rng.random() < 0.3))
     return Character(
         node_count=node_count,
         configuration=Configuration(voters, (), observers, rng.choice((1, 1, 2, 2, 3))),

@@ -26,9 +26,10 @@ from strandline.raft.state import ReplicaState
 
 @dataclass(frozen=True)
 class Mutant:
-    """`patches` is [(class, attribute, replacement)]."""
+    """`patches` is [(class, attribute, replacement)]; `seed` is a schedule that finds it."""
 
     name: str
+    seed: int
     patches: tuple[tuple[type, str, Any], ...]
 
     @contextmanager
@@ -47,7 +48,9 @@ class Mutant:
 MUTANTS: dict[str, Mutant] = {}
 
 
-def _mutant(owner: type, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _mutant(
+    owner: type, name: str, *, seed: int
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers the decorated function, under its own name, as a replacement for `owner.name`."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +58,7 @@ def _mutant(owner: type, name: str) -> Callable[[Callable[..., Any]], Callable[.
         replacement: Any = function
         if isinstance(owner.__dict__[name], property):
             replacement = property(function)
-        MUTANTS[title] = Mutant(title, ((owner, name, replacement),))
+        MUTANTS[title] = Mutant(title, seed, ((owner, name, replacement),))
         return function
 
     return register
@@ -64,18 +67,17 @@ def _mutant(owner: type, name: str) -> Callable[[Callable[..., Any]], Callable[.
 # ---- votes ---------------------------------------------------------------------------------------
 
 
-@_mutant(ReplicaState, "adopt")
+@_mutant(ReplicaState, "adopt", seed=121)
 def vote_not_persisted(self: Any, epoch: int, *, vote: int) -> None:
     self.epoch = epoch
     self.vote = vote
     self.effects.append(events.PersistState(epoch, -1))
 
 
-_adopt = ReplicaState.adopt
 _step = Raft.step
 
 
-@_mutant(Raft, "step")
+@_mutant(Raft, "step", seed=155)
 def vote_persisted_after_the_answer(self: Any, event: Any) -> list[Any]:
     effects = _step(self, event)
     effects.sort(key=lambda effect: type(effect) is events.PersistState)
@@ -85,7 +87,7 @@ def vote_persisted_after_the_answer(self: Any, event: Any) -> list[Any]:
 _on_vote_request = Elections.on_vote_request
 
 
-@_mutant(Elections, "on_vote_request")
+@_mutant(Elections, "on_vote_request", seed=2)
 def two_votes_an_epoch(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
     state = self._state
     if not message.pre and message.epoch == state.epoch and state.leader < 0:
@@ -93,13 +95,13 @@ def two_votes_an_epoch(self: Any, sender: int, message: Any, leader_alive: bool)
     _on_vote_request(self, sender, message, leader_alive)
 
 
-@_mutant(Elections, "on_vote_request")
+@_mutant(Elections, "on_vote_request", seed=26)
 def vote_for_a_shorter_log(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
     longest = messages.VoteRequest(message.epoch, 1 << 40, 1 << 40, message.pre, message.transfer)
     _on_vote_request(self, sender, longest, leader_alive)
 
 
-@_mutant(Elections, "on_vote_request")
+@_mutant(Elections, "on_vote_request", seed=13)
 def vote_by_last_index_alone(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
     log = self._state.log
     epoch = log.last_epoch if message.last_index >= log.last_index else 0
@@ -109,7 +111,7 @@ def vote_by_last_index_alone(self: Any, sender: int, message: Any, leader_alive:
     _on_vote_request(self, sender, request, leader_alive)
 
 
-@_mutant(Configuration, "wins_election")
+@_mutant(Configuration, "wins_election", seed=4)
 def half_is_a_majority(self: Any, granted: Any) -> bool:
     return all(
         2 * sum(voter in granted for voter in voters) >= len(voters)
@@ -117,7 +119,7 @@ def half_is_a_majority(self: Any, granted: Any) -> bool:
     )
 
 
-@_mutant(Configuration, "wins_election")
+@_mutant(Configuration, "wins_election", seed=148)
 def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
     return 2 * sum(voter in granted for voter in self.voters) > len(self.voters)
 
@@ -125,20 +127,20 @@ def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
 # ---- acknowledgements ----------------------------------------------------------------------------
 
 
-@_mutant(Appends, "_acknowledge")
+@_mutant(Appends, "_acknowledge", seed=0)
 def acknowledged_before_the_flush(self: Any, sender: int) -> None:
     state = self._state
     state.send(sender, messages.AppendResponse(state.epoch, True, self._matched, self._matched))
 
 
-@_mutant(Appends, "_acknowledge")
+@_mutant(Appends, "_acknowledge", seed=2)
 def unmatched_tail_acknowledged(self: Any, sender: int) -> None:
     state = self._state
     log = state.log
     state.send(sender, messages.AppendResponse(state.epoch, True, self._matched, log.flushed_index))
 
 
-@_mutant(Raft, "_on_log_flushed")
+@_mutant(Raft, "_on_log_flushed", seed=28)
 def stale_flush_counts(self: Any, event: Any) -> None:
     state = self._state
     index = min(event.index, state.log.last_index)
@@ -150,26 +152,26 @@ def stale_flush_counts(self: Any, event: Any) -> None:
             self._appends.on_flushed()
 
 
-@_mutant(Quorums, "flushed")
+@_mutant(Quorums, "flushed", seed=0)
 def own_flush_not_awaited(self: Any, limit: int) -> int:
     for voters, position in self._sets:
         limit = min(limit, sorted(max(v.match_flushed, v.match_written) for v in voters)[position])
     return limit
 
 
-@_mutant(Quorums, "__init__")
+@_mutant(Quorums, "__init__", seed=0)
 def observers_counted_as_voters(self: Any, configuration: Any, progress: Any) -> None:
     members = list(progress.values())
     self._sets = [(members, len(members) - len(configuration.voters) // 2 - 1)]
 
 
-@_mutant(Quorums, "__init__")
+@_mutant(Quorums, "__init__", seed=0)
 def commit_by_half(self: Any, configuration: Any, progress: Any) -> None:
     voters = [progress[voter] for voter in configuration.voters if voter in progress]
     self._sets = [(voters, len(voters) - max(1, len(voters) // 2))] if voters else []
 
 
-@_mutant(Reign, "advance")
+@_mutant(Reign, "advance", seed=2661)
 def older_entries_committed_by_counting(self: Any) -> None:
     first, self.first_index = self.first_index, 0
     try:
@@ -181,7 +183,7 @@ def older_entries_committed_by_counting(self: Any) -> None:
 _advance = Reign.advance
 
 
-@_mutant(Reign, "advance")
+@_mutant(Reign, "advance", seed=0)
 def visible_by_writes_alone(self: Any) -> None:
     if self._state.reign is self:
         self.relaxed_last = self._state.log.last_index
@@ -197,19 +199,19 @@ _hear_marks = Appends._hear_marks
 _take_over = Appends._take_over
 
 
-@_mutant(Appends, "_has")
+@_mutant(Appends, "_has", seed=1)
 def previous_epoch_not_compared(self: Any, index: int, epoch: int) -> bool:
     return bool(index <= self._state.log.last_index)
 
 
-@_mutant(Appends, "_heed")
+@_mutant(Appends, "_heed", seed=56)
 def epoch_of_the_leader_not_checked(self: Any, sender: int, epoch: int) -> bool:
     if epoch < self._state.epoch and not self._state.reign:
         return True
     return _heed(self, sender, epoch)
 
 
-@_mutant(Appends, "_take_over")
+@_mutant(Appends, "_take_over", seed=0)
 def every_append_cuts_what_follows(self: Any, message: Any) -> bool:
     state = self._state
     end = message.runs[-1].last_index if message.runs else message.prev_index
@@ -221,13 +223,13 @@ def every_append_cuts_what_follows(self: Any, message: Any) -> bool:
     return _take_over(self, message)
 
 
-@_mutant(Appends, "_hear_marks")
+@_mutant(Appends, "_hear_marks", seed=2)
 def marks_beyond_what_matches(self: Any, commit: int, visible: int) -> None:
     self._matched = max(self._matched, self._state.log.last_index)
     _hear_marks(self, commit, visible)
 
 
-@_mutant(Appends, "_take_over")
+@_mutant(Appends, "_take_over", seed=0)
 def cut_below_the_commit(self: Any, message: Any) -> bool:
     """Redpanda #25018: what lies below the start or the commit is not skipped."""
     state = self._state
@@ -238,7 +240,7 @@ def cut_below_the_commit(self: Any, message: Any) -> bool:
     return _take_over(self, message)
 
 
-@_mutant(Reign, "on_refused")
+@_mutant(Reign, "on_refused", seed=98)
 def next_after_the_hint_unprobed(self: Any, progress: Any, response: Any) -> None:
     _on_refused(self, progress, response)
     progress.probe_is_empty = False
@@ -250,19 +252,19 @@ _on_refused = Reign.on_refused
 # ---- members -------------------------------------------------------------------------------------
 
 
-@_mutant(Membership, "on_change")
+@_mutant(Membership, "on_change", seed=182)
 def voters_changed_without_a_joint_phase(self: Any, event: Any) -> None:
     if self.refusal(event) is None:
         final = Configuration(event.voters, (), event.observers, event.min_insync)
         self._state.reign.append_marker(final)
 
 
-@_mutant(Membership, "is_committed")
+@_mutant(Membership, "is_committed", seed=88)
 def two_changes_at_once(self: Any) -> bool:
     return True
 
 
-@_mutant(Membership, "refresh")
+@_mutant(Membership, "refresh", seed=114)
 def truncated_configuration_stays(self: Any) -> None:
     if self._state.log.configurations and self._last()[0] > self._index:
         _refresh(self)
@@ -271,7 +273,7 @@ def truncated_configuration_stays(self: Any) -> None:
 _refresh = Membership.refresh
 
 
-@_mutant(Membership, "may_campaign")
+@_mutant(Membership, "may_campaign", seed=11)
 def observers_campaign(self: Any) -> bool:
     return True
 
@@ -279,7 +281,7 @@ def observers_campaign(self: Any) -> bool:
 # ---- lost disks ----------------------------------------------------------------------------------
 
 
-@_mutant(Node, "wipe")
+@_mutant(Node, "wipe", seed=76)
 def lost_disk_not_noticed(self: Any) -> None:
     _wipe(self)
     self.disk.is_whole = True
@@ -288,16 +290,46 @@ def lost_disk_not_noticed(self: Any) -> None:
 _wipe = Node.wipe
 
 
-@_mutant(Rejoin, "is_due")
+@_mutant(Rejoin, "is_due", seed=1355)
 def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
     """The rule that seems to do: caught up with the commit of the leader first heard."""
     state = self._state
-    if not state.amnesiac:
-        return False
-    if self._index < 0:
-        self._index = max(0, state.commit)
-    if min(matched, state.log.flushed_index, state.commit) < self._index:
+    if not state.amnesiac or min(matched, state.log.flushed_index) < state.commit:
         return False
     state.amnesiac = False
-    state.effects.append(events.Rejoined(self._index))
+    state.effects.append(events.Rejoined(state.commit))
     return True
+
+
+# ---- mistakes that were made here ----------------------------------------------------------------
+
+
+@_mutant(Reign, "on_refused", seed=4246)
+def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
+    """Relaxed entries that the peer had lost counted, and a batch was cut in two."""
+    before, last_sent = progress.match_written, progress.last_sent
+    _on_refused(self, progress, response)
+    if response.hint < last_sent:
+        progress.match_written = min(before, response.hint)
+
+
+@_mutant(Reign, "on_propose", seed=284)
+def emptied_log_forgets_its_epoch(self: Any, event: Any) -> None:
+    """After retention had taken all, new entries had no epoch."""
+    log = self._state.log
+    was_empty = not log.epochs
+    _on_propose(self, event)
+    if was_empty:
+        log.epochs.clear()
+
+
+_on_propose = Reign.on_propose
+
+
+@_mutant(Rejoin, "is_due", seed=87)
+def rejoin_needs_the_write_quorum(self: Any, matched: int) -> bool:
+    """Where all voters make the write quorum, the marker could never commit."""
+    return bool(self._state.commit >= self._index) and _is_due(self, matched)
+
+
+_is_due = Rejoin.is_due

@@ -1,0 +1,66 @@
+"""What a leader sends to a peer next.
+
+Why:    windows, sockets and bytes are the driver's; what may be sent, and what was, is known here.
+How:    `plan` says from where to where and with which marks; the driver sends as much of it as fits
+        and says so by `mark_sent`. Appends to a peer in step follow each other without waiting;
+        a probe waits for its answer. Where the peer needs what retention took, it is reset.
+Owns:   nothing; changes the peer's Progress.
+Source: Raft thesis 10.2.2 (pipelining), 5 (instead of a snapshot); design section 5."""
+
+from strandline.model.ids import Index
+from strandline.raft.messages import ResetRequest
+from strandline.raft.progress import AppendPlan, Progress
+from strandline.raft.reign import Reign
+from strandline.raft.state import ReplicaState
+
+
+def plan(state: ReplicaState, reign: Reign, progress: Progress) -> AppendPlan | ResetRequest | None:
+    """See `Raft.plan_append`."""
+    log = state.log
+    is_probe = progress.is_probing
+    if is_probe and progress.awaiting:
+        return None
+    last_index = log.last_index
+    if (
+        not is_probe
+        and last_index < progress.next_index
+        and progress.told_commit == state.commit
+        and progress.told_visible == state.visible
+    ):
+        return None
+    prev_index = Index(progress.next_index - 1)
+    if prev_index < log.first_index - 1:
+        progress.is_probing = True
+        return ResetRequest(
+            reign.epoch,
+            log.first_index,
+            log.start_offset,
+            log.previous_epoch,
+            state.start_configuration,
+        )
+    if is_probe and progress.probe_is_empty:
+        last_index = prev_index
+    return AppendPlan(
+        reign.epoch,
+        prev_index,
+        log.epoch_at(prev_index),
+        progress.next_index,
+        last_index,
+        state.commit,
+        state.visible,
+        reign.relaxed_last > state.visible or progress.peer == reign.transferring_to,
+        is_probe,
+        progress.rejoin_at,
+    )
+
+
+def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> None:
+    """See `Raft.mark_sent`."""
+    if progress.next_index >= state.log.first_index:
+        # Not a reset, which carries no marks.
+        progress.told_commit = state.commit
+        progress.told_visible = state.visible
+    if last_index >= progress.next_index:
+        progress.next_index = Index(last_index + 1)
+    if progress.is_probing:
+        progress.awaiting = True
