@@ -15,6 +15,10 @@ from strandline.base.disk import Buffer, File
 SECTOR = 512
 
 
+class PowerFailure(BaseException):
+    """The power fails in the middle of an operation."""
+
+
 class ManualClock:
     """Stands still until it is moved. `run` runs what was called soon."""
 
@@ -143,7 +147,9 @@ class ForgetfulFile:
 
 
 class ForgetfulDisk:
-    """See `base.disk.Disk`. `failing` names the operations that raise EIO from now on."""
+    """See `base.disk.Disk`. `failing` names the operations that raise EIO from now on.
+
+    `fuse`: after so many more changes the power fails, in the middle of whatever goes on."""
 
     def __init__(self) -> None:
         self.names: dict[str, dict[str, Content]] = {}
@@ -154,8 +160,12 @@ class ForgetfulDisk:
         self.failing: set[str] = set()
         self.capacity: int | None = None
         self.flush_count = 0
+        self.fuse = -1
 
     def check(self, operation: str) -> None:
+        if self.fuse == 0:
+            raise PowerFailure
+        self.fuse -= 1
         if operation in self.failing:
             raise OSError(EIO, f"{operation} failed")
 
@@ -207,6 +217,7 @@ class ForgetfulDisk:
         self.name_changes.setdefault(directory, []).append((f"{name}>{new_name}", content))
 
     def remove(self, path: str) -> None:
+        self.check("remove")
         if self._find(path) is not None:
             self._set(path, None)
 
@@ -257,6 +268,7 @@ class ForgetfulDisk:
 
     def crash(self, rng: random.Random) -> None:
         """The power fails and comes back."""
+        self.fuse = -1
         self.flushes.clear()
         self.failing.clear()
         for path, changes in self.name_changes.items():

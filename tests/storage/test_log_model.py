@@ -37,7 +37,6 @@ class LogMachine(RuleBasedStateMachine):
         self.epoch = 1
         self.durable_index = -1
         """What `flush_soon` has promised."""
-        self.truncations = 0
         self.config = LogConfig(
             segment_bytes=self.rng.choice((600, 1500, 5000)),
             index_interval_bytes=self.rng.choice((1, 150, 600)),
@@ -84,17 +83,13 @@ class LogMachine(RuleBasedStateMachine):
         self.model.truncate(batch.first_index)
         self.epoch += 1
         self.durable_index = min(self.durable_index, batch.first_index - 1)
-        self.truncations += 1
 
     @rule()
     def flush(self) -> None:
-        truncations = self.truncations
-
         def done(result: Index | OSError) -> None:
             assert isinstance(result, int)
             assert result <= self.log.flushed_index
-            if truncations == self.truncations:
-                self.durable_index = max(self.durable_index, result)
+            self.durable_index = max(self.durable_index, result)
 
         self.log.flush_soon(done)
 
@@ -126,7 +121,6 @@ class LogMachine(RuleBasedStateMachine):
         self.log.reset_to(Index(index), Offset(offset), previous_epoch=Epoch(self.epoch))
         self.model = ModelLog(offset, index, self.epoch)
         self.durable_index = index - 1
-        self.truncations += 1
 
     @rule()
     def restart(self) -> None:

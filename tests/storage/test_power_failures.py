@@ -13,7 +13,7 @@ from tests.storage.log_model import (
     random_batch,
     random_marker,
 )
-from tests.storage.storage_world import ForgetfulDisk, ManualClock
+from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
 
 from strandline.model.ids import Index
 from strandline.storage.config import LogConfig
@@ -41,13 +41,13 @@ class Life:
         self.model = ModelLog()
         self.epoch = 1
         self.durable_index = -1
-        self.truncations = 0
         self.log = self.open()
 
     def open(self) -> Log:
         return Log.open(self.disk, DIRECTORY, config=self.config, clock=self.clock)
 
     def step(self) -> None:
+        assert self.log.flushed_index <= max(self.durable_index, self.log.start_index - 1)
         action = self.rng.random()
         if action < 0.5:
             self.append()
@@ -63,9 +63,9 @@ class Life:
             self.model.cut_start(self.log.start_index)
         else:
             self.log.close()
+            self.durable_index = self.model.end_index - 1
             self.forget_callbacks()
             self.log = self.open()
-            self.durable_index = self.model.end_index - 1
 
     def append(self) -> None:
         batches = []
@@ -79,12 +79,9 @@ class Life:
         append_batches(self.log, batches, self.rng)
 
     def flush(self) -> None:
-        truncations = self.truncations
-
         def done(result: Index | OSError) -> None:
             assert isinstance(result, int)
-            if truncations == self.truncations:
-                self.durable_index = max(self.durable_index, result)
+            self.durable_index = max(self.durable_index, result)
 
         self.log.flush_soon(done)
 
@@ -92,16 +89,22 @@ class Life:
         if self.model.batches:
             back = self.rng.randint(1, min(6, len(self.model.batches)))
             first_index = self.model.batches[-back].first_index
+            self.epoch += 1
+            self.durable_index = min(self.durable_index, first_index - 1)
             self.log.truncate(Index(first_index))
             self.model.truncate(first_index)
-            self.epoch += 1
-            self.truncations += 1
-            self.durable_index = min(self.durable_index, first_index - 1)
 
     def lose_power(self) -> None:
         self.forget_callbacks()
         self.disk.crash(self.rng)
-        self.log = self.open()
+        if self.rng.random() < 0.3:
+            self.disk.fuse = self.rng.randint(0, 10)
+        try:
+            self.log = self.open()
+        except PowerFailure:
+            self.disk.crash(self.rng)
+            self.log = self.open()
+        self.disk.fuse = -1
         assert self.log.last_index >= self.durable_index, "lost what was flushed"
         self.model.truncate(self.log.last_index + 1)
         self.model.cut_start(self.log.start_index)
@@ -123,6 +126,13 @@ def live(seed: int) -> None:
     """One disk's story."""
     life = Life(seed)
     for _ in range(LIVES):
-        for _ in range(life.rng.randint(1, STEPS_MAX)):
-            life.step()
+        try:
+            for _ in range(life.rng.randint(1, STEPS_MAX)):
+                life.step()
+            if life.rng.random() < 0.5:
+                life.disk.fuse = life.rng.randint(0, 12)
+                for _ in range(STEPS_MAX):
+                    life.step()
+        except PowerFailure:
+            pass
         life.lose_power()

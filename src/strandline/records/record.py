@@ -14,10 +14,11 @@ import msgspec
 
 from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
-from strandline.model.ids import Offset
+from strandline.model.ids import Epoch, Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import (
     APPEND_TIME_BIT,
+    CODEC_MASK,
     HEADER,
     HEADER_BYTES,
     LENGTH_END,
@@ -99,42 +100,75 @@ def build_batch(
         max_timestamp = max(times, default=NO_TIMESTAMP)
     if last_offset_delta is None:
         last_offset_delta = records[-1].offset_delta if records else 0
-    body = b"".join([encode_record(record, base_timestamp) for record in records])
-    if not records:
-        codec = 0
-    if codec:
-        body = compress(codec, body)
-    batch = bytearray(HEADER_BYTES + len(body))
-    HEADER.pack_into(
-        batch,
-        0,
-        base_offset,
-        HEADER_BYTES - LENGTH_END + len(body),
-        epoch,
-        MAGIC,
-        0,
-        attributes | codec,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        len(records),
+    body = [
+        encode_record(
+            record,
+            0 if record.timestamp == NO_TIMESTAMP else record.timestamp - base_timestamp,
+        )
+        for record in records
+    ]
+    header = BatchHeader(
+        position=0,
+        base_offset=Offset(base_offset),
+        batch_length=0,
+        partition_leader_epoch=Epoch(epoch),
+        magic=MAGIC,
+        crc=0,
+        attributes=attributes | codec,
+        last_offset_delta=last_offset_delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        records_count=len(records),
     )
-    batch[HEADER_BYTES:] = body
-    header = read_header(batch)
-    assert header is not None
+    return _assemble(header, body)
+
+
+def rebuild_batch(
+    header: BatchHeader,
+    records: Sequence[Record],
+    *,
+    attributes: int | None = None,
+    base_timestamp: int | None = None,
+) -> bytearray:
+    """The batch that `header` was read from, with these records instead of its own.
+
+    Offsets, epoch and producer stay. `attributes` and `base_timestamp` replace the old ones."""
+    base = header.base_timestamp if base_timestamp is None else base_timestamp
+    changed = msgspec.structs.replace(
+        header,
+        position=0,
+        attributes=header.attributes if attributes is None else attributes,
+        base_timestamp=base,
+        records_count=len(records),
+    )
+    if not header.has_append_time:
+        changed.max_timestamp = max((r.timestamp for r in records), default=NO_TIMESTAMP)
+    return _assemble(changed, [encode_record(r, r.timestamp - base) for r in records])
+
+
+def _assemble(header: BatchHeader, body: Sequence[bytes]) -> bytearray:
+    """The bytes of a batch; length, codec of an empty one, and CRC are set in the header too."""
+    data = b"".join(body)
+    if not body:
+        header.attributes &= ~CODEC_MASK
+    if header.codec:
+        data = compress(header.codec, data)
+    header.batch_length = HEADER_BYTES - LENGTH_END + len(data)
+    batch = bytearray(HEADER_BYTES + len(data))
+    HEADER.pack_into(batch, 0, *msgspec.structs.astuple(header)[1:])
+    batch[HEADER_BYTES:] = data
     seal(batch, header)
     return batch
 
 
-def encode_record(record: Record, base_timestamp: int) -> bytes:
+def encode_record(record: Record, timestamp_delta: int) -> bytes:
     """One record as it lies in an uncompressed batch."""
-    has_time = record.timestamp != NO_TIMESTAMP
     parts = [
         b"\x00",
-        encode_varint(record.timestamp - base_timestamp if has_time else 0),
+        encode_varint(timestamp_delta),
         encode_varint(record.offset_delta),
         _encode_bytes(record.key),
         _encode_bytes(record.value),

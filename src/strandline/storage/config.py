@@ -26,6 +26,10 @@ class LogConfig:
     """How long a compacted log keeps a tombstone after it was first cleaned."""
     min_compaction_lag_ms: int = 0
     """A segment whose newest record is younger is not compacted."""
+    min_cleanable_dirty_ratio: float = 0.5
+    """Compaction begins once so much of what it may touch is new since the last pass."""
+    compaction_map_bytes: int = 32 << 20
+    """Memory for the keys of one pass; what does not fit waits for the next one."""
     producer_expiry_ms: int = 7 * _DAY_MS
     """A producer that was silent for as long is forgotten."""
     preallocate: bool = True

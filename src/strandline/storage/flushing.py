@@ -114,6 +114,12 @@ class Flushing:
         for request in self._requests:
             request.target = min(request.target, last_index)
 
+    def begin_at(self, last_index: Index) -> None:
+        """The log begins anew, empty, after `last_index`."""
+        for request in self._requests:
+            request.target = min(request.target, last_index)
+        self.flushed_index = last_index
+
     def _flush_segment(self, request: _Request, segment: Segment, write_count: int) -> None:
         def on_flushed(error: OSError | None) -> None:
             self._on_flushed(request, segment, write_count, error=error)

@@ -9,7 +9,7 @@ Owns:   the directory, and what the parts below it hold. One thread only.
 Source: design section 4."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Buffer, Disk
@@ -17,20 +17,14 @@ from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import LENGTH_END, BatchHeader, iterate_headers
 from strandline.records.marker import MarkerKind, parse_marker
 from strandline.storage import reads, retention, times
+from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
 from strandline.storage.flushing import FlushDone, Flushing
-from strandline.storage.history import History
-from strandline.storage.layout import SUMMARY, SegmentName
+from strandline.storage.layout import SegmentName
 from strandline.storage.producers import Producers, ProducerStates
-from strandline.storage.recovery import (
-    RecoveredLog,
-    Recovery,
-    begin_anew,
-    remove_before,
-    remove_segment_files,
-    replay_producers,
-)
-from strandline.storage.sealing import seal_segment, write_producers
+from strandline.storage.recovery import RecoveredLog, Recovery, replay_producers
+from strandline.storage.row import SegmentRow
+from strandline.storage.sealing import write_producers
 from strandline.storage.segment import Segment
 
 _ALLOCATE_BYTES_MIN = 1 << 20
@@ -53,19 +47,18 @@ class Log:
         """What each idempotent producer wrote last; follows every append and truncation."""
         self._disk = disk
         self._clock = clock
-        self._cache = found.cache
-        self._segments = found.segments
-        self._history = found.history
-        self._active = found.segments[-1]
-        self._active.open_index()
-        if self._active.size:
-            self._active.first_append_ms = clock.monotonic_ms()
+        self._row = SegmentRow(disk, directory, found)
+        if self._row.active.size:
+            self._row.active.first_append_ms = clock.monotonic_ms()
+        self._compaction: Compaction | None = None
+        self._clean_offset = self.start_offset
+        """Below here compaction has been; known only since the log was opened."""
         self._checkpoints: list[tuple[int, Producers]] = []
         """(position in the active segment, the producers there), ascending."""
         self._flushing = Flushing(
             disk,
             clock,
-            flushed_index=Index(self._active.end_index - 1),
+            flushed_index=self.last_index,
             on_segment_durable=self._on_segment_durable,
         )
 
@@ -101,32 +94,32 @@ class Log:
     @property
     def start_offset(self) -> Offset:
         """The first offset that is still here."""
-        return self._history.start.base_offset
+        return self._row.history.start.base_offset
 
     @property
     def start_index(self) -> Index:
         """The first index that is still here."""
-        return self._history.start.base_index
+        return self._row.history.start.base_index
 
     @property
     def previous_epoch(self) -> Epoch:
         """The epoch of the entry just before `start_index`; 0 for none."""
-        return self._history.start.previous_epoch
+        return self._row.history.start.previous_epoch
 
     @property
     def end_offset(self) -> Offset:
         """The offset that the next record will have."""
-        return self._active.end_offset
+        return self._row.active.end_offset
 
     @property
     def last_index(self) -> Index:
         """The index of the last entry; `start_index - 1` when the log is empty."""
-        return Index(self._active.end_index - 1)
+        return Index(self._row.active.end_index - 1)
 
     @property
     def last_epoch(self) -> Epoch:
         """The epoch of the last entry; `previous_epoch` when the log is empty."""
-        return self._history.last_epoch
+        return self._row.history.last_epoch
 
     @property
     def flushed_index(self) -> Index:
@@ -141,40 +134,40 @@ class Log:
     @property
     def epochs(self) -> list[tuple[Epoch, Index]]:
         """(epoch, its first index here), ascending. The log's own list: copy it to keep it."""
-        return self._history.epochs
+        return self._row.history.epochs
 
     @property
     def configurations(self) -> list[tuple[Index, bytes]]:
         """(index, payload) of the configuration markers, ascending. The log's own list."""
-        return self._history.configurations
+        return self._row.history.configurations
 
     def epoch_of(self, index: Index) -> Epoch:
         """The epoch of an entry; `start_index - 1 <= index <= last_index`."""
-        return self._history.epoch_of(index)
+        return self._row.history.epoch_of(index)
 
     def offset_of(self, index: Index) -> Offset:
         """The offset of the entry at `index`; of the next data entry when that is a marker."""
-        return self._history.offset_of(index)
+        return self._row.history.offset_of(index)
 
     def index_of(self, offset: Offset) -> Index:
         """The index of the data entry at `offset`."""
-        return self._history.index_of(offset)
+        return self._row.history.index_of(offset)
 
     def batch_start(self, index: Index) -> Index:
         """The first index of the batch that holds the entry at `index`."""
-        segment = self._segments[reads.segment_at_index(self._segments, index)]
-        header = segment.find_index(index, self._history.offset_of(index))
-        return index if header.is_marker else self._history.index_of(header.base_offset)
+        segment = self._row.segments[reads.segment_at_index(self._row.segments, index)]
+        header = segment.find_index(index, self._row.history.offset_of(index))
+        return index if header.is_marker else self._row.history.index_of(header.base_offset)
 
     def epoch_end_offset(self, epoch: Epoch) -> tuple[Epoch, Offset]:
         """(the greatest epoch <= `epoch`, the offset where it ends); (-1, -1) when unknown.
 
         Kafka's OffsetForLeaderEpoch: an epoch before the log ends where the log begins."""
-        return self._history.epoch_end_offset(epoch, self.end_offset)
+        return self._row.history.epoch_end_offset(epoch, self.end_offset)
 
     def size_bytes(self) -> int:
         """Bytes of batches in all segments."""
-        return sum(segment.size for segment in self._segments)
+        return sum(segment.size for segment in self._row.segments)
 
     # ---- appending ----
 
@@ -189,11 +182,14 @@ class Log:
         size = 0
         for buffer in buffers:
             size += len(buffer)
-        offset: int = self._active.end_offset
+        offset: int = self._row.active.end_offset
+        epoch: int = self._row.history.last_epoch
         total = 0
         configurations = None
         for header in headers:
             assert header.base_offset == offset, f"offset {header.base_offset}, not {offset}"
+            assert header.partition_leader_epoch >= epoch, f"an epoch below {epoch}"
+            epoch = header.partition_leader_epoch
             delta = header.last_offset_delta
             if delta < 0:
                 configurations = configurations or _read_configurations(buffers)
@@ -218,7 +214,7 @@ class Log:
         headers: Sequence[BatchHeader],
         configurations: dict[int, bytes | None],
     ) -> None:
-        history = self._history
+        history = self._row.history
         now_ms = -1
         if segment.first_append_ms < 0:
             segment.first_append_ms = self._clock.monotonic_ms()
@@ -238,13 +234,13 @@ class Log:
 
     def _segment_for(self, size: int, next_offset: int) -> Segment:
         """The active segment, after a roll when it has no room."""
-        active = self._active
+        active = self._row.active
         if active.size and (
             active.size + size > min(self.config.segment_bytes, SEGMENT_BYTES_MAX)
             or next_offset - active.name.base_offset > _RELATIVE_OFFSET_MAX
         ):
             self._roll()
-        return self._active
+        return self._row.active
 
     def _reserve(self, segment: Segment, end: int) -> None:
         """Have room for writes up to `end`; on failure nothing has changed."""
@@ -264,7 +260,7 @@ class Log:
 
     def roll_if_due(self) -> bool:
         """Close the active segment when its first batch is old enough; whether it was."""
-        active = self._active
+        active = self._row.active
         if self.failed or not active.size:
             return False
         if self._clock.monotonic_ms() - active.first_append_ms < self.config.segment_ms:
@@ -274,38 +270,16 @@ class Log:
 
     def _roll(self) -> None:
         """Close the active segment and begin the next. Raises OSError; then nothing has changed."""
-        old = self._active
-        name = self._end_name()
-        segment = self._new_segment(name)
-        if old.allocated > old.size:
-            old.file.truncate(old.size)
-            old.allocated = old.size
-        segment.create()
-        self._disk.flush_directory(self.directory)
+        old = self._row.begin_next(self.config.index_interval_bytes)
         self._flushing.mark_dirty(old)  # So that the next flush seals it.
-        self._segments.append(segment)
-        self._active = segment
         self._checkpoints = [(0, self.producers.checkpoint())]
         with contextlib.suppress(OSError):  # Without the snapshot, headers are read again.
+            name = self._row.active.name
             write_producers(self._disk, self.directory, name, self._checkpoints[0][1])
 
-    def _new_segment(self, name: SegmentName) -> Segment:
-        return Segment(
-            self._disk,
-            self.directory,
-            name,
-            cache=self._cache,
-            index_interval_bytes=self.config.index_interval_bytes,
-        )
-
-    def _end_name(self) -> SegmentName:
-        """What a segment would be called that began at the end."""
-        return SegmentName(self.end_offset, self._history.marker_count, self._history.last_epoch)
-
     def _on_segment_durable(self, segment: Segment) -> None:
-        if segment is not self._active and segment in self._segments:
-            with contextlib.suppress(OSError):  # Without its files, the segment is scanned again.
-                seal_segment(self._disk, segment, self._history, keep_index=True)
+        if segment is not self._row.active and segment in self._row.segments:
+            self._row.seal(segment)
 
     # ---- cutting ----
 
@@ -319,42 +293,19 @@ class Log:
         if from_index > self.last_index:
             return
         assert from_index >= self.start_index, f"index {from_index} is before the log"
-        try:
-            self._cut(from_index)
-        except OSError as error:
-            self._flushing.fail(error)
-            raise
-
-    def _cut(self, from_index: Index) -> None:
-        at = reads.segment_at_index(self._segments, from_index)
-        segment = self._segments[at]
-        offset = self._history.offset_of(from_index)
-        header = segment.find_index(from_index, offset)
-        assert header.base_offset == offset, f"index {from_index} is inside a batch"
-        removed = self._segments[at + 1 :]
-        del self._segments[at + 1 :]
+        self._abandon_compaction()
+        old_active = self._row.active
+        with self._fatal():
+            removed = self._row.cut(from_index)
+        active = self._row.active
         for gone in removed:
             self._flushing.mark_clean(gone)
-            gone.release()
-        if removed:
-            names = [gone.name for gone in removed]
-            remove_segment_files(self._disk, self.directory, names)
-        if self._disk.exists(segment.path(SUMMARY)):
-            self._disk.remove(segment.path(SUMMARY))
-            self._disk.flush_directory(self.directory)
-        segment.open_index()
-        segment.cut(header.position, end_offset=offset, end_index=from_index)
-        segment.file.truncate(segment.size)
-        segment.allocated = segment.size
-        self._flushing.mark_dirty(segment)
-        self._disk.flush_now(segment.file)
-        self._flushing.mark_clean(segment)
-        self._history.truncate(from_index)
+        self._flushing.mark_clean(active)
         self._flushing.clamp(Index(from_index - 1))
-        if segment is not self._active:
-            self._active = segment
+        active.first_append_ms = self._clock.monotonic_ms()
+        if active is not old_active:
             self._checkpoints.clear()
-        self._restore_producers(segment)
+        self._restore_producers(active)
 
     def _restore_producers(self, segment: Segment) -> None:
         """Let the producers be as they were at the end of `segment`, the active one, just cut."""
@@ -367,7 +318,7 @@ class Log:
             for header in segment.headers(position, segment.size):
                 self.producers.update(header, now_ms)
         else:
-            states = replay_producers(self._disk, self.directory, self._segments, now_ms=now_ms)
+            states = replay_producers(self._disk, self.directory, self._row.segments, now_ms=now_ms)
             self.producers.restore(states.checkpoint())
 
     def reset_to(self, start_index: Index, start_offset: Offset, *, previous_epoch: Epoch) -> None:
@@ -375,21 +326,26 @@ class Log:
 
         A crash leaves the old log or the new one. Raises OSError, after which the log has
         failed."""
+        self._flushing.check()
+        self._abandon_compaction()
         name = SegmentName(start_offset, start_index - start_offset, previous_epoch)
+        with self._fatal():
+            removed = self._row.begin_anew(name, self.config.index_interval_bytes)
+        for segment in removed:
+            self._flushing.mark_clean(segment)
+        self._flushing.begin_at(Index(start_index - 1))
+        self._checkpoints.clear()
+        self._clean_offset = start_offset
+        self.producers.restore({})
+
+    @contextlib.contextmanager
+    def _fatal(self) -> Iterator[None]:
+        """An OSError in here is the end of the log."""
         try:
-            begin_anew(self._disk, self.directory, name)
+            yield
         except OSError as error:
             self._flushing.fail(error)
             raise
-        for segment in self._segments:
-            self._flushing.mark_clean(segment)
-            segment.release()
-        self._segments[:] = [self._new_segment(name)]
-        self._active = self._segments[0]
-        self._history = History(name)
-        self._checkpoints.clear()
-        self.producers.restore({})
-        self._flushing.clamp(Index(start_index - 1))
 
     # ---- reading ----
 
@@ -401,7 +357,11 @@ class Log:
         At most `max_bytes`, but with `min_one` at least one batch if there is one below the limit.
         Raises StorageError where the file does not hold what it ought to."""
         return reads.read_records(
-            self._segments, offset, max_bytes=max_bytes, limit_offset=limit_offset, min_one=min_one
+            self._row.segments,
+            offset,
+            max_bytes=max_bytes,
+            limit_offset=limit_offset,
+            min_one=min_one,
         )
 
     def read_entries(self, from_index: Index, max_bytes: int) -> reads.Entries:
@@ -410,15 +370,17 @@ class Log:
         `from_index <= last_index`. May be fewer than `max_bytes` would hold: a segment's end
         ends it."""
         assert self.start_index <= from_index <= self.last_index, f"no entry {from_index}"
-        return reads.read_entries(self._segments, self._history, from_index, max_bytes=max_bytes)
+        return reads.read_entries(
+            self._row.segments, self._row.history, from_index, max_bytes=max_bytes
+        )
 
     def offset_for_time(self, timestamp_ms: int, limit_offset: Offset) -> tuple[int, Offset] | None:
         """(timestamp, offset) of the first record below the limit that is at or after that time."""
-        return times.offset_for_time(self._segments, timestamp_ms, limit_offset)
+        return times.offset_for_time(self._row.segments, timestamp_ms, limit_offset)
 
     def max_timestamp(self) -> tuple[int, Offset] | None:
         """(timestamp, offset) of the first record that has the highest timestamp of all."""
-        return times.max_timestamp(self._segments)
+        return times.max_timestamp(self._row.segments)
 
     # ---- durability ----
 
@@ -431,23 +393,21 @@ class Log:
 
     def close(self) -> None:
         """Flush, leave the files that spare the next opening a scan, and close. Blocks."""
-        active = self._active
+        active = self._row.active
         if not self.failed:
             with contextlib.suppress(OSError):
-                if active.allocated > active.size:
-                    active.file.truncate(active.size)
-                    self._flushing.mark_dirty(active)
+                self._abandon_compaction()
+                active.trim()
+                self._flushing.mark_dirty(active)
                 self._flushing.flush_now()
-                seal_segment(self._disk, active, self._history, keep_index=False)
+                self._row.seal(active)
                 producers = self.producers.checkpoint()
-                write_producers(self._disk, self.directory, self._end_name(), producers)
-        for segment in self._segments:
-            segment.release()
+                write_producers(self._disk, self.directory, self._row.end_name(), producers)
+        self._row.release()
 
     def destroy(self) -> None:
         """Remove the log from the disk, for good. Raises OSError."""
-        for segment in self._segments:
-            segment.release()
+        self._row.release()
         self._disk.remove_tree(self.directory)
         self._disk.flush_directory(self.directory.rsplit("/", 1)[0])
 
@@ -458,36 +418,84 @@ class Log:
 
         For an owner who first has to remember what the entries before that say."""
         count = retention.expired_segments(
-            self._segments,
+            self._row.segments,
             self.config,
             now_ms=self._clock.wall_ms(),
             limit_offset=limit_offset,
         )
-        return self._segments[count].name.base_offset
+        return self._row.segments[count].name.base_offset
 
     def apply_retention(self, limit_offset: Offset) -> Offset:
         """Remove closed segments that are too old or too many and end at or below the limit.
 
         Returns the new start offset. Blocks to flush the directory. Raises OSError."""
-        start = self.retention_start(limit_offset)
-        self.remove_segments_before(start)
+        self.remove_segments_before(self.retention_start(limit_offset))
         return self.start_offset
 
     def remove_segments_before(self, offset: Offset) -> None:
         """Remove the closed segments that end at or below `offset`. Raises OSError."""
+        self._flushing.check()
+        segments = self._row.segments
         count = 0
-        while count + 1 < len(self._segments) and self._segments[count].end_offset <= offset:
+        while count + 1 < len(segments) and segments[count].end_offset <= offset:
             count += 1
-        if not count or self.failed:
-            return
-        start = self._segments[count].name
-        removed = self._segments[:count]
-        remove_before(self._disk, self.directory, start)
-        del self._segments[:count]
-        for segment in removed:
-            self._flushing.mark_clean(segment)
-            segment.release()
-        self._history.advance(start, self._active.end_index)
+        if count:
+            self._abandon_compaction()
+            with self._fatal():
+                removed = self._row.let_go(count)
+            for segment in removed:
+                self._flushing.mark_clean(segment)
+
+    # ---- compaction ----
+
+    def compact(self, limit_offset: Offset, *, bytes_max: int = 1 << 20) -> bool:
+        """Do a slice of compaction over closed segments that end at or below the limit.
+
+        Reads about `bytes_max`; returns whether there is more to do, so: call it again a little
+        later. Raises OSError when the disk is full; the log goes on, uncompacted."""
+        self._flushing.check()
+        if self._compaction is None:
+            self._compaction = self._begin_compaction(limit_offset)
+        if self._compaction is None:
+            return False
+        try:
+            has_more = self._compaction.step(bytes_max)
+        except OSError:
+            self._abandon_compaction()
+            raise
+        cleaned = self._compaction.take()
+        if cleaned is not None:
+            with self._fatal():
+                self._row.replace(cleaned)
+        if not has_more:
+            self._clean_offset = self._compaction.end_offset
+            self._compaction = None
+        return has_more
+
+    def _begin_compaction(self, limit_offset: Offset) -> Compaction | None:
+        now_ms = self._clock.wall_ms()
+        segments = compactable_segments(
+            self._row.segments, self.config, now_ms=now_ms, limit_offset=limit_offset
+        )
+        if not has_enough_dirt(segments, self.config, self._clean_offset):
+            return None
+        return Compaction(
+            self._disk,
+            segments,
+            dirty_offset=self._clean_offset,
+            producers=self.producers,
+            config=self.config,
+            now_ms=now_ms,
+            new_segment=self._cleaning_target,
+        )
+
+    def _cleaning_target(self, first: Segment) -> Segment:
+        return self._row.new_segment(first.name, self.config.index_interval_bytes)
+
+    def _abandon_compaction(self) -> None:
+        if self._compaction is not None:
+            self._compaction.abandon()
+            self._compaction = None
 
 
 def _read_configurations(buffers: Sequence[Buffer]) -> dict[int, bytes | None]:

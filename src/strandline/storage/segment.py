@@ -116,10 +116,11 @@ class Segment:
         self._file.truncate(0)
         self.allocated = 0
 
-    def adopt(self, file: File) -> None:
-        """Read from `file` from now on; it has taken the place of the old one on the disk."""
-        self._file = file
-        self.allocated = file.size()
+    def trim(self) -> None:
+        """Give back the space behind the last batch."""
+        if self.file.size() > self.size:
+            self.file.truncate(self.size)
+        self.allocated = self.size
 
     def release(self) -> None:
         """Let go of the file. Whoever is still reading from it keeps it alive."""
@@ -266,7 +267,8 @@ class Segment:
         return self.size if beyond is None else beyond.position
 
     def _walk(self, position: int, *, offset: int, limit: int) -> BatchHeader | None:
-        """The first batch from `position` on that ends above `offset`, or above `limit` in the file.
+        """The first batch from `position` on that ends above `offset`, or above `limit` in the
+        file.
 
         The hot loop of every read: it looks at four fields per batch."""
         size = self.size

@@ -1,0 +1,292 @@
+"""Keeps the last value of each key in the closed segments of a log.
+
+Why:    a log of states (offsets, groups, tables) would grow for ever, and be read for ever.
+How:    slices of bounded work, so that the loop goes on:
+            1. map      {key: offset of its last record} over what is new since the last pass
+            2. rewrite  each row of segments that fits into one -> {first stem}.cleaned
+            3. flush, forget the summaries, rename over the first segment's file, remove the rest
+        The rename is the moment of truth: a crash before it leaves the old segments, a crash
+        after it leaves the others covered by the new one, and recovery removes them.
+        The same segments and the same time give the same bytes on every replica.
+Owns:   the `.cleaned` file while a pass goes on.
+Source: design section 4; Kafka's log cleaner."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from strandline.base.disk import Buffer, Disk, File
+from strandline.base.errors import ApiError
+from strandline.model.ids import Offset
+from strandline.records.batch import BatchHeader, read_header
+from strandline.records.cleaning import OFFSETS_MAX, clean_batch, empty_batch, filler, is_filler
+from strandline.records.record import decode_records
+from strandline.storage.config import LogConfig
+from strandline.storage.layout import CLEANED
+from strandline.storage.producers import ProducerStates
+from strandline.storage.segment import Segment
+
+KEY_OVERHEAD_BYTES = 120
+"""About what an entry of the map costs besides the key."""
+_WRITE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """A finished row: `segment`, durable, is to take the place of `replaced`."""
+
+    segment: Segment
+    replaced: Sequence[Segment]
+
+
+class Compaction:
+    """One pass over closed, durable segments."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        segments: Sequence[Segment],
+        *,
+        dirty_offset: Offset,
+        producers: ProducerStates,
+        config: LogConfig,
+        now_ms: int,
+        new_segment: Callable[[Segment], Segment],
+    ) -> None:
+        self._disk = disk
+        self._segments = segments
+        self._producers = producers
+        self._config = config
+        self._now_ms = now_ms
+        self._new_segment = new_segment
+        self._offsets: dict[bytes, int] = {}
+        self._map_bytes = 0
+        self._dirty_offset = dirty_offset
+        self.end_offset = dirty_offset
+        """Below here the log will be clean; known when the map is built."""
+        self._budget = 0
+        self._steps = self._run()
+        self._cleaned: Cleaned | None = None
+
+    def step(self, bytes_max: int) -> bool:
+        """Work through about `bytes_max`; whether there is more to do."""
+        self._budget = bytes_max
+        return next(self._steps, None) is not None
+
+    def take(self) -> Cleaned | None:
+        """A row that was finished and has to take its place before the next step."""
+        cleaned, self._cleaned = self._cleaned, None
+        return cleaned
+
+    def abandon(self) -> None:
+        """Give up: the segments have changed."""
+        self._steps.close()
+        for segment in self._segments:
+            self._disk.remove(segment.path(CLEANED))
+
+    # ---- the pass ----
+
+    def _run(self) -> Generator[bool, None, None]:
+        yield from self._build_map()
+        for row in self._rows():
+            yield from self._clean_row(row)
+
+    def _build_map(self) -> Iterator[bool]:
+        for segment in self._segments:
+            if segment.end_offset <= self._dirty_offset:
+                continue
+            for header, batch in _batches(segment):
+                if header.next_offset > self._dirty_offset:
+                    self._add_keys(header, batch)
+                if self._map_bytes > self._config.compaction_map_bytes:
+                    return
+                if self._spend(header.size):
+                    yield True
+            self.end_offset = segment.end_offset
+
+    def _add_keys(self, header: BatchHeader, batch: bytes) -> None:
+        if not header.is_control:
+            for record in _records_or_none(batch):
+                if record[1] is not None:
+                    if record[1] not in self._offsets:
+                        self._map_bytes += KEY_OVERHEAD_BYTES + len(record[1])
+                    self._offsets[record[1]] = header.base_offset + record[0]
+        self.end_offset = header.next_offset
+
+    def _rows(self) -> Iterator[list[Segment]]:
+        """Neighbours that fit into one segment."""
+        row: list[Segment] = []
+        size = 0
+        for segment in self._segments:
+            if segment.name.base_offset >= self.end_offset:
+                break
+            span = segment.end_offset - row[0].name.base_offset if row else 0
+            if row and (size + segment.size > self._config.segment_bytes or span > OFFSETS_MAX):
+                yield row
+                row, size = [], 0
+            row.append(segment)
+            size += segment.size
+        if row:
+            yield row
+
+    def _clean_row(self, row: list[Segment]) -> Iterator[bool]:
+        target = self._new_segment(row[0])
+        file = self._disk.open(target.path(CLEANED), create=True)
+        file.truncate(0)
+        writer = _Writer(target, file)
+        for segment in row:
+            for header, batch in _batches(segment):
+                self._clean(writer, header, batch)
+                if self._spend(header.size):
+                    yield True
+        writer.finish()
+        if len(row) == 1 and not writer.has_changed:
+            self._disk.remove(target.path(CLEANED))
+            return
+        answers: list[OSError | None] = []
+        self._disk.flush_soon(file, answers.append)
+        while not answers:
+            yield True
+        if answers[0] is not None:
+            raise answers[0]
+        self._cleaned = Cleaned(target, row)
+        yield True
+
+    def _clean(self, writer: "_Writer", header: BatchHeader, batch: bytes) -> None:
+        if header.is_control:
+            writer.write(header, batch)
+            return
+        if is_filler(header):
+            writer.skip(header)
+            return
+        cleaned: Buffer | None
+        try:
+            cleaned = clean_batch(
+                batch,
+                header,
+                is_newest=self._is_newest,
+                now_ms=self._now_ms,
+                delete_retention_ms=self._config.delete_retention_ms,
+            )
+        except ApiError:
+            cleaned = batch  # What cannot be read is kept as it is.
+        if cleaned is not None:
+            writer.has_changed |= cleaned is not batch
+            writer.write(header, cleaned)
+        elif self._is_last_of_producer(header):
+            writer.has_changed |= header.records_count > 0
+            writer.write(header, empty_batch(header) if header.records_count else batch)
+        else:
+            writer.has_changed = True
+            writer.skip(header)
+
+    def _is_newest(self, key: bytes, offset: int) -> bool:
+        return offset >= self.end_offset or self._offsets.get(key, -1) <= offset
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        entry = self._producers.get(header.producer_id)
+        return entry is not None and entry.window[-1].base_offset == header.base_offset
+
+    def _spend(self, count: int) -> bool:
+        self._budget -= count
+        return self._budget < 0
+
+
+class _Writer:
+    """Writes cleaned batches one after the other, and joins neighbouring fillers."""
+
+    def __init__(self, target: Segment, file: File) -> None:
+        self._target = target
+        self._file = file
+        self._buffers: list[Buffer] = []
+        self._buffered = 0
+        self._gap: BatchHeader | None = None
+        """The first of the batches that were skipped since the last one written."""
+        self._gap_end = Offset(0)
+        self._gap_count = 0
+        self.has_changed = False
+
+    def write(self, header: BatchHeader, batch: Buffer) -> None:
+        """Keep a batch."""
+        self._close_gap()
+        self._put(batch)
+
+    def skip(self, header: BatchHeader) -> None:
+        """Let an empty batch stand for this one."""
+        gap = self._gap
+        if gap is not None and (
+            gap.partition_leader_epoch != header.partition_leader_epoch
+            or header.next_offset - gap.base_offset > OFFSETS_MAX
+        ):
+            self._close_gap()
+        if self._gap is None:
+            self._gap = header
+            self._gap_count = 0
+        self._gap_end = header.next_offset
+        self._gap_count += 1
+
+    def finish(self) -> None:
+        """Write what is left."""
+        self._close_gap()
+        self._flush_buffers()
+
+    def _close_gap(self) -> None:
+        gap = self._gap
+        if gap is not None:
+            self._gap = None
+            self.has_changed |= self._gap_count > 1
+            self._put(filler(gap.base_offset, self._gap_end, gap.partition_leader_epoch))
+
+    def _put(self, batch: Buffer) -> None:
+        header = read_header(batch)
+        assert header is not None
+        self._buffers.append(batch)
+        self._buffered += len(batch)
+        self._target.note(header)
+        if self._buffered >= _WRITE_BYTES:
+            self._flush_buffers()
+
+    def _flush_buffers(self) -> None:
+        if self._buffers:
+            self._file.pwrite(self._buffers, self._target.size - self._buffered)
+            self._buffers = []
+            self._buffered = 0
+
+
+def compactable_segments(
+    segments: Sequence[Segment], config: LogConfig, *, now_ms: int, limit_offset: Offset
+) -> list[Segment]:
+    """The first segments of a log as far as they may be compacted: closed, durable, old enough."""
+    result: list[Segment] = []
+    if not config.compacted:
+        return result
+    for segment in segments[:-1]:
+        is_young = config.min_compaction_lag_ms > 0 and (
+            segment.max_timestamp > now_ms - config.min_compaction_lag_ms
+        )
+        if segment.end_offset > limit_offset or segment.is_dirty or is_young:
+            break
+        result.append(segment)
+    return result
+
+
+def has_enough_dirt(segments: Sequence[Segment], config: LogConfig, clean_offset: Offset) -> bool:
+    """Whether enough of these segments is new since everything below `clean_offset` was cleaned."""
+    dirty = sum(segment.size for segment in segments if segment.end_offset > clean_offset)
+    total = sum(segment.size for segment in segments)
+    return dirty > 0 and dirty >= total * config.min_cleanable_dirty_ratio
+
+
+def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Each batch with its bytes; the header's position is 0, in those bytes."""
+    for header in segment.headers(0, segment.size):
+        batch = segment.file.pread(header.size, header.position)
+        header.position = 0
+        yield header, batch
+
+
+def _records_or_none(batch: bytes) -> list[tuple[int, bytes | None]]:
+    """(offset delta, key) of each record; nothing for a batch that cannot be read."""
+    try:
+        return [(record.offset_delta, record.key) for record in decode_records(batch)]
+    except ApiError:
+        return []

@@ -1,0 +1,152 @@
+"""The row of segments of one log, in memory and on the disk, kept the same through crashes.
+
+Why:    every change of the row is several changes of names; each is ordered so that a crash between
+        any two of them leaves something that recovery can tell from a loss.
+How:    begin_next     new file, directory flushed, then used
+        cut            later segments removed, directory flushed, then the file cut and flushed
+        let_go         an intent file, then the removals (`recovery.remove_before`)
+        begin_anew     an intent file, then the removals, then its rename (`recovery.begin_anew`)
+        replace        summaries removed, rename over the first, the others removed
+Owns:   the segments, the active one among them, and the history over them.
+Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14, for the orders."""
+
+import contextlib
+from collections.abc import Sequence
+
+from strandline.base.disk import Disk
+from strandline.model.ids import Index
+from strandline.storage import reads
+from strandline.storage.compaction import Cleaned
+from strandline.storage.history import History
+from strandline.storage.layout import CLEANED, LOG, SUMMARY, SegmentName
+from strandline.storage.recovery import (
+    RecoveredLog,
+    begin_anew,
+    remove_before,
+    remove_segment_files,
+)
+from strandline.storage.sealing import seal_segment
+from strandline.storage.segment import Segment
+
+
+class SegmentRow:
+    """The segments of one log in order; the last is the active one. Methods raise OSError."""
+
+    __slots__ = ("_cache", "_disk", "active", "directory", "history", "segments")
+
+    def __init__(self, disk: Disk, directory: str, found: RecoveredLog) -> None:
+        self._disk = disk
+        self._cache = found.cache
+        self.directory = directory
+        self.history = found.history
+        self.segments = found.segments
+        self.active = found.segments[-1]
+        self.active.open_index()
+
+    def end_name(self) -> SegmentName:
+        """What a segment would be called that began at the end."""
+        history = self.history
+        return SegmentName(self.active.end_offset, history.marker_count, history.last_epoch)
+
+    def new_segment(self, name: SegmentName, index_interval_bytes: int) -> Segment:
+        """A segment in memory only."""
+        return Segment(
+            self._disk,
+            self.directory,
+            name,
+            cache=self._cache,
+            index_interval_bytes=index_interval_bytes,
+        )
+
+    def begin_next(self, index_interval_bytes: int) -> Segment:
+        """Close the active segment and begin the next one; returns the closed one.
+
+        After an OSError the row is as it was."""
+        old = self.active
+        segment = self.new_segment(self.end_name(), index_interval_bytes)
+        old.trim()
+        segment.create()
+        self._disk.flush_directory(self.directory)
+        self.segments.append(segment)
+        self.active = segment
+        return old
+
+    def cut(self, from_index: Index) -> list[Segment]:
+        """Remove every entry at `from_index`, a beginning of a batch, and above, durably.
+
+        The segment that holds it becomes the active one. Returns the segments that are gone."""
+        at = reads.segment_at_index(self.segments, from_index)
+        segment = self.segments[at]
+        offset = self.history.offset_of(from_index)
+        header = segment.find_index(from_index, offset)
+        assert header.base_offset == offset, f"index {from_index} is inside a batch"
+        removed = self.segments[at + 1 :]
+        del self.segments[at + 1 :]
+        self.active = segment
+        if removed:
+            names = [gone.name for gone in removed]
+            remove_segment_files(self._disk, self.directory, names)
+        self._remove_summaries([segment])
+        segment.open_index()
+        segment.cut(header.position, end_offset=offset, end_index=from_index)
+        segment.trim()
+        self._disk.flush_now(segment.file)
+        self.history.truncate(from_index)
+        _release(removed)
+        return removed
+
+    def let_go(self, count: int) -> list[Segment]:
+        """Remove the first `count` segments; returns them."""
+        removed = self.segments[:count]
+        start = self.segments[count].name
+        remove_before(self._disk, self.directory, start)
+        del self.segments[:count]
+        self.history.advance(start, self.active.end_index)
+        _release(removed)
+        return removed
+
+    def begin_anew(self, name: SegmentName, index_interval_bytes: int) -> list[Segment]:
+        """Replace everything by one empty segment; returns the segments that are gone."""
+        begin_anew(self._disk, self.directory, name)
+        removed = list(self.segments)
+        self.active = self.new_segment(name, index_interval_bytes)
+        self.segments[:] = [self.active]
+        self.history = History(name)
+        _release(removed)
+        return removed
+
+    def replace(self, cleaned: Cleaned) -> None:
+        """Let a compacted segment take the place of those it was made from."""
+        old = list(cleaned.replaced)
+        segment = cleaned.segment
+        self._remove_summaries(old)
+        self._disk.rename(segment.path(CLEANED), segment.path(LOG))
+        self._disk.flush_directory(self.directory)
+        if len(old) > 1:
+            remove_segment_files(self._disk, self.directory, [gone.name for gone in old[1:]])
+        at = self.segments.index(old[0])
+        self.segments[at : at + len(old)] = [segment]
+        _release(old)
+        self.seal(segment)
+
+    def seal(self, segment: Segment) -> None:
+        """Write the files beside a closed segment that is durable; without them it is scanned."""
+        with contextlib.suppress(OSError):
+            seal_segment(self._disk, segment, self.history, keep_index=segment is not self.active)
+
+    def release(self) -> None:
+        """Let go of all files."""
+        _release(self.segments)
+
+    def _remove_summaries(self, segments: Sequence[Segment]) -> None:
+        paths = [segment.path(SUMMARY) for segment in segments]
+        present = [path for path in paths if self._disk.exists(path)]
+        for path in present:
+            self._disk.remove(path)
+        if present:
+            self._disk.flush_directory(self.directory)
+
+
+def _release(segments: Sequence[Segment]) -> None:
+    for segment in segments:
+        segment.release()
