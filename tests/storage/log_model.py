@@ -158,10 +158,10 @@ def check_equal(log: Log, model: ModelLog) -> None:
     ]
     check_positions(log, model)
     check_entries(log, model)
-    producers = {key: entry.window for key, entry in log.producers.checkpoint().items()}
+    producers = {key: entry.window for key, entry in log.producers.checkpoint().producers.items()}
     if model.start_index == 0:
         expected = model.producers().checkpoint()
-        assert producers == {key: entry.window for key, entry in expected.items()}
+        assert producers == {key: entry.window for key, entry in expected.producers.items()}
 
 
 def check_positions(log: Log, model: ModelLog) -> None:

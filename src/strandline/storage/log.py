@@ -21,7 +21,7 @@ from strandline.storage.compaction import Compaction, compactable_segments, has_
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
 from strandline.storage.flushing import FlushDone, Flushing
 from strandline.storage.layout import SegmentName
-from strandline.storage.producers import Producers, ProducerStates
+from strandline.storage.producers import ProducerSnapshot, ProducerStates
 from strandline.storage.recovery import RecoveredLog, Recovery, replay_producers
 from strandline.storage.row import SegmentRow
 from strandline.storage.sealing import write_producers
@@ -53,7 +53,7 @@ class Log:
         self._compaction: Compaction | None = None
         self._clean_offset = self.start_offset
         """Below here compaction has been; known only since the log was opened."""
-        self._checkpoints: list[tuple[int, Producers]] = []
+        self._checkpoints: list[tuple[int, ProducerSnapshot]] = []
         """(position in the active segment, the producers there), ascending."""
         self._flushing = Flushing(
             disk,
@@ -259,11 +259,13 @@ class Log:
     # ---- segments ----
 
     def roll_if_due(self) -> bool:
-        """Close the active segment when its first batch is old enough; whether it was."""
+        """Close the active segment when its first batch is older than `segment_ms`, or its newest
+        record older than the retention time; whether that was so. Raises OSError."""
         active = self._row.active
         if self.failed or not active.size:
             return False
-        if self._clock.monotonic_ms() - active.first_append_ms < self.config.segment_ms:
+        is_full = self._clock.monotonic_ms() - active.first_append_ms >= self.config.segment_ms
+        if not is_full and not retention.is_expired(active, self.config, self._clock.wall_ms()):
             return False
         self._roll()
         return True
@@ -313,8 +315,8 @@ class Log:
             self._checkpoints.pop()
         now_ms = self._clock.wall_ms()
         if self._checkpoints:
-            position, producers = self._checkpoints[-1]
-            self.producers.restore(producers)
+            position, snapshot = self._checkpoints[-1]
+            self.producers.restore(snapshot)
             for header in segment.headers(position, segment.size):
                 self.producers.update(header, now_ms)
         else:
@@ -336,7 +338,7 @@ class Log:
         self._flushing.begin_at(Index(start_index - 1))
         self._checkpoints.clear()
         self._clean_offset = start_offset
-        self.producers.restore({})
+        self.producers.restore(ProducerStates().checkpoint())
 
     @contextlib.contextmanager
     def _fatal(self) -> Iterator[None]:

@@ -6,8 +6,9 @@ How:    per producer the epoch and a window of its last five batches. `check` ju
 Owns:   derived from the log: built again from a snapshot and the headers behind it.
 Source: Kafka's ProducerAppendInfo and ProducerStateManager; KIP-98, KIP-360."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from strandline.base.errors import ApiError
 from strandline.model.ids import Offset
@@ -46,15 +47,22 @@ class Duplicate(NamedTuple):
 Producers = dict[int, ProducerEntry]
 
 
+class ProducerSnapshot(msgspec.Struct, frozen=True, array_like=True):
+    """All producers of one log at one place in it."""
+
+    producers: Producers
+    has_forgotten: bool
+
+
 class ProducerStates:
     """All producers of one log, by producer id."""
 
     __slots__ = ("_producers", "has_forgotten")
 
-    def __init__(self, producers: Producers | None = None) -> None:
-        self._producers: Producers = {} if producers is None else producers
-        # Whether a producer that is not known here may have written to this log.
-        self.has_forgotten = False
+    def __init__(self, snapshot: ProducerSnapshot | None = None) -> None:
+        self._producers: Producers = {} if snapshot is None else dict(snapshot.producers)
+        self.has_forgotten = snapshot is not None and snapshot.has_forgotten
+        """Whether a producer that is not known here may have written to this log."""
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -84,13 +92,14 @@ class ProducerStates:
             del self._producers[producer_id]
         self.has_forgotten |= bool(old)
 
-    def checkpoint(self) -> Producers:
+    def checkpoint(self) -> ProducerSnapshot:
         """The present state; to be given to `restore`, or to be written."""
-        return self._producers.copy()
+        return ProducerSnapshot(self._producers.copy(), self.has_forgotten)
 
-    def restore(self, producers: Mapping[int, ProducerEntry]) -> None:
-        """Go back to a checkpoint."""
-        self._producers = dict(producers)
+    def restore(self, snapshot: ProducerSnapshot) -> None:
+        """Go back to a checkpoint; what was forgotten since stays so."""
+        self._producers = dict(snapshot.producers)
+        self.has_forgotten |= snapshot.has_forgotten
 
 
 class PendingSequences:

@@ -17,16 +17,25 @@ def expired_segments(
     """How many segments from the first on may go; never the last, which is the active one.
 
     A segment goes when it ends at or below the limit, and its newest record is older than the
-    retention time, or what would be left is still as large as the retention size."""
-    if not config.delete:
-        return 0
+    retention time, or what would be left is still as large as the retention size. One without any
+    timestamp goes with the next one that has some."""
     left = sum(segment.size for segment in segments)
     count = 0
-    for segment in segments[:-1]:
+    for at, segment in enumerate(segments[:-1], start=1):
         left -= segment.size
-        is_old = config.retention_ms >= 0 and segment.max_timestamp < now_ms - config.retention_ms
-        is_much = config.retention_bytes >= 0 and left >= config.retention_bytes
-        if segment.end_offset > limit_offset or not (is_old or is_much):
+        if segment.end_offset > limit_offset:
             break
-        count += 1
+        is_old = is_expired(segment, config, now_ms)
+        is_much = config.delete and 0 <= config.retention_bytes <= left
+        if is_old or is_much:
+            count = at
+        elif segment.max_timestamp >= 0:
+            break
     return count
+
+
+def is_expired(segment: Segment, config: LogConfig, now_ms: int) -> bool:
+    """Whether the segment's newest record is older than the retention time."""
+    if not config.delete or config.retention_ms < 0:
+        return False
+    return 0 <= segment.max_timestamp < now_ms - config.retention_ms

@@ -21,7 +21,7 @@ from strandline.storage.layout import (
     write_checked,
     write_whole,
 )
-from strandline.storage.producers import ProducerEntry, Producers
+from strandline.storage.producers import ProducerSnapshot
 from strandline.storage.segment import MarkerSpan, Segment
 
 
@@ -80,11 +80,13 @@ def restore_segment(segment: Segment, history: History, summary: SegmentSummary)
     segment.close_index((summary.index_crc, summary.time_index_crc), keep=False)
 
 
-def write_producers(disk: Disk, directory: str, name: SegmentName, producers: Producers) -> None:
+def write_producers(
+    disk: Disk, directory: str, name: SegmentName, producers: ProducerSnapshot
+) -> None:
     """Write the producers as they are before the entry that `name` begins with. Raises OSError."""
     write_checked(disk, f"{directory}/{name.stem}{PRODUCERS}", producers)
 
 
-def read_producers(disk: Disk, directory: str, name: SegmentName) -> Producers | None:
+def read_producers(disk: Disk, directory: str, name: SegmentName) -> ProducerSnapshot | None:
     """What `write_producers` wrote; None when it is absent or not whole."""
-    return read_checked(disk, f"{directory}/{name.stem}{PRODUCERS}", dict[int, ProducerEntry])
+    return read_checked(disk, f"{directory}/{name.stem}{PRODUCERS}", ProducerSnapshot)
