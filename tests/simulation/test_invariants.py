@@ -79,7 +79,12 @@ def marks(epoch: int, commit: int, high_watermark: int, *, life: int = 1) -> Mar
 
 def elected(epoch: int, last_index: int, epoch_there: int, start_index: int = 0) -> LeaderElected:
     return LeaderElected(
-        TWO, GROUP, Epoch(epoch), Index(last_index), lambda index: Epoch(epoch_there)
+        broker=TWO,
+        group=GROUP,
+        epoch=Epoch(epoch),
+        start_index=Index(start_index),
+        last_index=Index(last_index),
+        epoch_of=lambda index: Epoch(epoch_there),
     )
 
 

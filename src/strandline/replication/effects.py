@@ -25,6 +25,7 @@ from strandline.raft.events import (
     Send,
     TruncateLog,
 )
+from strandline.raft.messages import VoteResponse
 from strandline.records.marker import build_configuration_marker, build_epoch_marker
 from strandline.replication.entries import Entries
 from strandline.replication.leading import Leading
@@ -36,6 +37,8 @@ _log = logging.getLogger("strandline.replication")
 
 
 def _send(replica: "Replica", effect: Send, _: Entries | None) -> None:
+    if isinstance(effect.message, VoteResponse) and effect.message.granted:
+        replica.host.liveness.await_election(replica)
     replica.host.send_soon(effect.to, replica.group, effect.message)
 
 

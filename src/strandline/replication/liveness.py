@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from strandline.replication.replica import Replica
 
 RTT_FACTOR = 4
+ELECTION_MS = 50
+"""What an election takes besides its round trips: the state is written twice."""
+ELECTION_ROUND_TRIPS = 2
 FRESH_RETRY_MS = 60
 NOT_PREFERRED_SHARE = 0.4
 
@@ -97,7 +100,7 @@ class Liveness:
         for group in uncovered:
             replica = self._replicas.get(group)
             if replica is not None:
-                self.refresh(replica)
+                self._leader_is_gone(replica)
         announced: list[tuple[Replica, Epoch]] = []
         for group, epoch in changes:
             replica = self._replicas.get(group)
@@ -141,6 +144,19 @@ class Liveness:
             follow.moved_on(replica.group, replica.epoch)
         replica.timeout_ms = self._draw_timeout(replica)
         self.refresh(replica)
+
+    def await_election(self, replica: "Replica") -> None:
+        """An election is under way, for this replica or for one that it voted for: give it time.
+
+        Who grants a vote puts its own candidacy off; else all stand at once and none is elected.
+        What the replica has heard of its leader is not touched: votes are refused by that."""
+        if replica.is_fresh and replica.is_preferred:
+            delay_ms = FRESH_RETRY_MS + self._rng.randrange(FRESH_RETRY_MS)
+        else:
+            delay_ms = ELECTION_MS + self._rng.randrange(self._settings.election_spread_ms + 1)
+        round_trips = ELECTION_ROUND_TRIPS * (1 + self._rng.random())
+        delay_ms += int(round_trips * self._slowest_rtt_ms())
+        replica.stand_after_ms = self._clock.monotonic_ms() + delay_ms
 
     def refresh(self, replica: "Replica") -> None:
         """Watch the replica's own timer, unless its leader's heartbeats stand for it."""
@@ -189,12 +205,12 @@ class Liveness:
         for group, replica in list(self._uncovered.items()):
             if replica.is_leader or self._is_covered(replica, now):
                 del self._uncovered[group]
-            elif now - self._last_sign_ms(replica) >= replica.timeout_ms:
+            elif (
+                now >= replica.stand_after_ms
+                and now - self._last_sign_ms(replica) >= replica.timeout_ms
+            ):
                 due.append(replica)
-                replica.heard_ms = now
-                replica.timeout_ms = self._draw_timeout(replica)
-                if replica.is_fresh and replica.is_preferred:
-                    replica.timeout_ms = FRESH_RETRY_MS + self._rng.randrange(FRESH_RETRY_MS)
+                self.await_election(replica)
         return due
 
     def without_quorum(self, leading: Iterable["Replica"]) -> list["Replica"]:
@@ -212,6 +228,13 @@ class Liveness:
             if not replica.configuration.wins_election(heard):
                 lost.append(replica)
         return lost
+
+    def _leader_is_gone(self, replica: "Replica") -> None:
+        """Its leader has started anew, or leads no more: no silence to wait for, but not all at
+        once."""
+        gone_ms = self._clock.monotonic_ms() - self._settings.election_timeout_ms
+        replica.heard_ms = max(replica.heard_ms, gone_ms)
+        self.refresh(replica)
 
     def _watch_groups_of_silent_peers(self, now: int) -> None:
         for peer, session in self._follows.items():
@@ -240,14 +263,14 @@ class Liveness:
 
     def _draw_timeout(self, replica: "Replica") -> int:
         settings = self._settings
-        spread = settings.election_spread_ms
+        spread = max(settings.election_spread_ms, int(2 * self._slowest_rtt_ms()))
         part = int(spread * NOT_PREFERRED_SHARE)
         if replica.is_preferred:
             extra = self._rng.randrange(part + 1)
         else:
             extra = part + self._rng.randrange(spread - part + 1)
         rtt = self.rtt_ms(replica.leader_id) if replica.leader_id != NO_BROKER else 0.0
-        return settings.election_timeout_ms + extra + int(RTT_FACTOR * rtt)
+        return settings.election_timeout_ms + extra + int(rtt)
 
     def _slowest_rtt_ms(self) -> int:
         return int(max((s.rtt_ms for s in self._leads.values()), default=0.0))

@@ -87,6 +87,7 @@ class Replica:
         self.failed: Exception | None = None
         self.heard_ms = 0
         self.timeout_ms = 0
+        self.stand_after_ms = 0
         self.leading_since_ms = 0
         self.high_watermark = log.start_offset
         self.waiters = CommitWaiters()
@@ -411,7 +412,7 @@ class Replica:
         if visible < self.log.last_index:
             offset = self.log.offset_of(Index(visible + 1))
         self.waiters.on_commit(commit)
-        self.appender.on_commit(commit)
+        self.appender.on_marks(commit, visible)
         if offset > self.high_watermark:
             self.high_watermark = offset
             self.watchers.notify()

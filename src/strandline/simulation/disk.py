@@ -24,6 +24,7 @@ from strandline.simulation.process import Process
 from strandline.simulation.scheduler import Scheduler
 
 CAPACITY_BYTES = 1 << 40
+FLUSH_US = (200, 3_000)
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class HostDisk:
 
     scheduler: Scheduler
     rng: random.Random
-    flush_us: tuple[int, int] = (200, 3_000)
+    flush_us: tuple[int, int] = FLUSH_US
     capacity_bytes: int = CAPACITY_BYTES
     tree: DirectoryTree = field(default_factory=DirectoryTree)
     counters: DiskCounters = field(default_factory=DiskCounters)
@@ -82,7 +83,7 @@ class HostDisk:
 
     def crash(self, style: CrashStyle | None = None) -> CrashStyle:
         """The power fails: lose what was not flushed, in the given or in a random style."""
-        style = style or self.rng.choice(list(CrashStyle))
+        style = style or self.rng.choice([*CrashStyle, CrashStyle.LOSE_ALL])
         images = {id(image): image for _, image in self.tree.files()}
         lost_count = self.tree.crash(self.rng, style)
         images.update((id(image), image) for _, image in self.tree.files())

@@ -24,7 +24,7 @@ class LeaderKnown:
 
 @dataclass(frozen=True, slots=True)
 class LeaderElected:
-    """`broker` leads `group` in `epoch` from now on; its log holds `start_index` to `last_index`."""
+    """`broker` leads `group` in `epoch` from now on; its log is `start_index` to `last_index`."""
 
     broker: BrokerId
     group: GroupId

@@ -65,6 +65,27 @@ def _fail_power_of_region(world: "World", rng: random.Random) -> End | None:
     return end
 
 
+def _fail_power_of_all(world: "World", rng: random.Random) -> End | None:
+    world.trace.add("world", "everybody loses power")
+    for host in world.hosts.values():
+        host.fail_power()
+
+    def end() -> None:
+        for broker in world.scenario.brokers:
+            world.restart(broker)
+
+    return end
+
+
+def _fail_power_of_leader(world: "World", rng: random.Random) -> End | None:
+    leaders = world.leading_brokers()
+    if not leaders:
+        return None
+    broker = rng.choice(leaders)
+    world.hosts[broker].fail_power()
+    return lambda: world.restart(broker)
+
+
 def _kill_leader(world: "World", rng: random.Random) -> End | None:
     leaders = world.leading_brokers()
     if not leaders:
@@ -133,6 +154,17 @@ def _jump_wall_clock(world: "World", rng: random.Random) -> End | None:
 def _cut_one_way(world: "World", rng: random.Random) -> End | None:
     source, target = rng.sample(world.scenario.brokers, 2)
     return _cut(world, [(source, target)])
+
+
+def _cut_from_leader(world: "World", rng: random.Random) -> End | None:
+    """One follower does not hear its leader; both hear everybody else."""
+    for replica in world.leading_replicas(rng):
+        leader = replica.self_id
+        others = [broker for broker in replica.configuration.members if broker != leader]
+        if others:
+            follower = rng.choice(others)
+            return _cut(world, [(leader, follower), (follower, leader)])
+    return None
 
 
 def _isolate(world: "World", rng: random.Random) -> End | None:
@@ -278,6 +310,8 @@ FAULTS: dict[str, FaultKind] = {
     "kill": FaultKind(_kill),
     "kill-leader": FaultKind(_kill_leader),
     "power-failure": FaultKind(_fail_power, loses_page_cache=True),
+    "leader-power-failure": FaultKind(_fail_power_of_leader, loses_page_cache=True),
+    "total-power-failure": FaultKind(_fail_power_of_all, loses_page_cache=True),
     "region-power-failure": FaultKind(_fail_power_of_region, loses_page_cache=True),
     "stop": FaultKind(_stop),
     "lost-disk": FaultKind(_lose_disk, loses_page_cache=True),
@@ -285,6 +319,7 @@ FAULTS: dict[str, FaultKind] = {
     "pause": FaultKind(_pause),
     "wall-clock-jump": FaultKind(_jump_wall_clock),
     "one-way-cut": FaultKind(_cut_one_way, duration_ms=(50, 12_000)),
+    "cut-from-leader": FaultKind(_cut_from_leader),
     "isolation": FaultKind(_isolate, duration_ms=(50, 5_000)),
     "mute": FaultKind(_mute, duration_ms=(50, 5_000)),
     "split": FaultKind(_split, duration_ms=(50, 5_000)),

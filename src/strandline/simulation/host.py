@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from strandline.model.ids import BrokerId
 from strandline.simulation.clock import HostClock, SimClock
-from strandline.simulation.disk import HostDisk, SimDisk
+from strandline.simulation.disk import FLUSH_US, HostDisk, SimDisk
 from strandline.simulation.loop import SimLoop
 from strandline.simulation.network import SimFabric, SimNetwork
 from strandline.simulation.process import Process
@@ -48,13 +48,19 @@ class SimHost(Generic[Program]):
         fabric: SimFabric,
         trace: Trace,
         rng: random.Random,
-        drift_ppm: int,
+        drift_ppm: int = 0,
+        flush_us: tuple[int, int] = FLUSH_US,
         boot: Callable[[Seams], Program],
     ) -> None:
         self.broker = broker
         self.name = f"broker {broker}"
         self.clock = HostClock(fabric.scheduler, drift_ppm=drift_ppm)
-        self.disk = HostDisk(fabric.scheduler, random.Random(rng.getrandbits(64)))
+        self._fabric = fabric
+        self._trace = trace
+        self._rng = rng
+        self._flush_us = flush_us
+        self._boot = boot
+        self.disk = self._make_disk()
         self.process: Process | None = None
         self.program: Program | None = None
         self.start_count = 0
@@ -63,10 +69,6 @@ class SimHost(Generic[Program]):
         """Whether a death in the middle of an operation on the disk is a power failure."""
         self.on_down: Callable[[], None] | None = None
         self._loop: SimLoop | None = None
-        self._fabric = fabric
-        self._trace = trace
-        self._rng = rng
-        self._boot = boot
 
     @property
     def is_up(self) -> bool:
@@ -128,7 +130,7 @@ class SimHost(Generic[Program]):
         """The power fails, and the machine gets an empty disk."""
         self.fail_power()
         self._trace.add(self.name, "gets an empty disk")
-        self.disk = HostDisk(self._fabric.scheduler, random.Random(self._rng.getrandbits(64)))
+        self.disk = self._make_disk()
         self.disk_number += 1
 
     def pause(self) -> None:
@@ -140,6 +142,10 @@ class SimHost(Generic[Program]):
         """Let it go on."""
         if self.process is not None:
             self.process.resume()
+
+    def _make_disk(self) -> HostDisk:
+        rng = random.Random(self._rng.getrandbits(64))
+        return HostDisk(self._fabric.scheduler, rng, flush_us=self._flush_us)
 
     def _on_death(self) -> None:
         """The process ended: from outside, or in the middle of an operation on its disk."""

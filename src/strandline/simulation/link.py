@@ -48,7 +48,7 @@ class Link:
         if self.jitter_us:
             travel_us += int(rng.random() * self.jitter_us)
         if self.loss_ratio and rng.random() < self.loss_ratio:
-            travel_us += RETRANSMIT_LEAST_US
+            travel_us += max(RETRANSMIT_LEAST_US, 3 * self.latency_us)
         return travel_us * self.slow_factor
 
 

@@ -165,6 +165,9 @@ class SimLoop(asyncio.BaseEventLoop):
                     coroutine.close()
         super().close()
 
+    def __del__(self) -> None:
+        """No descriptors, nothing to release: a world may simply be dropped."""
+
 
 def _run_handle(handle: asyncio.Handle) -> None:
     if not handle.cancelled():

@@ -65,6 +65,8 @@ class Scenario:
     consumer_count: int
     settings: ReplicationSettings
     log: LogConfig
+    flush_us: tuple[int, int]
+    """How long a flush usually takes: (least, most)."""
     fault_weights: dict[str, int]
     """{kind of fault: how often, relative to the others}; kinds left out do not happen."""
     fault_interval_ms: int
@@ -103,8 +105,9 @@ class Scenario:
             consumer_count=rng.randint(1, 3),
             settings=_draw_settings(rng, is_far=max(one_way_us.values()) > LOCAL_US[1]),
             log=_draw_log(rng),
+            flush_us=rng.choice(((100, 2_000), (200, 3_000), (3_000, 40_000))),
             fault_weights=_draw_faults(rng),
-            fault_interval_ms=rng.choice((150, 400, 1_000)),
+            fault_interval_ms=rng.choice((100, 250, 600)),
             active_ms=rng.choice((1_500, 3_000, 5_000)),
         )
 
@@ -149,10 +152,10 @@ def _draw_producers(rng: random.Random, groups: tuple[GroupPlan, ...]) -> tuple[
 
 
 def _draw_settings(rng: random.Random, *, is_far: bool) -> ReplicationSettings:
-    heartbeat_ms = rng.choice((80, 120))
+    heartbeat_ms = rng.choice((50, 100))
     return ReplicationSettings(
         heartbeat_interval_ms=heartbeat_ms,
-        election_timeout_ms=heartbeat_ms * rng.choice((4, 8)),
+        election_timeout_ms=heartbeat_ms * rng.choice((3, 5, 8)),
         election_spread_ms=heartbeat_ms * rng.choice((2, 4)),
         resend_timeout_ms=rng.choice((300, 1_000)),
         append_bytes_max=rng.choice((2 * KIB, 16 * KIB, 1024 * KIB)),
@@ -174,7 +177,8 @@ def _draw_log(rng: random.Random) -> LogConfig:
 
 
 def _draw_faults(rng: random.Random) -> dict[str, int]:
-    kinds = [kind for kind in FAULTS if rng.random() < 0.4]
+    share = rng.choice((0.1, 0.2, 0.4))
+    kinds = [kind for kind in FAULTS if rng.random() < share]
     if "lost-disk" in kinds and "configuration-change" in kinds:
         # Which disks may be lost is a question about the voters: they stay.
         kinds.remove("configuration-change")

@@ -10,6 +10,7 @@ Source: design section 10; design section 3 ("only two places put a broker toget
 import random
 import traceback
 from dataclasses import dataclass, field
+from functools import partial
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId
@@ -173,12 +174,14 @@ class World:
             host.kill()
         return self.checker.violation
 
-    def _run(self) -> None:
+    def start_brokers(self) -> None:
+        """Boot every host, not all at once."""
         for broker in self.scenario.brokers:
-            self.scheduler.after(
-                self.rng.randint(0, START_SPREAD_MS) * US_PER_MS,
-                lambda b=broker: self._start(b),  # type: ignore[misc]
-            )
+            delay_ms = self.rng.randint(0, START_SPREAD_MS)
+            self.scheduler.after(delay_ms * US_PER_MS, partial(self._start, broker))
+
+    def _run(self) -> None:
+        self.start_brokers()
         for client in (*self._producers, *self._consumers):
             client.start()
         self._faults_active = bool(self.scenario.fault_weights)
@@ -216,6 +219,7 @@ class World:
             trace=self.trace,
             rng=random.Random(self.rng.getrandbits(64)),
             drift_ppm=self.scenario.drift_ppm[broker - 1],
+            flush_us=self.scenario.flush_us,
             boot=lambda seams: self._boot(broker, seams),
         )
         host.on_down = lambda: self._on_down(broker)
