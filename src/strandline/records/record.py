@@ -32,6 +32,8 @@ from strandline.records.codec import DECOMPRESSED_BYTES_MAX, compress, decompres
 from strandline.records.varint import encode_varint, read_varint, read_varlong
 
 NO_TIMESTAMP = -1
+_TIMESTAMP_LIMIT = 1 << 62
+"""So that no sum or difference of two leaves 64 bits."""
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
@@ -224,6 +226,10 @@ def _decode_record(data: bytes, position: int, end: int, *, header: BatchHeader)
         timestamp = header.max_timestamp
     else:
         timestamp = header.base_timestamp + timestamp_delta
+    if not -_TIMESTAMP_LIMIT <= timestamp < _TIMESTAMP_LIMIT:
+        raise ApiError(Error.CORRUPT_MESSAGE, f"a record of the time {timestamp}")
+    if not 0 <= offset_delta <= header.last_offset_delta and not header.is_control:
+        raise ApiError(Error.CORRUPT_MESSAGE, f"a record with offset delta {offset_delta}")
     return Record(offset_delta, timestamp, key, value, tuple(headers))
 
 
