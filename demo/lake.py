@@ -19,7 +19,7 @@ from demo.ledger import ENTRY
 from demo.producer import TOPIC
 from strandline.pipeline.table import read_table
 
-JOB_TIMEOUT_S = 150
+JOB_TIMEOUT_S = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,13 @@ class Filled:
     """Mean arrival delay by carrier, counted by Spark over the table."""
 
 
-def fill_lake(cluster: Cluster, table: Path) -> Filled:
+def fill_lake(cluster: Cluster, table: Path, *, scratch: Path) -> Filled:
     """The topic into a table, partitioned by carrier, and the mean delays from the table."""
     told = _run_job(
         *("lake", TOPIC, str(table), "--bootstrap", cluster.bootstrap, "--schema", str(SCHEMA)),
         *("--key", "text", "--partition-by", "carrier"),
         *("--by", "carrier", "--mean", "value.arr_delay", "--json"),
+        scratch=scratch,
     )
     delays = {group["group"][0]: group["mean"] for group in told["groups"]}
     return Filled(told["table_rows"], told["table_files"], delays)
@@ -57,8 +58,9 @@ def read_places(table: Path) -> numpy.ndarray:
     return numpy.concatenate(parts) if parts else numpy.zeros(0, ENTRY)
 
 
-def _run_job(*arguments: str) -> dict[str, Any]:
-    with _job(*arguments) as process:
+def _run_job(*arguments: str, scratch: Path) -> dict[str, Any]:
+    scratch.mkdir()
+    with _job(*arguments, scratch=scratch) as process:
         try:
             out, err = process.communicate(timeout=JOB_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -72,10 +74,11 @@ def _run_job(*arguments: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _job(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def _job(*arguments: str, scratch: Path) -> Iterator[subprocess.Popen[str]]:
     """A process group that is gone at the end, the Java machine included."""
     process = subprocess.Popen(
         [STRANDLINE, "pipeline", *arguments],
+        env={**os.environ, "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

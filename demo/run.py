@@ -76,7 +76,7 @@ def play(work: Path, screen: Screen) -> bool:
     screen.act("Spark turns the topic into a lake table, exactly once")
     table = work / "lake" / TOPIC
     with screen.waiting("strandline pipeline lake: from the topic into the table"):
-        filled = lake.fill_lake(cluster, table)
+        filled = lake.fill_lake(cluster, table, scratch=work / "spark")
     screen.say(f"{filled.rows:,} rows in {filled.files} files of {table}")
     pandas_means = mean_delay_by_carrier(flights)
     screen.show_means(filled.mean_delays, pandas_means)

@@ -44,11 +44,12 @@ def java() -> Java:
 
 
 @pytest.fixture(scope="session")
-def jobs(cluster: Cluster, java: Java) -> Jobs:
+def jobs(cluster: Cluster, java: Java, tmp_path_factory: pytest.TempPathFactory) -> Jobs:
     """Starts pipeline commands as processes."""
     directory = Path(os.environ.get(JARS_VARIABLE) or REPOSITORY / ".build" / "jars")
     jars = ensure_jars(directory, default_resolvers(java))
-    return Jobs(cluster=cluster, java=java, jars=tuple(jars))
+    scratch = tmp_path_factory.mktemp("scratch")
+    return Jobs(cluster=cluster, java=java, jars=tuple(jars), scratch=scratch)
 
 
 @pytest.fixture

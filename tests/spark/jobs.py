@@ -50,6 +50,8 @@ class Jobs:
     cluster: Cluster
     java: Java
     jars: tuple[Path, ...]
+    scratch: Path
+    """Where killed jobs leave what they could not remove."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -59,6 +61,8 @@ class Jobs:
             "STRANDLINE_JARS": str(self.jars[0].parent),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(self.scratch),
+            "TMPDIR": str(self.scratch),
         }
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -244,6 +244,8 @@ def main() -> None:
     except OperatorError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def _screen() -> "Console":

@@ -39,7 +39,7 @@ class Jar:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-# Central lacks the token provider of 4.2.0; connector 4.2.0 runs with this one (decisions/0003).
+# Central lacks the token provider of 4.2.0; the connector runs with this one (decisions/0003).
 JARS: tuple[Jar, ...] = (
     Jar(
         "org.apache.spark",

@@ -13,8 +13,11 @@ How:    the checkpoint's write-ahead log fixes a batch's offset ranges before th
 Owns:   the table's commits and the checkpoint directory; one job at a time for one checkpoint.
 Source: decisions/0003; https://docs.delta.io/latest/delta-streaming.html"""
 
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -49,18 +52,29 @@ def run_lake(
 ) -> LakeResult:
     """Brings the table up to the topic's end of now; `interval_ms` follows it until stopped."""
     _refuse_lost_checkpoint(spark, options)
-    query = _start(_rows(_read(spark, options), options), options)
     batches = records = 0
-    try:
-        for batch in _follow(query):
+    with _stop_signals() as stop:
+        query = _start(_rows(_read(spark, options), options), options)
+        for batch in _follow(query, stop):
             batches += 1
             records += batch.records
             on_batch(batch)
-    except KeyboardInterrupt:
-        query.stop()
-        if options.interval_ms is None:
-            raise
+    if stop.is_set() and options.interval_ms is None:
+        raise KeyboardInterrupt
     return LakeResult(batches, records)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[Event]:
+    """An event that SIGINT and SIGTERM set; a handler must not talk to Java, which may be busy."""
+    stop = Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _read(spark: SparkSession, options: LakeOptions) -> DataFrame:
@@ -120,11 +134,13 @@ def _start(rows: DataFrame, options: LakeOptions) -> StreamingQuery:
     return writer.start(options.table)
 
 
-def _follow(query: StreamingQuery) -> Iterator[Batch]:
+def _follow(query: StreamingQuery, stop: Event) -> Iterator[Batch]:
     """Each finished batch that had records, until the query ends; raises what it failed with."""
     last = -1
     ended = False
     while not ended:
+        if stop.is_set():
+            query.stop()
         ended = bool(query.awaitTermination(_POLL_S))
         for progress in query.recentProgress:
             if progress["batchId"] > last and progress["numInputRows"] > 0:

@@ -138,7 +138,13 @@ def _log_file(*, submitted: bool) -> Iterator[Path | None]:
         return
     descriptor, name = tempfile.mkstemp(prefix="strandline-spark-", suffix=".log")
     os.close(descriptor)
-    yield Path(name)
+    try:
+        yield Path(name)
+    except OperatorError:
+        raise  # it names the log
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
     Path(name).unlink(missing_ok=True)
 
 
