@@ -8,6 +8,7 @@ How:    `serve_file` is the process: configuration, logging, event loop, exit co
 Source: design section 3."""
 
 import asyncio
+import ctypes
 import gc
 import logging
 import random
@@ -29,6 +30,12 @@ from strandline.replication.host import Replication
 from strandline.replication.settings import ReplicationSettings
 from strandline.storage.identity import DataDirectory
 from strandline.storage.real_disk import RealDisk
+
+COLLECTOR_THRESHOLDS = (50_000, 20, 100)
+MMAP_THRESHOLD_BYTES = 16 * 1024 * 1024
+TRIM_THRESHOLD_BYTES = 32 * 1024 * 1024
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
 
 _log = logging.getLogger("strandline.cli")
 
@@ -93,7 +100,7 @@ async def run_broker(config: BrokerConfig) -> None:
         await _unless(ended, broker.start())
         if not ended.is_set():
             await broker.listen(server_limits(config))
-            gc.freeze()
+            settle_memory()
         await ended.wait()
         _log.info("ending")
     finally:
@@ -103,6 +110,21 @@ async def run_broker(config: BrokerConfig) -> None:
         network.stop()
         disk.close()
         directory.release()
+
+
+def settle_memory() -> None:
+    """What is there after the start stays; what comes now are buffers that come and go.
+
+    Large buffers are taken from the heap and given back to it, not to the kernel, which would have
+    to clear each of their pages anew; the collector of cycles looks seldom, and at young objects."""
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return  # Not the GNU C library: nothing to tune, nothing lost but speed.
+    mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES)
+    mallopt(_M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES)
 
 
 async def _unless(ended: asyncio.Event, work: Coroutine[None, None, None]) -> None:
