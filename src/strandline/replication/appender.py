@@ -90,7 +90,8 @@ class Appender:
         self._schedule = schedule
         self._requests: deque[Request] = deque()
         self._scheduled = False
-        self._uncommitted: deque[tuple[Index, int]] = deque()
+        # (last index, bytes, relaxed) of what was appended and is not yet as safe as was asked for.
+        self._uncommitted: deque[tuple[Index, int, bool]] = deque()
         self.uncommitted_bytes = 0
         self.held_bytes = 0
 
@@ -103,11 +104,15 @@ class Appender:
         self._append_soon()
         return True
 
-    def on_commit(self, commit: Index) -> None:
-        """Commits make room."""
+    def on_marks(self, commit: Index, visible: Index) -> None:
+        """What is committed makes room; of relaxed entries, what a quorum has written."""
         uncommitted = self._uncommitted
-        while uncommitted and uncommitted[0][0] <= commit:
-            self.uncommitted_bytes -= uncommitted.popleft()[1]
+        while uncommitted:
+            last_index, size, relaxed = uncommitted[0]
+            if last_index > (visible if relaxed else commit):
+                break
+            uncommitted.popleft()
+            self.uncommitted_bytes -= size
         if self._requests:
             self._append_soon()
 
@@ -193,7 +198,7 @@ class Appender:
                 request.done(self._failed(Error.KAFKA_STORAGE_ERROR, str(error)))
             return
         size = sum(request.size_bytes for request in chunk)
-        self._uncommitted.append((appended.last_index, size))
+        self._uncommitted.append((appended.last_index, size, relaxed))
         self.uncommitted_bytes += size
         start = self._sink.log_start()
         for request, base_offset in zip(chunk, appended.base_offsets, strict=True):
