@@ -2,7 +2,12 @@
 base.network."""
 
 import asyncio
+import logging
+import struct
 from collections.abc import Callable
+
+import msgspec
+import pytest
 
 from strandline.base.errors import OperatorError
 from strandline.base.network import Lane
@@ -109,6 +114,80 @@ def test_another_clusters_broker_is_not_listened_to() -> None:
         two.stop()
 
     asyncio.run(scenario())
+
+
+async def is_closed_after(port: int, data: bytes) -> bool:
+    """Whether the endpoint ends a connection that sends this."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            return await reader.read(1) == b""
+    except ConnectionError:
+        return True
+    finally:
+        writer.close()
+
+
+def frame(payload: bytes) -> bytes:
+    return struct.pack(">I", len(payload)) + payload
+
+
+GREETING = msgspec.msgpack.encode([1, "c", 2, 0])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        bytes.fromhex("16030100c8010000c40303") + bytes(200),
+        frame(b""),
+        frame(b"\xff" * 50),
+        frame(b"\x95\x01\xa1c\x02\x00" + b"\x91" * 10_000),  # arrays in arrays
+        frame(b"\x81" * 10_000),
+        frame(msgspec.msgpack.encode([1, "c", 2, 7])),  # no such lane
+        struct.pack(">I", 1024 * 1024),  # far too long to be a greeting
+    ],
+    ids=["http", "tls", "empty", "garbage", "nested", "nested map", "lane", "long"],
+)
+def test_what_does_not_greet_like_a_broker_is_closed(
+    data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        one, heard = await endpoint(ONE)
+        assert await is_closed_after(one.port, data)
+        assert heard.messages == []
+        one.stop()
+
+    asyncio.run(scenario())
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_a_message_that_breaks_its_receiver_costs_one_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(Recorder):
+        def on_message(self, peer: BrokerId, lane: Lane, message: memoryview) -> None:
+            super().on_message(peer, lane, message)
+            raise AssertionError("a bug")
+
+    async def scenario() -> None:
+        one = TcpNetwork(self_id=ONE, cluster="c", host="127.0.0.1", port=0)
+        heard = Broken()
+        one.bind(heard)
+        await one.start()
+        assert await is_closed_after(one.port, frame(GREETING) + frame(b"m") + frame(b"n"))
+        assert [message for _, _, message in heard.messages] == [b"m"]
+        one.stop()
+
+    asyncio.run(scenario())
+    assert "could not be dealt with" in caplog.text
+
+
+def test_a_host_without_address_is_one_line_for_the_operator() -> None:
+    network = TcpNetwork(self_id=ONE, cluster="c", host="no.such.host.invalid", port=1)
+    with pytest.raises(OperatorError, match=r"\[rpc\] port: cannot listen on no\.such\.host"):
+        asyncio.run(network.start())
 
 
 def test_a_taken_port_is_one_line_for_the_operator() -> None:

@@ -2,25 +2,30 @@
 
 Why:    a follower writes batches to its log straight from this buffer.
 How:    `recv_into` one buffer that grows to the largest frame seen and shrinks again after a large
-        one; a frame may announce at most `FRAME_BYTES_MAX`, and memory grows only with what has
-        come in.
-Source: design section 4 (data plane); `outgoing.py` for the framing."""
+        one; a frame may announce at most `frame_bytes_max`, which is little until its owner knows
+        who is there, and memory grows only with what has come in.
+Source: design section 4 (data plane); `outgoing.py` for the framing; reliability reference 4 (a
+        small cap before authentication)."""
 
 import asyncio
+import logging
 import socket
 import struct
 from collections.abc import Callable
 
 FRAME_BYTES_MAX = 128 * 1024 * 1024
+GREETING_BYTES_MAX = 16 * 1024
+"""The first frame says who is there, and nobody knows yet whether it is a broker."""
 BUFFER_BYTES = 256 * 1024
 READ_AGAIN_BYTES = 64 * 1024
 
 _LENGTH = struct.Struct(">I")
+_log = logging.getLogger("strandline.network")
 
 
 class Incoming:
     """See the module. `on_frame` gets each frame's payload; a ValueError from it ends the
-    connection."""
+    connection, and so does anything else, which is logged."""
 
     def __init__(
         self,
@@ -32,7 +37,9 @@ class Incoming:
         self._socket = sock
         self._on_frame = on_frame
         self._on_closed = on_closed
-        self._buffer = bytearray(BUFFER_BYTES)
+        # Raised by the owner once it knows who is there.
+        self.frame_bytes_max = GREETING_BYTES_MAX
+        self._buffer = bytearray(_LENGTH.size + GREETING_BYTES_MAX)
         self._filled = 0
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(sock.fileno(), self._on_readable)
@@ -62,6 +69,10 @@ class Incoming:
             except ValueError:
                 self.close()
                 return
+            except Exception:  # A connection's boundary: read on, and it would come again.
+                _log.exception("a peer's message could not be dealt with; closing its connection")
+                self.close()
+                return
             if self._socket.fileno() < 0 or count < READ_AGAIN_BYTES:
                 return
 
@@ -72,8 +83,8 @@ class Incoming:
         view = memoryview(self._buffer)
         while filled - position >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(view, position)
-            if length > FRAME_BYTES_MAX:
-                raise ValueError(f"a frame of {length} bytes; the limit is {FRAME_BYTES_MAX}")
+            if length > self.frame_bytes_max:
+                raise ValueError(f"a frame of {length} bytes; the limit is {self.frame_bytes_max}")
             end = position + _LENGTH.size + length
             if end > filled:
                 needed = _LENGTH.size + length
@@ -88,10 +99,10 @@ class Incoming:
         """Move the rest to the front; grow towards `needed`, at most doubling what has come in."""
         rest = self._filled - position
         capacity = len(self._buffer)
-        wanted = BUFFER_BYTES
-        if needed > BUFFER_BYTES:
+        usual = wanted = min(BUFFER_BYTES, _LENGTH.size + self.frame_bytes_max)
+        if needed > usual:
             wanted = min(needed, max(2 * rest, 2 * BUFFER_BYTES))
-        if wanted > capacity or (wanted < capacity and rest < BUFFER_BYTES):
+        if wanted > capacity or (wanted < capacity and rest < usual):
             grown = bytearray(wanted)
             grown[:rest] = view[position : self._filled]
             self._buffer = grown

@@ -18,7 +18,7 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import OperatorError
 from strandline.base.network import Lane, PeerEvents
 from strandline.model.ids import BrokerId
-from strandline.network.incoming import Incoming
+from strandline.network.incoming import FRAME_BYTES_MAX, Incoming
 from strandline.network.outgoing import Outgoing
 
 LISTEN_BACKLOG = 256
@@ -76,18 +76,21 @@ class TcpNetwork:
 
     async def start(self) -> None:
         """Listen; raises OperatorError when the address is taken."""
-        info = await asyncio.get_running_loop().getaddrinfo(
-            self._host, self._port, type=socket.SOCK_STREAM
-        )
-        family, kind, protocol, _, address = info[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setblocking(False)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind(address)
-            listener.listen(LISTEN_BACKLOG)
+            info = await asyncio.get_running_loop().getaddrinfo(
+                self._host, self._port, type=socket.SOCK_STREAM
+            )
+            family, kind, protocol, _, address = info[0]
+            listener = socket.socket(family, kind, protocol)
+            try:
+                listener.setblocking(False)
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(address)
+                listener.listen(LISTEN_BACKLOG)
+            except OSError:
+                listener.close()
+                raise
         except OSError as error:
-            listener.close()
             raise OperatorError(
                 f"[rpc] port: cannot listen on {self._host}:{self._port}: {error.strerror}"
             ) from error
@@ -190,6 +193,7 @@ class TcpNetwork:
         greeting = self._incoming.get(incoming)
         if greeting is None:
             self._incoming[incoming] = self._check_greeting(frame)
+            incoming.frame_bytes_max = FRAME_BYTES_MAX
             return
         if self._events is not None:
             self._events.on_message(greeting.sender, Lane(greeting.lane), frame)
@@ -198,7 +202,7 @@ class TcpNetwork:
         try:
             greeting = msgspec.msgpack.decode(frame, type=Greeting)
             Lane(greeting.lane)
-        except (msgspec.DecodeError, ValueError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             _log.warning("refused a connection that is no broker's: %s", error)
             raise ValueError("no greeting") from error
         if greeting.wire_version != WIRE_VERSION or greeting.cluster != self._cluster:
