@@ -152,8 +152,9 @@ def test_a_compacted_topic_needs_keys_and_readable_records(codec: int) -> None:
     keyless = build_batch([Record(0, NOW, None, b"v")], codec=codec)
     assert validate(keyless) == [0]
     assert refusal_of(keyless, needs_keys=True) == Error.INVALID_RECORD
-    shifted = build_batch([Record(1, NOW, b"k", b"v")], codec=codec, last_offset_delta=0)
-    assert refusal_of(shifted, needs_keys=True) == Error.INVALID_RECORD
+    twice = [Record(0, NOW, b"k", b"v"), Record(0, NOW, b"l", b"w")]
+    doubled = build_batch(twice, codec=codec, last_offset_delta=1)
+    assert refusal_of(doubled, needs_keys=True) == Error.INVALID_RECORD
     garbage = changed(build_batch(RECORDS, codec=codec), 63, b"\xff\xff\xff")
     assert refusal_of(garbage, needs_keys=True) == Error.CORRUPT_MESSAGE
 
