@@ -11,6 +11,7 @@ Source: design section 3."""
 import asyncio
 import logging
 import random
+import socket
 from collections.abc import Callable
 
 from strandline.base.clock import Clock
@@ -118,8 +119,10 @@ class Broker:
         self._hosting.remove_strays()
         self._upkeep.start()
 
-    async def listen(self, limits: ServerLimits) -> Server:
-        """Open the port for Kafka clients. Raises OperatorError when it cannot be had."""
+    async def listen(self, limits: ServerLimits, *, claimed: socket.socket | None = None) -> Server:
+        """Open the port for Kafka clients, on the socket of `server.claim_port` where there is one.
+
+        Raises OperatorError when the port cannot be had."""
         server = Server(
             router=self.router,
             clock=self._clock,
@@ -127,7 +130,7 @@ class Broker:
             memory=self.replication.memory,
         )
         address = self.config.kafka_bind
-        await server.start(address.host, address.port)
+        await server.start(address.host, address.port, claimed=claimed)
         self.server = server
         _log.info("broker %d serves Kafka clients on %s", self.config.broker_id, address)
         return server

@@ -43,6 +43,30 @@ class Memory(Protocol):
         """Call `callback` once when there is room again."""
 
 
+async def claim_port(host: str, port: int) -> socket.socket:
+    """A socket that has the address and does not listen yet. Raises OperatorError.
+
+    For who has much to do before it serves, and would rather know at once that it cannot."""
+    try:
+        info = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = info[0]
+        claimed = socket.socket(family, kind, protocol)
+        try:
+            claimed.setblocking(False)
+            claimed.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            claimed.bind(address)
+        except OSError:
+            claimed.close()
+            raise
+    except OSError as error:
+        raise _cannot_listen(host, port, error) from error
+    return claimed
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> OperatorError:
+    return OperatorError(f"[listener] kafka_port: cannot listen on {host}:{port}: {error.strerror}")
+
+
 class Server:
     """See the module; a `ConnectionOwner`."""
 
@@ -71,25 +95,15 @@ class Server:
         """Connections that are open."""
         return len(self._connections)
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen; raises OperatorError when the address cannot be had."""
-        loop = asyncio.get_running_loop()
+    async def start(self, host: str, port: int, *, claimed: socket.socket | None = None) -> None:
+        """Listen, on the socket of `claim_port` where there is one; raises OperatorError."""
+        listener = claimed if claimed is not None else await claim_port(host, port)
         try:
-            info = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            family, kind, protocol, _, address = info[0]
-            listener = socket.socket(family, kind, protocol)
-            try:
-                listener.setblocking(False)
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                listener.bind(address)
-                listener.listen(LISTEN_BACKLOG)
-            except OSError:
-                listener.close()
-                raise
+            listener.listen(LISTEN_BACKLOG)
         except OSError as error:
-            raise OperatorError(
-                f"[listener] kafka_port: cannot listen on {host}:{port}: {error.strerror}"
-            ) from error
+            listener.close()
+            raise _cannot_listen(host, port, error) from error
+        loop = asyncio.get_running_loop()
         self._listener = listener
         self.port = listener.getsockname()[1]
         loop.add_reader(listener.fileno(), self._on_acceptable)

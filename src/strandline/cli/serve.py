@@ -13,12 +13,14 @@ import gc
 import logging
 import random
 import signal
+import socket
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 
 from strandline.base.errors import StrandlineError
 from strandline.broker.broker import Broker
 from strandline.broker.limits import ServerLimits
+from strandline.broker.server import claim_port
 from strandline.cli.broker_file import load_file
 from strandline.cli.exit_codes import ERROR, OK
 from strandline.cli.logs import configure_logging
@@ -84,7 +86,10 @@ async def run_broker(config: BrokerConfig) -> None:
         data_directory=config.broker.data_directory,
     )
     broker: Broker | None = None
+    claimed: socket.socket | None = None
     try:
+        # Before the cluster hears of this broker: one that can take no client must not join.
+        claimed = await claim_port(config.kafka_bind.host, config.kafka_bind.port)
         await network.start()
         replication.start()
         broker = Broker(
@@ -99,7 +104,7 @@ async def run_broker(config: BrokerConfig) -> None:
         )
         await _unless(ended, broker.start())
         if not ended.is_set():
-            await broker.listen(server_limits(config))
+            await broker.listen(server_limits(config), claimed=claimed)
             settle_memory()
         await ended.wait()
         _log.info("ending")
@@ -108,6 +113,8 @@ async def run_broker(config: BrokerConfig) -> None:
             broker.stop()
         replication.stop()
         network.stop()
+        if claimed is not None:
+            claimed.close()
         disk.close()
         directory.release()
 
