@@ -14,7 +14,7 @@ from strandline.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from strandline.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, read_header
+from strandline.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, read_header, seal
 from strandline.records.codec import GZIP, LZ4, SNAPPY, ZSTD
 from strandline.records.record import Record, build_batch, decode_records
 
@@ -160,6 +160,15 @@ def broken(batch: bytearray, position: int, value: int) -> bytearray:
     return copy
 
 
+def of_codec(codec: int) -> bytearray:
+    """A sound batch that claims to be compressed so."""
+    batch = broken(batch_of(b"a"), 22, codec)
+    header = read_header(batch)
+    assert header is not None
+    seal(batch, header)
+    return batch
+
+
 def empty_batch() -> bytearray:
     return build_batch([])
 
@@ -175,7 +184,7 @@ def empty_batch() -> bytearray:
         ("second batch broken", batch_of(b"a") + batch_of(b"b")[:-2], Error.CORRUPT_MESSAGE),
         ("batch without records", empty_batch(), Error.INVALID_RECORD),
         ("control batch", batch_of(b"a", attributes=CONTROL_BIT), Error.INVALID_RECORD),
-        ("codec", batch_of(b"a", attributes=5), Error.UNSUPPORTED_COMPRESSION_TYPE),
+        ("codec", of_codec(5), Error.UNSUPPORTED_COMPRESSION_TYPE),
         ("too large", batch_of(bytes(1_100_000)), Error.MESSAGE_TOO_LARGE),
         (
             "transaction",
