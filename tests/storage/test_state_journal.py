@@ -1,0 +1,189 @@
+"""What was put and answered survives; what was not is there or not; rot is not mistaken for either.
+
+Source: design section 4, "Hard state"."""
+
+import random
+
+import pytest
+from tests.storage.storage_world import ForgetfulDisk, PowerFailure
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.raft.configuration import Configuration
+from strandline.storage.state_journal import GroupState, StateJournal
+
+PATH = "/data/state.journal"
+
+
+def state(epoch: int, vote: int = -1) -> GroupState:
+    voters = tuple(BrokerId(n) for n in range(3))
+    return GroupState(Epoch(epoch), BrokerId(vote), Configuration(voters) if vote >= 0 else None)
+
+
+def fresh_disk() -> ForgetfulDisk:
+    disk = ForgetfulDisk()
+    disk.make_directories("/data")
+    return disk
+
+
+class Answers:
+    """Counts what was answered."""
+
+    def __init__(self) -> None:
+        self.errors: list[OSError | None] = []
+
+    def __call__(self, error: OSError | None) -> None:
+        self.errors.append(error)
+
+
+def test_an_unknown_group_has_no_state() -> None:
+    journal = StateJournal.open(fresh_disk(), PATH)
+    assert journal.get(GroupId(1)) is None
+    assert journal.groups() == []
+
+
+def test_a_put_is_answered_only_when_it_is_durable() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    answers = Answers()
+    journal.put(GroupId(1), state(3, 2), answers)
+    journal.put(GroupId(2), state(4), answers)
+    assert journal.get(GroupId(1)) == state(3, 2)
+    assert answers.errors == []
+    disk.run()
+    assert answers.errors == [None, None]
+    disk.crash(random.Random(1))
+    again = StateJournal.open(disk, PATH)
+    assert again.groups() == [1, 2]
+    assert (again.get(GroupId(1)), again.get(GroupId(2))) == (state(3, 2), state(4))
+
+
+def test_a_removed_group_is_gone_after_a_restart() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    journal.put(GroupId(1), state(3), Answers())
+    journal.remove(GroupId(1))
+    journal.remove(GroupId(5))
+    assert journal.get(GroupId(1)) is None
+    disk.run()
+    journal.close()
+    assert StateJournal.open(disk, PATH).groups() == []
+
+
+def test_a_failed_flush_fails_everything_after_it() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    answers = Answers()
+    journal.put(GroupId(1), state(1), answers)
+    disk.failing.add("flush")
+    disk.run()
+    disk.failing.clear()
+    journal.put(GroupId(1), state(2), answers)
+    disk.run()
+    assert len(answers.errors) == 2
+    assert all(isinstance(error, OSError) for error in answers.errors)
+    assert journal.failed
+
+
+def test_a_failed_write_is_answered_with_its_error() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    disk.failing.add("pwrite")
+    answers = Answers()
+    journal.put(GroupId(1), state(1), answers)
+    assert answers.errors == []
+    disk.run()
+    assert isinstance(answers.errors[0], OSError)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_after_power_failures_every_group_is_at_or_above_what_was_answered(seed: int) -> None:
+    rng = random.Random(seed)
+    disk = fresh_disk()
+    durable: dict[int, int] = {}
+    put: dict[int, set[int]] = {}
+    epoch = 0
+    for _ in range(8):
+        disk.fuse = rng.randint(0, 20) if rng.random() < 0.3 else -1
+        try:
+            journal = StateJournal.open(disk, PATH)
+            disk.fuse = -1
+            for group, known in durable.items():
+                found = journal.get(GroupId(group))
+                assert found is not None
+                assert found.epoch >= known
+                assert found.epoch in put[group]
+                durable[group] = found.epoch
+            disk.fuse = rng.randint(0, 30) if rng.random() < 0.5 else -1
+            for _ in range(rng.randint(0, 20)):
+                epoch += 1
+                group = rng.randint(1, 5)
+                put.setdefault(group, set()).add(epoch)
+
+                def done(error: OSError | None, group: int = group, epoch: int = epoch) -> None:
+                    assert error is None
+                    durable[group] = max(durable.get(group, 0), epoch)
+
+                journal.put(GroupId(group), state(epoch, 1), done)
+                if rng.random() < 0.3:
+                    disk.run()
+        except PowerFailure:
+            pass
+        disk.crash(rng)
+
+
+def test_the_journal_is_compacted_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strandline.storage.state_journal._COMPACT_BYTES_MIN", 2_000)
+    monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 512)
+    rng = random.Random(4)
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    last: dict[int, int] = {}
+    answers = Answers()
+    for epoch in range(1, 500):
+        group = rng.randint(1, 4)
+        journal.put(GroupId(group), state(epoch, 1), answers)
+        last[group] = epoch
+        if rng.random() < 0.1:
+            disk.run()
+        assert disk.open(PATH).size() < 3_000
+    disk.run()
+    assert answers.errors == [None] * 499
+    disk.crash(rng)
+    again = StateJournal.open(disk, PATH)
+    assert {
+        group: found.epoch for group in (1, 2, 3, 4) if (found := again.get(GroupId(group)))
+    } == last
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_compaction_survives_a_power_failure_anywhere(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strandline.storage.state_journal._COMPACT_BYTES_MIN", 600)
+    monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 128)
+    test_after_power_failures_every_group_is_at_or_above_what_was_answered(seed)
+
+
+def test_rot_below_something_durable_is_refused() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    for epoch in range(1, 6):
+        journal.put(GroupId(epoch), state(epoch, 1), Answers())
+        disk.run()
+    disk.flip_bit(PATH, 40)
+    with pytest.raises(StorageError, match="a state that was durable"):
+        StateJournal.open(disk, PATH)
+
+
+def test_a_hole_among_what_was_never_durable_is_a_torn_tail() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    journal.put(GroupId(1), state(1, 1), Answers())
+    disk.run()
+    end = journal._end
+    for group in (2, 3, 4):
+        journal.put(GroupId(group), state(2, 1), Answers())
+    disk.flip_bit(PATH, end + 20)
+    again = StateJournal.open(disk, PATH)
+    assert again.groups() == [1]
