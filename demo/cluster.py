@@ -9,6 +9,8 @@ from pathlib import Path
 
 STRANDLINE = str(Path(sys.executable).with_name("strandline"))
 ROUND_TRIPS = "east-west=30,east-south=80,west-south=90"
+PORT_BASE = 27_092
+"""Apart from the ports of the cluster that `strandline dev start` makes unless told otherwise."""
 TIMEOUT_S = 90
 
 
@@ -57,17 +59,23 @@ def strandline(*arguments: str) -> str:
     except subprocess.TimeoutExpired:
         raise DemoError(f"strandline {' '.join(arguments)}: no end within {TIMEOUT_S} s") from None
     if done.returncode != 0:
-        complaint = (done.stderr.strip() or "no reason given").splitlines()[-1]
-        raise DemoError(f"strandline {' '.join(arguments)}: {complaint}")
+        raise DemoError(f"strandline {' '.join(arguments)}: {complaint(done.stderr)}")
     return done.stdout
+
+
+def complaint(stderr: str) -> str:
+    """The one line in which a command says what is wrong."""
+    lines = stderr.strip().splitlines()
+    return lines[-1].removeprefix("error: ") if lines else "no reason given"
 
 
 def start_cluster(directory: Path) -> Cluster:
     """Five brokers in three regions; returns when all of them serve."""
-    return _cluster(
-        directory,
-        strandline("dev", "start", "--dir", str(directory), "--rtt", ROUND_TRIPS, "--json"),
+    told = strandline(
+        *("dev", "start", "--dir", str(directory), "--rtt", ROUND_TRIPS),
+        *("--port-base", str(PORT_BASE), "--json"),
     )
+    return _cluster(directory, told)
 
 
 def read_cluster(directory: Path) -> Cluster:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import pyarrow.parquet
 
-from demo.cluster import STRANDLINE, Cluster, DemoError
+from demo.cluster import STRANDLINE, Cluster, DemoError, complaint
 from demo.flights import SCHEMA
 from demo.ledger import ENTRY
 from demo.producer import TOPIC
@@ -66,8 +66,7 @@ def _run_job(*arguments: str, scratch: Path) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             raise DemoError(f"pipeline {arguments[0]}: no end within {JOB_TIMEOUT_S} s") from None
     if process.returncode != 0:
-        complaint = (err.strip() or "no reason given").splitlines()[-1]
-        raise DemoError(f"pipeline {arguments[0]}: {complaint}")
+        raise DemoError(f"pipeline {arguments[0]}: {complaint(err)}")
     told = json.loads(out)
     assert isinstance(told, dict)
     return told
