@@ -104,6 +104,7 @@ class Flushing:
             for segment in list(self._dirty):
                 self._disk.flush_now(segment.file)
                 self.mark_clean(segment)
+                self._on_segment_durable(segment)
         except OSError as error:
             self.fail(error)
             raise

@@ -187,9 +187,11 @@ class Recovery:
             segment.note(header)
             if self._producers is not None:
                 self._producers.update(header, self._now_ms)
-        if file.size() > segment.size:
+        found_bytes = file.size()
+        if found_bytes > segment.size:
             self._cut_tail(segment)
-        self._disk.flush_now(file)
+        if found_bytes:
+            self._disk.flush_now(file)
 
     def _cut_tail(self, segment: Segment) -> None:
         """Cut what lies behind the last batch that counts."""

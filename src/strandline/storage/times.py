@@ -7,6 +7,7 @@ Source: Kafka's ListOffsets; design section 4."""
 
 from collections.abc import Sequence
 
+from strandline.base.errors import ApiError
 from strandline.model.ids import Offset
 from strandline.records.batch import BatchHeader
 from strandline.records.record import decode_records
@@ -58,7 +59,11 @@ def _first_record(
     if header.has_append_time:
         return (header.max_timestamp, header.base_offset) if header.records_count else None
     batch = segment.file.pread(header.size, header.position)
-    for record in decode_records(batch):
+    try:
+        records = decode_records(batch)
+    except ApiError:
+        return header.max_timestamp, header.base_offset  # The header is all that can be read.
+    for record in records:
         if record.timestamp >= timestamp:
             return record.timestamp, Offset(header.base_offset + record.offset_delta)
     return None
