@@ -17,7 +17,7 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 
-from strandline.base.errors import StrandlineError
+from strandline.base.errors import OperatorError, StrandlineError
 from strandline.broker.broker import Broker
 from strandline.broker.limits import ServerLimits
 from strandline.broker.server import claim_port
@@ -85,6 +85,12 @@ async def run_broker(config: BrokerConfig) -> None:
         settings=replication_settings(config),
         data_directory=config.broker.data_directory,
     )
+    failures: list[str] = []
+
+    def end_failed(reason: str) -> None:
+        failures.append(reason)
+        ended.set()
+
     broker: Broker | None = None
     claimed: socket.socket | None = None
     try:
@@ -101,12 +107,15 @@ async def run_broker(config: BrokerConfig) -> None:
             directory_id=directory.identity.directory_id,
             cluster_id=directory.identity.cluster_id,
             on_joined=directory.set_cluster_id,
+            on_failed=end_failed,
         )
         await _unless(ended, broker.start())
         if not ended.is_set():
             await broker.listen(server_limits(config), claimed=claimed)
             settle_memory()
         await ended.wait()
+        if failures:
+            raise OperatorError(failures[0])
         _log.info("ending")
     finally:
         if broker is not None:
@@ -123,7 +132,7 @@ def settle_memory() -> None:
     """What is there after the start stays; what comes now are buffers that come and go.
 
     Large buffers are taken from the heap and given back to it, not to the kernel, which would have
-    to clear each of their pages anew; the collector of cycles looks seldom, and at young objects."""
+    to clear each of their pages anew; the collector of cycles looks seldom."""
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
