@@ -71,6 +71,26 @@ def test_votes_of_an_earlier_round_do_not_count() -> None:
     assert member.raft.role == Role.CANDIDATE
 
 
+def test_of_two_who_ask_at_once_the_one_with_the_higher_id_gives_up() -> None:
+    """Two round trips apart, both would win their pre-votes and then split the votes."""
+    request = VoteRequest(1, -1, 0, pre=True)
+    higher, lower = Member(2), Member(1)
+    higher.time_out()
+    lower.time_out()
+    assert sent(higher.receive(1, request), VoteResponse)[1].granted
+    assert sent(lower.receive(2, request), VoteResponse)[2].granted
+    assert (higher.raft.role, lower.raft.role) == (Role.FOLLOWER, Role.PRECANDIDATE)
+    higher.receive(3, VoteResponse(1, granted=True, pre=True))
+    assert (higher.raft.role, higher.raft.epoch) == (Role.FOLLOWER, 0)
+
+
+def test_nobody_gives_up_for_a_shorter_log() -> None:
+    member = Member(2, log=shape(1, 1), epoch=1)
+    member.time_out()
+    assert not sent(member.receive(1, VoteRequest(2, 0, 1, pre=True)), VoteResponse)[1].granted
+    assert member.raft.role == Role.PRECANDIDATE
+
+
 def test_the_same_vote_twice_is_one_vote() -> None:
     member = Member(voters=(1, 2, 3, 4, 5))
     member.time_out()

@@ -5,6 +5,9 @@ How:    a pre-vote asks, without changing anybody's state, whether an election w
         then the epoch is raised. Voters refuse both while they hear the leader, unless the leader
         itself asked for the election (`transfer`). One vote an epoch, durable before the answer.
 
+        Of two who ask at once and would grant each other, the one with the higher id gives up, so
+        that far apart they do not split the votes; its timer brings it back where that was wrong.
+
         A replica answers whoever asks: only those whom a candidate counts as voters are asked, and
         a voter that has yet to receive the entry which made it one must not block the group.
 Owns:   the votes of the present round.
@@ -74,6 +77,8 @@ class Elections:
         if message.pre:
             epoch = message.epoch if granted else state.epoch
             state.send(sender, VoteResponse(epoch, granted=granted, pre=True))
+            if granted and state.role == Role.PRECANDIDATE and sender < state.self_id:
+                state.become(Role.FOLLOWER, NO_BROKER)
             return
         vote = sender if granted else NO_BROKER
         if message.epoch > state.epoch:

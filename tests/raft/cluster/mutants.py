@@ -171,7 +171,7 @@ def commit_by_half(self: Any, configuration: Any, progress: Any) -> None:
     self._sets = [(voters, len(voters) - max(1, len(voters) // 2))] if voters else []
 
 
-@_mutant(Reign, "advance", seed=2661)
+@_mutant(Reign, "advance", seed=2829)
 def older_entries_committed_by_counting(self: Any) -> None:
     first, self.first_index = self.first_index, 0
     try:
@@ -240,7 +240,7 @@ def cut_below_the_commit(self: Any, message: Any) -> bool:
     return _take_over(self, message)
 
 
-@_mutant(Reign, "on_refused", seed=98)
+@_mutant(Reign, "on_refused", seed=1181)
 def next_after_the_hint_unprobed(self: Any, progress: Any, response: Any) -> None:
     _on_refused(self, progress, response)
     progress.probe_is_empty = False
@@ -264,7 +264,7 @@ def two_changes_at_once(self: Any) -> bool:
     return True
 
 
-@_mutant(Membership, "refresh", seed=114)
+@_mutant(Membership, "refresh", seed=4370)
 def truncated_configuration_stays(self: Any) -> None:
     if self._state.log.configurations and self._last()[0] > self._index:
         _refresh(self)
@@ -290,7 +290,7 @@ def lost_disk_not_noticed(self: Any) -> None:
 _wipe = Node.wipe
 
 
-@_mutant(Rejoin, "is_due", seed=1355)
+@_mutant(Rejoin, "is_due", seed=2959)
 def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
     """The rule that seems to do: caught up with the commit of the leader first heard."""
     state = self._state
@@ -304,7 +304,7 @@ def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
 # ---- mistakes that were made here ----------------------------------------------------------------
 
 
-@_mutant(Reign, "on_refused", seed=4246)
+@_mutant(Reign, "on_refused", seed=2585)
 def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
     """Relaxed entries that the peer had lost counted, and a batch was cut in two."""
     before, last_sent = progress.match_written, progress.last_sent
