@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import NamedTuple, TypeVar, cast
 from uuid import UUID
 
-from strandline.base.errors import ApiError
+from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.parts import FilePart
@@ -150,6 +150,12 @@ class ObedientReplica:
     def read(self, offset: Offset, max_bytes: int) -> RecordSlices:
         self.read_count += 1
         return self.log.read_records(offset, max_bytes, self.high_watermark)
+
+    def read_proved(self, offset: Offset, max_bytes: int) -> bytes:
+        return self.read(offset, max_bytes).bytes()
+
+    def on_unreadable(self, error: OSError | StorageError) -> None:
+        raise AssertionError("the log of a test is readable") from error
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         return self.watchers.add(callback)

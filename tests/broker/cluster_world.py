@@ -54,6 +54,7 @@ class ClusterWorld:
             lambda _from, _to: Link(latency_us=500, jitter_us=100, bytes_per_ms=1_000_000),
         )
         self.cluster_ids: dict[int, str] = {}
+        self.failures: dict[int, str] = {}
         self.directory_ids = {one: f"directory-{one}" for one in BROKERS}
         self.starts: dict[int, asyncio.Task[None]] = {}
         self.hosts = {one: self._make_host(one) for one in brokers}
@@ -99,6 +100,7 @@ class ClusterWorld:
             directory_id=self.directory_ids[broker],
             cluster_id=self.cluster_ids.get(broker, ""),
             on_joined=lambda cluster_id: self.cluster_ids.__setitem__(broker, cluster_id),
+            on_failed=lambda reason: self.failures.__setitem__(broker, reason),
         )
         self.starts[broker] = asyncio.get_running_loop().create_task(made.start())
         return made

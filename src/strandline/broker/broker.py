@@ -29,6 +29,7 @@ from strandline.broker.server import Server
 from strandline.broker.upkeep import Upkeep
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
+from strandline.model.ids import CONTROLLER_GROUP
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 
@@ -40,7 +41,8 @@ _log = logging.getLogger("strandline.broker")
 
 class Broker:
     """See the module. `directory_id` and `cluster_id` are the data directory's: the latter is empty
-    until the broker has joined a cluster, and then handed to `on_joined`."""
+    until the broker has joined a cluster, and then handed to `on_joined`. `on_failed` is told why
+    when the broker cannot go on, for lack of the controller's log."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class Broker:
         directory_id: str,
         cluster_id: str = "",
         on_joined: Callable[[str], None] | None = None,
+        on_failed: Callable[[str], None] | None = None,
     ) -> None:
         self.config = config
         self.replication = replication
@@ -78,6 +81,7 @@ class Broker:
         self._directory_id = directory_id
         self._incarnation = f"{rng.getrandbits(128):032x}"
         self._on_joined = on_joined
+        self._on_failed = on_failed
         self._hosting = Hosting(
             config=config,
             clock=clock,
@@ -106,6 +110,7 @@ class Broker:
         answer_introductions(self.replication)
         self.controller.on_caught_up.append(self._on_caught_up)
         self.replication.on_leadership.append(self._on_leadership)
+        self.replication.on_failed.append(self._on_replica_failed)
         self.controller.start(self._hosting.open_controller())
         introducing = asyncio.get_running_loop().create_task(self._introduce())
         try:
@@ -220,6 +225,10 @@ class Broker:
         except Exception:  # A task boundary: the next change of the state tries again.
             _log.exception("cannot make this broker's groups what the controller asks for")
         self._reconciled.set()
+
+    def _on_replica_failed(self, replica: Replica) -> None:
+        if replica.group == CONTROLLER_GROUP and self._on_failed is not None:
+            self._on_failed(f"the controller's log on this broker has failed: {replica.failed}")
 
     def _on_leadership(self, replica: Replica, is_leading: bool) -> None:
         if is_leading:

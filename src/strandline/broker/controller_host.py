@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable
 
 from strandline.base.clock import Clock
-from strandline.base.errors import ApiError
+from strandline.base.errors import ApiError, StrandlineError
 from strandline.controller.commands import (
     AllocateProducerIds,
     Answer,
@@ -217,8 +217,21 @@ class ControllerHost:
         replica = self._replica
         assert replica is not None
         before = self._applied
+        try:
+            self._apply_visible(replica)
+        except (OSError, StrandlineError) as error:
+            # What was decided is not known here any more, so nothing that rests on it is.
+            replica.fail(error)
+        self._applied_changed.set()
+        if replica.failed is None:
+            replica.watch(self._apply)
+        if self._applied > before:
+            for callback in self.on_caught_up:
+                callback()
+
+    def _apply_visible(self, replica: Replica) -> None:
         while self._applied < replica.high_watermark and replica.failed is None:
-            data = replica.read(self._applied, READ_BYTES).bytes()
+            data = replica.read_proved(self._applied, READ_BYTES)
             if not data:
                 break
             for header in iterate_headers(data):
@@ -228,12 +241,6 @@ class ControllerHost:
                     if offset >= self._applied and record.value is not None:
                         self._apply_one(decode_record(record.value))
                 self._applied = header.next_offset
-        self._applied_changed.set()
-        if replica.failed is None:
-            replica.watch(self._apply)
-        if self._applied > before:
-            for callback in self.on_caught_up:
-                callback()
 
     def _apply_one(self, record: Record) -> None:
         self.state.replay(record)

@@ -18,7 +18,7 @@ from functools import partial
 from uuid import UUID
 
 from strandline.base.clock import Clock
-from strandline.base.errors import ApiError
+from strandline.base.errors import ApiError, StorageError
 from strandline.broker.timer_table import Name, TimerTable
 from strandline.coordinator.answers import Answer
 from strandline.coordinator.coordinator import Coordinator
@@ -172,7 +172,7 @@ class CoordinatorShard:
         try:
             while position < end:
                 position = await self._load_some(state, position)
-        except (ApiError, OSError) as error:
+        except (ApiError, OSError, StorageError) as error:
             _log.error("%s: its groups cannot be loaded: %s", self.replica.name, error)
             return
         self._perform(self.coordinator.load(state, now_ms=self._clock.wall_ms()))
@@ -193,7 +193,7 @@ class CoordinatorShard:
 
     async def _load_some(self, state: OffsetsState, position: Offset) -> Offset:
         """Replay the next part of the log: the offset after it."""
-        data = self.replica.read(position, LOAD_BYTES).bytes()
+        data = self.replica.read_proved(position, LOAD_BYTES)
         if not data:
             await self._wait_visible()
             return position

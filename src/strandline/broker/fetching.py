@@ -17,7 +17,6 @@ Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-595 (diverging epochs), KIP-951; 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -57,7 +56,6 @@ FOLLOWERS_SERVE_SINCE_VERSION = 11
 READ_COMMITTED = 1
 NO_OFFSET = -1
 
-_log = logging.getLogger("strandline.broker")
 WAIT_MS_MAX = 24 * 3_600_000
 
 
@@ -227,8 +225,7 @@ class FetchCall:
         except ApiError as refusal:
             self._fail(fetch, refusal.code)
             return
-        except (OSError, StorageError) as error:
-            _log.error("%s: cannot read at offset %d: %s", replica.name, asked.fetch_offset, error)
+        except (OSError, StorageError):
             self._fail(fetch, Error.KAFKA_STORAGE_ERROR)
             return
         if slices.size_bytes > limit_bytes and not is_first:

@@ -94,6 +94,7 @@ class Replication:
         self.memory = MemoryBudget(settings.memory_bytes_max)
         self.on_leadership: list[Callable[[Replica, bool], None]] = []
         self.on_leader_known: list[Callable[[GroupId], None]] = []
+        self.on_failed: list[Callable[[Replica], None]] = []
         self.leaders = Leaders(self._on_leader_known)
         self.calls = Calls(self._send_call)
         self.liveness = Liveness(
@@ -284,6 +285,8 @@ class Replication:
     def on_replica_failed(self, replica: Replica) -> None:
         """A replica is out of the group until this broker starts anew."""
         self.liveness.remove(replica)
+        for callback in self.on_failed:
+            callback(replica)
 
     def decode_configuration(self, payload: bytes) -> Configuration:
         """The configuration that a marker carries."""

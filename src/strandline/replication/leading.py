@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.base.disk import Buffer
+from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
@@ -176,9 +177,13 @@ class Leading:
                 last_index = chunks[-1].last_index
                 parts, runs, configurations = _describe(chunks)
             else:
-                entries = replica.log.read_entries(
-                    plan.first_index, self._settings.append_bytes_max
-                )
+                try:
+                    entries = replica.log.read_entries(
+                        plan.first_index, self._settings.append_bytes_max
+                    )
+                except (OSError, StorageError) as error:
+                    replica.on_unreadable(error)
+                    return False
                 last_index = entries.last_index
                 parts = [entries.data]
                 runs = [Run(epoch, last) for epoch, last in entries.runs]

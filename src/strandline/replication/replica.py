@@ -44,6 +44,7 @@ from strandline.replication.appender import Appended, Appender, AppendResult, Re
 from strandline.replication.effects import PERFORM
 from strandline.replication.entries import Entries
 from strandline.replication.leading import Leading
+from strandline.replication.proof import proved_bytes
 from strandline.replication.waiters import CommitWaiters, Watch, Watchers
 from strandline.storage.log import Log
 from strandline.storage.producers import Duplicate
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from strandline.replication.host import Replication
 
 TRANSFER_TIMEOUT_MS = 3_000
+UNREADABLE_INTERVAL_MS = 10_000
+"""How often at most a leader that cannot read its log says so, and asks another one to lead."""
 RELAXED_FLUSH_MS = 100
 
 _log = logging.getLogger("strandline.replication")
@@ -96,6 +99,8 @@ class Replica:
         self.leading: Leading | None = None
         self.is_serving = False
         self._lease_end_ms = 0
+        self._is_full = False
+        self._unreadable_ms = -UNREADABLE_INTERVAL_MS
         self._busy = False
         self._pending: deque[tuple[Event, Entries | None]] = deque()
         self._flushing = False
@@ -183,8 +188,8 @@ class Replica:
             done(AppendResult(Error.NOT_ENOUGH_REPLICAS, -1, -1, message))
 
     def read(self, offset: Offset, max_bytes: int) -> RecordSlices:
-        """Records from `offset` on, up to the high watermark. Raises
-        ApiError(OFFSET_OUT_OF_RANGE)."""
+        """Records from `offset` on, up to the high watermark. Raises ApiError(OFFSET_OUT_OF_RANGE),
+        and OSError or StorageError where the log cannot be read."""
         if self.failed is not None:
             raise ApiError(Error.KAFKA_STORAGE_ERROR, str(self.failed))
         if offset < self.log.start_offset or offset > self.log.end_offset:
@@ -192,7 +197,41 @@ class Replica:
                 Error.OFFSET_OUT_OF_RANGE,
                 f"offset {offset} is not within {self.log.start_offset}..{self.high_watermark}",
             )
-        return self.log.read_records(offset, max_bytes, self.high_watermark)
+        try:
+            return self.log.read_records(offset, max_bytes, self.high_watermark)
+        except (OSError, StorageError) as error:
+            self.on_unreadable(error)
+            raise
+
+    def read_proved(self, offset: Offset, max_bytes: int) -> bytes:
+        """The same, as bytes whose checksums have been checked."""
+        slices = self.read(offset, max_bytes)
+        try:
+            return proved_bytes(slices)
+        except (OSError, StorageError) as error:
+            self.on_unreadable(error)
+            raise
+
+    def on_unreadable(self, error: OSError | StorageError) -> None:
+        """Something in the log cannot be read: say so, and let a replica lead that may have it.
+
+        A replica that is alone goes on with what can be read."""
+        now = self.host.clock.monotonic_ms()
+        if now - self._unreadable_ms < UNREADABLE_INTERVAL_MS:
+            return
+        self._unreadable_ms = now
+        _log.error("%s: the log on this broker cannot be read: %s", self.name, error)
+        # Not from within whatever was reading.
+        self.host.clock.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Let the next replica in sync lead: in turn, since that one may be damaged as well."""
+        if self.leading is None or self.raft.transferring_to is not None:
+            return
+        others = [broker for broker in self.in_sync() if broker != self.self_id]
+        if others:
+            following = [broker for broker in others if broker > self.self_id]
+            self.transfer_leadership(min(following or others))
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call `callback` once, when the high watermark or the leadership changes."""
@@ -428,11 +467,18 @@ class Replica:
         """See `appender.Sink`."""
         assert self.leading is not None
         try:
-            return self.leading.append(requests, relaxed=relaxed)
+            appended = self.leading.append(requests, relaxed=relaxed)
         except OSError as error:
             if self.log.failed:
                 self.fail(error)
+            elif not self._is_full:
+                self._is_full = True
+                _log.error("%s: producers are refused for now: %s", self.name, error)
             raise
+        if self._is_full:
+            self._is_full = False
+            _log.info("%s: producers are served again", self.name)
+        return appended
 
     def can_append(self) -> bool:
         """See `appender.Sink`."""

@@ -11,7 +11,6 @@ Source: spark reference 2 (ListOffsets is hot); kafka-peer reference 0 and relia
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError, StorageError
@@ -42,8 +41,6 @@ EARLIEST_PENDING_UPLOAD = -6
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
 OFFSET_NOT_AVAILABLE_SINCE_VERSION = 5
-
-_log = logging.getLogger("strandline.broker")
 
 _Found = tuple[int, int, int]
 """Timestamp, offset, and the epoch of the record there; -1 where there is none."""
@@ -82,7 +79,7 @@ def _answer(
     except ApiError as refusal:
         return _refuse(index, refusal.code)
     except (OSError, StorageError) as failure:
-        _log.error("%s: cannot find time %d: %s", replica.name, asked.timestamp, failure)
+        replica.on_unreadable(failure)
         return _refuse(index, Error.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
         partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch

@@ -1,0 +1,194 @@
+"""A log that rots: who cannot read it lets another replica lead, or ends and says why.
+
+Source: reliability reference 1b (disk corruption) and 6 (CRC per batch, checked on read)."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.broker.cluster_world import ClusterWorld
+from tests.broker.test_broker_in_a_cluster import fetch, produce
+
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from strandline.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from strandline.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from strandline.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+)
+from strandline.records.batch import HEADER_BYTES, iterate_headers
+from strandline.replication.replica import Replica
+from strandline.simulation.file_image import FileImage
+
+FIRST_SEGMENT = f"{0:020d}-0-0.log"
+MAGIC_AT = 16
+IN_RECORDS = HEADER_BYTES + 20
+VALUES = [b"%d" % number for number in range(5)]
+
+
+@pytest.fixture
+def cluster() -> Iterator[ClusterWorld]:
+    """Three brokers that have joined."""
+    world = ClusterWorld((1, 2, 3))
+    world.until_started()
+    yield world
+    world.close()
+
+
+def rot(world: ClusterWorld, broker: int, replica: Replica, *, at: int) -> None:
+    """Change a byte, `at` bytes into the first data batch in the replica's first segment."""
+    path = f"{replica.log.directory}/{FIRST_SEGMENT}"
+    start = first_data_batch(world, broker, path)
+    world.hosts[broker].disk.rot(path, (start + at) * 8)
+
+
+def fetch_error(world: ClusterWorld, broker: int, topic: str) -> int:
+    asked = FetchPartition(fetch_offset=0, partition_max_bytes=1_000_000)
+    request = FetchRequest(
+        max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic=topic, partitions=[asked])]
+    )
+    return world.ask(broker, request, FetchResponse, 12).responses[0].partitions[0].error_code
+
+
+def test_a_leader_that_cannot_read_its_log_lets_another_lead(cluster: ClusterWorld) -> None:
+    cluster.create_topic("t")
+    assert produce(cluster, "t", *VALUES).error_code == 0
+    leader = cluster.leader_of("t")
+    rot(cluster, leader, cluster.replicas_of("t")[leader], at=MAGIC_AT)
+    assert fetch_error(cluster, leader, "t") == Error.KAFKA_STORAGE_ERROR
+    cluster.until(lambda: cluster.leader_of("t") not in (0, leader))
+    assert fetch(cluster, "t") == VALUES
+    assert produce(cluster, "t", b"more").error_code == 0
+
+
+def test_a_single_replica_goes_on_with_what_it_can_read(cluster: ClusterWorld) -> None:
+    cluster.create_topic("t", replicas=1)
+    assert produce(cluster, "t", *VALUES).error_code == 0
+    leader = cluster.leader_of("t")
+    rot(cluster, leader, cluster.replicas_of("t")[leader], at=MAGIC_AT)
+    assert fetch_error(cluster, leader, "t") == Error.KAFKA_STORAGE_ERROR
+    cluster.advance(5_000)
+    assert cluster.leader_of("t") == leader
+    assert produce(cluster, "t", b"more").base_offset == len(VALUES)
+
+
+def test_a_leader_that_cannot_send_what_a_follower_lacks_lets_another_lead(
+    cluster: ClusterWorld,
+) -> None:
+    cluster.create_topic("t")
+    leader = cluster.leader_of("t")
+    away = next(broker for broker in (1, 2, 3) if broker != leader)
+    cluster.hosts[away].kill()
+    cluster.advance(3_000)
+    leader = cluster.leader_of("t")
+    assert produce(cluster, "t", *VALUES).error_code == 0
+    rot(cluster, leader, cluster.replicas_of("t")[leader], at=MAGIC_AT)
+    cluster.hosts[away].start()
+    cluster.until_started(away)
+    cluster.until(lambda: cluster.leader_of("t") not in (0, leader))
+    cluster.until(lambda: cluster.replicas_of("t")[away].high_watermark == len(VALUES))
+    assert fetch(cluster, "t", at=away) == VALUES
+
+
+def test_a_broker_that_cannot_read_the_controllers_log_says_so_once(cluster: ClusterWorld) -> None:
+    cluster.create_topic("t")
+    replica = cluster.controller(2)
+    stop(cluster, 2)
+    rot(cluster, 2, replica, at=IN_RECORDS)
+    cluster.hosts[2].start()
+    cluster.until(lambda: 2 in cluster.failures)
+    assert replica.log.directory in cluster.failures[2]
+    assert "checksum" in cluster.failures[2]
+    assert produce(cluster, "t", b"others serve").error_code == 0
+
+
+def test_offsets_are_not_loaded_from_a_damaged_log(cluster: ClusterWorld) -> None:
+    cluster.create_topic("t")
+    leader = commit_offset(cluster, 7)
+    name = coordinating_partition(cluster)
+    topic, _, index = name.rpartition("-")
+    replicas = cluster.replicas_of(topic, int(index))
+    damaged = next(broker for broker in replicas if broker != leader)
+    rot(cluster, damaged, replicas[damaged], at=IN_RECORDS)
+    replicas[leader].transfer_leadership(damaged)
+    cluster.until(lambda: cluster.leader_of(topic, int(index)) not in (0, leader, damaged))
+    cluster.until(lambda: committed_offset(cluster, cluster.leader_of(topic, int(index))) == 7)
+
+
+def stop(world: ClusterWorld, broker: int) -> None:
+    """SIGTERM: the logs are closed in order."""
+    process = world.hosts[broker].process
+    program = world.broker(broker)
+    assert process is not None
+
+    def end() -> None:
+        program.stop()
+        program.replication.stop()
+
+    process.run_now(end)
+    world.hosts[broker].kill()
+
+
+def first_data_batch(world: ClusterWorld, broker: int, path: str) -> int:
+    image = world.hosts[broker].disk.tree.find(path)
+    assert isinstance(image, FileImage)
+    headers = iterate_headers(image.current.read(10_000, 0))
+    return next(header.position for header in headers if not header.is_marker)
+
+
+def coordinating_partition(world: ClusterWorld) -> str:
+    partition = world.broker(1).coordinator.partition_of("g")
+    assert partition is not None
+    return f"{partition.topic}-{partition.index}"
+
+
+def commit_offset(world: ClusterWorld, offset: int) -> int:
+    """Commit for group "g", partition 0 of "t"; the broker that coordinates it."""
+    found = FindCoordinatorResponse()
+
+    def is_found() -> bool:
+        return found.error_code == 0 and found.node_id > 0
+
+    for _ in range(20):
+        found = world.ask(1, FindCoordinatorRequest(key="g"), FindCoordinatorResponse, 3)
+        if is_found():
+            break
+        world.advance(500)
+    request = OffsetCommitRequest(
+        group_id="g",
+        topics=[
+            OffsetCommitRequestTopic(
+                name="t", partitions=[OffsetCommitRequestPartition(committed_offset=offset)]
+            )
+        ],
+    )
+    for _ in range(20):
+        answer = world.ask(found.node_id, request, OffsetCommitResponse, 7)
+        if answer.topics[0].partitions[0].error_code == 0:
+            return found.node_id
+        world.advance(500)
+    raise AssertionError(answer)
+
+
+def committed_offset(world: ClusterWorld, coordinator: int) -> int:
+    if not coordinator:
+        return -1
+    request = OffsetFetchRequest(
+        group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
+    )
+    answer = world.ask(coordinator, request, OffsetFetchResponse, 7)
+    return answer.topics[0].partitions[0].committed_offset if answer.topics else -1
