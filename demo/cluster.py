@@ -88,6 +88,15 @@ def kill_region(directory: Path, region: str) -> None:
     strandline("dev", "region", "kill", region, "--dir", str(directory))
 
 
+def is_gone(pid: int) -> bool:
+    """Whether the process has ended, its parent having noticed or not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state in "ZX"
+
+
 def start_region(directory: Path, region: str) -> None:
     """Returns when every broker of the region serves again."""
     strandline("dev", "region", "start", region, "--dir", str(directory))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
-from demo.cluster import Cluster, DemoError, kill_region, start_region
+from demo.cluster import Cluster, DemoError, is_gone, kill_region, start_region
 from demo.watch import LeaderWatch
 
 OUTAGE_S = 8.0
@@ -69,11 +69,23 @@ class RegionLoss:
         self._region, count = leads.most_common(1)[0]
         brokers = ", ".join(map(str, self._cluster.in_region(self._region)))
         self._act(f"The region [red]{self._region}[/] goes dark")
-        kill_region(self._cluster.directory, self._region)
-        self._killed_at = time.monotonic()
+        killing = self._pool.submit(kill_region, self._cluster.directory, self._region)
+        self._killed_at = self._wait_dead(killing)
         self._say(
             f"   killed -9: brokers {brokers}, which led {count} of {leads.total()} partitions"
         )
+
+    def _wait_dead(self, killing: "Future[None]") -> float:
+        """The moment when the last process was gone; the command that kills takes longer."""
+        brokers = self._cluster.in_region(self._region)
+        pids = [self._cluster.brokers[number].pid for number in brokers]
+        while not all(pid is None or is_gone(pid) for pid in pids):
+            if killing.done():
+                killing.result()
+            time.sleep(0.005)
+        died_at = time.monotonic()
+        killing.result()
+        return died_at
 
     def _look_for_leaders(self) -> None:
         dead = set(self._cluster.in_region(self._region))

@@ -172,9 +172,17 @@ def work_directory(*, keep: bool) -> Iterator[Path]:
         work.mkdir(parents=True, exist_ok=True)
     else:
         work = Path(tempfile.mkdtemp(prefix="strandline-demo-"))
-    yield work
-    if not told and not keep:
-        shutil.rmtree(work)
+    try:
+        yield work
+    except KeyboardInterrupt:
+        keep = False
+        raise
+    except BaseException:
+        keep = True  # somebody will want to look
+        raise
+    finally:
+        if not told and not keep:
+            shutil.rmtree(work)
 
 
 def run(screen: Screen) -> bool:
@@ -185,6 +193,7 @@ def run(screen: Screen) -> bool:
         try:
             held = play(work, screen)
         except BaseException as error:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the clearing is not to be interrupted
             if cluster.exists():
                 stop_cluster(cluster)
             if isinstance(error, DemoError):
