@@ -185,7 +185,7 @@ def work_directory(*, keep: bool) -> Iterator[Path]:
             shutil.rmtree(work)
 
 
-def run(screen: Screen) -> bool:
+def run(screen: Screen) -> None:
     """The play, and the clearing of the stage after it, whatever happened."""
     keep = os.environ.get("KEEP", "0") not in ("", "0")
     with work_directory(keep=keep) as work:
@@ -207,7 +207,6 @@ def run(screen: Screen) -> bool:
             stop_cluster(cluster)
         if not held:
             raise DemoError(f"not every check held (logs and data: {work})")
-    return held
 
 
 def main() -> None:

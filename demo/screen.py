@@ -33,7 +33,7 @@ class Screen:
         )
 
     def say(self, line: str) -> None:
-        self._console.print(line)
+        self._console.print(line, soft_wrap=True)
 
     def fail(self, line: str) -> None:
         self._console.print(f"[bold red]✗[/] {line}", soft_wrap=True)

@@ -71,3 +71,31 @@ def test_nothing_is_installed_without_root(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(java_module, "install", lambda: pytest.fail("must not install"))
     with pytest.raises(OperatorError, match="no Java 17 or newer"):
         find_or_install_java()
+
+
+def fake_apt(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """An apt-get that writes down its arguments, then does as told."""
+    program = directory / "apt-get"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {directory}/asked\n{script}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+    return directory / "asked"
+
+
+def test_install_updates_the_lists_and_takes_the_headless_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = fake_apt(tmp_path, monkeypatch, "exit 0")
+    java_module.install()
+    first, second = asked.read_text().splitlines()
+    assert first.startswith("update")
+    assert second.startswith("install -y")
+    assert second.endswith("openjdk-17-jre-headless")
+
+
+def test_install_that_fails_tells_apts_last_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake_apt(tmp_path, monkeypatch, "echo first >&2; echo 'E: no such package' >&2; exit 100")
+    with pytest.raises(OperatorError, match=r"failed \(E: no such package\): install Java 17"):
+        java_module.install()

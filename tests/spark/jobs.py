@@ -18,7 +18,7 @@ from tests.integration.conftest import wait_until
 from strandline.pipeline.java import Java
 from strandline.pipeline.table import read_table
 
-JOB_TIMEOUT_S = 200
+JOB_TIMEOUT_S = 300
 CLIENT_TIMEOUT_S = 60
 
 
