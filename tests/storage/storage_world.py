@@ -284,5 +284,6 @@ class ForgetfulDisk:
         """Rot."""
         content = self._find(path)
         assert content is not None
-        content.seen[position] ^= 1
-        content.platter[position] ^= 1
+        for data in (content.seen, content.platter):
+            if position < len(data):
+                data[position] ^= 1

@@ -187,3 +187,29 @@ def test_a_hole_among_what_was_never_durable_is_a_torn_tail() -> None:
     disk.flip_bit(PATH, end + 20)
     again = StateJournal.open(disk, PATH)
     assert again.groups() == [1]
+
+
+def test_what_was_cut_as_a_torn_tail_never_follows_what_is_put_later() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    journal.put(GroupId(1), state(1, 1), Answers())
+    disk.run()
+    end = journal._end
+    for epoch in (2, 3):
+        journal.put(GroupId(1), state(epoch, 1), Answers())
+    disk.flip_bit(PATH, end + 20)
+    journal = StateJournal.open(disk, PATH)
+    journal.put(GroupId(1), state(4, 1), Answers())
+    disk.run()
+    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(4, 1)
+
+
+def test_what_was_read_after_a_kill_is_durable() -> None:
+    for seed in range(20):
+        disk = fresh_disk()
+        journal = StateJournal.open(disk, PATH)
+        journal.put(GroupId(1), state(1, 1), Answers())
+        disk.flushes.clear()
+        assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(1, 1)
+        disk.crash(random.Random(seed))
+        assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(1, 1)
