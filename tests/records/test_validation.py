@@ -12,7 +12,7 @@ from strandline.protocol.errors import Error
 from strandline.records.batch import BatchHeader, read_header, seal
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
-from strandline.records.validate import validate_produced
+from strandline.records.validate import BATCH_COUNT_MAX, validate_produced
 
 NOW = 1_700_000_000_000
 RECORDS = [Record(0, NOW, b"k", b"v"), Record(1, NOW + 1, b"l", None)]
@@ -145,6 +145,12 @@ def test_a_producer_id_needs_epoch_and_sequence(
 def test_an_idempotent_producer_sends_one_batch_at_a_time() -> None:
     batch = build_batch(RECORDS, producer_id=1, producer_epoch=0, base_sequence=0)
     assert refusal_of(batch + batch) == Error.INVALID_RECORD
+
+
+def test_a_producer_sends_a_thousand_batches_for_a_partition_at_most() -> None:
+    batch = build_batch(RECORDS)
+    assert len(validate(batch * BATCH_COUNT_MAX)) == BATCH_COUNT_MAX
+    assert refusal_of(batch * (BATCH_COUNT_MAX + 1)) == Error.INVALID_RECORD
 
 
 @pytest.mark.parametrize("codec", range(5))

@@ -2,7 +2,7 @@
 
 Why:    every way in (sockets, the simulator, tests) shares one place where a request is judged, and
         nothing a client sends can end the broker.
-How:    unknown API, version or undecodable body -> ProtocolError, the connection is closed;
+How:    unknown API or version, undecodable or endless body -> ProtocolError, the connection closed;
         ApiVersions in an unknown version -> answered in version 0 with error 35 and the one row a
         client needs to try again; an exception in a handler -> logged under a cause id, answered
         UNKNOWN_SERVER_ERROR where the response has a place for it, otherwise the connection is
@@ -17,6 +17,7 @@ import logging
 from collections.abc import Mapping
 
 from strandline.base.errors import ApiError, ProtocolError
+from strandline.broker.asked import count_asked, require_few
 from strandline.broker.context import (
     API_VERSIONS_KEY,
     AnswerSink,
@@ -77,7 +78,8 @@ class Router:
         )
 
     def run(self, context: RequestContext) -> None:
-        """Hand the request to its handler. Raises ProtocolError when its body cannot be decoded."""
+        """Hand the request to its handler. Raises ProtocolError when its body cannot be decoded, or
+        names too much."""
         handler = self._handlers[context.api.key]
         try:
             if type(handler) is Hot:
@@ -98,6 +100,7 @@ class Router:
         assert context.frame is not None
         api = context.api
         request, _ = decode(api.request, context.frame, context.position, context.api_version)
+        require_few(count_asked(request))
         task = asyncio.get_running_loop().create_task(self._run_cold(handler, request, context))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

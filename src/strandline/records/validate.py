@@ -7,6 +7,7 @@ How:    headers and CRCs only. On a compacted topic the records are read too, si
 Source: Kafka's ProduceRequest.validateRecords and LogValidator."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 from strandline.base.disk import Buffer
 from strandline.base.errors import ApiError
@@ -25,6 +26,8 @@ from strandline.records.codec import ZSTD
 from strandline.records.record import decode_records
 
 ZSTD_SINCE_PRODUCE_VERSION = 7
+BATCH_COUNT_MAX = 1_000
+"""Batches for one partition in one request. Kafka takes one; a million would hold up everything."""
 _KNOWN_BITS = CODEC_MASK | APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
 
@@ -40,7 +43,9 @@ def validate_produced(
 
     `max_bytes` bounds each batch (max.message.bytes). `needs_keys`: the topic is compacted; then
     each batch is decompressed to at most `decompressed_bytes_max`. Raises ApiError."""
-    headers = list(iterate_headers(view))
+    headers = list(islice(iterate_headers(view), BATCH_COUNT_MAX + 1))
+    if len(headers) > BATCH_COUNT_MAX:
+        raise ApiError(Error.INVALID_RECORD, f"more than {BATCH_COUNT_MAX} batches at one time")
     if not headers:
         if len(view) > HEADER_BYTES:
             raise ApiError(Error.CORRUPT_MESSAGE, "the record batch is cut")

@@ -5,6 +5,7 @@ Source: KIP-133, KIP-226, KIP-569."""
 from collections.abc import Collection
 
 from strandline.base.errors import ApiError
+from strandline.broker.asked import distinct
 from strandline.broker.context import RequestContext, Services
 from strandline.config.effective import (
     EffectiveValue,
@@ -29,8 +30,15 @@ async def handle(
 ) -> DescribeConfigsResponse:
     """Describe each resource; what cannot be described says why."""
     return DescribeConfigsResponse(
-        results=[_describe(context.services, one, request) for one in request.resources]
+        results=[
+            _describe(context.services, one, request)
+            for one in distinct(request.resources, _name_of)
+        ]
     )
+
+
+def _name_of(resource: DescribeConfigsResource) -> tuple[int, str]:
+    return resource.resource_type, resource.resource_name
 
 
 def _describe(

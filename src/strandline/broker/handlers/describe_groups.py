@@ -21,7 +21,10 @@ NOT_FOUND_SINCE_VERSION = 6
 async def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
     """Describe each group."""
     return DescribeGroupsResponse(
-        groups=[_describe(context.services, one, context.api_version) for one in request.groups]
+        groups=[
+            _describe(context.services, one, context.api_version)
+            for one in dict.fromkeys(request.groups)
+        ]
     )
 
 

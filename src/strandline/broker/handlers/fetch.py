@@ -2,14 +2,19 @@
 
 Why:    consumers live on long polls; a fetch that finds too little is parked, not a task.
 How:    every answer carries session 0, which is how a broker says that it keeps no fetch sessions;
-        a client that names one gets FETCH_SESSION_ID_NOT_FOUND and sends a full request.
+        a client that names one gets FETCH_SESSION_ID_NOT_FOUND and sends a full request. A
+        partition that is named twice is answered once, as in Kafka; that is looked for where more
+        is named than there is.
 Source: KIP-227 (sessions); `broker.fetching` for the reading."""
 
+from uuid import UUID
+
+from strandline.broker.asked import distinct, require_few
 from strandline.broker.context import RequestContext
 from strandline.broker.fetching import FetchCall
 from strandline.protocol.errors import Error
 from strandline.protocol.fast_fetch import decode_request, encode_response
-from strandline.protocol.messages.fetch import FetchResponse
+from strandline.protocol.messages.fetch import FetchRequest, FetchResponse, FetchTopic
 
 NO_SESSION = 0
 NEW_SESSION_EPOCH = 0
@@ -21,6 +26,10 @@ def start(context: RequestContext) -> None:
     assert context.frame is not None
     request, _ = decode_request(context.frame, context.position, context.api_version)
     context.frame = None  # A parked fetch needs no memory.
+    asked_count = sum([len(topic.partitions) for topic in request.topics])
+    require_few(asked_count + len(request.topics))
+    if asked_count > len(context.services.cluster.groups):
+        _drop_repeated(request)
     if request.session_id != NO_SESSION and request.session_epoch not in (
         NEW_SESSION_EPOCH,
         FINAL_SESSION_EPOCH,
@@ -29,3 +38,15 @@ def start(context: RequestContext) -> None:
         context.respond(encode_response(response, context.api_version))
         return
     FetchCall(context, request).start()
+
+
+def _drop_repeated(request: FetchRequest) -> None:
+    """Let every partition be named once."""
+    topics: dict[tuple[str, UUID], FetchTopic] = {}
+    for topic in request.topics:
+        known = topics.setdefault((topic.topic, topic.topic_id), topic)
+        if known is not topic:
+            known.partitions += topic.partitions
+    for topic in topics.values():
+        topic.partitions = distinct(topic.partitions, lambda one: one.partition)
+    request.topics = list(topics.values())

@@ -34,7 +34,8 @@ async def handle(
     if context.api_version >= MANY_KEYS_SINCE_VERSION:
         return FindCoordinatorResponse(
             coordinators=[
-                await _find(services, key, request.key_type) for key in request.coordinator_keys
+                await _find(services, key, request.key_type)
+                for key in dict.fromkeys(request.coordinator_keys)
             ]
         )
     one = await _find(services, request.key, request.key_type)

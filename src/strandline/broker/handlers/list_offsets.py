@@ -5,7 +5,8 @@ Why:    Spark asks twice for every 500 records it reads, so the ends are two num
         answer from the past.
 How:    -1 latest: the high watermark; -2 earliest and -4 earliest local: the log's start; -3: the
         record with the greatest timestamp; -5 and -6 (tiered storage): nothing there; >= 0: the
-        first record at or after that time, of those that can be read.
+        first record at or after that time, of those that can be read. A partition that is named
+        twice is INVALID_REQUEST the second time, as in Kafka.
 Source: spark reference 2 (ListOffsets is hot); kafka-peer reference 0 and reliability reference
         (stale reads); KIP-79, KIP-320, KIP-734."""
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError, StorageError
+from strandline.broker.asked import count_asked, require_few
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
 from strandline.model.cluster import Topic
@@ -51,11 +53,20 @@ def start(context: RequestContext) -> None:
     assert context.frame is not None
     version = context.api_version
     request, _ = decode(ListOffsetsRequest, context.frame, context.position, version)
+    require_few(count_asked(request))
     services = context.services
     topics = []
+    answered: set[tuple[str, int]] = set()
     for asked in request.topics:
         topic = services.cluster.topics.get(asked.name)
-        partitions = [_answer(services, topic, one, version) for one in asked.partitions]
+        partitions = []
+        for one in asked.partitions:
+            place = (asked.name, one.partition_index)
+            if place in answered:
+                partitions.append(_refuse(one.partition_index, Error.INVALID_REQUEST))
+                continue
+            answered.add(place)
+            partitions.append(_answer(services, topic, one, version))
         topics.append(ListOffsetsTopicResponse(name=asked.name, partitions=partitions))
     body = encode(ListOffsetsResponse(topics=topics), version)
     context.respond((body,))

@@ -11,6 +11,7 @@ import logging
 from uuid import UUID
 
 from strandline.base.errors import ApiError
+from strandline.broker.asked import distinct
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import is_alive, living_brokers, present_leader
 from strandline.config.cluster import ClusterConfig
@@ -46,7 +47,7 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
     else:
         if request.allow_auto_topic_creation:
             await _create_missing(services, asked)
-        topics = [_answer(services, one, version) for one in asked]
+        topics = [_answer(services, one, version) for one in distinct(asked, _name_of)]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -104,6 +105,10 @@ async def _create_missing(services: Services, asked: list[MetadataRequestTopic])
         await services.controller.submit(CreateTopics(topics), timeout_ms=CREATE_TIMEOUT_MS)
     except ApiError as error:
         _log.warning("could not create %s: %s", ", ".join(missing), error)
+
+
+def _name_of(asked: MetadataRequestTopic) -> str | UUID:
+    return asked.topic_id if asked.name is None else asked.name
 
 
 def _answer(services: Services, asked: MetadataRequestTopic, version: int) -> MetadataResponseTopic:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from strandline.base.errors import ApiError
+from strandline.broker.asked import distinct
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import topic_by_id
 from strandline.coordinator.log_records import CommittedOffset
@@ -40,7 +41,9 @@ async def handle(request: OffsetFetchRequest, context: RequestContext) -> Offset
     services, version = context.services, context.api_version
     if version >= MANY_GROUPS_SINCE_VERSION:
         return OffsetFetchResponse(
-            groups=[_fetch_group(services, one, version) for one in request.groups]
+            groups=[
+                _fetch_group(services, one, version) for one in distinct(request.groups, _question)
+            ]
         )
     asked = _as_group(request)
     group = _fetch_group(services, asked, version)
@@ -65,6 +68,11 @@ async def handle(request: OffsetFetchRequest, context: RequestContext) -> Offset
         ],
         error_code=group.error_code,
     )
+
+
+def _question(asked: OffsetFetchRequestGroup) -> tuple[str, int]:
+    """All offsets of a group are a long answer to a short question: they are told once."""
+    return asked.group_id, 0 if asked.topics is None else id(asked)
 
 
 def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
+from strandline.broker.asked import require_few
 from strandline.broker.context import RequestContext
 from strandline.broker.partitions import (
     find_leader,
@@ -60,6 +61,7 @@ def start(context: RequestContext) -> None:
     """Begin; answers now or later."""
     assert context.frame is not None
     request, _ = decode_request(context.frame, context.position, context.api_version)
+    require_few(sum([1 + len(topic.partition_data) for topic in request.topic_data]))
     context.frame = None  # The batches belong to their replicas now.
     ProduceCall(context, request).start(request)
 
