@@ -479,6 +479,23 @@ def test_a_lost_segment_below_a_sealed_one_is_corruption() -> None:
     assert found.last_index == world.log._row.segments[0].end_index - 1
 
 
+def test_a_log_that_ends_before_what_was_flushed_is_corrupt() -> None:
+    world = World(segment_bytes=100_000)
+    world.append()
+    world.append()
+    world.flush()
+    assert world.open(flushed_index=1).last_index == 1
+    path = f"{DIRECTORY}/{world.files()[0]}"
+    for is_removed in (False, True):
+        if is_removed:
+            world.disk.remove(path)
+        else:
+            world.disk.open(path).truncate(0)
+        with pytest.raises(StorageError, match="entries up to index 1, which were flushed"):
+            world.open(flushed_index=1)
+    assert world.open(flushed_index=1, cut_corruption=True).last_index == -1
+
+
 def test_a_failed_write_ends_the_log() -> None:
     world = World()
     world.append()

@@ -2,8 +2,9 @@
 
 Map:    log.py (one group's log), which is made of
             config.py     what a topic may set
+            row.py        its segments, in memory and on the disk, through crashes
             segment.py    one file of batches and its sparse index;  index.py  that index
-            layout.py     file names and the checksummed files beside a segment
+            layout.py     file names and formats;  sealing.py  the files beside a closed segment
             history.py    index <-> offset, epochs, configurations
             scan.py, recovery.py  opening a log after a crash
             flushing.py   what is durable

@@ -41,7 +41,9 @@ class DataDirectory:
 
         An empty `cluster_id` accepts any. Raises OperatorError: it is another's, or in use."""
         try:
-            os.makedirs(path, exist_ok=True)
+            if not os.path.isdir(path):
+                os.makedirs(path, exist_ok=True)
+                _flush_directory(os.path.dirname(os.path.abspath(path)))
             lock = os.open(f"{path}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise OperatorError(
@@ -121,6 +123,10 @@ def _write(path: str, identity: Identity) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(new_path, f"{path}/{_IDENTITY}")
+    _flush_directory(path)
+
+
+def _flush_directory(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -92,6 +92,18 @@ def checksum(data: bytes | bytearray | memoryview) -> int:
     return int(crc32.iscsi(data))
 
 
+def make_durable_directory(disk: Disk, path: str) -> None:
+    """Create a directory with its parents, so that it is there after a crash."""
+    missing = []
+    while path and not disk.exists(path):
+        missing.append(path)
+        path = path.rsplit("/", 1)[0]
+    if missing:
+        disk.make_directories(missing[0])
+        for created in reversed(missing):
+            disk.flush_directory(created.rsplit("/", 1)[0] or "/")
+
+
 def write_checked(disk: Disk, path: str, value: object) -> None:
     """Write a checksummed file; not flushed. Raises OSError."""
     payload = msgspec.msgpack.encode(value)

@@ -25,6 +25,7 @@ from strandline.storage.layout import (
     SUMMARY,
     SegmentName,
     SegmentSummary,
+    make_durable_directory,
     parse_name,
 )
 from strandline.storage.producers import ProducerStates
@@ -91,6 +92,7 @@ class Recovery:
                 break
             else:
                 self._open_segment(name, summary, is_last=at + 1 == len(names))
+        self._check_end()
         producers = self._recover_producers()
         self._remove_strays()
         return RecoveredLog(self._segments, self._history, producers, self._cache)
@@ -100,9 +102,7 @@ class Recovery:
     def _find_segments(self) -> list[SegmentName]:
         """The names of the log's segments in order, after tidying up; at least one."""
         disk, directory = self._disk, self._directory
-        if not disk.exists(directory):
-            disk.make_directories(directory)
-            disk.flush_directory(directory.rsplit("/", 1)[0])
+        make_durable_directory(disk, directory)
         finish_removals(disk, directory)
         names = []
         for file in disk.list_directory(directory):
@@ -138,6 +138,11 @@ class Recovery:
 
     def _drop(self, names: list[SegmentName]) -> None:
         """Remove segments that do not follow what was found before them."""
+        self._check_end()
+        self._remove_segments(names)
+
+    def _check_end(self) -> None:
+        """See that everything that was flushed is there."""
         last = self._segments[-1]
         if last.end_index <= self._flushed_index and not self._cut_corruption:
             raise StorageError(
@@ -146,7 +151,6 @@ class Recovery:
                 expected=f"entries up to index {self._flushed_index}, which were flushed",
                 found=f"an end at index {last.end_index}",
             )
-        self._remove_segments(names)
 
     def _remove_segments(self, names: list[SegmentName]) -> None:
         remove_segment_files(self._disk, self._directory, names)

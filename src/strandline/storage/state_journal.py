@@ -24,6 +24,7 @@ from strandline.base.disk import Disk, File
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId
 from strandline.raft.configuration import Configuration
+from strandline.storage.layout import make_durable_directory
 
 PutDone = Callable[[OSError | None], None]
 
@@ -76,7 +77,7 @@ class StateJournal:
         directory = path.rsplit("/", 1)[0]
         disk.remove(f"{path}.new")
         if not disk.exists(path):
-            disk.make_directories(directory)
+            make_durable_directory(disk, directory)
             disk.open(path, create=True).close()
             disk.flush_directory(directory)
         file = disk.open(path)
