@@ -1,0 +1,158 @@
+"""A client that sends whatever it is told to, byte for byte; and brokers, seen from outside."""
+
+import os
+import socket
+import struct
+from pathlib import Path
+from typing import TypeVar
+
+from tests.integration.conftest import DevCluster
+
+from strandline.protocol.apis import APIS
+from strandline.protocol.codec import decode, encode
+from strandline.protocol.headers import (
+    RequestHeader,
+    decode_response_header,
+    encode_request_header,
+)
+from strandline.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from strandline.protocol.table import Message
+
+TIMEOUT_S = 30
+R = TypeVar("R", bound=Message)
+
+
+class RawClient:
+    """One connection to one port."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+        self._sent = 0
+
+    def __enter__(self) -> "RawClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Bytes as they are; that the broker has hung up already is no failure."""
+        try:
+            self._socket.sendall(data)
+        except ConnectionError:
+            pass
+
+    def send_frame(self, frame: bytes) -> None:
+        self.send(struct.pack(">i", len(frame)) + frame)
+
+    def is_closed(self) -> bool:
+        """Wait until the broker closes, or answers, which is a failure."""
+        try:
+            return self._socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def request(self, request: Message, version: int) -> None:
+        """Send a request whose answer is fetched later, or never."""
+        self._sent += 1
+        self.send_frame(frame_of(request, version, self._sent))
+
+    def receive(self, answer: type[R], version: int) -> R:
+        """The answer to the latest request."""
+        data = self.receive_frame()
+        correlation, position = decode_response_header(data, answer.API_KEY, version)
+        assert correlation == self._sent
+        message, _ = decode(answer, data, position, version)
+        return message
+
+    def ask(self, request: Message, answer: type[R], version: int) -> R:
+        self.request(request, version)
+        return self.receive(answer, version)
+
+    def receive_frame(self) -> bytes:
+        (size,) = struct.unpack(">i", self._receive(4))
+        return self._receive(size)
+
+    def _receive(self, count: int) -> bytes:
+        data = bytearray()
+        while len(data) < count:
+            piece = self._socket.recv(count - len(data))
+            assert piece, "the broker closed the connection"
+            data += piece
+        return bytes(data)
+
+
+def frame_of(request: Message, version: int, correlation: int = 1) -> bytes:
+    """A request without the length in front."""
+    api = APIS[request.API_KEY]
+    header = RequestHeader(api.key, version, correlation, "raw")
+    return encode_request_header(header, flexible=api.is_flexible(version)) + bytes(
+        encode(request, version)
+    )
+
+
+class Broker:
+    """One broker of a cluster, as it looks from outside."""
+
+    def __init__(self, cluster: DevCluster, number: int) -> None:
+        self._description = cluster.brokers[number]
+        self._pid_file = cluster.directory / f"broker-{number}" / "broker.pid"
+        self.number = number
+        self.port = int(str(self._description["address"]).rpartition(":")[2])
+        self.data = Path(str(self._description["data_directory"]))
+        self.log = Path(str(self._description["log_file"]))
+        self._log_start = self.log.stat().st_size
+
+    @property
+    def rpc_port(self) -> int:
+        config = Path(str(self._description["config_file"])).read_text()
+        section = config.partition("[rpc]")[2].partition("[")[0]
+        return int(section.partition("port = ")[2].split()[0])
+
+    def connect(self) -> RawClient:
+        return RawClient(self.port)
+
+    def memory_bytes(self) -> int:
+        """What the process holds of the machine's memory now."""
+        return int(self._process("statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def descriptor_count(self) -> int:
+        """Open files and sockets."""
+        return len(os.listdir(f"/proc/{self._pid()}/fd"))
+
+    def said(self) -> list[str]:
+        """The lines in its log since this object was made."""
+        return self.log.read_bytes()[self._log_start :].decode().splitlines()
+
+    def complaints(self) -> list[str]:
+        """Those of them that are errors."""
+        return [line for line in self.said() if "level=error" in line or "Traceback" in line]
+
+    def _pid(self) -> int:
+        text = self._pid_file.read_text()
+        return int(text.partition('"pid": ')[2].partition(",")[0])
+
+    def _process(self, name: str) -> str:
+        return Path(f"/proc/{self._pid()}/{name}").read_text()
+
+
+def brokers_of(cluster: DevCluster) -> list[Broker]:
+    return [Broker(cluster, number) for number in sorted(cluster.brokers)]
+
+
+def leader_of(cluster: DevCluster, topic: str, partition: int = 0) -> Broker:
+    """The broker that leads a partition, as any broker says."""
+    first = Broker(cluster, min(cluster.brokers))
+    with first.connect() as client:
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+        )
+        described = client.ask(request, MetadataResponse, 9).topics[0]
+    return Broker(cluster, described.partitions[partition].leader_id)
