@@ -82,6 +82,26 @@ def test_second_resolver_is_asked_when_the_first_fails(tmp_path: Path) -> None:
     assert missing_jars(tmp_path, [jar]) == []
 
 
+def test_relative_directory_means_the_same_place_to_every_resolver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told: list[Path] = []
+
+    def resolver(jars: Sequence[Jar], directory: Path) -> None:
+        told.append(directory)
+        FakeRepository(thing=b"bytes")(jars, directory)
+
+    found = ensure_jars(Path("jars"), [resolver], jars=[jar_of(b"bytes")])
+    assert told[0].is_relative_to(tmp_path / "jars")
+    assert found == [tmp_path / "jars" / "thing-1.0.jar"]
+
+
+def test_resolver_that_brings_nothing_is_passed_over(tmp_path: Path) -> None:
+    with pytest.raises(OperatorError, match="org.example:thing:1.0 did not arrive"):
+        ensure_jars(tmp_path, [lambda jars, directory: None], jars=[jar_of(b"bytes")])
+
+
 def test_failure_of_all_resolvers_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(OperatorError) as failure:
         ensure_jars(tmp_path / "jars", [FakeRepository()], jars=[jar_of(b"bytes")])

@@ -104,6 +104,7 @@ def ensure_jars(
 
     The resolvers are tried in order. Raises OperatorError, one line that says what to do.
     """
+    directory = directory.absolute()  # the resolvers work in directories of their own
     missing = missing_jars(directory, jars)
     if missing:
         _resolve(missing, directory, resolvers)
@@ -122,6 +123,10 @@ def _resolve(missing: Sequence[Jar], directory: Path, resolvers: Sequence[Resolv
                 except OperatorError as error:
                     reasons.append(str(error))
                     continue
+                absent = [jar.coordinate for jar in missing if not _is_in(staging, jar)]
+                if absent:
+                    reasons.append(f"{', '.join(absent)} did not arrive")
+                    continue
                 _check(missing, Path(staging))
                 for jar in missing:
                     os.replace(Path(staging) / jar.file_name, directory / jar.file_name)
@@ -133,6 +138,10 @@ def _resolve(missing: Sequence[Jar], directory: Path, resolvers: Sequence[Resolv
         f"cannot resolve {names} ({'; '.join(reasons)}): give this machine access to Maven"
         f" Central, or copy the jars into {directory}"
     )
+
+
+def _is_in(directory: str, jar: Jar) -> bool:
+    return (Path(directory) / jar.file_name).exists()
 
 
 def _check(jars: Iterable[Jar], directory: Path) -> None:
