@@ -5,7 +5,7 @@ Source: reliability reference 1b (disk corruption) and 6 (CRC per batch, checked
 from collections.abc import Iterator
 
 import pytest
-from tests.broker.cluster_world import ClusterWorld
+from tests.broker.cluster_world import DATA_DIRECTORY, ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 
 from strandline.protocol.errors import Error
@@ -113,6 +113,22 @@ def test_a_broker_that_cannot_read_the_controllers_log_says_so_once(cluster: Clu
     cluster.until(lambda: 2 in cluster.failures)
     assert replica.log.directory in cluster.failures[2]
     assert "checksum" in cluster.failures[2]
+    assert produce(cluster, "t", b"others serve").error_code == 0
+
+
+def test_a_replica_whose_vote_is_forgotten_stays_closed(cluster: ClusterWorld) -> None:
+    cluster.create_topic("t")
+    assert produce(cluster, "t", *VALUES).error_code == 0
+    leader = cluster.leader_of("t")
+    other = next(broker for broker in (1, 2, 3) if broker != leader)
+    cluster.hosts[other].kill()
+    image = cluster.hosts[other].disk.tree.find(f"{DATA_DIRECTORY}/state.journal")
+    assert isinstance(image, FileImage)
+    image.resize(0)
+    cluster.hosts[other].start()
+    cluster.until(lambda: cluster.starts[other].done())
+    assert "state.journal" in str(cluster.starts[other].exception())
+    assert "expected the state of group 0" in str(cluster.starts[other].exception())
     assert produce(cluster, "t", b"others serve").error_code == 0
 
 

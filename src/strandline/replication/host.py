@@ -19,7 +19,7 @@ import msgspec
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.disk import Disk
-from strandline.base.errors import ApiError, ProtocolError
+from strandline.base.errors import ApiError, ProtocolError, StorageError
 from strandline.base.network import Lane, Network
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.network.calls import Calls
@@ -49,6 +49,7 @@ from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
 from strandline.storage.state_journal import GroupState, StateJournal
 
+JOURNAL = "state.journal"
 LATE_TICK_FACTOR = 3
 
 _log = logging.getLogger("strandline.replication")
@@ -121,7 +122,7 @@ class Replication:
     def start(self) -> None:
         """Open the journal and begin to tick; groups are opened one by one."""
         self.disk.make_directories(f"{self._data_directory}/logs")
-        self._journal = StateJournal.open(self.disk, f"{self._data_directory}/state.journal")
+        self._journal = StateJournal.open(self.disk, f"{self._data_directory}/{JOURNAL}")
         self._ticked_ms = self.clock.monotonic_ms()
         self._tick_later()
 
@@ -150,6 +151,8 @@ class Replication:
         state = self._journal.get(spec.group)
         is_fresh = state is None and not self.disk.exists(directory)
         log = Log.open(self.disk, directory, config=spec.log, clock=self.clock)
+        if log.last_epoch > (0 if state is None else state.epoch):
+            raise self._forgotten(spec.group, log, state)
         if state is None:
             state = GroupState(Epoch(0), NO_BROKER, spec.configuration, spec.is_lost)
         base = state.configuration if state.configuration is not None else spec.configuration
@@ -169,6 +172,16 @@ class Replication:
         if is_fresh and replica.is_preferred:
             self.clock.call_soon(partial(self._start_fresh, replica))
         return replica
+
+    def _forgotten(self, group: GroupId, log: Log, state: GroupState | None) -> StorageError:
+        """The epoch and the vote are durable before any entry of the epoch is: they were lost."""
+        log.close()
+        return StorageError(
+            f"{self._data_directory}/{JOURNAL}",
+            0,
+            expected=f"the state of group {group} in epoch {log.last_epoch}, as its log has it",
+            found="none" if state is None else f"epoch {state.epoch}: it is damaged",
+        )
 
     def rebuild(self, replica: Replica) -> Raft:
         """A fresh core for a replica that could not do what its core had decided: as after a

@@ -16,7 +16,9 @@ app = typer.Typer(help="Check configuration, write its reference.", no_args_is_h
 
 @app.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A broker's TOML file.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A broker's TOML file.", readable=False)
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Say everything that is wrong with a broker's file; the environment counts too."""

@@ -11,7 +11,9 @@ import typer
 
 def serve(
     config: Annotated[
-        Path, typer.Option("--config", metavar="FILE", help="The broker's TOML file.")
+        # Whether it can be read is found out by reading it: one line instead of a usage.
+        Path,
+        typer.Option("--config", metavar="FILE", help="The broker's TOML file.", readable=False),
     ],
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C."""
