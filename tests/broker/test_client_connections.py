@@ -384,19 +384,22 @@ def test_memory_is_waited_for_even_when_another_bound_was_hit_first() -> None:
 
 
 def test_a_client_that_takes_no_answers_is_not_read_further() -> None:
+    answers_count = 200
+
     async def scenario(world: World) -> None:
         slow = await world.connect()
         slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
         answer = bytes(MIB)
         world.desk.answers[b"x"] = [answer]
-        for number in range(60):
+        for number in range(answers_count):
             slow.send(FILE, number, b"x")
         await world.desk.wait_seen(2)
         await world.settle()
         taken = sum(body == b"x" for body in world.desk.seen)
-        assert taken < 40
+        # What the kernel holds for a client that does not read grows with its mood.
+        assert taken < answers_count * 3 // 4
         slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
-        for number in range(60):
+        for number in range(answers_count):
             assert await slow.receive() == (number, answer)
 
     run(scenario, limits=ServerLimits(connection_backlog_bytes_max=2 * MIB))
