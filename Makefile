@@ -29,13 +29,14 @@ check: setup     ## ruff, mypy, import contracts, the tidy test
 	@$(BIN)/pytest -q tests/tidy
 
 test: setup      ## every test
+	@$(BIN)/strandline pipeline java --install
 	@$(BIN)/pytest -q
 
 simulate: setup  ## simulated clusters: make simulate SEED=1 RUNS=200
 	@$(BIN)/python -m strandline.simulation --seed $(or $(SEED),1) --runs $(or $(RUNS),200)
 
 demo: setup      ## three regions, real flights, one region lost; KEEP=1 leaves the cluster up
-	@KEEP=$(KEEP) $(BIN)/python -m demo.run
+	@KEEP=$(KEEP) STRANDLINE_JARS=$${STRANDLINE_JARS:-.build/jars} $(BIN)/python -m demo.run
 
 bench: setup     ## the figures of bench/README.md
 	@$(BIN)/python -m bench.run
