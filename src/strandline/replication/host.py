@@ -264,6 +264,7 @@ class Replication:
     ) -> None:
         """Make a group's epoch and vote durable."""
         assert self._journal is not None
+        self.liveness.moved_on(replica)
         state = GroupState(effect.epoch, effect.vote, replica.base, replica.raft.is_amnesiac)
         self._journal.put(replica.group, state, done)
 

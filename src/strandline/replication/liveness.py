@@ -140,10 +140,15 @@ class Liveness:
         """The replica's epoch, role or leader changed, and it does not lead."""
         for session in self._leads.values():
             session.unlead(replica.group)
-        for follow in self._follows.values():
-            follow.moved_on(replica.group, replica.epoch)
+        self.moved_on(replica)
         replica.timeout_ms = self._draw_timeout(replica)
         self.refresh(replica)
+
+    def moved_on(self, replica: "Replica") -> None:
+        """The replica's core is in a later epoch, which may not be durable yet: from now on no
+        heartbeat of an earlier leader is answered as if that were still followed."""
+        for follow in self._follows.values():
+            follow.moved_on(replica.group, replica.epoch)
 
     def await_election(self, replica: "Replica") -> None:
         """An election is under way, for this replica or for one that it voted for: give it time.

@@ -149,7 +149,8 @@ class Replica:
     def can_serve_reads(self) -> bool:
         """Whether this leader may answer for the partition: it knows all commits, and nobody else
         can lead now."""
-        if not self.is_serving or self.leading is None or self.raft.transferring_to is not None:
+        # The core may have moved on already, while its new epoch is being made durable.
+        if not self.is_serving or not self.raft.is_leader or self.raft.transferring_to is not None:
             return False
         now = self.host.clock.monotonic_ms()
         if now >= self._lease_end_ms:

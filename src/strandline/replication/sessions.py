@@ -37,6 +37,8 @@ class LeadSession:
         # {group: (version of its last change, epoch or REMOVED)}, only what the peer has not
         # acknowledged.
         self._changes: dict[GroupId, tuple[int, Epoch]] = {}
+        # Groups in which the peer was in a later epoch when it answered last.
+        self._refused: frozenset[GroupId] = frozenset()
         self._answered_number = 0
         self.answered_sent_ms = NEVER_MS
         self.answered_ms = NEVER_MS
@@ -54,8 +56,9 @@ class LeadSession:
             self._change(group, REMOVED)
 
     def is_confirmed(self, group: GroupId) -> bool:
-        """Whether the peer has acknowledged that this broker leads `group` in the present epoch."""
-        return group in self._led and group not in self._changes
+        """Whether the peer has acknowledged that this broker leads `group` in the present epoch,
+        and has not said in its latest answer that it has moved on."""
+        return group in self._led and group not in self._changes and group not in self._refused
 
     def heartbeat(self, now_ms: int) -> Heartbeat:
         """The next heartbeat."""
@@ -81,6 +84,7 @@ class LeadSession:
             self._forget_acknowledgements()
             return []
         self.answered_sent_ms = answer.sent_ms
+        self._refused = frozenset(group for group, _ in answer.refused)
         self._acknowledged = answer.version
         self._changes = {
             group: change for group, change in self._changes.items() if change[0] > answer.version
