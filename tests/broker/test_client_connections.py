@@ -23,7 +23,7 @@ from strandline.protocol.apis import APIS
 from strandline.replication.budget import MemoryBudget
 
 DEADLINE_S = 20
-FETCH_HELD, HELD, FILE, ECHO, SILENT, BROKEN = 1, 2, 3, 8, 18, 99
+FETCH_HELD, HELD, FILE, ECHO, SILENT, BROKEN, BUG = 1, 2, 3, 8, 18, 99, 98
 PRODUCE = 0
 
 
@@ -58,6 +58,8 @@ class Desk:
         key, version, correlation = struct.unpack_from(">hhi", frame)
         if key == BROKEN:
             raise ProtocolError("no such API")
+        if key == BUG:
+            raise RuntimeError("nobody thought of this")
         return RequestContext(
             api=APIS[key],
             api_version=version,
@@ -465,6 +467,20 @@ def test_an_unknown_api_closes_after_what_was_answered() -> None:
         assert await client.is_closed()
 
     run(scenario)
+
+
+def test_a_mistake_in_the_broker_ends_one_connection_and_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        client, other = await world.connect(), await world.connect()
+        client.send(BUG, 1)
+        assert await client.is_closed()
+        other.send(ECHO, 2, b"served")
+        assert await other.receive() == (2, b"served")
+
+    run(scenario)
+    assert "nobody thought of this" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -38,15 +38,26 @@ def list_one(
     leader_epoch: int = -1,
     index: int = 0,
 ) -> ListOffsetsPartitionResponse:
+    request = question(timestamp, topic=topic, leader_epoch=leader_epoch, index=index)
+    answer = world.ask(request, ListOffsetsResponse, version)
+    assert answer.topics[0].name == topic
+    return only(answer, index=index)
+
+
+def question(
+    timestamp: int, *, topic: str = "t", leader_epoch: int = -1, index: int = 0
+) -> ListOffsetsRequest:
     asked = ListOffsetsPartition(
         partition_index=index, timestamp=timestamp, current_leader_epoch=leader_epoch
     )
-    request = ListOffsetsRequest(
+    return ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])]
     )
-    answer = world.ask(request, ListOffsetsResponse, version)
+
+
+def only(answer: ListOffsetsResponse, *, index: int = 0) -> ListOffsetsPartitionResponse:
     (one,) = answer.topics[0].partitions
-    assert (answer.topics[0].name, one.partition_index) == (topic, index)
+    assert one.partition_index == index
     return one
 
 
@@ -112,8 +123,44 @@ def test_a_leader_without_its_lease_does_not_answer_from_the_past(
 ) -> None:
     (replica,) = world.add_topic("t")
     replica.can_serve_reads = False
-    one = list_one(world, LATEST, version=version)
+    asked = world.send(question(LATEST), version)
+    world.advance(world.services.config.replication.election_timeout_ms + 100)
+    one = only(asked.answer(ListOffsetsResponse))
     assert (one.error_code, one.offset) == (code, -1)
+
+
+def test_a_leader_that_has_its_lease_again_soon_answers_then(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic("t")
+    replica.write(b"a")
+    replica.can_serve_reads = False
+    asked = world.send(question(LATEST), 9)
+    world.advance(world.services.config.replication.election_timeout_ms // 2)
+    assert not asked.is_answered
+    replica.write(b"b")
+    replica.can_serve_reads = True
+    world.advance(world.services.config.replication.heartbeat_interval_ms)
+    one = only(asked.answer(ListOffsetsResponse))
+    assert (one.error_code, one.offset) == (Error.NONE, 2)
+
+
+def test_a_leader_that_is_deposed_meanwhile_says_so(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic("t")
+    replica.can_serve_reads = False
+    asked = world.send(question(LATEST), 9)
+    replica.follow(OTHER, epoch=2)
+    world.advance(world.services.config.replication.heartbeat_interval_ms)
+    one = only(asked.answer(ListOffsetsResponse))
+    assert one.error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_who_leaves_while_the_lease_is_missing_is_forgotten(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic("t")
+    replica.can_serve_reads = False
+    asked = world.send(question(LATEST), 9)
+    asked.context.abandon()
+    replica.can_serve_reads = True
+    world.advance(world.services.config.replication.election_timeout_ms + 100)
+    assert not asked.is_answered
 
 
 def test_only_the_leader_in_the_present_epoch_answers(world: BrokerWorld) -> None:

@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+from collections.abc import Collection
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,9 @@ from strandline.protocol.messages.metadata import (
 from strandline.protocol.table import Message
 
 TIMEOUT_S = 30
+TCP_ESTABLISHED, TCP_CLOSE_WAIT = "01", "08"
+"""As /proc/net/tcp writes them."""
+
 R = TypeVar("R", bound=Message)
 
 
@@ -38,6 +42,11 @@ class RawClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def port(self) -> int:
+        """Its own."""
+        return int(self._socket.getsockname()[1])
 
     def close(self) -> None:
         self._socket.close()
@@ -123,9 +132,17 @@ class Broker:
         """What the process holds of the machine's memory now."""
         return int(self._process("statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    def descriptor_count(self) -> int:
-        """Open files and sockets."""
-        return len(os.listdir(f"/proc/{self._pid()}/fd"))
+    def connections_from(self, ports: Collection[int]) -> int:
+        """How many of the connections from these ports it holds: open, or left by the client."""
+        held = 0
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            _, here, there, state = line.split()[:4]
+            held += (
+                int(here.partition(":")[2], 16) == self.port
+                and int(there.partition(":")[2], 16) in ports
+                and state in (TCP_ESTABLISHED, TCP_CLOSE_WAIT)
+            )
+        return held
 
     def said(self) -> list[str]:
         """The lines in its log since this object was made."""

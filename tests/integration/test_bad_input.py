@@ -6,6 +6,7 @@ Source: reliability reference 4; "Apache Kafka's weak points" (50 announced fram
 import random
 import struct
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import msgspec
 import pytest
@@ -473,19 +474,18 @@ def test_long_polls_leave_with_their_clients(cluster: DevCluster, topic: str) ->
         max_bytes=MIB,
         topics=[FetchTopic(topic=topic, partitions=[asked])],
     )
-    before = leader.descriptor_count()
-    clients = [leader.connect() for _ in range(100)]
-    for client in clients:
-        client.request(poll, 11)
-    # More on one connection than a broker takes from one: it is not read then.
-    for client in clients[:3]:
-        for _ in range(200):
+    with ExitStack() as closing:
+        clients = [closing.enter_context(leader.connect()) for _ in range(100)]
+        ports = {client.port for client in clients}
+        for client in clients:
             client.request(poll, 11)
-    assert produce(leader, topic, SOUND) == (Error.NONE, 0)
-    wait_until(lambda: leader.descriptor_count() >= before + 100, what="all are connected")
-    for client in clients:
-        client.close()
-    wait_until(lambda: leader.descriptor_count() <= before + 3, what="all have left")
+        # More on one connection than a broker takes from one: it is not read then.
+        for client in clients[:3]:
+            for _ in range(200):
+                client.request(poll, 11)
+        assert produce(leader, topic, SOUND) == (Error.NONE, 0)
+        assert leader.connections_from(ports) == len(clients)
+    wait_until(lambda: leader.connections_from(ports) == 0, what="all have left")
     assert produce(leader, topic, SOUND) == (Error.NONE, 2)
 
 

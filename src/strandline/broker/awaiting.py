@@ -1,19 +1,30 @@
 """Waits until something that was decided is also the case here, within a client's time.
 
 Why:    the controller decides at once, but elections take a moment: a client that is told "created"
-        and then finds no leader has a bad start.
-How:    looks again at every change of leadership that this broker hears of, and gives up quietly:
-        the decision stands either way.
-Source: Kafka's CreateTopics `timeoutMs`."""
+        and then finds no leader has a bad start. A leader whose lease ran out (a busy machine, a
+        slow link) mostly has it again a heartbeat later: not every client asks twice.
+How:    for leaders, looks again at every change of leadership that this broker hears of; for
+        leases, a few times a heartbeat. Gives up quietly: the decision stands either way, and who
+        has no lease says so.
+Source: Kafka's CreateTopics `timeoutMs`; Raft thesis 6.4 (read-only queries wait for the
+        leader's confirmation)."""
+
+from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from strandline.broker.context import Services
+from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import present_leader
 from strandline.model.ids import NO_BROKER, GroupId
 
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
 WAIT_MS_MAX = 10_000
+LEASE_LOOKS = 4
+"""Times that a missing lease is looked for within a heartbeat's interval."""
 
 
 async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout_ms: int) -> None:
@@ -47,3 +58,33 @@ def _has_leaders(services: Services, name: str) -> bool:
     return topic is not None and all(
         present_leader(services, partition)[0] != NO_BROKER for partition in topic.partitions
     )
+
+
+def when_leases_hold(
+    context: RequestContext, replicas: Sequence[Replica], then: Callable[[], None]
+) -> None:
+    """Call `then` once each of these leaders holds its lease, or leads no more; or after an
+    election time-out, when it will not come back: the quorum is gone, or elects another leader.
+
+    Now, when none of them is without. Not when the client goes."""
+    settings = context.services.config.replication
+    clock = context.services.clock
+    deadline_ms = clock.monotonic_ms() + settings.election_timeout_ms
+    pause_ms = max(1, settings.heartbeat_interval_ms // LEASE_LOOKS)
+
+    def look() -> None:
+        if context.is_abandoned:
+            return
+        waits = any(one.is_leader and not one.can_serve_reads for one in replicas)
+        if waits and clock.monotonic_ms() < deadline_ms:
+            clock.call_later(pause_ms, look)
+            return
+        try:
+            then()
+        except Exception:  # Nobody above this call-back knows which request it is for.
+            context.fail()
+
+    if any(not one.can_serve_reads for one in replicas):
+        look()
+    else:
+        then()

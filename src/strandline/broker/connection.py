@@ -200,6 +200,10 @@ class Connection:
             self._collect_answers()
             self.close(str(error))
             return
+        except Exception:  # A task boundary: one connection may fail, the broker may not.
+            _log.exception("the connection from %s failed", self.client_host[1:])
+            self.close("a request could not be taken in")
+            return
         finally:
             self._is_taking = False
             inbox.stash()

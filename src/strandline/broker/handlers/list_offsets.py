@@ -2,7 +2,7 @@
 
 Why:    Spark asks twice for every 500 records it reads, so the ends are two numbers in memory; and
         only a leader that holds its lease may say where a partition ends, or a deposed one would
-        answer from the past.
+        answer from the past. One that has lost it for a moment waits for it.
 How:    -1 latest: the high watermark; -2 earliest and -4 earliest local: the log's start; -3: the
         record with the greatest timestamp; -5 and -6 (tiered storage): nothing there; >= 0: the
         first record at or after that time, of those that can be read. A partition that is named
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError, StorageError
 from strandline.broker.asked import count_asked, require_few
+from strandline.broker.awaiting import when_leases_hold
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import NO_EPOCH, find_leader, find_partition
 from strandline.model.cluster import Topic
@@ -49,12 +50,30 @@ _Found = tuple[int, int, int]
 
 
 def start(context: RequestContext) -> None:
-    """Answer at once."""
+    """Answer, at once where the leases hold."""
     assert context.frame is not None
-    version = context.api_version
-    request, _ = decode(ListOffsetsRequest, context.frame, context.position, version)
+    request, _ = decode(ListOffsetsRequest, context.frame, context.position, context.api_version)
     require_few(count_asked(request))
+    leaders = _leaders(context.services, request)
+    when_leases_hold(context, leaders, lambda: _respond(context, request))
+
+
+def _leaders(services: Services, request: ListOffsetsRequest) -> list[Replica]:
+    found = []
+    for asked in request.topics:
+        topic = services.cluster.topics.get(asked.name)
+        for one in asked.partitions:
+            partition = find_partition(topic, one.partition_index)
+            if partition is not None:
+                replica, _ = find_leader(services, partition, one.current_leader_epoch)
+                if replica is not None:
+                    found.append(replica)
+    return found
+
+
+def _respond(context: RequestContext, request: ListOffsetsRequest) -> None:
     services = context.services
+    version = context.api_version
     topics = []
     answered: set[tuple[str, int]] = set()
     for asked in request.topics:
