@@ -175,9 +175,13 @@ class ObedientReplication:
         self.replicas: dict[GroupId, ObedientReplica] = {}
         self.leaders: dict[GroupId, LeaderEntry] = {}
         self.silent: set[BrokerId] = set()
+        self.hung_up: set[BrokerId] = set()
 
     def is_peer_alive(self, broker: BrokerId) -> bool:
         return broker not in self.silent
+
+    def has_hung_up(self, broker: BrokerId) -> bool:
+        return broker in self.hung_up
 
 
 @dataclass

@@ -93,6 +93,16 @@ def test_a_silent_broker_is_not_listed_and_leads_nothing(world: BrokerWorld) -> 
     assert partition.isr_nodes == [SELF]
 
 
+def test_a_broker_that_has_hung_up_is_listed_and_leads_nothing(world: BrokerWorld) -> None:
+    world.add_remote_topic("u")
+    world.replication.hung_up.add(OTHER)
+    answer = world.ask(names("u"), MetadataResponse, 9)
+    assert [one.node_id for one in answer.brokers] == [SELF, OTHER]
+    (partition,) = answer.topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (Error.LEADER_NOT_AVAILABLE, NO_BROKER)
+    assert partition.isr_nodes == [SELF, OTHER]
+
+
 def test_a_partition_without_a_leader_says_so(world: BrokerWorld) -> None:
     (replica,) = world.add_topic("t")
     replica.follow(NO_BROKER, epoch=2)

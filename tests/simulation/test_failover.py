@@ -25,7 +25,7 @@ def run_failover(world: World, *, restarts: bool) -> int:
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize(
     ("one_way_ms", "loss_ratio", "median_ms", "worst_ms"),
-    [(1, 0.0, 1_700, 2_500), (45, 0.0, 2_000, 3_000), (200, 0.01, 5_500, 15_000)],
+    [(1, 0.0, 900, 1_300), (45, 0.0, 1_200, 2_000), (200, 0.01, 3_500, 10_000)],
 )
 def test_every_group_is_led_again_soon_after_a_kill(
     one_way_ms: int, loss_ratio: float, median_ms: int, worst_ms: int, *, restarts: bool

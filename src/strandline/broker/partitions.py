@@ -74,13 +74,19 @@ def check_epoch(replica: Replica, client_epoch: int) -> Error:
 
 
 def present_leader(services: Services, partition: Partition) -> Leader:
-    """The partition's leader as far as known here, if it is alive."""
+    """The partition's leader as far as known here, if it is alive.
+
+    One that has just hung up is not named: clients ask more often while there is none."""
     replica = services.replication.replicas.get(partition.group)
     entry = services.replication.leaders.get(partition.group)
     leader, epoch = (NO_BROKER, NO_EPOCH) if entry is None else (entry.leader, entry.epoch)
     if replica is not None and replica.epoch > epoch:
         leader, epoch = replica.leader_id, replica.epoch
-    if leader == NO_BROKER or not is_alive(services, leader):
+    if (
+        leader == NO_BROKER
+        or not is_alive(services, leader)
+        or services.replication.has_hung_up(leader)
+    ):
         return NO_BROKER, Epoch(epoch)
     return leader, epoch
 

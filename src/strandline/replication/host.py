@@ -242,6 +242,11 @@ class Replication:
         """Whether a broker was heard lately; oneself always."""
         return peer == self.self_id or self.liveness.is_alive(peer)
 
+    def has_hung_up(self, peer: BrokerId) -> bool:
+        """Whether a broker has broken the connection and was not heard since: it may be alive, but
+        is not the one to send clients to."""
+        return self.liveness.has_hung_up(peer)
+
     @property
     def peers(self) -> list[BrokerId]:
         """The other brokers known."""
@@ -326,6 +331,7 @@ class Replication:
         if self._stopped:
             return
         if lane is Lane.CONTROL:
+            self.liveness.on_connected(peer)
             self._send_heartbeat(peer)
             entries = self.leaders.led_by(self.self_id)
             if entries:
@@ -338,6 +344,7 @@ class Replication:
         if self._stopped:
             return
         if lane is Lane.CONTROL:
+            self.liveness.on_lost(peer)
             self.calls.on_peer_lost(peer)
         for replica in self._leading():
             replica.on_peer_reset(peer)

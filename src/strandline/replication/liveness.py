@@ -28,6 +28,9 @@ ELECTION_MS = 50
 ELECTION_ROUND_TRIPS = 2
 FRESH_RETRY_MS = 60
 NOT_PREFERRED_SHARE = 0.4
+TELLING_LOSSES = 2
+"""The loss of a connection, and of the first attempt at another, say something about the peer; all
+later ones repeat it."""
 
 
 class Liveness:
@@ -49,6 +52,10 @@ class Liveness:
         self._leads: dict[BrokerId, LeadSession] = {}
         self._follows: dict[BrokerId, FollowSession] = {}
         self._heard_ms: dict[BrokerId, int] = {}
+        # Peers that broke the connection and of which nothing was heard since.
+        self._hung_up: set[BrokerId] = set()
+        # {peer: connections and attempts lost since it was connected}
+        self._losses: dict[BrokerId, int] = {}
         self._replicas = replicas
         # {group: replica} whose own timer counts; all others are covered by a session with a living
         # peer.
@@ -76,6 +83,32 @@ class Liveness:
     def heard_from(self, peer: BrokerId) -> None:
         """Any message came in from `peer`."""
         self._heard_ms[peer] = self._clock.monotonic_ms()
+        if self._hung_up:
+            self._hung_up.discard(peer)
+
+    def on_connected(self, peer: BrokerId) -> None:
+        """A connection to `peer` is up."""
+        self._losses[peer] = 0
+
+    def on_lost(self, peer: BrokerId) -> None:
+        """The connection to `peer` is gone, or an attempt at one has failed.
+
+        A process that is killed hangs up at once. Nobody may vote against it any sooner for that
+        (the connection may be gone and the process not, with its lease), but its followers can take
+        turns to stand instead of drawing lots."""
+        losses = self._losses[peer] = self._losses.get(peer, TELLING_LOSSES) + 1
+        if losses > TELLING_LOSSES:
+            return
+        self._hung_up.add(peer)
+        session = self._follows.get(peer)
+        for group in session.followed if session is not None else ():
+            replica = self._replicas.get(group)
+            if replica is not None and replica.leader_id == peer:
+                replica.timeout_ms = min(replica.timeout_ms, self._turn_ms(replica))
+
+    def has_hung_up(self, peer: BrokerId) -> bool:
+        """Whether `peer` broke the connection and has not been heard since."""
+        return peer in self._hung_up
 
     def is_alive(self, peer: BrokerId) -> bool:
         """Whether `peer` was heard lately."""
@@ -276,6 +309,14 @@ class Liveness:
             extra = part + self._rng.randrange(spread - part + 1)
         rtt = self.rtt_ms(replica.leader_id) if replica.leader_id != NO_BROKER else 0.0
         return settings.election_timeout_ms + extra + int(rtt)
+
+    def _turn_ms(self, replica: "Replica") -> int:
+        """The election time-out of a replica whose leader has hung up: one after the other, the
+        preferred one first."""
+        others = [one for one in replica.configuration.voters if one != replica.leader_id]
+        others.sort(key=lambda one: one != replica.preferred)
+        turn = others.index(replica.self_id) if replica.self_id in others else len(others)
+        return self._settings.election_timeout_ms + turn * (ELECTION_MS + self._slowest_rtt_ms())
 
     def _slowest_rtt_ms(self) -> int:
         return int(max((s.rtt_ms for s in self._leads.values()), default=0.0))

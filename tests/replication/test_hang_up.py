@@ -1,0 +1,146 @@
+"""A leader that hangs up is not named to clients, and its followers stand in turn. Source:
+replication.liveness."""
+
+import random
+from dataclasses import dataclass, field
+from typing import cast
+
+from strandline.base.clock import Clock
+from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.raft.configuration import Configuration
+from strandline.replication.liveness import Liveness
+from strandline.replication.replica import Replica
+from strandline.replication.sessions import LeadSession
+from strandline.replication.settings import ReplicationSettings
+
+LEADER, FIRST, SECOND, SELF = (BrokerId(number) for number in (1, 2, 3, 4))
+EPOCH = Epoch(1)
+GROUP, OTHER_GROUP = GroupId(7), GroupId(8)
+SETTINGS = ReplicationSettings()
+
+
+class StandingClock:
+    """Time as the test sets it."""
+
+    def __init__(self) -> None:
+        self.now_ms = 10_000
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+
+@dataclass
+class Follower:
+    """What `Liveness` reads and writes of a replica."""
+
+    group: GroupId = GROUP
+    self_id: BrokerId = SELF
+    leader_id: BrokerId = LEADER
+    preferred: BrokerId = SELF
+    epoch: Epoch = EPOCH
+    is_leader: bool = False
+    is_fresh: bool = False
+    has_restarted: bool = False
+    heard_ms: int = 0
+    timeout_ms: int = 0
+    stand_after_ms: int = 0
+    configuration: Configuration = field(
+        default_factory=lambda: Configuration(voters=(LEADER, FIRST, SECOND, SELF))
+    )
+
+    @property
+    def is_preferred(self) -> bool:
+        return self.preferred == self.self_id
+
+
+class World:
+    """A broker with followers of one leader, whose heartbeats it hears."""
+
+    def __init__(self, *followers: Follower) -> None:
+        self.clock = StandingClock()
+        replicas = cast("dict[GroupId, Replica]", {one.group: one for one in followers})
+        self.liveness = Liveness(
+            clock=cast("Clock", self.clock),
+            rng=random.Random(1),
+            settings=SETTINGS,
+            session=1,
+            replicas=replicas,
+        )
+        self._session = LeadSession(9)
+        for one in followers:
+            self._session.lead(one.group, one.epoch)
+            self.liveness.add(cast("Replica", one))
+            one.timeout_ms = 100_000
+        self.liveness.on_connected(LEADER)
+        self.hear()
+
+    def hear(self) -> None:
+        """A heartbeat arrives."""
+        self.liveness.heard_from(LEADER)
+        heartbeat = self._session.heartbeat(self.clock.now_ms)
+        self.liveness.on_heartbeat(LEADER, heartbeat)
+
+    def due_after_ms(self, limit_ms: int = 3_000) -> int:
+        """How long after now a replica stands for election."""
+        for elapsed in range(limit_ms):
+            self.clock.now_ms += 1
+            if self.liveness.timed_out():
+                return elapsed + 1
+        raise AssertionError("nobody stands")
+
+
+def test_a_peer_has_hung_up_from_its_loss_until_it_is_heard() -> None:
+    world = World()
+    assert not world.liveness.has_hung_up(LEADER)
+    world.liveness.on_lost(LEADER)
+    assert world.liveness.has_hung_up(LEADER)
+    world.hear()
+    assert not world.liveness.has_hung_up(LEADER)
+
+
+def test_what_was_still_in_the_buffers_does_not_hide_that_a_peer_is_gone() -> None:
+    world = World()
+    world.liveness.on_lost(LEADER)
+    world.hear()
+    world.liveness.on_lost(LEADER)  # The attempt at another connection is refused.
+    assert world.liveness.has_hung_up(LEADER)
+
+
+def test_a_peer_that_cannot_be_reached_but_is_heard_has_not_hung_up() -> None:
+    world = World()
+    for _ in range(10):
+        world.liveness.on_lost(LEADER)
+    world.hear()
+    world.liveness.on_lost(LEADER)
+    assert not world.liveness.has_hung_up(LEADER)
+
+
+def test_a_peer_that_was_never_connected_has_not_hung_up() -> None:
+    world = World()
+    world.liveness.on_lost(FIRST)
+    assert not world.liveness.has_hung_up(FIRST)
+
+
+def test_the_preferred_follower_stands_as_soon_as_votes_can_be_had_and_no_sooner() -> None:
+    world = World(Follower())
+    world.liveness.on_lost(LEADER)
+    assert world.due_after_ms() == SETTINGS.election_timeout_ms
+
+
+def test_the_others_stand_one_after_the_other() -> None:
+    due = []
+    for self_id in (FIRST, SECOND, SELF):
+        world = World(Follower(self_id=self_id, preferred=SECOND))
+        world.liveness.on_lost(LEADER)
+        due.append((world.due_after_ms(), self_id))
+    due.sort()
+    assert [self_id for _, self_id in due] == [SECOND, FIRST, SELF]
+    assert due[1][0] - due[0][0] >= 50
+    assert due[2][0] - due[1][0] >= 50
+
+
+def test_a_hang_up_moves_only_the_followers_of_that_leader() -> None:
+    follower = Follower(group=OTHER_GROUP, leader_id=FIRST)
+    world = World(Follower(), follower)
+    world.liveness.on_lost(LEADER)
+    assert follower.timeout_ms == 100_000
