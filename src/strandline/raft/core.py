@@ -89,7 +89,7 @@ class Raft:
         self._membership = Membership(state)
         self._appends = Appends(state, self._membership)
         elections = Elections(state, self._membership)
-        transfers = Transfers(state)
+        transfers = Transfers(state, elections)
         replies = Replies(state, transfers)
         self._on_event: dict[type, Callable[..., None]] = {
             ElectionTimedOut: elections.on_timed_out,

@@ -51,6 +51,13 @@ class Elections:
         if self._state.role == Role.LEADER:
             self._state.follow(self._state.epoch, NO_BROKER)
 
+    def stand_again(self) -> None:
+        """A leader asks for the next epoch at once; voters do not protect it from itself."""
+        if self._may_campaign():
+            self._campaign(transfer=True)
+        else:
+            self._state.follow(self._state.epoch, NO_BROKER)
+
     def on_timeout_now(self, sender: BrokerId, message: TimeoutNow, leader_alive: bool) -> None:
         """The leader hands over: stand for election at once, without a pre-vote."""
         state = self._state

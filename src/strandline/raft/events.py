@@ -91,7 +91,9 @@ class TransferLeadership(msgspec.Struct, frozen=True, gc=False):
 
 
 class AbandonTransfer(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: the transfer took too long; accept proposals again."""
+    """For a leader: the transfer took too long; accept proposals again.
+
+    Where the target was told to stand already, this replica stands for the next epoch itself."""
 
 
 Event = (

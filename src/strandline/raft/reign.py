@@ -39,6 +39,8 @@ class Reign:
         # Who is to lead next, and whether it was told to stand.
         self.transferring_to: BrokerId | None = None
         self.transfer_told = False
+        # Whether anybody was told, in an earlier transfer of this reign: it may yet obey.
+        self.has_told_to_stand = False
         self._own = Progress(state.self_id, self.first_index)
         self._own.match_flushed = state.log.flushed_index
         # Their ReplicationReady: there is something to send to all of them.
