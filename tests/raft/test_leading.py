@@ -203,6 +203,52 @@ def test_a_peer_that_may_have_lost_something_is_probed_from_what_it_acknowledged
     assert member.raft.plan_append(2) is None
 
 
+def test_a_peer_that_acknowledged_nothing_in_this_epoch_is_asked_at_the_end_without_entries() -> (
+    None
+):
+    """It was away during the election: what it lacks may be one marker, or everything."""
+    member = Member(log=shape(1, 1, 1)).lead()
+    member.send_all(2)
+    member.propose(2)
+    for _ in range(2):
+        assert ready(member.step(events.PeerReset(2))) == [2]
+        assert member.send_all(2) == AppendRequest(2, 5, 2, -1, -1)
+        assert member.raft.plan_append(2) is None
+    assert ready(member.receive(2, AppendResponse(2, False, hint=2, hint_epoch=1))) == [2]
+    request = member.send_all(2)
+    assert isinstance(request, AppendRequest)
+    assert (request.prev_index, request.runs) == (2, (Run(2, 5),))
+
+
+def test_where_a_refusal_led_back_to_is_kept_when_the_peer_is_lost_again() -> None:
+    member = Member(log=shape(1, 1, 2, 5, 5, 5)).lead()
+    member.send_all(2)
+    member.receive(2, AppendResponse(6, False, hint=4, hint_epoch=3))
+    for _ in range(2):
+        member.step(events.PeerReset(2))
+        assert member.send_all(2) == AppendRequest(6, 2, 2, -1, -1)
+    member.receive(2, AppendResponse(6, False, hint=1, hint_epoch=1))
+    for _ in range(2):
+        member.step(events.PeerReset(2))
+        request = member.send_all(2)
+        assert isinstance(request, AppendRequest)
+        assert (request.prev_index, request.runs[-1]) == (1, Run(6, 6))
+
+
+def test_an_empty_log_that_was_found_is_sent_entries_after_a_reset() -> None:
+    """Found by two logs without a common entry: index -1 matches, and is below every match."""
+    member = Member(log=shape(1)).lead()
+    member.step(events.PeerReset(2))
+    member.send_all(2)
+    member.receive(2, AppendResponse(2, False, hint=0, hint_epoch=0))
+    assert member.send_all(2) == AppendRequest(2, -1, 0, -1, -1)
+    member.receive(2, AppendResponse(2, True, -1, -1))
+    member.step(events.PeerReset(2))
+    request = member.send_all(2)
+    assert isinstance(request, AppendRequest)
+    assert (request.prev_index, request.runs) == (-1, (Run(1, 0), Run(2, 1)))
+
+
 @pytest.mark.parametrize(
     ("hint", "hint_epoch", "prev", "runs"),
     [

@@ -30,6 +30,7 @@ class Progress:
     """See the module."""
 
     __slots__ = (
+        "answered_next",
         "awaiting",
         "is_probing",
         "match_flushed",
@@ -55,6 +56,9 @@ class Progress:
         self.probe_is_empty = False
         # The next entry to send; everything below was sent (or is assumed to be there).
         self.next_index = next_index
+        # Where the last answer to a probe led to; -1 while there was none in this epoch. Kept over
+        # a reset: where the logs part must be found though the peer is lost again and again.
+        self.answered_next = Index(-1)
         # Everything up to here is in the peer's log; may fall when its page cache was lost.
         self.match_written = Index(-1)
         # Everything up to here is durable there; -1 while the peer has yet to rejoin.

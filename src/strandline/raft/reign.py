@@ -130,8 +130,8 @@ class Reign:
             if progress.next_index <= written:
                 progress.next_index = Index(written + 1)
         if progress.is_probing:
-            progress.is_probing = False
-            progress.next_index = Index(progress.match_written + 1)
+            progress.is_probing = progress.probe_is_empty = False
+            progress.next_index = progress.answered_next = Index(progress.match_written + 1)
         if flushed > progress.match_flushed:
             progress.match_flushed = flushed
             if flushed > state.commit or self.relaxed_last > state.visible:
@@ -156,11 +156,20 @@ class Reign:
             and candidate >= log.first_index - 1
             and log.epoch_at(candidate) == response.hint_epoch
         )
-        progress.probe_from(Index(candidate + 1), is_empty=not is_shared)
+        progress.answered_next = Index(candidate + 1)
+        progress.probe_from(progress.answered_next, is_empty=not is_shared)
 
     def on_reset(self, progress: Progress) -> None:
-        """What was in flight to the peer may be lost, and so may the marks."""
-        progress.probe_from(Index(progress.match_written + 1), is_empty=False)
+        """What was in flight to the peer may be lost, and so may the marks.
+
+        Of a peer that has acknowledged nothing in this epoch only the end is known to be worth a
+        question, and where a refusal led back to: it may have all of the log, or none."""
+        if progress.match_written >= 0:
+            progress.probe_from(Index(progress.match_written + 1), is_empty=False)
+        elif progress.answered_next >= 0:
+            progress.probe_from(progress.answered_next, is_empty=progress.probe_is_empty)
+        else:
+            progress.probe_from(Index(self._state.log.last_index + 1), is_empty=True)
         progress.told_commit = progress.told_visible = Index(-1)
 
     # ---- the marks -------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class World:
             broker: self._make_host(broker) for broker in scenario.brokers
         }
         self._plans = {plan.group: plan for plan in scenario.groups}
-        self._producers = [
+        self.producers = [
             Producer(plan, self, random.Random(self.rng.getrandbits(64)), producer_id=number + 1)
             for number, plan in enumerate(scenario.producers)
         ]
@@ -182,14 +182,14 @@ class World:
 
     def _run(self) -> None:
         self.start_brokers()
-        for client in (*self._producers, *self._consumers):
+        for client in (*self.producers, *self._consumers):
             client.start()
         self._faults_active = bool(self.scenario.fault_weights)
         self._next_fault()
         self._audit_later()
         self._advance(self.scenario.active_ms)
         self._end_faults()
-        for producer in self._producers:
+        for producer in self.producers:
             producer.stop()
         self._check_progress()
         for consumer in self._consumers:
@@ -332,7 +332,7 @@ class World:
                     f"{PROGRESS_MS} ms after the last fault"
                 )
             writer.stop()
-        self._producers.extend(writers)
+        self.producers.extend(writers)
 
     def _check_convergence(self) -> None:
         """Convergence: every request is answered, all members of a group have all of its log."""
@@ -346,7 +346,7 @@ class World:
             self._advance(100)
 
     def _has_converged(self) -> bool:
-        return all(producer.is_idle for producer in self._producers) and not any(
+        return all(producer.is_idle for producer in self.producers) and not any(
             self._divergence(plan) for plan in self.scenario.groups
         )
 
@@ -375,7 +375,7 @@ class World:
             divergence = self._divergence(plan)
             if divergence:
                 return divergence
-        waiting = [producer.name for producer in self._producers if not producer.is_idle]
+        waiting = [producer.name for producer in self.producers if not producer.is_idle]
         return f"producers {waiting} are not answered"
 
     def _observe_rest(self) -> None:
@@ -419,7 +419,7 @@ class World:
         tally.virtual_us = self.scheduler.now_us
         tally.event_count = self.scheduler.executed_count
         tally.message_count = self.fabric.counters.delivered_count
-        tally.acknowledged_count = sum(p.acknowledged_count for p in self._producers)
+        tally.acknowledged_count = sum(p.acknowledged_count for p in self.producers)
         tally.read_count = sum(consumer.read_count for consumer in self._consumers)
         tally.election_count = self.checker.election_count
         tally.lost_write_count = sum(

@@ -67,7 +67,7 @@ def _mutant(
 # ---- votes ---------------------------------------------------------------------------------------
 
 
-@_mutant(ReplicaState, "adopt", seed=121)
+@_mutant(ReplicaState, "adopt", seed=445)
 def vote_not_persisted(self: Any, epoch: int, *, vote: int) -> None:
     self.epoch = epoch
     self.vote = vote
@@ -87,7 +87,7 @@ def vote_persisted_after_the_answer(self: Any, event: Any) -> list[Any]:
 _on_vote_request = Elections.on_vote_request
 
 
-@_mutant(Elections, "on_vote_request", seed=2)
+@_mutant(Elections, "on_vote_request", seed=7)
 def two_votes_an_epoch(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
     state = self._state
     if not message.pre and message.epoch == state.epoch and state.leader < 0:
@@ -95,13 +95,13 @@ def two_votes_an_epoch(self: Any, sender: int, message: Any, leader_alive: bool)
     _on_vote_request(self, sender, message, leader_alive)
 
 
-@_mutant(Elections, "on_vote_request", seed=26)
+@_mutant(Elections, "on_vote_request", seed=2)
 def vote_for_a_shorter_log(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
     longest = messages.VoteRequest(message.epoch, 1 << 40, 1 << 40, message.pre, message.transfer)
     _on_vote_request(self, sender, longest, leader_alive)
 
 
-@_mutant(Elections, "on_vote_request", seed=13)
+@_mutant(Elections, "on_vote_request", seed=21)
 def vote_by_last_index_alone(self: Any, sender: int, message: Any, leader_alive: bool) -> None:
     log = self._state.log
     epoch = log.last_epoch if message.last_index >= log.last_index else 0
@@ -111,7 +111,7 @@ def vote_by_last_index_alone(self: Any, sender: int, message: Any, leader_alive:
     _on_vote_request(self, sender, request, leader_alive)
 
 
-@_mutant(Configuration, "wins_election", seed=4)
+@_mutant(Configuration, "wins_election", seed=8)
 def half_is_a_majority(self: Any, granted: Any) -> bool:
     return all(
         2 * sum(voter in granted for voter in voters) >= len(voters)
@@ -119,7 +119,7 @@ def half_is_a_majority(self: Any, granted: Any) -> bool:
     )
 
 
-@_mutant(Configuration, "wins_election", seed=148)
+@_mutant(Configuration, "wins_election", seed=114)
 def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
     return 2 * sum(voter in granted for voter in self.voters) > len(self.voters)
 
@@ -133,14 +133,14 @@ def acknowledged_before_the_flush(self: Any, sender: int) -> None:
     state.send(sender, messages.AppendResponse(state.epoch, True, self._matched, self._matched))
 
 
-@_mutant(Appends, "_acknowledge", seed=2)
+@_mutant(Appends, "_acknowledge", seed=3)
 def unmatched_tail_acknowledged(self: Any, sender: int) -> None:
     state = self._state
     log = state.log
     state.send(sender, messages.AppendResponse(state.epoch, True, self._matched, log.flushed_index))
 
 
-@_mutant(Raft, "_on_log_flushed", seed=28)
+@_mutant(Raft, "_on_log_flushed", seed=44)
 def stale_flush_counts(self: Any, event: Any) -> None:
     state = self._state
     index = min(event.index, state.log.last_index)
@@ -171,7 +171,7 @@ def commit_by_half(self: Any, configuration: Any, progress: Any) -> None:
     self._sets = [(voters, len(voters) - max(1, len(voters) // 2))] if voters else []
 
 
-@_mutant(Reign, "advance", seed=2829)
+@_mutant(Reign, "advance", seed=8825)
 def older_entries_committed_by_counting(self: Any) -> None:
     first, self.first_index = self.first_index, 0
     try:
@@ -199,12 +199,12 @@ _hear_marks = Appends._hear_marks
 _take_over = Appends._take_over
 
 
-@_mutant(Appends, "_has", seed=1)
+@_mutant(Appends, "_has", seed=5)
 def previous_epoch_not_compared(self: Any, index: int, epoch: int) -> bool:
     return bool(index <= self._state.log.last_index)
 
 
-@_mutant(Appends, "_heed", seed=56)
+@_mutant(Appends, "_heed", seed=399)
 def epoch_of_the_leader_not_checked(self: Any, sender: int, epoch: int) -> bool:
     if epoch < self._state.epoch and not self._state.reign:
         return True
@@ -223,7 +223,7 @@ def every_append_cuts_what_follows(self: Any, message: Any) -> bool:
     return _take_over(self, message)
 
 
-@_mutant(Appends, "_hear_marks", seed=2)
+@_mutant(Appends, "_hear_marks", seed=1)
 def marks_beyond_what_matches(self: Any, commit: int, visible: int) -> None:
     self._matched = max(self._matched, self._state.log.last_index)
     _hear_marks(self, commit, visible)
@@ -240,7 +240,7 @@ def cut_below_the_commit(self: Any, message: Any) -> bool:
     return _take_over(self, message)
 
 
-@_mutant(Reign, "on_refused", seed=1181)
+@_mutant(Reign, "on_refused", seed=481)
 def next_after_the_hint_unprobed(self: Any, progress: Any, response: Any) -> None:
     _on_refused(self, progress, response)
     progress.probe_is_empty = False
@@ -252,19 +252,19 @@ _on_refused = Reign.on_refused
 # ---- members -------------------------------------------------------------------------------------
 
 
-@_mutant(Membership, "on_change", seed=182)
+@_mutant(Membership, "on_change", seed=150)
 def voters_changed_without_a_joint_phase(self: Any, event: Any) -> None:
     if self.refusal(event) is None:
         final = Configuration(event.voters, (), event.observers, event.min_insync)
         self._state.reign.append_marker(final)
 
 
-@_mutant(Membership, "is_committed", seed=88)
+@_mutant(Membership, "is_committed", seed=12)
 def two_changes_at_once(self: Any) -> bool:
     return True
 
 
-@_mutant(Membership, "refresh", seed=4370)
+@_mutant(Membership, "refresh", seed=9810)
 def truncated_configuration_stays(self: Any) -> None:
     if self._state.log.configurations and self._last()[0] > self._index:
         _refresh(self)
@@ -273,7 +273,7 @@ def truncated_configuration_stays(self: Any) -> None:
 _refresh = Membership.refresh
 
 
-@_mutant(Membership, "may_campaign", seed=11)
+@_mutant(Membership, "may_campaign", seed=2)
 def observers_campaign(self: Any) -> bool:
     return True
 
@@ -281,7 +281,7 @@ def observers_campaign(self: Any) -> bool:
 # ---- lost disks ----------------------------------------------------------------------------------
 
 
-@_mutant(Node, "wipe", seed=76)
+@_mutant(Node, "wipe", seed=155)
 def lost_disk_not_noticed(self: Any) -> None:
     _wipe(self)
     self.disk.is_whole = True
@@ -304,7 +304,7 @@ def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
 # ---- mistakes that were made here ----------------------------------------------------------------
 
 
-@_mutant(Reign, "on_refused", seed=2585)
+@_mutant(Reign, "on_refused", seed=1284)
 def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
     """Relaxed entries that the peer had lost counted, and a batch was cut in two."""
     before, last_sent = progress.match_written, progress.last_sent
@@ -313,7 +313,7 @@ def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
         progress.match_written = min(before, response.hint)
 
 
-@_mutant(Reign, "on_propose", seed=284)
+@_mutant(Reign, "on_propose", seed=296)
 def emptied_log_forgets_its_epoch(self: Any, event: Any) -> None:
     """After retention had taken all, new entries had no epoch."""
     log = self._state.log

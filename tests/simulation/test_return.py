@@ -1,0 +1,52 @@
+"""A broker that returns gets what it lacks, not what it has (design section 8: "by the
+difference")."""
+
+import pytest
+from tests.simulation.plain import plain_scenario, run_until_led, started
+
+from strandline.model.ids import GroupId
+from strandline.simulation.scenario import ProducerPlan
+from strandline.simulation.world import World
+
+MS = 1_000
+PRODUCER = ProducerPlan("p", GroupId(1), -1, False, 20, 5_000)
+
+
+def run_for(world: World, duration_ms: int) -> None:
+    world.scheduler.run_until(world.scheduler.now_us + duration_ms * MS)
+
+
+def log_bytes(world: World) -> int:
+    return max(replica.log.size_bytes() for replica in world.replicas())
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("is_leader_killed", [True, False])
+def test_a_broker_that_returns_is_sent_the_difference_only(
+    seed: int, *, is_leader_killed: bool
+) -> None:
+    world = started(plain_scenario(seed=seed, producers=(PRODUCER,)))
+    (producer,) = world.producers
+    producer.start()
+    run_for(world, 8_000)
+    leader = next(iter(world.leading_brokers()))
+    others = [broker for broker in world.scenario.brokers if broker != leader]
+    away = world.hosts[leader if is_leader_killed else others[0]]
+    away.on_down = None
+    before = log_bytes(world)
+    away.kill()
+    assert run_until_led(world, limit_ms=10_000) is not None
+    run_for(world, 500)
+    producer.stop()
+    run_for(world, 2_000)
+    difference = log_bytes(world) - before
+    sent = world.fabric.counters.sent_bytes
+    away.start()
+    run_for(world, 3_000)
+    ends = {(replica.log_end_offset, replica.high_watermark) for replica in world.replicas()}
+    assert len(world.replicas()) == 3
+    assert len(ends) == 1
+    assert before > 1_000_000
+    # Heartbeats and the like have their share; the log does not.
+    assert world.fabric.counters.sent_bytes - sent < difference + before / 5
+    assert world.checker.violation is None
