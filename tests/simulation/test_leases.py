@@ -1,0 +1,97 @@
+"""A leader answers from its own knowledge only while nobody else can lead (design section 5)."""
+
+import pytest
+from tests.simulation.plain import plain_scenario, run_until_led, started
+
+from strandline.replication.replica import Replica
+from strandline.simulation.scenario import ProducerPlan
+from strandline.simulation.world import World
+
+MS = 1_000
+PRODUCER = ProducerPlan("p", plain_scenario().groups[0].group, -1, False, 20, 50)
+
+
+def busy_world(seed: int) -> World:
+    """Three brokers with slow disks, and a producer that writes without pause."""
+    world = started(plain_scenario(seed=seed, flush_us=(10 * MS, 40 * MS), producers=(PRODUCER,)))
+    for producer in world.producers:
+        producer.start()
+    world.scheduler.run_until(world.scheduler.now_us + 500 * MS)
+    return world
+
+
+def leader_of(world: World) -> Replica:
+    leading = [replica for replica in world.replicas() if replica.raft.is_leader]
+    return max(leading, key=lambda replica: replica.epoch)
+
+
+def assert_never_stale(world: World, old: Replica, duration_ms: int) -> None:
+    """Whenever the old leader says that it may answer, it knows what the newest one knows."""
+    end_us = world.scheduler.now_us + duration_ms * MS
+    while world.scheduler.now_us < end_us and world.scheduler.step():
+        if old.can_serve_reads:
+            newest = leader_of(world)
+            assert newest is old, (
+                f"at {world.scheduler.now_us} us broker {old.self_id} answers up to "
+                f"{old.high_watermark}; broker {newest.self_id} leads epoch {newest.epoch}"
+            )
+
+
+@pytest.mark.parametrize("seed", range(1, 16))
+def test_a_leader_that_was_stopped_does_not_answer_from_the_past(seed: int) -> None:
+    """Kafka's resumed leader does: it answers once more before it learns of its successor."""
+    world = busy_world(seed)
+    old = leader_of(world)
+    host = world.hosts[old.self_id]
+    host.pause()
+    world.scheduler.run_until(world.scheduler.now_us + 3_000 * MS)
+    assert leader_of(world) is not old
+    host.resume()
+    assert_never_stale(world, old, 1_000)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_leader_that_was_cut_off_stops_answering_before_another_is_elected(seed: int) -> None:
+    world = busy_world(seed)
+    old = leader_of(world)
+    for other in world.scenario.brokers:
+        world.fabric.cut(old.self_id, other)
+        world.fabric.cut(other, old.self_id)
+    assert old.can_serve_reads
+    assert_never_stale(world, old, 4_000)
+    assert leader_of(world) is not old
+    for other in world.scenario.brokers:
+        world.fabric.heal(old.self_id, other)
+        world.fabric.heal(other, old.self_id)
+    assert_never_stale(world, old, 4_000)
+    assert run_until_led(world, limit_ms=5_000) is not None
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_vote_that_is_being_made_durable_confirms_no_lease(seed: int) -> None:
+    """The voter's core has moved on. A heartbeat of the old leader that comes in before the vote
+    is durable must not be answered as if it had not: the vote is about to be sent."""
+    world = busy_world(seed)
+    old = leader_of(world)
+    voters = [replica for replica in world.replicas() if replica is not old]
+    for voter in voters:
+        world.hosts[voter.self_id].disk.faults.slow_factor = 10
+    world.hosts[old.self_id].pause()
+    assert world.scheduler.run_until_true(
+        lambda: any(_is_voting(voter) for voter in voters),
+        limit_us=world.scheduler.now_us + 10_000 * MS,
+    )
+    voter = next(voter for voter in voters if _is_voting(voter))
+    for way in ((voter.raft.vote, old.self_id), (old.self_id, voter.raft.vote)):
+        world.fabric.cut(*way)
+    world.hosts[old.self_id].resume()
+    answers = world.fabric.counters.delivered_count
+    while _is_voting(voter):
+        assert world.scheduler.step()
+        assert not old.can_serve_reads
+    assert world.fabric.counters.delivered_count > answers + 2
+
+
+def _is_voting(replica: Replica) -> bool:
+    """For another one, and that is not durable yet."""
+    return replica._busy and replica.raft.vote not in (-1, replica.self_id)
