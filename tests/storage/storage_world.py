@@ -147,7 +147,8 @@ class ForgetfulFile:
 
 
 class ForgetfulDisk:
-    """See `base.disk.Disk`. `failing` names the operations that raise EIO from now on.
+    """See `base.disk.Disk`. `failing` names the operations that raise EIO from now on, `full` those
+    that find no space.
 
     `fuse`: after so many more changes the power fails, in the middle of whatever goes on."""
 
@@ -158,6 +159,7 @@ class ForgetfulDisk:
         self.name_changes: dict[str, list[tuple[str, Content | None]]] = {}
         self.flushes: list[tuple[Content, int, Callable[[OSError | None], None]]] = []
         self.failing: set[str] = set()
+        self.full: set[str] = set()
         self.capacity: int | None = None
         self.flush_count = 0
         self.fuse = -1
@@ -168,6 +170,8 @@ class ForgetfulDisk:
         self.fuse -= 1
         if operation in self.failing:
             raise OSError(EIO, f"{operation} failed")
+        if operation in self.full:
+            raise OSError(ENOSPC, "No space left on device")
 
     def used(self) -> int:
         return sum(len(c.seen) for names in self.names.values() for c in names.values())

@@ -544,15 +544,95 @@ def test_a_full_disk_refuses_before_anything_is_written() -> None:
     assert world.flush() == last + 1
 
 
-def test_a_disk_that_is_full_in_the_middle_of_a_write_ends_the_log() -> None:
+def test_a_disk_that_is_full_in_the_middle_of_a_write_leaves_the_log_as_it_was() -> None:
     world = World(preallocate=False, segment_bytes=1 << 30)
     world.append()
     assert world.flush() == 0
-    world.disk.capacity = world.disk.used() + 50
-    with pytest.raises(OSError, match="No space left"):
-        world.append(size=1_000)
-    assert world.log.failed
+    used = world.disk.used()
+    world.disk.capacity = used + 50
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left"):
+            world.append(size=1_000)
+        assert not world.log.failed
+        assert (world.log.last_index, world.disk.used()) == (0, used)
     assert world.open().last_index == 0
+    world.disk.capacity = None
+    world.append(size=1_000)
+    assert world.flush() == 1
+    assert world.open().last_index == 1
+
+
+def test_a_log_that_cannot_take_back_half_a_write_has_failed() -> None:
+    for operation in ("truncate", "flush"):
+        world = World(preallocate=False, segment_bytes=1 << 30)
+        world.append()
+        world.disk.capacity = world.disk.used() + 50
+        world.disk.failing.add(operation)
+        with pytest.raises(OSError, match=f"{operation} failed"):
+            world.append(size=1_000)
+        assert world.log.failed
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_a_full_disk_refused_does_not_come_back_in_the_place_of_what_followed(
+    seed: int,
+) -> None:
+    world = World(preallocate=False, segment_bytes=1 << 30)
+    world.append()
+    assert world.flush() == 0
+    refused = [
+        build_batch([Record(0, 5, b"k", value * 600)], base_offset=offset, epoch=1)
+        for offset, value in ((1, b"a"), (2, b"b"))
+    ]
+    headers = [header for batch in refused if (header := read_header(batch)) is not None]
+    # There is room for the first of the two, as a whole.
+    world.disk.capacity = world.disk.used() + len(refused[0])
+    with pytest.raises(OSError, match="No space left"):
+        world.log.append(refused, headers)
+    world.disk.capacity = None
+    kept = world.append(size=600)
+    world.disk.crash(random.Random(seed))
+    found = world.open()
+    if found.last_index > 0:
+        assert found.read_records(Offset(1), 10_000, found.end_offset).bytes() == kept
+
+
+def test_a_full_disk_refuses_to_let_go_and_to_begin_anew_before_anything_is_removed() -> None:
+    world = World(retention_bytes=1_000)
+    for _ in range(30):
+        world.append(size=100)
+    assert world.flush() == 29
+    files = world.files("")
+    world.disk.full.add("create")
+    with pytest.raises(OSError, match="No space left"):
+        world.log.apply_retention(world.log.end_offset)
+    with pytest.raises(OSError, match="No space left"):
+        world.log.reset_to(Index(70), Offset(60), previous_epoch=Epoch(2))
+    assert not world.log.failed
+    assert (world.log.start_index, world.log.last_index) == (0, 29)
+    assert world.files("") == files
+    world.disk.full.clear()
+    assert world.log.apply_retention(world.log.end_offset) > 0
+    world.log.reset_to(Index(70), Offset(60), previous_epoch=Epoch(2))
+    assert (world.log.start_index, world.log.last_index) == (70, 69)
+
+
+def test_a_log_opens_on_a_full_disk_though_closed_segments_cannot_be_sealed() -> None:
+    world = World()
+    for _ in range(30):
+        world.append(size=100)
+    world.disk.run()
+    for name in world.files(".summary"):
+        world.disk.remove(f"{DIRECTORY}/{name}")
+    world.disk.capacity = world.disk.used()
+    world.disk.full.add("create")
+    found = world.open()
+    assert found.last_index == 29
+    assert found.read_records(Offset(0), 1 << 20, found.end_offset).size_bytes == found.size_bytes()
+    world.disk.full.clear()
+    world.disk.capacity = None
+    assert world.open().last_index == 29
+    assert len(world.files(".summary")) == len(world.files()) - 1
 
 
 def test_a_failed_roll_leaves_the_log_as_it_was() -> None:

@@ -8,6 +8,7 @@ import os
 import queue
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -117,17 +118,27 @@ def test_names_can_be_listed_renamed_and_removed(disk: RealDisk, tmp_path: Path)
 
 @pytest.mark.parametrize("count", (1, FDATASYNC_FILES_MAX, FDATASYNC_FILES_MAX + 20))
 def test_flushes_are_answered_in_one_callback_a_round(
-    disk: RealDisk, loop: Loop, tmp_path: Path, count: int
+    disk: RealDisk, loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
+    flush = os.fdatasync
+    begun, gate = threading.Event(), threading.Event()
+
+    def slow(number: int) -> None:
+        begun.set()
+        assert gate.wait(30)
+        flush(number)
+
+    monkeypatch.setattr(os, "fdatasync", slow)
     answers: list[tuple[int, OSError | None]] = []
-    files = [disk.open(str(tmp_path / str(n)), create=True) for n in range(count)]
+    files = [disk.open(str(tmp_path / str(n)), create=True) for n in range(1 + count)]
     for n, file in enumerate(files):
         file.pwrite((b"x",), 0)
         disk.flush_soon(file, lambda error, n=n: answers.append((n, error)))
-    while len(answers) < count:
-        loop.run_one()
-    assert answers == [(n, None) for n in range(count)]
-    assert loop.count <= 2, "what waits while a round runs is one round"
+        assert begun.wait(30), "the first one begins a round of its own"
+    gate.set()
+    loop.run_one()
+    loop.run_one()
+    assert answers == [(n, None) for n in range(1 + count)]
 
 
 def test_one_file_is_flushed_once_a_round_for_everybody(

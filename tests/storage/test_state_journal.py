@@ -3,10 +3,12 @@
 Source: design section 4, "Hard state"."""
 
 import random
+from errno import ENOSPC
 
 import pytest
 from tests.storage.storage_world import ForgetfulDisk, PowerFailure
 
+from strandline.base.disk import is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId
 from strandline.raft.configuration import Configuration
@@ -94,6 +96,103 @@ def test_a_failed_write_is_answered_with_its_error() -> None:
     assert answers.errors == []
     disk.run()
     assert isinstance(answers.errors[0], OSError)
+
+
+def test_a_put_without_space_changes_nothing_and_may_be_tried_again() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    disk.run()
+    disk.capacity = disk.used()
+    answers = Answers()
+    epoch = 0
+    while not any(answers.errors):
+        epoch += 1
+        journal.put(GroupId(1), state(epoch), answers)
+        disk.run()
+    assert epoch > 100, "space is taken ahead"
+    journal.put(GroupId(2), state(1), answers)
+    disk.run()
+    assert [error is not None and is_full(error) for error in answers.errors[-2:]] == [True, True]
+    assert (journal.get(GroupId(1)), journal.get(GroupId(2))) == (state(epoch - 1), None)
+    assert not journal.failed
+    disk.capacity = None
+    journal.put(GroupId(2), state(7), answers)
+    disk.run()
+    assert answers.errors[-1] is None
+    disk.crash(random.Random(1))
+    again = StateJournal.open(disk, PATH)
+    assert (again.get(GroupId(1)), again.get(GroupId(2))) == (state(epoch - 1), state(7))
+
+
+def test_where_no_space_is_set_aside_half_a_put_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 0)
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    answers = Answers()
+    journal.put(GroupId(1), state(1, 1), answers)
+    used = disk.used()
+    disk.capacity = used + 20
+    journal.put(GroupId(1), state(2, 1), answers)
+    disk.run()
+    assert disk.used() == used
+    assert not journal.failed
+    disk.capacity = None
+    journal.put(GroupId(1), state(3, 1), answers)
+    disk.run()
+    assert [error is None for error in answers.errors] == [True, False, True]
+    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(3, 1)
+
+
+def test_a_journal_that_has_no_room_to_be_compacted_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("strandline.storage.state_journal._COMPACT_BYTES_MIN", 2_000)
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    disk.capacity = disk.used()
+    answers = Answers()
+    for epoch in range(1, 100):
+        journal.put(GroupId(1), state(epoch, 1), answers)
+    disk.run()
+    assert answers.errors == [None] * 99
+    assert journal._end > 2_000
+    assert disk.list_directory("/data") == ["state.journal"]
+    disk.capacity = None
+    journal.put(GroupId(1), state(100, 1), answers)
+    disk.run()
+    assert journal._end < 2_000
+    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(100, 1)
+
+
+def test_a_journal_is_opened_on_a_full_disk_only_with_room_for_votes() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    journal.put(GroupId(1), state(1, 1), Answers())
+    disk.run()
+    disk.capacity = disk.used()
+    journal = StateJournal.open(disk, PATH)
+    answers = Answers()
+    journal.put(GroupId(1), state(2, 1), answers)
+    disk.run()
+    assert answers.errors == [None]
+    disk.open(PATH).truncate(journal._end)
+    disk.capacity = disk.used()
+    with pytest.raises(OSError, match="No space left"):
+        StateJournal.open(disk, PATH)
+
+
+def test_a_flush_that_finds_no_space_is_final() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    answers = Answers()
+    journal.put(GroupId(1), state(1), answers)
+    for _, _, done in disk.flushes:
+        done(OSError(ENOSPC, "No space left on device"))
+    assert journal.failed
+    error = answers.errors[0]
+    assert error is not None and not is_full(error)
 
 
 @pytest.mark.parametrize("seed", range(60))

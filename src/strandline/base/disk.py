@@ -9,9 +9,15 @@ Source: design section 4; a failed flush is final for a file (ATC'20, "Can Appli
         fsync Failures?")."""
 
 from collections.abc import Callable, Sequence
+from errno import EDQUOT, ENOSPC
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that there is no space: what can be undone may be tried again later."""
+    return isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT)
 
 
 class File(Protocol):

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from strandline.base.clock import Clock
-from strandline.base.disk import Buffer, Disk
+from strandline.base.disk import Buffer, Disk, is_full
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import LENGTH_END, BatchHeader, iterate_headers
 from strandline.records.marker import MarkerKind, parse_marker
@@ -20,7 +20,7 @@ from strandline.storage import reads, retention, times
 from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
 from strandline.storage.flushing import FlushDone, Flushing
-from strandline.storage.layout import SegmentName
+from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.producers import ProducerSnapshot, ProducerStates
 from strandline.storage.recovery import RecoveredLog, Recovery, replay_producers
 from strandline.storage.row import SegmentRow
@@ -176,8 +176,8 @@ class Log:
 
         They follow the log's end without a gap; every buffer holds whole batches, and may be reused
         afterwards.
-        Raises OSError: when the disk is full before anything was written, the log is unchanged;
-        after any other failure `failed` is set. ApiError for a marker that is none: unchanged."""
+        Raises OSError: when the disk is full, the log is unchanged; after any other failure
+        `failed` is set. ApiError for a marker that is none: unchanged."""
         self._flushing.check()
         size = 0
         for buffer in buffers:
@@ -203,10 +203,20 @@ class Log:
         try:
             segment.file.pwrite(buffers, position)
         except OSError as error:
-            self._flushing.fail(error)
+            with self._fatal():
+                if not is_full(error):
+                    raise
+                self._take_back(segment, position)
             raise
         self._flushing.mark_dirty(segment)
         self._account(segment, headers, configurations or {})
+
+    def _take_back(self, segment: Segment, position: int) -> None:
+        """Cut the part of a write that the disk had room for. Blocks to flush: whole batches may be
+        in it, and none of them may come back in the place of what is appended next."""
+        segment.file.truncate(position)
+        segment.allocated = position
+        self._disk.flush_now(segment.file)
 
     def _account(
         self,
@@ -326,11 +336,12 @@ class Log:
     def reset_to(self, start_index: Index, start_offset: Offset, *, previous_epoch: Epoch) -> None:
         """Drop everything; the log begins anew, empty, at `start_index`. Blocks to flush.
 
-        A crash leaves the old log or the new one. Raises OSError, after which the log has
-        failed."""
+        A crash leaves the old log or the new one. Raises OSError: when the disk is full, the log is
+        unchanged; after any other failure it has failed."""
         self._flushing.check()
         self._abandon_compaction()
         name = SegmentName(start_offset, start_index - start_offset, previous_epoch)
+        self._row.declare(name, RESET)
         with self._fatal():
             removed = self._row.begin_anew(name, self.config.index_interval_bytes)
         for segment in removed:
@@ -435,7 +446,8 @@ class Log:
         return self.start_offset
 
     def remove_segments_before(self, offset: Offset) -> None:
-        """Remove the closed segments that end at or below `offset`. Raises OSError."""
+        """Remove the closed segments that end at or below `offset`. Raises OSError: when the disk
+        is full, the log is unchanged; after any other failure it has failed."""
         self._flushing.check()
         segments = self._row.segments
         count = 0
@@ -443,6 +455,7 @@ class Log:
             count += 1
         if count:
             self._abandon_compaction()
+            self._row.declare(segments[count].name, START)
             with self._fatal():
                 removed = self._row.let_go(count)
             for segment in removed:

@@ -8,6 +8,7 @@ How:    finish a reset that was begun -> for each segment in order: its summary,
         below that, or below the flushed mark that the caller knows, is corruption (StorageError).
 Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
 
+import contextlib
 from dataclasses import dataclass
 
 from strandline.base.disk import Disk
@@ -173,7 +174,8 @@ class Recovery:
         else:
             self._scan_segment(segment)
             if not is_last:
-                seal_segment(self._disk, segment, self._history, keep_index=False)
+                with contextlib.suppress(OSError):  # Without its files, it is scanned again.
+                    seal_segment(self._disk, segment, self._history, keep_index=False)
         self._segments.append(segment)
 
     def _scan_segment(self, segment: Segment) -> None:
@@ -270,12 +272,21 @@ def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -
     disk.flush_directory(directory)
 
 
+def declare(disk: Disk, directory: str, start: SegmentName, suffix: str) -> str:
+    """Create the file that says where the log is about to begin, and return its path.
+
+    For `remove_before` and `begin_anew`, which create it too: who cannot afford to fail once they
+    have begun calls this before them, since it needs space and they do not. Raises OSError."""
+    intent = f"{directory}/{start.stem}{suffix}"
+    disk.open(intent, create=True).close()
+    return intent
+
+
 def remove_before(disk: Disk, directory: str, start: SegmentName) -> None:
     """Remove all files of the segments before `start`: after a crash either all are gone or none.
 
     All or none, since a row of segments with a gap could not be told from a loss."""
-    intent = f"{directory}/{start.stem}{START}"
-    disk.open(intent, create=True).close()
+    intent = declare(disk, directory, start, START)
     disk.flush_directory(directory)
     for file in disk.list_directory(directory):
         parsed = parse_name(file)
@@ -300,8 +311,7 @@ def finish_removals(disk: Disk, directory: str) -> None:
 
 def begin_anew(disk: Disk, directory: str, start: SegmentName) -> None:
     """Replace the log by an empty one that begins at `start`; a crash leaves one of the two."""
-    intent = f"{directory}/{start.stem}{RESET}"
-    disk.open(intent, create=True).close()
+    intent = declare(disk, directory, start, RESET)
     disk.flush_directory(directory)
     for file in disk.list_directory(directory):
         parsed = parse_name(file)

@@ -22,6 +22,7 @@ from strandline.storage.layout import CLEANED, LOG, SUMMARY, SegmentName
 from strandline.storage.recovery import (
     RecoveredLog,
     begin_anew,
+    declare,
     remove_before,
     remove_segment_files,
 )
@@ -94,6 +95,12 @@ class SegmentRow:
         self.history.truncate(from_index)
         _release(removed)
         return removed
+
+    def declare(self, name: SegmentName, suffix: str) -> None:
+        """Take what space is needed to let the log begin at `name`; nothing else changes.
+
+        `suffix`: START before `let_go`, RESET before `begin_anew`."""
+        declare(self._disk, self.directory, name, suffix)
 
     def let_go(self, count: int) -> list[Segment]:
         """Remove the first `count` segments; returns them."""

@@ -11,16 +11,19 @@ How:    [record][record]...[zeros]     each padded to 16 bytes:
         the first bad record: a torn tail. If a later good record says that the bad one had been
         durable, it is rot, and the journal refuses to be read. When the file has grown, the
         living states go into a new file that takes its name.
+        Space is taken ahead, at the opening too: a broker that could not remember a vote does not
+        start. A put that finds none changes nothing, and may be tried again.
 Owns:   the file, and {group: state} in memory.
 Source: design section 4, "Hard state"; Raft thesis, figure 3.1 (persistent state)."""
 
 from collections.abc import Callable
+from errno import EIO
 from struct import Struct
 
 import msgspec
 from fastcrc import crc32
 
-from strandline.base.disk import Disk, File
+from strandline.base.disk import Disk, File, is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId
 from strandline.raft.configuration import Configuration
@@ -31,6 +34,8 @@ PutDone = Callable[[OSError | None], None]
 _HEAD = Struct(">IIQ")
 _ALIGNMENT_BYTES = 16
 _ALLOCATE_BYTES = 256 << 10
+_ROOM_BYTES_MIN = 16 << 10
+"""So much is free behind the last record when the journal is opened."""
 _COMPACT_BYTES_MIN = 1 << 20
 _COMPACT_GROWTH = 4
 """Compact once the file is so many times as large as it would be."""
@@ -73,7 +78,8 @@ class StateJournal:
     def open(cls, disk: Disk, path: str) -> "StateJournal":
         """Open or create. All that is found is durable then.
 
-        Raises StorageError when a state that had been durable is damaged; OSError."""
+        Raises StorageError when a state that had been durable is damaged; OSError, also when there
+        is no room for states to come."""
         directory = path.rsplit("/", 1)[0]
         disk.remove(f"{path}.new")
         if not disk.exists(path):
@@ -83,8 +89,10 @@ class StateJournal:
         file = disk.open(path)
         data = file.pread(file.size(), 0)
         states, end = _read(path, data)
-        if end < len(data):
+        if any(data[end:]):
             file.truncate(end)
+        if file.size() < end + _ROOM_BYTES_MIN:
+            file.allocate(end + _ALLOCATE_BYTES)
         disk.flush_now(file)
         return cls(disk, path, file=file, states=states, end=end)
 
@@ -104,9 +112,15 @@ class StateJournal:
     def put(self, group: GroupId, state: GroupState, done: PutDone) -> None:
         """Replace a group's state; `done` is called once it is durable, or with what went wrong.
 
-        After an error nothing is durable any more: the broker must not go on."""
+        With `is_full(error)` this put did not happen, and the state is what it was before. After
+        any other error nothing is durable any more: the broker must not go on."""
+        before = self._states.get(group)
         self._states[group] = state
-        self._append(_Record(group, state), done)
+        if not self._append(_Record(group, state), done):
+            if before is None:
+                del self._states[group]
+            else:
+                self._states[group] = before
 
     def remove(self, group: GroupId) -> None:
         """Forget a group. Durable some time later: a state that comes back harms nobody."""
@@ -117,48 +131,82 @@ class StateJournal:
         """Close the file. Puts that are not done may be lost."""
         self._file.close()
 
-    def _append(self, record: _Record, done: PutDone) -> None:
+    def _append(self, record: _Record, done: PutDone) -> bool:
+        """Write a record, and answer when it is durable; False when there was no room for it."""
+        refusal: OSError | None = None
         if self._error is None:
             try:
                 self._write(record)
             except OSError as error:
-                self._error = error
+                if is_full(error):
+                    refusal = error
+                else:
+                    self._error = error
         file, end = self._file, self._end
 
         def on_flushed(error: OSError | None) -> None:
             if error is not None and self._error is None:
-                self._error = error
+                self._error = OSError(EIO, f"the journal has failed: {error}")
             if self._error is None and file is self._file:
                 self._durable_end = max(self._durable_end, end)
-            done(self._error)
+            done(self._error or refusal)
 
         self._disk.flush_soon(file, on_flushed)
+        return refusal is None
 
     def _write(self, record: _Record) -> None:
+        """Raises OSError; when the disk is full, the file is as it was."""
         data = _encode(record, self._durable_end)
-        if self._end + len(data) > max(_COMPACT_BYTES_MIN, _COMPACT_GROWTH * self._live_bytes):
-            self._compact()
+        end = self._end + len(data)
+        is_large = end > max(_COMPACT_BYTES_MIN, _COMPACT_GROWTH * self._live_bytes)
+        if is_large and self._compact():
             return
-        if self._end + len(data) > self._allocated:
+        if end > self._allocated:
             self._file.allocate(self._allocated + _ALLOCATE_BYTES)
             self._allocated += _ALLOCATE_BYTES
-        self._file.pwrite((data,), self._end)
-        self._end += len(data)
+        try:
+            self._file.pwrite((data,), self._end)
+        except OSError as error:
+            # Where space was not really set aside: whatever was written must not outlive this.
+            if is_full(error) and not self._cut():
+                raise OSError(EIO, f"the journal has failed: {error}") from error
+            raise
+        self._end = end
 
-    def _compact(self) -> None:
-        """Write all states, the newest included, into a new file. Blocks to flush."""
+    def _cut(self) -> bool:
+        """Cut what lies behind the last record; whether that could be done."""
+        try:
+            self._file.truncate(self._end)
+        except OSError:
+            return False
+        self._allocated = self._end
+        return True
+
+    def _compact(self) -> bool:
+        """Write all states, the newest included, into a new file. Blocks to flush.
+
+        False when the disk has no room for both: the old file goes on."""
         data = b"".join(
             _encode(_Record(group, state), 0) for group, state in sorted(self._states.items())
         )
         new_path = f"{self._path}.new"
-        file = self._disk.open(new_path, create=True)
-        file.truncate(0)
-        file.pwrite((data,), 0)
-        self._disk.flush_now(file)
-        self._disk.rename(new_path, self._path)
+        try:
+            file = self._disk.open(new_path, create=True)
+            file.truncate(0)
+            file.pwrite((data,), 0)
+            file.allocate(len(data) + _ALLOCATE_BYTES)
+            self._disk.flush_now(file)
+            self._disk.rename(new_path, self._path)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._disk.remove(new_path)
+            return False
         self._disk.flush_directory(self._path.rsplit("/", 1)[0])
         self._file = file
-        self._end = self._durable_end = self._allocated = self._live_bytes = len(data)
+        self._end = self._durable_end = self._live_bytes = len(data)
+        self._allocated = file.size()
+        return True
 
 
 def _encode(record: _Record, durable_end: int) -> bytes:
