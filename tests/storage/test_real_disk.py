@@ -34,14 +34,12 @@ class Loop:
 
     def __init__(self) -> None:
         self.posted: queue.Queue[Callback] = queue.Queue()
-        self.count = 0
 
     def post(self, callback: Callback) -> None:
         self.posted.put(callback)
 
     def run_one(self) -> None:
         self.posted.get(timeout=30)()
-        self.count += 1
 
 
 @pytest.fixture

@@ -281,7 +281,7 @@ class Replication:
         state = GroupState(
             replica.raft.epoch, replica.raft.vote, replica.base, replica.raft.is_amnesiac
         )
-        self._journal.put(replica.group, state, done or partial(_report_failure, replica))
+        self._journal.put(replica.group, state, done or replica.on_base_persisted)
 
     def announce(self, replica: Replica, epoch: Epoch) -> None:
         """Tell every broker that this one leads `replica`."""
@@ -448,8 +448,3 @@ class Replication:
     def _on_leader_known(self, group: GroupId) -> None:
         for callback in self.on_leader_known:
             callback(group)
-
-
-def _report_failure(replica: Replica, error: OSError | None) -> None:
-    if error is not None:
-        replica.fail(error)

@@ -208,7 +208,14 @@ class Liveness:
         timeout = self._settings.election_timeout_ms
         if replica.has_restarted and now - self._started_ms < timeout:
             return True  # A promise made before the restart may still hold.
-        return replica.leader_id != NO_BROKER and now - self._last_sign_ms(replica) < timeout
+        if replica.leader_id == NO_BROKER:
+            # A fresh core has not met its leader yet, but whose heartbeats are not refused counts
+            # on this replica.
+            return any(
+                session.covers(replica.group, replica.epoch) and now - session.heard_ms < timeout
+                for session in self._follows.values()
+            )
+        return now - self._last_sign_ms(replica) < timeout
 
     def lease_end_ms(self, replica: "Replica") -> int:
         """Until when no other leader can have been elected; in the past while there is no lease."""

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.base.clock import Timer
+from strandline.base.disk import is_full
 from strandline.base.errors import ApiError, RejectedError, StorageError
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
@@ -54,8 +55,9 @@ if TYPE_CHECKING:
     from strandline.replication.host import Replication
 
 TRANSFER_TIMEOUT_MS = 3_000
-UNREADABLE_INTERVAL_MS = 10_000
-"""How often at most a leader that cannot read its log says so, and asks another one to lead."""
+COMPLAINT_INTERVAL_MS = 10_000
+"""How often at most a replica says that its disk is full, or that it cannot read its log and asks
+another one to lead."""
 RELAXED_FLUSH_MS = 100
 
 _log = logging.getLogger("strandline.replication")
@@ -100,7 +102,8 @@ class Replica:
         self.is_serving = False
         self._lease_end_ms = 0
         self._is_full = False
-        self._unreadable_ms = -UNREADABLE_INTERVAL_MS
+        self._unreadable_ms = -COMPLAINT_INTERVAL_MS
+        self._full_ms = -COMPLAINT_INTERVAL_MS
         self._busy = False
         self._pending: deque[tuple[Event, Entries | None]] = deque()
         self._flushing = False
@@ -218,7 +221,7 @@ class Replica:
 
         A replica that is alone goes on with what can be read."""
         now = self.host.clock.monotonic_ms()
-        if now - self._unreadable_ms < UNREADABLE_INTERVAL_MS:
+        if now - self._unreadable_ms < COMPLAINT_INTERVAL_MS:
             return
         self._unreadable_ms = now
         _log.error("%s: the log on this broker cannot be read: %s", self.name, error)
@@ -265,7 +268,14 @@ class Replica:
             self.log.roll_if_due()
             self._drop_prefix()
         except (OSError, StorageError) as error:
+            self._on_unclean(error)
+
+    def _on_unclean(self, error: OSError | StorageError) -> None:
+        """The log could not be rolled or shortened; with more space that is tried again."""
+        if self.log.failed or not is_full(error):
             self.fail(error)
+        else:
+            self._on_full(error)
 
     def _drop_prefix(self) -> None:
         log = self.log
@@ -282,6 +292,27 @@ class Replica:
         self.base = self.raft.start_configuration
         self.host.persist_base(self, partial(self._remove_segments, start))
 
+    def on_base_persisted(self, error: OSError | None) -> None:
+        """The configuration at the log's start is durable, or will have to be put again."""
+        if error is None or self.failed is not None:
+            return
+        if is_full(error):
+            self._on_full(error)
+            self._persist_base_later()
+        else:
+            self.fail(error)
+
+    def _persist_base_later(self) -> None:
+        self.host.clock.call_later(COMPLAINT_INTERVAL_MS, self._persist_base)
+
+    def _persist_base(self) -> None:
+        if self.failed is not None:
+            return
+        if self._busy:  # The core is ahead of the journal: its own state goes first.
+            self._persist_base_later()
+        else:
+            self.host.persist_base(self)
+
     def _remove_segments(self, start: Offset, error: OSError | None) -> None:
         """The configuration at the new start is durable: the segments may go."""
         if error is None and self.failed is None:
@@ -291,7 +322,7 @@ class Replica:
             except OSError as failure:
                 error = failure
         if error is not None:
-            self.fail(error)
+            self._on_unclean(error)
 
     # ---- what the host feeds ---------------------------------------------------------------------
 
@@ -359,8 +390,13 @@ class Replica:
         self, effects: list[Effect], start: int, entries: Entries | None, error: OSError | None
     ) -> None:
         """The state is durable: go on where `_perform` stopped."""
+        if self.failed is not None:
+            return
         if error is not None:
-            self.fail(error)
+            if is_full(error):
+                self._on_undone(error)
+            else:
+                self.fail(error)
             return
         try:
             self._perform(effects, start, entries)
@@ -369,17 +405,25 @@ class Replica:
             self._on_undone(failure)
 
     def _on_undone(self, error: OSError | StorageError) -> None:
-        """An effect could not be performed, so the core is ahead of the log. Where the log is as it
-        was before (the disk is full), a fresh core goes on from there; otherwise it is over."""
+        """An effect could not be performed, so the core is ahead of the log or of the journal.
+        Where these are as they were before (the disk is full), a fresh core goes on from there;
+        otherwise it is over."""
         if self.log.failed or isinstance(error, StorageError):
             self.fail(error)
             return
-        _log.warning("%s: %s; what could not be written will be asked for again", self.name, error)
+        self._on_full(error)
         self.stop_leading()
         self.raft = self.host.rebuild(self)
         self._pending.clear()
         self._busy = False
         self.host.liveness.on_following(self)
+
+    def _on_full(self, error: OSError | StorageError) -> None:
+        """Something has to be tried again later: say so, now and then."""
+        now = self.host.clock.monotonic_ms()
+        if now - self._full_ms >= COMPLAINT_INTERVAL_MS:
+            self._full_ms = now
+            _log.warning("%s: %s; it will be tried again", self.name, error)
 
     def flush(self, *, may_wait: bool = False) -> None:
         """Make what is written durable and tell the core; one flush at a time.

@@ -1,0 +1,105 @@
+"""A disk without space: who has it takes no further part for now, and goes on by itself later.
+
+Source: reliability reference 6 (ENOSPC)."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.broker.cluster_world import ClusterWorld
+from tests.broker.test_broker_in_a_cluster import fetch, produce
+
+from strandline.protocol.errors import Error
+from strandline.replication.replica import Replica
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterWorld]:
+    """Three brokers that have joined; their journals take no space ahead."""
+    monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 0)
+    monkeypatch.setattr("strandline.storage.state_journal._ROOM_BYTES_MIN", 0)
+    world = ClusterWorld((1, 2, 3))
+    world.until_started()
+    world.create_topic("t")
+    yield world
+    world.close()
+
+
+def fill(world: ClusterWorld, broker: int) -> None:
+    disk = world.hosts[broker].disk
+    disk.faults.foreign_bytes = disk.capacity_bytes - disk.used_bytes()
+
+
+def make_room(world: ClusterWorld, broker: int) -> None:
+    world.hosts[broker].disk.faults.foreign_bytes = 0
+
+
+def failed(world: ClusterWorld) -> list[Replica]:
+    return [
+        replica
+        for host in world.hosts.values()
+        if host.program is not None
+        for replica in host.program.replication.replicas.values()
+        if replica.failed is not None
+    ]
+
+
+def test_a_leader_without_space_refuses_and_takes_writes_again(cluster: ClusterWorld) -> None:
+    assert produce(cluster, "t", b"first").error_code == 0
+    fill(cluster, cluster.leader_of("t"))
+    full = cluster.leader_of("t")
+    assert produce(cluster, "t", b"refused").error_code == Error.KAFKA_STORAGE_ERROR
+    assert fetch(cluster, "t") == [b"first"]
+    make_room(cluster, full)
+    cluster.advance(1_000)
+    assert produce(cluster, "t", b"second").error_code == 0
+    assert fetch(cluster, "t") == [b"first", b"second"]
+    assert failed(cluster) == []
+
+
+def test_a_follower_without_space_holds_up_nobody_and_catches_up(cluster: ClusterWorld) -> None:
+    leader = cluster.leader_of("t")
+    full = next(broker for broker in (1, 2, 3) if broker != leader)
+    fill(cluster, full)
+    for number in range(5):
+        assert produce(cluster, "t", b"%d" % number).error_code == 0
+    cluster.advance(5_000)
+    make_room(cluster, full)
+    cluster.until(lambda: cluster.replicas_of("t")[full].high_watermark == 5)
+    assert failed(cluster) == []
+
+
+def test_a_leader_can_count_on_a_follower_that_began_anew_without_space(
+    cluster: ClusterWorld,
+) -> None:
+    leader = cluster.leader_of("t")
+    full = next(broker for broker in (1, 2, 3) if broker != leader)
+    fill(cluster, full)
+    assert produce(cluster, "t", b"first").error_code == 0
+    follower = cluster.replicas_of("t")[full]
+    forgot_count = 0
+    for _ in range(100):
+        cluster.advance(50)
+        forgot_count += follower.leader_id != leader
+        # The leader answers reads for as long as this one's heartbeats say that it follows.
+        assert follower.host.liveness.is_leader_alive(follower)
+    assert forgot_count > 0
+
+
+def test_a_vote_that_cannot_be_remembered_is_not_given_until_there_is_space(
+    cluster: ClusterWorld,
+) -> None:
+    assert produce(cluster, "t", b"first").error_code == 0
+    leader = cluster.leader_of("t")
+    others = [broker for broker in (1, 2, 3) if broker != leader]
+    full = others[0]
+    epochs = {name: replica.epoch for name, replica in cluster.replicas_of("t").items()}
+    fill(cluster, full)
+    cluster.hosts[leader].kill()
+    cluster.advance(10_000)
+    assert cluster.leader_of("t") == 0
+    assert cluster.replicas_of("t")[full].epoch == epochs[full]
+    make_room(cluster, full)
+    cluster.until(lambda: cluster.leader_of("t") in others)
+    assert produce(cluster, "t", b"second").error_code == 0
+    assert fetch(cluster, "t") == [b"first", b"second"]
+    assert failed(cluster) == []
