@@ -23,6 +23,7 @@ from strandline.broker.coordinator_host import CoordinatorHost
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.hosting import Hosting
 from strandline.broker.introduction import answer_introductions, introduce
+from strandline.broker.leaving import hand_over
 from strandline.broker.limits import ServerLimits
 from strandline.broker.router import Router
 from strandline.broker.server import Server
@@ -139,6 +140,11 @@ class Broker:
         self.server = server
         _log.info("broker %d serves Kafka clients on %s", self.config.broker_id, address)
         return server
+
+    async def leave(self) -> None:
+        """Hand over what is led here, while clients are still answered; `stop` comes after."""
+        self._upkeep.stop()
+        await hand_over(self.replication, self._clock)
 
     def stop(self) -> None:
         """Answer nobody any more. `replication` is stopped afterwards by its owner."""

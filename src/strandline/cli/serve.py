@@ -117,6 +117,7 @@ async def run_broker(config: BrokerConfig) -> None:
         if failures:
             raise OperatorError(failures[0])
         _log.info("ending")
+        await broker.leave()
     finally:
         if broker is not None:
             broker.stop()

@@ -149,6 +149,16 @@ class Replica:
         return self.log.end_offset
 
     @property
+    def committed_end(self) -> Offset:
+        """Below here all records are committed, and in this log; 0 while nobody can tell."""
+        log = self.log
+        if self._busy:  # The core is ahead of the log, which may have to be cut.
+            return Offset(0)
+        commit = self.raft.commit
+        end = log.end_offset if commit >= log.last_index else log.offset_of(Index(commit + 1))
+        return min(end, self.high_watermark)
+
+    @property
     def can_serve_reads(self) -> bool:
         """Whether this leader may answer for the partition: it knows all commits, and nobody else
         can lead now."""
@@ -237,6 +247,19 @@ class Replica:
             following = [broker for broker in others if broker > self.self_id]
             self.transfer_leadership(min(following or others))
 
+    def hand_over(self) -> BrokerId:
+        """Let another replica in sync lead, before this broker ends; which one depends on the
+        group, so that not all go to the same broker. NO_BROKER where nothing is to be done, or
+        nobody is there to do it."""
+        if self.leading is None or self.raft.transferring_to is not None:
+            return NO_BROKER
+        others = sorted(broker for broker in self.in_sync() if broker != self.self_id)
+        if not others:
+            return NO_BROKER
+        to = others[self.group % len(others)]
+        self.transfer_leadership(to)
+        return to
+
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call `callback` once, when the high watermark or the leadership changes."""
         return self.watchers.add(callback)
@@ -267,6 +290,7 @@ class Replica:
         try:
             self.log.roll_if_due()
             self._drop_prefix()
+            self.host.compactor.add(self)
         except (OSError, StorageError) as error:
             self._on_unclean(error)
 
@@ -279,10 +303,7 @@ class Replica:
 
     def _drop_prefix(self) -> None:
         log = self.log
-        limit = log.end_offset
-        if self.raft.commit < log.last_index:
-            limit = log.offset_of(Index(self.raft.commit + 1))
-        start = log.retention_start(min(limit, self.high_watermark))
+        start = log.retention_start(self.committed_end)
         if start <= log.start_offset:
             return
         first_index = log.index_of(start) if start < log.end_offset else Index(log.last_index + 1)
