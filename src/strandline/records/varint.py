@@ -34,6 +34,8 @@ def read_varlong(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def _read(buffer: Buffer, position: int, end: int, *, bytes_max: int) -> tuple[int, int]:
+    if position < end and (byte := buffer[position]) < 0x80:  # Most are one byte long.
+        return (byte >> 1) ^ -(byte & 1), position + 1
     raw = 0
     shift = 0
     for at in range(position, min(end, position + bytes_max)):
