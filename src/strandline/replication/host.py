@@ -51,6 +51,8 @@ from strandline.storage.state_journal import GroupState, StateJournal
 
 JOURNAL = "state.journal"
 LATE_TICK_FACTOR = 3
+FULL_INTERVAL_MS = 10_000
+"""How often at most a broker says that its disk is full."""
 
 _log = logging.getLogger("strandline.replication")
 _NO_MARKS = Marks(Index(-1), Index(-1))
@@ -115,6 +117,8 @@ class Replication:
         self._ticked_ms = 0
         self._heartbeat_due_ms = 0
         self._stopped = False
+        # No word about a full disk before this time.
+        self._full_silence_ms = 0
         network.bind(self)
 
     # ---- life ------------------------------------------------------------------------------------
@@ -300,6 +304,13 @@ class Replication:
         _log.info("%s: %s epoch %d", replica.name, "leads" if is_serving else "led", replica.epoch)
         for callback in self.on_leadership:
             callback(replica, is_serving)
+
+    def on_full(self, replica: Replica, error: Exception) -> None:
+        """A replica here found no space for something; it will try again. All say it as one."""
+        now = self.clock.monotonic_ms()
+        if now >= self._full_silence_ms:
+            self._full_silence_ms = now + FULL_INTERVAL_MS
+            _log.warning("%s: %s; what found no space is tried again", replica.name, error)
 
     def on_replica_failed(self, replica: Replica) -> None:
         """A replica is out of the group until this broker starts anew."""

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 TRANSFER_TIMEOUT_MS = 3_000
 COMPLAINT_INTERVAL_MS = 10_000
-"""How often at most a replica says that its disk is full, or that it cannot read its log and asks
-another one to lead."""
+"""How often at most a leader that cannot read its log says so, and asks another one to lead; and
+how long what is not urgent waits for space on a full disk."""
 RELAXED_FLUSH_MS = 100
 
 _log = logging.getLogger("strandline.replication")
@@ -103,7 +103,6 @@ class Replica:
         self._lease_end_ms = 0
         self._is_full = False
         self._unreadable_ms = -COMPLAINT_INTERVAL_MS
-        self._full_ms = -COMPLAINT_INTERVAL_MS
         self._busy = False
         self._pending: deque[tuple[Event, Entries | None]] = deque()
         self._flushing = False
@@ -299,7 +298,7 @@ class Replica:
         if self.log.failed or not is_full(error):
             self.fail(error)
         else:
-            self._on_full(error)
+            self.host.on_full(self, error)
 
     def _drop_prefix(self) -> None:
         log = self.log
@@ -318,7 +317,7 @@ class Replica:
         if error is None or self.failed is not None:
             return
         if is_full(error):
-            self._on_full(error)
+            self.host.on_full(self, error)
             self._persist_base_later()
         else:
             self.fail(error)
@@ -432,19 +431,12 @@ class Replica:
         if self.log.failed or isinstance(error, StorageError):
             self.fail(error)
             return
-        self._on_full(error)
+        self.host.on_full(self, error)
         self.stop_leading()
         self.raft = self.host.rebuild(self)
         self._pending.clear()
         self._busy = False
         self.host.liveness.on_following(self)
-
-    def _on_full(self, error: OSError | StorageError) -> None:
-        """Something has to be tried again later: say so, now and then."""
-        now = self.host.clock.monotonic_ms()
-        if now - self._full_ms >= COMPLAINT_INTERVAL_MS:
-            self._full_ms = now
-            _log.warning("%s: %s; it will be tried again", self.name, error)
 
     def flush(self, *, may_wait: bool = False) -> None:
         """Make what is written durable and tell the core; one flush at a time.
