@@ -66,7 +66,9 @@ class RegionLoss:
         leads = self._watch.by_region()
         if not leads:
             raise DemoError("no broker says who leads the partitions")
-        self._region, count = leads.most_common(1)[0]
+        # Of several that lead as many, the one with the most brokers: the greater loss.
+        self._region = max(leads, key=lambda one: (leads[one], len(self._cluster.in_region(one))))
+        count = leads[self._region]
         brokers = ", ".join(map(str, self._cluster.in_region(self._region)))
         self._act(f"The region [red]{self._region}[/] goes dark")
         killing = self._pool.submit(kill_region, self._cluster.directory, self._region)
