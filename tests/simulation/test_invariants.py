@@ -35,13 +35,16 @@ ONE, TWO = BrokerId(1), BrokerId(2)
 
 
 def marker(index: int, epoch: int, offset: int) -> AuditedBatch:
-    return AuditedBatch(Index(index), 1, Epoch(epoch), epoch, Offset(offset), ())
+    return AuditedBatch(Index(index), 1, Epoch(epoch), epoch, Offset(offset), Offset(offset), ())
 
 
 def batch(index: int, epoch: int, offset: int, *values: str) -> AuditedBatch:
-    encoded = [f"{value}/...".encode() for value in values]
+    records = [(Offset(offset + n), f"{value}/...".encode()) for n, value in enumerate(values)]
     checksum = zlib.crc32("".join(values).encode())
-    return AuditedBatch(Index(index), len(values), Epoch(epoch), checksum, Offset(offset), encoded)
+    end = Offset(offset + len(values))
+    return AuditedBatch(
+        Index(index), len(values), Epoch(epoch), checksum, Offset(offset), end, records
+    )
 
 
 SOUND = (marker(0, 1, 0), batch(1, 1, 0, "p/0", "p/1"), marker(3, 2, 2), batch(4, 2, 2, "p/2"))
@@ -50,7 +53,7 @@ SOUND = (marker(0, 1, 0), batch(1, 1, 0, "p/0", "p/1"), marker(3, 2, 2), batch(4
 def log(
     *batches: AuditedBatch, broker: BrokerId = ONE, commit: int = 4, is_final: bool = True
 ) -> LogAudited:
-    end = max((b.base_offset + len(b.values) for b in batches), default=0)
+    end = max((b.next_offset for b in batches), default=0)
     return LogAudited(
         broker=broker,
         group=GROUP,

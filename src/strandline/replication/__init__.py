@@ -6,5 +6,5 @@ Map, from the outside in:
         waiters.py (who waits for which mark), sender.py (the leader's stream to one follower),
         tail.py (entries still in memory), liveness.py and sessions.py (who hears whom: coalesced
         heartbeats, leases, election timers), leaders.py (who leads what, cluster-wide), budget.py
-        (memory), wire.py (messages as bytes), settings.py.
+        (memory), compactor.py (compaction in slices), wire.py (messages as bytes), settings.py.
 Source: design section 5; Redpanda RFC 20220119 (one path for all acks levels)."""

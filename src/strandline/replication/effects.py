@@ -50,8 +50,8 @@ def _truncate_log(replica: "Replica", effect: TruncateLog, _: Entries | None) ->
 
 def _append_entries(replica: "Replica", effect: AppendEntries, entries: Entries | None) -> None:
     assert entries is not None
-    view, headers = entries.from_index(effect.first_index)
-    replica.log.append([view], headers)
+    buffers, headers = entries.from_index(effect.first_index)
+    replica.log.append(buffers, headers)
     replica.flush(may_wait=entries.may_wait)
 
 

@@ -3,15 +3,19 @@
 Why:    a follower must not let a byte into its log whose checksum is wrong, and may need only a
         part of what came.
 How:    headers are read and checksums checked once, before the Raft core is asked; `from_index`
-        then cuts at a batch.
+        then cuts at a batch. The leader's log may have been compacted since this one ended: then
+        an empty batch of it may begin before this log's end and go on behind, and is cut, too.
 Source: design section 4; Redpanda #25018 (skip what matches)."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
+from strandline.base.disk import Buffer
 from strandline.base.errors import ProtocolError
-from strandline.model.ids import Index
+from strandline.model.ids import Index, Offset
 from strandline.raft.messages import AppendRequest
-from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
+from strandline.records.batch import BatchHeader, crc_matches, iterate_headers, read_header
+from strandline.records.cleaning import filler, is_filler
 
 
 class Entries:
@@ -60,13 +64,32 @@ class Entries:
             raise ProtocolError(f"entries up to {index - 1}, where {described - 1} was announced")
         return cls(view, headers, first_indexes, may_wait=may_wait)
 
-    def from_index(self, index: Index) -> tuple[memoryview, list[BatchHeader]]:
-        """The bytes and headers of the batches from the one that begins at `index` on."""
-        position = self.first_indexes.index(index)
+    def from_index(self, index: Index) -> tuple[list[Buffer], list[BatchHeader]]:
+        """The bytes and headers of the batches from the one that begins at `index` on.
+
+        Or within which it lies, if that is an empty one: without what is before `index`."""
+        position = bisect_right(self.first_indexes, index) - 1
         headers = list(self.headers[position:])
-        start = headers[0].position
-        end = headers[-1].position + headers[-1].size
-        return self._view[start:end], headers
+        first = headers[0]
+        buffers: list[Buffer] = []
+        skipped = index - self.first_indexes[position]
+        start = first.position
+        if skipped:
+            assert is_filler(first), f"index {index} is inside a batch with records"
+            part = filler(
+                Offset(first.base_offset + skipped),
+                first.next_offset,
+                first.partition_leader_epoch,
+            )
+            head = read_header(part)
+            assert head is not None
+            headers[0] = head
+            buffers.append(part)
+            start += first.size
+        end = self.headers[-1].position + self.headers[-1].size
+        if end > start:
+            buffers.append(self._view[start:end])
+        return buffers, headers
 
     def copied(self) -> "Entries":
         """The same entries in memory of their own."""

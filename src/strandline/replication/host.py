@@ -29,6 +29,7 @@ from strandline.raft.events import PersistState
 from strandline.raft.log_shape import LogShape
 from strandline.raft.messages import AppendResponse, LeaderContact, Marks, Message
 from strandline.replication.budget import MemoryBudget
+from strandline.replication.compactor import Compactor
 from strandline.replication.entries import Entries
 from strandline.replication.leaders import Leaders
 from strandline.replication.liveness import Liveness
@@ -95,6 +96,7 @@ class Replication:
         self.settings = settings
         self.replicas: dict[GroupId, Replica] = {}
         self.memory = MemoryBudget(settings.memory_bytes_max)
+        self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
         self.on_leadership: list[Callable[[Replica, bool], None]] = []
         self.on_leader_known: list[Callable[[GroupId], None]] = []
         self.on_failed: list[Callable[[Replica], None]] = []
@@ -136,6 +138,7 @@ class Replication:
         if self._timer is not None:
             self._timer.cancel()
         self.calls.stop()
+        self.compactor.stop()
         for group in list(self.replicas):
             self.close_group(group)
         if self._journal is not None:

@@ -47,5 +47,6 @@ def _audit_batch(data: bytes, header: BatchHeader, index: Index, *, values: Valu
         epoch=header.partition_leader_epoch,
         checksum=zlib.crc32(batch),
         base_offset=header.base_offset,
-        values=values.of_batch(data, header),
+        next_offset=header.next_offset,
+        records=values.of_batch(data, header),
     )

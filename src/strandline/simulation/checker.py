@@ -7,6 +7,7 @@ Source: design section 10."""
 
 from collections.abc import Callable, Sequence
 
+from strandline.simulation.compacted import CompactedPrefixEqual, CompactedTablesEqual
 from strandline.simulation.facts import (
     Acknowledged,
     IdlePassed,
@@ -32,31 +33,44 @@ from strandline.simulation.invariants import (
     OffsetsDense,
     SingleLeaderPerEpoch,
 )
+from strandline.simulation.superseding import Superseding
 
 
 class Checker:
     """See the module. `violation` is one line, or None while every promise holds."""
 
     def __init__(
-        self, *, idempotent_producers: Sequence[str], power_fails: bool, has_relaxed: bool
+        self,
+        *,
+        idempotent_producers: Sequence[str],
+        power_fails: bool,
+        has_relaxed: bool,
+        key_count: int = 0,
     ) -> None:
+        superseding = Superseding(key_count)
         self.violation: str | None = None
         self.on_violation: Callable[[], None] | None = None
         self.election_count = 0
         self._invariants: list[Invariant] = [
             SingleLeaderPerEpoch(),
             LeaderCompleteness(),
-            LogMatching(),
-            CommittedPrefixEqual(),
-            OffsetsDense(),
+            *self._equality(superseding),
+            OffsetsDense(superseding),
             HighWatermarkMonotonic(may_lose_relaxed=power_fails and has_relaxed),
             NothingShownTooEarly(),
-            NoAcknowledgedRecordLost(),
-            NoReadOfWhatDisappeared(power_fails=power_fails),
+            NoAcknowledgedRecordLost(superseding),
+            NoReadOfWhatDisappeared(superseding, power_fails=power_fails),
             NoStaleLeaderRead(),
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             HeartbeatsCoalesced(),
         ]
+
+    @staticmethod
+    def _equality(superseding: Superseding) -> list[Invariant]:
+        """In which sense two logs of a group must be equal."""
+        if superseding.is_possible:
+            return [CompactedPrefixEqual(), CompactedTablesEqual(superseding)]
+        return [LogMatching(), CommittedPrefixEqual()]
 
     def leader_known(self, fact: LeaderKnown) -> None:
         """See `facts.LeaderKnown`."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from strandline.base.errors import ApiError
 from strandline.model.ids import NO_BROKER, GroupId, Offset
 from strandline.protocol.errors import Error
+from strandline.records.batch import iterate_headers
 from strandline.simulation.clients import Client
 from strandline.simulation.facts import RecordsRead
 from strandline.simulation.member import committed_end, visible_end
@@ -84,5 +85,6 @@ class Consumer(Client):
         )
         self.read_count += len(records)
         self.world.checker.records_read(fact)
-        if records:
-            self._positions[group] = Offset(records[-1][0] + 1)
+        for header in iterate_headers(data):
+            # Not the last record's: a compacted log has batches that lack records at their end.
+            self._positions[group] = max(position, header.next_offset)

@@ -82,14 +82,16 @@ class RecordsRead:
 
 @dataclass(frozen=True, slots=True)
 class AuditedBatch:
-    """One batch in a log. `values` is empty for a marker."""
+    """One batch in a log, over the offsets [base_offset, next_offset). A marker has no records; in
+    a compacted log other batches may lack some, too."""
 
     index: Index
     index_count: int
     epoch: Epoch
     checksum: int
     base_offset: Offset
-    values: Sequence[bytes]
+    next_offset: Offset
+    records: Sequence[tuple[Offset, bytes]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,11 @@ from strandline.simulation.facts import (
     MarksMoved,
     RecordsRead,
 )
+from strandline.simulation.superseding import Superseding
 
 QUORUM_ACK = -1
+NOTHING = Superseding()
+"""Logs are not compacted."""
 
 
 class InvariantError(Exception):
@@ -154,16 +157,21 @@ class CommittedPrefixEqual(Invariant):
 
 
 class OffsetsDense(Invariant):
-    """Offsets have no holes, whatever elections happened."""
+    """Offsets have no holes, whatever elections happened, but for records that are superseded."""
+
+    def __init__(self, superseding: Superseding = NOTHING) -> None:
+        self._may_lack = superseding.is_possible
 
     def on_records_read(self, fact: RecordsRead) -> None:
         """What is read follows on the position."""
-        for number, (offset, _) in enumerate(fact.records):
-            if offset != fact.position + number:
+        due = fact.position
+        for offset, _ in fact.records:
+            if offset < due or (offset > due and not self._may_lack):
                 raise self.broken(
                     f"group {fact.group}: broker {fact.broker} gave offset {offset} where "
-                    f"{fact.position + number} was due"
+                    f"{due} was due"
                 )
+            due = Offset(offset + 1)
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """Each batch begins where the one before ended, in offsets and in indexes."""
@@ -174,7 +182,13 @@ class OffsetsDense(Invariant):
                     f"group {fact.group}: broker {fact.broker} has offset {batch.base_offset} at "
                     f"index {batch.index}, where offset {offset} at index {index} was due"
                 )
-            offset = Offset(offset + len(batch.values))
+            is_whole = len(batch.records) == batch.next_offset - offset
+            if not is_whole and not self._may_lack:
+                raise self.broken(
+                    f"group {fact.group}: broker {fact.broker} has {len(batch.records)} records "
+                    f"at offset {offset}, where the batch ends at {batch.next_offset}"
+                )
+            offset = batch.next_offset
             index = Index(index + batch.index_count)
         if offset != fact.end_offset:
             raise self.broken(
@@ -230,9 +244,10 @@ class NothingShownTooEarly(Invariant):
 
 
 class NoAcknowledgedRecordLost(Invariant):
-    """A record acknowledged with acks=all stays at its offset."""
+    """A record acknowledged with acks=all stays at its offset, or is superseded by a later one."""
 
-    def __init__(self) -> None:
+    def __init__(self, superseding: Superseding = NOTHING) -> None:
+        self._superseding = superseding
         self._acknowledged: dict[GroupId, dict[Offset, bytes]] = {}
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
@@ -251,9 +266,14 @@ class NoAcknowledgedRecordLost(Invariant):
     def on_log_audited(self, fact: LogAudited) -> None:
         """In the end, and in every log as far as that is committed, all of them are there."""
         known = self._acknowledged.get(fact.group, {})
-        found = _records(fact)
+        found = records_of(fact)
+        newest = self._superseding.newest(found)
         for offset, value in known.items():
             if offset < fact.start_offset or not (fact.is_final or offset < fact.high_watermark):
+                continue
+            if offset not in found and self._superseding.is_possible and not fact.is_final:
+                continue  # What supersedes it may be on its way here.
+            if offset not in found and self._superseding.may_be_gone(newest, offset, value):
                 continue
             if found.get(offset) != value:
                 raise self.broken(
@@ -265,9 +285,11 @@ class NoAcknowledgedRecordLost(Invariant):
 class NoReadOfWhatDisappeared(Invariant):
     """What a consumer has read stays where it was.
 
-    Below the commit always; up to the high watermark as long as no power failed."""
+    Below the commit always; up to the high watermark as long as no power failed. In a compacted log
+    it goes when it is superseded."""
 
-    def __init__(self, *, power_fails: bool) -> None:
+    def __init__(self, superseding: Superseding = NOTHING, *, power_fails: bool) -> None:
+        self._superseding = superseding
         self._power_fails = power_fails
         self._read: dict[GroupId, dict[Offset, bytes]] = {}
 
@@ -287,8 +309,11 @@ class NoReadOfWhatDisappeared(Invariant):
         """In the end it is all there."""
         if not fact.is_final:
             return
-        found = _records(fact)
+        found = records_of(fact)
+        newest = self._superseding.newest(found)
         for offset, value in self._read.get(fact.group, {}).items():
+            if offset not in found and self._superseding.may_be_gone(newest, offset, value):
+                continue
             if offset >= fact.start_offset and found.get(offset) != value:
                 raise self.broken(
                     f"group {fact.group}: {_short(value)} was read at offset {offset}; in the end "
@@ -333,7 +358,7 @@ class NoDuplicateFromIdempotentProducer(Invariant):
     def on_log_audited(self, fact: LogAudited) -> None:
         """Numbers grow."""
         last: dict[bytes, int] = {}
-        for offset, value in _records(fact).items():
+        for offset, value in records_of(fact).items():
             name, number, _ = value.split(b"/", 2)
             if name not in self._producers:
                 continue
@@ -355,13 +380,9 @@ class HeartbeatsCoalesced(Invariant):
             raise self.broken(f"at rest: {noise}")
 
 
-def _records(fact: LogAudited) -> dict[Offset, bytes]:
+def records_of(fact: LogAudited) -> dict[Offset, bytes]:
     """{offset: value}, in the order of the log."""
-    return {
-        Offset(batch.base_offset + number): value
-        for batch in fact.batches
-        for number, value in enumerate(batch.values)
-    }
+    return {offset: value for batch in fact.batches for offset, value in batch.records}
 
 
 def _short(value: bytes | None) -> str:

@@ -178,6 +178,7 @@ class Producer(Client):
             producer_epoch=batch.epoch,
             base_sequence=batch.sequence,
             timestamp_ms=batch.made_ms,
+            key_count=self.world.scenario.key_count,
         )
         headers = list(iterate_headers(buffer))
         replica.replicate([buffer], headers, acks=self.plan.acks, done=done)

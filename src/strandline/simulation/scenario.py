@@ -8,7 +8,7 @@ Owns:   nothing.
 Source: design section 10; "Swarm Testing" (ISSTA 2012); reference/reliability.md 1c."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
@@ -19,6 +19,7 @@ REGIONS = ("east", "west", "south")
 LOCAL_US = (50, 800)
 FAR_US = (5_000, 60_000)
 KIB = 1024
+COMPACTED_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Scenario:
     """{kind of fault: how often, relative to the others}; kinds left out do not happen."""
     fault_interval_ms: int
     active_ms: int
+    key_count: int = 0
+    """How many keys records have, in logs that are compacted; 0 where they are not."""
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
@@ -92,7 +95,7 @@ class Scenario:
         groups = tuple(
             _draw_group(rng, GroupId(number + 1), brokers) for number in range(rng.randint(1, 3))
         )
-        return cls(
+        scenario = cls(
             seed=seed,
             regions=regions,
             one_way_us=one_way_us,
@@ -109,6 +112,28 @@ class Scenario:
             fault_weights=_draw_faults(rng),
             fault_interval_ms=rng.choice((100, 250, 600)),
             active_ms=rng.choice((1_500, 3_000, 5_000)),
+        )
+        is_compacted = random.Random(f"compaction {seed}").random() < COMPACTED_SHARE
+        return scenario.compacted() if is_compacted else scenario
+
+    def compacted(self) -> "Scenario":
+        """The same, with logs that are compacted, often and in small slices."""
+        rng = random.Random(f"compacted {self.seed}")
+        return replace(
+            self,
+            key_count=rng.choice((1, 10, 100)),
+            log=replace(
+                self.log,
+                segment_bytes=rng.choice((2 * KIB, 8 * KIB, 32 * KIB)),
+                retention_bytes=-1,
+                delete=False,
+                compacted=True,
+                min_cleanable_dirty_ratio=rng.choice((0.0, 0.5)),
+                compaction_map_bytes=rng.choice((KIB, 1024 * KIB)),
+            ),
+            settings=replace(
+                self.settings, compaction_slice_bytes=rng.choice((KIB, 8 * KIB, 64 * KIB))
+            ),
         )
 
 

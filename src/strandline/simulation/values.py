@@ -1,8 +1,9 @@
 """Batches of recognisable values: how producers make them, how everybody else reads them back.
 
 Why:    judging a history means to know every record wherever it turns up.
-How:    a value is `producer/number/filling`. What a batch holds is remembered under its CRC, so
-        that a log can be read again and again; the CRC is computed from the bytes each time.
+How:    a value is `producer/number/filling`, its key follows from it. What a batch holds is
+        remembered under its CRC, so that a log can be read again and again; the CRC is computed
+        from the bytes each time.
 Owns:   that memory; one for each run.
 Source: Kafka's message format v2."""
 
@@ -11,35 +12,36 @@ from collections.abc import Sequence
 from strandline.model.ids import Offset
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
+from strandline.simulation.superseding import key_of
 
 
 class Values:
     """See the module."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[bytes, ...]] = {}
-        """{(CRC, size): values in the batch}."""
+        self._known: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
+        """{(CRC, size): (offset delta, value) of the records in the batch}."""
 
     def read(self, data: bytes) -> list[tuple[Offset, bytes]]:
         """(offset, value) of every record in whole data batches."""
         found = []
         for header in iterate_headers(data):
-            for number, value in enumerate(self.of_batch(data, header)):
-                found.append((Offset(header.base_offset + number), value))
+            found += self.of_batch(data, header)
         return found
 
-    def of_batch(self, data: bytes, header: BatchHeader) -> Sequence[bytes]:
-        """The values of one batch in `data`; none for a marker. Raises ValueError for rot."""
+    def of_batch(self, data: bytes, header: BatchHeader) -> list[tuple[Offset, bytes]]:
+        """The same for one batch in `data`; none for a marker. Raises ValueError for rot."""
         if not crc_matches(data, header):
             raise ValueError(f"the batch at offset {header.base_offset} has a wrong checksum")
         if header.is_marker:
-            return ()
+            return []
         key = (header.crc, header.size)
         values = self._known.get(key)
         if values is None:
             records = decode_records(data, header.position)
-            values = self._known[key] = tuple(record.value or b"" for record in records)
-        return values
+            values = self._known[key] = [(r.offset_delta, r.value or b"") for r in records]
+        base = header.base_offset
+        return [(Offset(base + delta), value) for delta, value in values]
 
 
 def make_batch(
@@ -49,11 +51,15 @@ def make_batch(
     producer_epoch: int,
     base_sequence: int,
     timestamp_ms: int,
+    key_count: int,
 ) -> bytearray:
-    """A batch as a producer sends it; `producer_id` -1: not idempotent."""
+    """A batch as a producer sends it; `producer_id` -1: not idempotent. `key_count`: 0 for none."""
     is_idempotent = producer_id >= 0
     return build_batch(
-        [Record(number, timestamp_ms, None, value) for number, value in enumerate(values)],
+        [
+            Record(number, timestamp_ms, key_of(value, key_count), value)
+            for number, value in enumerate(values)
+        ],
         producer_id=producer_id,
         producer_epoch=producer_epoch if is_idempotent else -1,
         base_sequence=base_sequence if is_idempotent else -1,

@@ -52,6 +52,8 @@ class Tally:
     election_count: int = 0
     start_count: int = 0
     lost_write_count: int = 0
+    superseded_count: int = 0
+    """Records that compaction took, in the logs at the end."""
     fault_counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -67,6 +69,7 @@ class World:
             idempotent_producers=[p.name for p in scenario.producers if p.is_idempotent],
             power_fails=scenario.power_fails,
             has_relaxed=any(plan.acks != -1 for plan in scenario.producers),
+            key_count=scenario.key_count,
         )
         self.checker.on_violation = self._stop
         self.fabric = SimFabric(
@@ -412,7 +415,13 @@ class World:
         for replica in self.replicas():
             # Who was removed from its group does not hear of the end.
             is_member = replica.self_id in members.get(replica.group, ())
-            self.checker.log_audited(audit(replica, self.values, is_final=is_final and is_member))
+            fact = audit(replica, self.values, is_final=is_final and is_member)
+            self.checker.log_audited(fact)
+            if is_final:
+                self.tally.superseded_count += sum(
+                    batch.next_offset - batch.base_offset - len(batch.records)
+                    for batch in fact.batches
+                )
 
     def _count(self) -> None:
         tally = self.tally

@@ -1,0 +1,83 @@
+"""Compacts the logs of one broker, one after the other, in slices between its other work.
+
+Why:    reading a log and writing it anew takes minutes; produce and fetch must not notice, and the
+        keys of one log at a time must fit into memory.
+How:    `Replica.clean` puts its replica in; slices of the first one's log follow each other, with
+        pauses nine times as long as the slices, until its pass is over.
+            Only what is committed here, and durable here, is compacted: from there on this log
+        equals every other one for ever. Offsets, Raft indexes, epochs and markers stay as they
+        are, and of each batch at least its place, so that logs which were compacted at different
+        times still match, entry by entry. They only differ in where empty batches end; who needs a
+        part of one cuts it (`storage.reads`, `Entries.from_index`).
+Owns:   the replicas that wait; one per broker.
+Source: design section 4; Kafka's log cleaner."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from strandline.base.clock import Clock, Timer
+from strandline.base.errors import StorageError
+from strandline.model.ids import GroupId
+
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
+PAUSE_MS_MIN = 5
+PAUSE_FACTOR = 9
+
+_log = logging.getLogger("strandline.replication")
+
+
+class Compactor:
+    """See the module."""
+
+    def __init__(self, clock: Clock, *, slice_bytes: int) -> None:
+        self._clock = clock
+        self._slice_bytes = slice_bytes
+        self._waiting: dict[GroupId, Replica] = {}
+        self._timer: Timer | None = None
+
+    def add(self, replica: "Replica") -> None:
+        """Compact the replica's log where its topic asks for that and there is enough to gain."""
+        if replica.log.config.compacted:
+            self._waiting[replica.group] = replica
+            self._continue_after(PAUSE_MS_MIN)
+
+    def stop(self) -> None:
+        """Do no more."""
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _continue_after(self, delay_ms: int) -> None:
+        if self._timer is None and self._waiting:
+            self._timer = self._clock.call_later(delay_ms, self._step)
+
+    def _step(self) -> None:
+        self._timer = None
+        group, replica = next(iter(self._waiting.items()))
+        started_ms = self._clock.monotonic_ms()
+        has_more = False
+        try:
+            has_more = self._compact(replica)
+        finally:
+            if not has_more:
+                del self._waiting[group]
+            spent_ms = self._clock.monotonic_ms() - started_ms
+            self._continue_after(max(PAUSE_MS_MIN, PAUSE_FACTOR * spent_ms))
+
+    def _compact(self, replica: "Replica") -> bool:
+        """Do one slice; whether there is more to do."""
+        log = replica.log
+        if replica.failed is not None or log.failed:
+            return False
+        try:
+            return log.compact(replica.committed_end, bytes_max=self._slice_bytes)
+        except StorageError as error:
+            replica.on_unreadable(error)
+        except OSError as error:
+            if log.failed:
+                replica.fail(error)
+            else:
+                _log.warning("%s: not compacted for now: %s", replica.name, error)
+        return False

@@ -1,0 +1,119 @@
+"""Compacted logs under faults: no key loses its last record, no replica falls out of step.
+
+Source: design section 4; `replication/compactor.py`."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.simulation.plain import plain_scenario, run_until_led, started
+
+from strandline.model.ids import GroupId, Index
+from strandline.records.batch import BatchHeader
+from strandline.replication.entries import Entries
+from strandline.replication.replica import Replica
+from strandline.simulation.scenario import ProducerPlan, Scenario
+from strandline.simulation.superseding import Superseding
+from strandline.simulation.swarm import run_scenario
+from strandline.simulation.world import World
+from strandline.storage.compaction import Compaction
+
+MS = 1_000
+PRODUCER = ProducerPlan("p", GroupId(1), -1, True, 10, 500)
+
+
+def run_for(world: World, duration_ms: int) -> None:
+    world.scheduler.run_until(world.scheduler.now_us + duration_ms * MS)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", range(1, 25))
+def test_all_invariants_hold_where_logs_are_compacted(seed: int) -> None:
+    outcome = run_scenario(Scenario.draw(seed).compacted())
+    assert outcome.violation is None
+
+
+@pytest.mark.simulation
+def test_compaction_takes_something() -> None:
+    outcomes = [run_scenario(Scenario.draw(seed).compacted()) for seed in range(1, 4)]
+    assert sum(outcome.tally.superseded_count for outcome in outcomes) > 1_000
+
+
+def compact_what_is_not_committed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Replica, "committed_end", property(lambda self: self.log.end_offset))
+
+
+def take_the_newest_record(patch: pytest.MonkeyPatch) -> None:
+    def is_newest(self: Compaction, key: bytes, offset: int) -> bool:
+        return self._offsets.get(key, -1) < offset
+
+    patch.setattr(Compaction, "_is_newest", is_newest)
+
+
+def expect_the_leaders_batches_to_begin_where_this_log_ends(patch: pytest.MonkeyPatch) -> None:
+    def from_index(self: Entries, index: Index) -> tuple[list[memoryview], list[BatchHeader]]:
+        position = list(self.first_indexes).index(index)
+        headers = list(self.headers[position:])
+        end = headers[-1].position + headers[-1].size
+        return [self._view[headers[0].position : end]], headers
+
+    patch.setattr(Entries, "from_index", from_index)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("plant", "seed"),
+    [
+        (compact_what_is_not_committed, 24),
+        (take_the_newest_record, 1),
+        (expect_the_leaders_batches_to_begin_where_this_log_ends, 3),
+    ],
+)
+def test_a_planted_mistake_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    for candidate in (seed, *range(1, 60)):
+        if run_scenario(Scenario.draw(candidate).compacted()).violation is not None:
+            return
+    pytest.fail("no seed finds it")
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_broker_that_was_away_catches_up_on_a_log_that_was_compacted_meanwhile(
+    seed: int,
+) -> None:
+    scenario = plain_scenario(seed=seed, producers=(PRODUCER,)).compacted()
+    world = started(scenario)
+    (producer,) = world.producers
+    producer.start()
+    run_for(world, 1_000)
+    away = world.hosts[world.leading_brokers()[0]]
+    away.on_down = None
+    away.kill()
+    assert run_until_led(world, limit_ms=10_000) is not None
+    run_for(world, 6_000)
+    away.start()
+    run_for(world, 1_000)
+    producer.stop()
+    run_for(world, 4_000)
+    ends = {(replica.log_end_offset, replica.high_watermark) for replica in world.replicas()}
+    assert len(world.replicas()) == 3
+    assert len(ends) == 1
+    for _ in range(2):
+        world._audit(is_final=True)
+        assert world.checker.violation is None
+        assert world.tally.superseded_count > producer.acknowledged_count
+        for host in world.hosts.values():
+            host.on_down = None
+            host.kill()
+            host.start()
+        assert run_until_led(world, limit_ms=10_000) is not None
+        run_for(world, 3_000)
+
+
+def test_a_record_may_be_gone_only_where_a_later_one_has_its_key() -> None:
+    superseding = Superseding(key_count=1)
+    newest = superseding.newest({0: b"p/0/", 4: b"p/4/"})
+    assert superseding.may_be_gone(newest, 3, b"p/3/")
+    assert not superseding.may_be_gone(newest, 5, b"p/5/")
+    assert not Superseding().may_be_gone(newest, 3, b"p/3/")
