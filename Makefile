@@ -6,6 +6,8 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Debian leaves ensurepip out of its Python; root may fetch it.
+INSTALL_VENV := { test "$$(id -u)" = 0 && { apt-get update && apt-get install -y python3-venv; } >/dev/null 2>&1; }
 
 help:            ## show the commands
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -14,6 +16,8 @@ setup: $(STAMP)  ## build .venv from the hash-pinned requirements
 
 $(STAMP): requirements-build.txt requirements-dev.txt pyproject.toml
 	@$(PYTHON) --version >/dev/null 2>&1 || { echo "strandline needs Python 3.11: set PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -c 'import ensurepip; ensurepip.version()' 2>/dev/null || $(INSTALL_VENV) || \
+		{ echo "this Python cannot make environments: on Debian, apt install python3-venv"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing the pinned requirements into $(VENV) (the first time takes a minute or two)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.txt
