@@ -134,6 +134,9 @@ def test_what_must_be_given_and_is_not_is_named_with_an_example() -> None:
             '[listener]\nkafka_host = "a b"',
             "kafka_host: must be a host name or an IP address, not 'a b'",
         ),
+        ('[listener]\nkafka_host = "east..example"', "kafka_host: must be a host name or an IP"),
+        (f'[listener]\nkafka_host = "{"x" * 64}.y"', "kafka_host: must be a host name or an IP"),
+        ('[log]\nfile = "/var/log/\\u0000"', "file: must be printable text, not '/var/log/\\x00'"),
         (
             "[replication]\nheartbeat_interval_ms = 500",
             "election_timeout_ms: must be at least 3 x heartbeat_interval_ms = 1500, not 800",

@@ -544,6 +544,18 @@ def test_a_full_disk_refuses_before_anything_is_written() -> None:
     assert world.flush() == last + 1
 
 
+def test_a_disk_is_used_up_to_its_last_byte() -> None:
+    world = World(preallocate=True, segment_bytes=1 << 30)
+    world.disk.capacity = 10_000
+    size = len(world.append())
+    with pytest.raises(OSError, match="No space left"):
+        for _ in range(10_000 // size):
+            world.append()
+    assert 10_000 - size < world.disk.used() <= 10_000
+    assert world.flush() == world.log.last_index
+    assert not world.log.failed
+
+
 def test_a_disk_that_is_full_in_the_middle_of_a_write_leaves_the_log_as_it_was() -> None:
     world = World(preallocate=False, segment_bytes=1 << 30)
     world.append()

@@ -179,8 +179,9 @@ def test_a_journal_is_opened_on_a_full_disk_only_with_room_for_votes() -> None:
     assert answers.errors == [None]
     disk.open(PATH).truncate(journal._end)
     disk.capacity = disk.used()
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as failure:
         StateJournal.open(disk, PATH)
+    assert failure.value.filename == PATH
 
 
 def test_a_flush_that_finds_no_space_is_final() -> None:

@@ -13,7 +13,10 @@ from strandline.model.ids import BrokerId
 WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 RTT_MS_MAX = 60_000
 
-_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]+)?")
+_HOST = re.compile(
+    r"(?=[A-Za-z0-9])(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?"
+    r"|(?=.*:)[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]+)?"
+)
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 

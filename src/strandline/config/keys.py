@@ -90,6 +90,9 @@ class Key:
         """Check a value of the right type; raises ValueError with the reason."""
         if isinstance(value, int) and not isinstance(value, bool):
             self._require_bounds(value)
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and not text.isprintable():
+                raise ValueError(f"must be printable text, not {text!r}")
         if self.choices:
             if value == ():
                 raise ValueError(f"must be {alternatives(self.choices)}")

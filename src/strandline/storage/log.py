@@ -259,7 +259,13 @@ class Log:
             return
         step = min(max(segment.allocated, _ALLOCATE_BYTES_MIN), _ALLOCATE_BYTES_MAX)
         target = max(end, min(segment.allocated + step, self.config.segment_bytes))
-        segment.file.allocate(target)
+        try:
+            segment.file.allocate(target)
+        except OSError as error:
+            if not is_full(error) or target == end:
+                raise
+            target = end  # A disk is used up to its last byte.
+            segment.file.allocate(target)
         segment.allocated = target
 
     def _checkpoint_is_due(self, position: int) -> bool:

@@ -92,7 +92,10 @@ class StateJournal:
         if any(data[end:]):
             file.truncate(end)
         if file.size() < end + _ROOM_BYTES_MIN:
-            file.allocate(end + _ALLOCATE_BYTES)
+            try:
+                file.allocate(end + _ALLOCATE_BYTES)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, path) from error
         disk.flush_now(file)
         return cls(disk, path, file=file, states=states, end=end)
 
