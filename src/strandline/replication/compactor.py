@@ -3,7 +3,7 @@
 Why:    reading a log and writing it anew takes minutes; produce and fetch must not notice, and the
         keys of one log at a time must fit into memory.
 How:    `Replica.clean` puts its replica in; slices of the first one's log follow each other, with
-        pauses nine times as long as the slices, until its pass is over.
+        pauses four times as long as the slices, until its pass is over.
             Only what is committed here, and durable here, is compacted: from there on this log
         equals every other one for ever. Offsets, Raft indexes, epochs and markers stay as they
         are, and of each batch at least its place, so that logs which were compacted at different
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from strandline.replication.replica import Replica
 
 PAUSE_MS_MIN = 5
-PAUSE_FACTOR = 9
+PAUSE_FACTOR = 4
 
 _log = logging.getLogger("strandline.replication")
 
@@ -42,6 +42,11 @@ class Compactor:
         if replica.log.config.compacted:
             self._waiting[replica.group] = replica
             self._continue_after(PAUSE_MS_MIN)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a log waits, or is being compacted."""
+        return bool(self._waiting)
 
     def stop(self) -> None:
         """Do no more."""

@@ -24,7 +24,8 @@ class ReplicationSettings:
                              groups.
     tail_bytes_max:          batches of one group kept in memory for followers; what is older is
                              read from the log.
-    compaction_slice_bytes:  how much of a log is compacted at once, before other work has its turn.
+    compaction_slice_bytes:  how much of a log is compacted before other work has its turn; a batch
+                             at least.
     lease_ratio:             a leader's lease is this share of the election timeout (clock drift
                              eats the rest)."""
 
@@ -37,7 +38,7 @@ class ReplicationSettings:
     inflight_count_max: int = 256
     memory_bytes_max: int = 32 * 1024 * 1024
     tail_bytes_max: int = 4 * 1024 * 1024
-    compaction_slice_bytes: int = 64 * 1024
+    compaction_slice_bytes: int = 32 * 1024
     lease_ratio: float = 0.85
 
     def __post_init__(self) -> None:
