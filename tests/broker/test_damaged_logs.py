@@ -75,6 +75,29 @@ def test_a_leader_that_cannot_read_its_log_lets_another_lead(cluster: ClusterWor
     assert produce(cluster, "t", b"more").error_code == 0
 
 
+def test_a_byte_that_flipped_while_the_broker_was_away_is_not_served(
+    cluster: ClusterWorld,
+) -> None:
+    cluster.create_topic("t")
+    assert produce(cluster, "t", *VALUES).error_code == 0
+    leader = cluster.leader_of("t")
+    damaged = next(broker for broker in (1, 2, 3) if broker != leader)
+    cluster.until(lambda: cluster.replicas_of("t")[damaged].high_watermark == len(VALUES))
+    replica = cluster.replicas_of("t")[damaged]
+    stop(cluster, damaged)
+    rot(cluster, damaged, replica, at=IN_RECORDS)
+    cluster.hosts[damaged].start()
+    cluster.until_started(damaged)
+    cluster.until(lambda: damaged in cluster.replicas_of("t"))
+    cluster.until(lambda: damaged in cluster.replicas_of("t")[cluster.leader_of("t")].in_sync())
+    cluster.replicas_of("t")[cluster.leader_of("t")].transfer_leadership(damaged)
+    cluster.until(lambda: cluster.leader_of("t") == damaged)
+    assert fetch_error(cluster, damaged, "t") == Error.KAFKA_STORAGE_ERROR
+    cluster.until(lambda: cluster.leader_of("t") not in (0, damaged))
+    assert fetch(cluster, "t") == VALUES
+    assert produce(cluster, "t", b"more").error_code == 0
+
+
 def test_a_single_replica_goes_on_with_what_it_can_read(cluster: ClusterWorld) -> None:
     cluster.create_topic("t", replicas=1)
     assert produce(cluster, "t", *VALUES).error_code == 0

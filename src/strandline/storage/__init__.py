@@ -9,6 +9,7 @@ Map:    log.py (one group's log), which is made of
             scan.py, recovery.py  opening a log after a crash
             flushing.py   what is durable
             reads.py      finding batches for consumers and followers;  times.py  by timestamp
+            proving.py    looking once at what an earlier process wrote, before it is served
             retention.py  letting go of old segments;  compaction.py  keeping the last value per key
             producers.py  idempotence: the last five batches of each producer
         state_journal.py (epoch and vote of every group), identity.py (whose directory this is),

@@ -277,8 +277,11 @@ def has_enough_dirt(segments: Sequence[Segment], config: LogConfig, clean_offset
 
 
 def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Each batch with its bytes; the header's position is 0, in those bytes."""
+    """Each batch with its bytes; the header's position is 0, in those bytes.
+
+    Raises StorageError for a damaged one: nobody could tell any more once it is written anew."""
     for header in segment.headers(0, segment.size):
+        segment.prove(header.position, header.position + header.size)
         batch = segment.file.pread(header.size, header.position)
         header.position = 0
         yield header, batch

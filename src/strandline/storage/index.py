@@ -47,6 +47,12 @@ class SparseIndex:
         entry = bisect_right(self.positions, position) - 1
         return self.positions[entry] if entry >= 0 else 0
 
+    def entry_before(self, position: int) -> tuple[int, int]:
+        """(position, relative offset) of the last entry at or before `position`; (0, 0) for the
+        segment's base."""
+        entry = bisect_right(self.positions, position) - 1
+        return (self.positions[entry], self.offsets[entry]) if entry >= 0 else (0, 0)
+
     def floor_time(self, timestamp: int) -> int:
         """A position before which no batch reaches `timestamp`."""
         entry = bisect_left(self.timestamps, timestamp) - 1

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Buffer, Disk, is_full
+from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import LENGTH_END, BatchHeader, iterate_headers
 from strandline.records.marker import MarkerKind, parse_marker
@@ -156,7 +157,9 @@ class Log:
     def batch_start(self, index: Index) -> Index:
         """The first index of the batch that holds the entry at `index`."""
         segment = self._row.segments[reads.segment_at_index(self._row.segments, index)]
-        header = segment.find_index(index, self._row.history.offset_of(index))
+        offset = self._row.history.offset_of(index)
+        header = segment.find_index(index, offset)
+        segment.prove_from(offset, header.position + header.size)
         return index if header.is_marker else self._row.history.index_of(header.base_offset)
 
     def epoch_end_offset(self, epoch: Epoch) -> tuple[Epoch, Offset]:
@@ -473,7 +476,8 @@ class Log:
         """Do a slice of compaction over closed segments that end at or below the limit.
 
         Reads about `bytes_max`; returns whether there is more to do, so: call it again a little
-        later. Raises OSError when the disk is full; the log goes on, uncompacted."""
+        later. Raises OSError when the disk is full, StorageError where a segment is damaged; the
+        log goes on, uncompacted."""
         self._flushing.check()
         if self._compaction is None:
             self._compaction = self._begin_compaction(limit_offset)
@@ -481,7 +485,7 @@ class Log:
             return False
         try:
             has_more = self._compaction.step(bytes_max)
-        except OSError:
+        except (OSError, StorageError):
             self._abandon_compaction()
             raise
         cleaned = self._compaction.take()

@@ -85,14 +85,19 @@ def read_records(
     result = RecordSlices()
     budget = max_bytes
     for segment in segments[segment_at_offset(segments, offset) :]:
-        first = segment.find_offset(offset) if offset < limit_offset else None
+        if offset >= limit_offset:
+            break
+        first = segment.find_offset(offset)
         if first is None:
+            if offset < segment.end_offset:
+                segment.prove_from(offset, segment.size)  # It ought to have been there.
             continue
         end = _end_below(segment, first, limit_offset)
         if end - first.position > budget:
             end = segment.floor_boundary(first.position, first.position + budget)
             if end <= first.position and min_one and first.next_offset <= limit_offset:
                 end = first.position + first.size
+        segment.prove_from(offset, max(end, first.position + first.size))
         if end <= first.position:
             break
         _add_ranges(result, segment, first.position, end)
@@ -111,27 +116,28 @@ def read_entries(
 
     An empty batch that compaction left over many offsets is cut to begin at `from_index`."""
     segment = segments[segment_at_index(segments, from_index)]
-    first = segment.find_index(from_index, history.offset_of(from_index))
+    offset = history.offset_of(from_index)
+    first = segment.find_index(from_index, offset)
     start = first.position
     end = segment.floor_boundary(start, start + max_bytes)
     if end <= start:
         end = start + first.size
+    segment.prove(start, end)
+    segment.prove_from(offset, end)
     data = segment.file.pread(end - start, start)
     first_index = from_index
-    if not first.is_marker and history.offset_of(from_index) != first.base_offset:
+    if not first.is_marker and offset != first.base_offset:
         if first.records_count == 0:
-            data = _cut_empty(data, history.offset_of(from_index))
+            data = _cut_empty(data, offset)
         else:
             first_index = history.index_of(first.base_offset)
     if end == segment.size:
         last_index = Index(segment.end_index - 1)
+    elif markers := segment.markers_in(end, end + 1):
+        last_index = Index(markers[0].raft_index - 1)
     else:
         following = next(segment.headers(end, end + 1))
-        if following.is_marker:
-            position = end
-            last_index = Index(segment.markers_in(position, position + 1)[0].raft_index - 1)
-        else:
-            last_index = Index(history.index_of(following.base_offset) - 1)
+        last_index = Index(history.index_of(following.base_offset) - 1)
     return Entries(
         data,
         first_index,

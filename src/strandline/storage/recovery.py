@@ -182,8 +182,17 @@ class Recovery:
         if self._producers is None:
             producers = read_producers(self._disk, self._directory, segment.name)
             self._producers = None if producers is None else ProducerStates(producers)
-        file = segment.file
-        for header, chunk, at in proved_batches(file, segment.name):
+        file, name = segment.file, segment.name
+        found_bytes = file.size()
+        batches = proved_batches(
+            file,
+            0,
+            end=found_bytes,
+            until=found_bytes,
+            offset=name.base_offset,
+            epoch=name.previous_epoch,
+        )
+        for header, chunk, at in batches:
             index = segment.end_index
             self._history.note_epoch(header.partition_leader_epoch, index)
             if header.is_marker:
@@ -193,7 +202,6 @@ class Recovery:
             segment.note(header)
             if self._producers is not None:
                 self._producers.update(header, self._now_ms)
-        found_bytes = file.size()
         if found_bytes > segment.size:
             self._cut_tail(segment)
         if found_bytes:

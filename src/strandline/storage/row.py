@@ -75,11 +75,13 @@ class SegmentRow:
     def cut(self, from_index: Index) -> list[Segment]:
         """Remove every entry at `from_index`, a beginning of a batch, and above, durably.
 
-        The segment that holds it becomes the active one. Returns the segments that are gone."""
+        Raises StorageError where that cannot be found for damage; nothing has changed then. The
+        segment that holds it becomes the active one. Returns the segments that are gone."""
         at = reads.segment_at_index(self.segments, from_index)
         segment = self.segments[at]
         offset = self.history.offset_of(from_index)
         header = segment.find_index(from_index, offset)
+        segment.prove_from(offset, header.position)
         assert header.base_offset == offset, f"index {from_index} is inside a batch"
         removed = self.segments[at + 1 :]
         del self.segments[at + 1 :]

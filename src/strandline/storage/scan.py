@@ -1,4 +1,4 @@
-"""Reads a segment from its base and believes only what can be proved.
+"""Reads batches one after the other and believes only what can be proved.
 
 Why:    after a crash the end of a file may hold anything: zeros, half a batch, a whole batch whose
         predecessor is missing.
@@ -9,7 +9,7 @@ Source: design section 4, "Recovery cuts a torn tail"."""
 from collections.abc import Iterator
 
 from strandline.base.disk import File
-from strandline.model.ids import Epoch
+from strandline.model.ids import Epoch, Offset
 from strandline.records.batch import (
     BATCH_LENGTH_MIN,
     HEADER,
@@ -19,26 +19,28 @@ from strandline.records.batch import (
     BatchHeader,
     crc_of,
 )
-from strandline.storage.layout import SegmentName
 
 _CHUNK_BYTES = 1 << 20
 _unpack_header = HEADER.unpack_from
 
 
-def proved_batches(file: File, name: SegmentName) -> Iterator[tuple[BatchHeader, bytes, int]]:
+def proved_batches(
+    file: File, position: int, *, end: int, until: int, offset: Offset, epoch: Epoch
+) -> Iterator[tuple[BatchHeader, bytes, int]]:
     """(header, chunk, where the batch begins in that chunk) of each batch that counts, in order.
 
-    The header's `position` is the file's. Ends at the first batch that does not count."""
-    size = file.size()
-    position = 0
+    From `position`, where a batch at `offset` has to begin, of `epoch` or a later one, to the first
+    batch that begins at or above `until`; no batch reaches beyond `end`. The header's `position` is
+    the file's. Ends early at a batch that does not count."""
     chunk = b""
     chunk_start = 0
-    offset = name.base_offset
-    epoch: Epoch = name.previous_epoch
-    while size - position >= HEADER_BYTES:
+    while position < until and end - position >= HEADER_BYTES:
         at = position - chunk_start
+        ahead = min(max(until - position, HEADER_BYTES), _CHUNK_BYTES)
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_start, at = file.pread(_CHUNK_BYTES, position), position, 0
+            chunk, chunk_start, at = file.pread(ahead, position), position, 0
+            if len(chunk) < HEADER_BYTES:
+                return
         header = BatchHeader(position, *_unpack_header(chunk, at))
         length = header.batch_length + LENGTH_END
         if (
@@ -46,16 +48,12 @@ def proved_batches(file: File, name: SegmentName) -> Iterator[tuple[BatchHeader,
             or header.batch_length < BATCH_LENGTH_MIN
             or header.base_offset != offset
             or header.partition_leader_epoch < epoch
-            or position + length > size
+            or position + length > end
             or not (header.last_offset_delta >= 0 or header.is_marker)
         ):
             return
         if at + length > len(chunk):
-            chunk, chunk_start, at = (
-                file.pread(max(length, _CHUNK_BYTES), position),
-                position,
-                0,
-            )
+            chunk, chunk_start, at = file.pread(max(length, ahead), position), position, 0
         if crc_of(chunk, at, length) != header.crc:
             return
         yield header, chunk, at

@@ -22,6 +22,7 @@ from strandline.storage.layout import (
     write_whole,
 )
 from strandline.storage.producers import ProducerSnapshot
+from strandline.storage.proving import Unproved
 from strandline.storage.segment import MarkerSpan, Segment
 
 
@@ -72,6 +73,7 @@ def restore_segment(segment: Segment, history: History, summary: SegmentSummary)
     segment.max_timestamp = summary.max_timestamp
     segment.max_timestamp_offset = summary.max_timestamp_offset
     segment.markers = [MarkerSpan(*span) for span in summary.markers]
+    segment.unproved = Unproved(summary.size_bytes, summary.epochs)
     for epoch, index in summary.epochs:
         history.note_epoch(epoch, index)
     configurations = dict(summary.configurations)

@@ -25,6 +25,7 @@ from strandline.records.batch import (
 )
 from strandline.storage.index import IndexCache, SparseIndex
 from strandline.storage.layout import INDEX, LOG, TIME_INDEX, SegmentName, checksum, read_whole
+from strandline.storage.proving import Place, Unproved
 
 _WALK_BYTES = 16 * 1024
 _unpack_header = HEADER.unpack_from
@@ -62,6 +63,7 @@ class Segment:
         "max_timestamp_offset",
         "name",
         "size",
+        "unproved",
         "write_count",
     )
 
@@ -95,6 +97,8 @@ class Segment:
         """Whether bytes were written that no finished flush covers."""
         self.write_count = 0
         """Rises with every write, so that a flush knows whether it covers the last one."""
+        self.unproved: Unproved | None = None
+        """What an earlier process wrote and this one has not read yet; None for nothing."""
         self.first_append_ms = -1
         """Monotonic time of the first append, -1 before; starts anew when the log is opened."""
 
@@ -151,6 +155,8 @@ class Segment:
 
     def cut(self, position: int, *, end_offset: Offset, end_index: Index) -> None:
         """Account for the loss of everything at `position`, a beginning of a batch, and above."""
+        if self.unproved is not None:
+            self.unproved.cut(position)
         timestamp = self.index.truncate(position)
         self.size = position
         self.end_offset = end_offset
@@ -204,7 +210,11 @@ class Segment:
         index = SparseIndex()
         indexed_to = 0
         timestamp = -1
+        offset = self.name.base_offset
         for header in self.headers(0, self.size):
+            if header.base_offset != offset:
+                raise self._damaged(header.position, f"offset {header.base_offset}, not {offset}")
+            offset = header.next_offset
             if header.is_marker:
                 continue
             if header.position - indexed_to >= self._interval:
@@ -212,6 +222,31 @@ class Segment:
                 index.add(header.base_offset - self.name.base_offset, indexed_to, timestamp)
             timestamp = max(timestamp, header.max_timestamp)
         return index
+
+    # ---- proving ----
+
+    def prove(self, start: int, end: int) -> None:
+        """See that the batches in [start, end) are what was written, unless that has been seen.
+
+        `end` is the end of a batch, as far as can be told from headers that are not proved. Raises
+        StorageError."""
+        unproved = self.unproved
+        if unproved is not None:
+            end = min(end, unproved.end)
+            if start < end and unproved.prove(self, start, end):
+                self.unproved = None
+
+    def prove_from(self, offset: Offset, end: int) -> None:
+        """The same from where a search for `offset` begins: it has believed what it passed."""
+        if self.unproved is not None:
+            self.prove(self.index.floor_offset(max(0, offset - self.name.base_offset)), end)
+
+    def place_before(self, position: int) -> Place:
+        """The nearest place at or before `position` that is known without reading the segment."""
+        start, relative_offset = self.index.entry_before(position)
+        offset = Offset(self.name.base_offset + relative_offset)
+        marker_count = bisect_left(self.markers, start, key=_position_of)
+        return Place(start, offset, Index(offset + self.name.markers_before + marker_count))
 
     # ---- searching ----
 
@@ -248,6 +283,8 @@ class Segment:
             position = self.markers[at].position
             return next(self.headers(position, position + 1))
         header = self.find_offset(offset)
+        if header is None:
+            self.prove_from(offset, self.size)
         assert header is not None, f"index {index} is not in {self.name.stem}"
         return header
 

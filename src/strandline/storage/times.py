@@ -24,11 +24,14 @@ def offset_for_time(
         if segment.max_timestamp < timestamp or segment.max_timestamp_offset < 0:
             continue
         header = segment.find_time(timestamp)
+        _prove(segment, segment.index.floor_time(timestamp), header)
         while header is not None and header.base_offset < limit_offset:
             found = _first_record(segment, header, timestamp)
             if found is not None:
                 return found if found[1] < limit_offset else None
+            passed = header.position + header.size
             header = _next_reaching(segment, header, timestamp)
+            _prove(segment, passed, header)
     return None
 
 
@@ -43,6 +46,11 @@ def max_timestamp(segments: Sequence[Segment]) -> tuple[int, Offset] | None:
     if best is None:
         return None
     return offset_for_time((best,), best.max_timestamp, best.end_offset)
+
+
+def _prove(segment: Segment, start: int, found: BatchHeader | None) -> None:
+    """What was passed in a search, and what was found, has to be sound. Raises StorageError."""
+    segment.prove(start, segment.size if found is None else found.position + found.size)
 
 
 def _next_reaching(segment: Segment, after: BatchHeader, timestamp: int) -> BatchHeader | None:
