@@ -136,6 +136,7 @@ def test_a_broker_that_cannot_read_the_controllers_log_says_so_once(cluster: Clu
     cluster.until(lambda: 2 in cluster.failures)
     assert replica.log.directory in cluster.failures[2]
     assert "checksum" in cluster.failures[2]
+    cluster.until(lambda: cluster.leader_of("t") != 0)
     assert produce(cluster, "t", b"others serve").error_code == 0
 
 

@@ -3,7 +3,13 @@
 from tests.raft.member import Member, of_type, sent, shape
 
 from strandline.raft import events
-from strandline.raft.messages import AppendRequest, AppendResponse, TimeoutNow, VoteRequest
+from strandline.raft.messages import (
+    AppendRequest,
+    AppendResponse,
+    TimeoutNow,
+    VoteRequest,
+    VoteResponse,
+)
 
 
 def wiped(self_id: int = 3) -> Member:
@@ -20,6 +26,16 @@ def test_a_replica_without_its_disk_gives_no_vote_and_stands_for_nothing() -> No
     assert member.time_out() == []
     member.receive(1, TimeoutNow(0))
     assert member.raft.epoch == 0
+
+
+def test_one_that_turns_out_to_be_new_votes_and_stands() -> None:
+    """See `replication.founding`."""
+    member = wiped()
+    assert member.step(events.DeclaredNew()) == []
+    assert not member.raft.is_amnesiac
+    answer = of_type(member.receive(1, VoteRequest(1, -1, 0)), events.Send)[0].message
+    assert answer == VoteResponse(1, granted=True)
+    assert Member().step(events.DeclaredNew()) == []
 
 
 def test_it_takes_entries_in_and_acknowledges_no_flush() -> None:

@@ -50,3 +50,27 @@ def test_a_broker_that_returns_is_sent_the_difference_only(
     # Heartbeats and the like have their share; the log does not.
     assert world.fabric.counters.sent_bytes - sent < difference + before / 5
     assert world.checker.violation is None
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_broker_that_lost_its_disk_is_whole_again_though_nothing_is_written(seed: int) -> None:
+    """The leave to take part again travelled with appends only, and none came."""
+    world = started(plain_scenario(seed=seed, producers=(PRODUCER,)))
+    (producer,) = world.producers
+    producer.start()
+    run_for(world, 1_000)
+    producer.stop()
+    run_for(world, 1_000)
+    leader = next(iter(world.leading_brokers()))
+    host = next(host for broker, host in world.hosts.items() if broker != leader)
+    host.on_down = None
+    host.lose_disk()
+    run_for(world, 100)
+    for other in world.hosts.values():  # So that it has everything before it gets the leave.
+        if other is not host:
+            other.disk.faults.slow_factor = 10
+    host.start()
+    run_for(world, 3_000)
+    assert host.program is not None
+    assert not any(replica.raft.is_amnesiac for replica in host.program.replicas)
+    assert world.checker.violation is None

@@ -82,6 +82,7 @@ class Hosting:
                     retention_ms=-1, delete=False, preallocate=self._config.storage.preallocate
                 ),
                 preferred=voters[0],
+                asks_voters=True,
             )
         )
 

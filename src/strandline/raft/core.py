@@ -21,6 +21,7 @@ from strandline.raft.election import Elections
 from strandline.raft.events import (
     AbandonTransfer,
     ChangeConfiguration,
+    DeclaredNew,
     Effect,
     ElectionTimedOut,
     Event,
@@ -101,6 +102,7 @@ class Raft:
             ChangeConfiguration: self._membership.on_change,
             TransferLeadership: transfers.on_transfer,
             AbandonTransfer: transfers.on_abandon,
+            DeclaredNew: self._on_declared_new,
         }
         self._on_message: dict[type, Callable[..., None]] = {
             AppendRequest: self._appends.on_append_request,
@@ -248,6 +250,9 @@ class Raft:
         reign = self._state.reign
         assert reign is not None and event.count > 0, "only a leader's driver proposes"
         reign.on_propose(event)
+
+    def _on_declared_new(self, event: DeclaredNew) -> None:
+        self._state.amnesiac = False
 
     def _on_log_flushed(self, event: LogFlushed) -> None:
         state = self._state

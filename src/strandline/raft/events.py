@@ -96,6 +96,12 @@ class AbandonTransfer(msgspec.Struct, frozen=True, gc=False):
     Where the target was told to stand already, this replica stands for the next epoch itself."""
 
 
+class DeclaredNew(msgspec.Struct, frozen=True, gc=False):
+    """It turned out that this replica, opened as `amnesiac`, has nothing to remember.
+
+    None of the other voters had any history of the group since this one began; noted durably."""
+
+
 Event = (
     Received
     | ElectionTimedOut
@@ -107,6 +113,7 @@ Event = (
     | ChangeConfiguration
     | TransferLeadership
     | AbandonTransfer
+    | DeclaredNew
 )
 
 # ---- effects -------------------------------------------------------------------------------------

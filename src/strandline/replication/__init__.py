@@ -5,6 +5,7 @@ Map, from the outside in:
         what its Raft core decides), appender.py (the batcher: what waits becomes one append),
         waiters.py (who waits for which mark), sender.py (the leader's stream to one follower),
         tail.py (entries still in memory), liveness.py and sessions.py (who hears whom: coalesced
-        heartbeats, leases, election timers), leaders.py (who leads what, cluster-wide), budget.py
-        (memory), compactor.py (compaction in slices), wire.py (messages as bytes), settings.py.
+        heartbeats, leases, election timers), leaders.py (who leads what, cluster-wide),
+        founding.py (a new group, or a lost disk?), budget.py (memory), compactor.py (compaction in
+        slices), wire.py (messages as bytes), settings.py.
 Source: design section 5; Redpanda RFC 20220119 (one path for all acks levels)."""

@@ -31,6 +31,7 @@ from strandline.raft.messages import AppendResponse, LeaderContact, Marks, Messa
 from strandline.replication.budget import MemoryBudget
 from strandline.replication.compactor import Compactor
 from strandline.replication.entries import Entries
+from strandline.replication.founding import Founding
 from strandline.replication.leaders import Leaders
 from strandline.replication.liveness import Liveness
 from strandline.replication.replica import Replica
@@ -42,6 +43,8 @@ from strandline.replication.wire import (
     decode_append,
     decode_heartbeat,
     decode_heartbeat_answer,
+    decode_history_answer,
+    decode_history_question,
     decode_leaders,
     decode_raft,
     encode_control,
@@ -64,7 +67,8 @@ _configurations = msgspec.json.Decoder(Configuration)
 class GroupSpec:
     """What a broker needs to know to hold a replica. `directory` is relative to `logs`.
 
-    `is_lost`: this broker held the replica before, on a disk that is gone."""
+    `is_lost`: this broker held the replica before, on a disk that is gone. `asks_voters`: whether
+    that is so, nobody here knows; where nothing is remembered, see `founding`."""
 
     group: GroupId
     name: str
@@ -73,6 +77,7 @@ class GroupSpec:
     log: LogConfig
     preferred: BrokerId
     is_lost: bool = False
+    asks_voters: bool = False
 
 
 class Replication:
@@ -102,11 +107,13 @@ class Replication:
         self.on_failed: list[Callable[[Replica], None]] = []
         self.leaders = Leaders(self._on_leader_known)
         self.calls = Calls(self._send_call)
+        session = rng.getrandbits(62) + 1
+        self.founding = Founding(self, session)
         self.liveness = Liveness(
             clock=clock,
             rng=rng,
             settings=settings,
-            session=rng.getrandbits(62) + 1,
+            session=session,
             replicas=self.replicas,
         )
         self._data_directory = data_directory
@@ -160,8 +167,11 @@ class Replication:
         log = Log.open(self.disk, directory, config=spec.log, clock=self.clock)
         if log.last_epoch > (0 if state is None else state.epoch):
             raise self._forgotten(spec.group, log, state)
+        voters = spec.configuration.voters
+        is_asking = spec.asks_voters and state is None and {self.self_id} < set(voters)
         if state is None:
-            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, spec.is_lost)
+            amnesiac = spec.is_lost or is_asking
+            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, amnesiac)
         base = state.configuration if state.configuration is not None else spec.configuration
         raft = self._new_raft(spec.group, log, state, base)
         replica = Replica(
@@ -178,7 +188,19 @@ class Replication:
         self.liveness.add(replica)
         if is_fresh and replica.is_preferred:
             self.clock.call_soon(partial(self._start_fresh, replica))
+        if is_asking:
+            self.founding.ask(replica)
         return replica
+
+    def begin_fresh(self, replica: Replica) -> None:
+        """The group of a replica that asked turned out to be new: elect somebody at once."""
+        if replica.epoch > 0:
+            return
+        replica.is_fresh = True
+        replica.has_restarted = False
+        self.liveness.add(replica)
+        if replica.is_preferred:
+            self._start_fresh(replica)
 
     def _forgotten(self, group: GroupId, log: Log, state: GroupState | None) -> StorageError:
         """The epoch and the vote are durable before any entry of the epoch is: they were lost."""
@@ -196,7 +218,7 @@ class Replication:
         assert self._journal is not None
         state = self._journal.get(replica.group)
         if state is None:
-            state = GroupState(Epoch(0), NO_BROKER, replica.base)
+            state = GroupState(Epoch(0), NO_BROKER, replica.base, replica.raft.is_amnesiac)
         last = replica.log.last_index
         marks = Marks(Index(min(replica.raft.commit, last)), Index(min(replica.raft.visible, last)))
         return self._new_raft(replica.group, replica.log, state, replica.base, marks)
@@ -290,6 +312,24 @@ class Replication:
         )
         self._journal.put(replica.group, state, done or replica.on_base_persisted)
 
+    def persist_new(self, replica: Replica, done: Callable[[OSError | None], None]) -> None:
+        """Make a note that the replica has forgotten nothing; before it takes part."""
+        assert self._journal is not None
+        state = GroupState(replica.raft.epoch, replica.raft.vote, replica.base)
+        self._journal.put(replica.group, state, done)
+
+    def has_history(self, group: GroupId) -> bool:
+        """Whether an epoch of the group was ever heard of here."""
+        assert self._journal is not None
+        state = self._journal.get(group)
+        replica = self.replicas.get(group)
+        known = 0 if state is None else state.epoch
+        return max(known, 0 if replica is None else replica.raft.epoch) > 0
+
+    def send_control(self, peer: BrokerId, kind: Kind, body: object) -> None:
+        """Send a message at once; it may be lost."""
+        self.network.send(peer, Lane.CONTROL, [encode_control(kind, body)])
+
     def announce(self, replica: Replica, epoch: Epoch) -> None:
         """Tell every broker that this one leads `replica`."""
         entry = LeaderEntry(replica.group, epoch, self.self_id)
@@ -347,6 +387,7 @@ class Replication:
         if lane is Lane.CONTROL:
             self.liveness.on_connected(peer)
             self._send_heartbeat(peer)
+            self.founding.on_peer_connected(peer)
             entries = self.leaders.led_by(self.self_id)
             if entries:
                 self.network.send(peer, lane, [encode_control(Kind.LEADERS, entries)])
@@ -392,6 +433,10 @@ class Replication:
         elif kind is Kind.LEADERS:
             for entry in decode_leaders(body):
                 self.leaders.learn(entry)
+        elif kind is Kind.HISTORY_QUESTION:
+            self.founding.on_question(peer, decode_history_question(body))
+        elif kind is Kind.HISTORY_ANSWER:
+            self.founding.on_answer(peer, decode_history_answer(body))
         elif kind is Kind.CALL:
             self.calls.on_message(peer, body)
 
@@ -443,6 +488,7 @@ class Replication:
                 replica.on_quorum_lost()
             for replica in self.liveness.timed_out():
                 replica.on_election_timeout()
+        self.founding.tick()
         self._resend(now)
         self._tick_later()
 

@@ -150,7 +150,9 @@ class Leading:
                 replica.raft.mark_sent(peer, Index(plan.start_index - 1))
                 stream.on_sent(Index(plan.start_index - 1), 0, replica.host.clock.monotonic_ms())
                 break
-            if plan.last_index < plan.first_index and not plan.is_probe:
+            # Only an append tells a replica that lost its disk when it may take part again.
+            is_contact = not plan.is_probe and plan.rejoin_at < 0
+            if plan.last_index < plan.first_index and is_contact:
                 contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
                 replica.host.send_soon(peer, replica.group, contact)
                 replica.raft.mark_sent(peer, plan.prev_index)

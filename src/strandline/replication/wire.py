@@ -39,6 +39,8 @@ class Kind(IntEnum):
     RAFT = 3
     CALL = 4
     LEADERS = 5
+    HISTORY_QUESTION = 6
+    HISTORY_ANSWER = 7
     APPEND = 16
 
 
@@ -76,6 +78,21 @@ class LeaderEntry(msgspec.Struct, frozen=True, array_like=True):
     leader: BrokerId
 
 
+class HistoryQuestion(msgspec.Struct, frozen=True, array_like=True):
+    """ "Have you ever heard of an epoch of this group?" `session` is the asking process."""
+
+    session: int
+    group: GroupId
+
+
+class HistoryAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """The answer to a question of that session."""
+
+    session: int
+    group: GroupId
+    has_history: bool
+
+
 class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     """What precedes the record batches of an append.
 
@@ -93,6 +110,8 @@ _heartbeats = msgspec.msgpack.Decoder(Heartbeat)
 _answers = msgspec.msgpack.Decoder(HeartbeatAnswer)
 _raft_items = msgspec.msgpack.Decoder(RaftItems)
 _leaders = msgspec.msgpack.Decoder(list[LeaderEntry])
+_questions = msgspec.msgpack.Decoder(HistoryQuestion)
+_history_answers = msgspec.msgpack.Decoder(HistoryAnswer)
 _append_heads = msgspec.msgpack.Decoder(AppendHead)
 _HEAD = struct.Struct(">BI")
 
@@ -138,6 +157,22 @@ def decode_leaders(body: memoryview) -> list[LeaderEntry]:
         return _leaders.decode(body)
     except msgspec.DecodeError as error:
         raise ProtocolError(f"bad list of leaders: {error}") from error
+
+
+def decode_history_question(body: memoryview) -> HistoryQuestion:
+    """Raises ProtocolError."""
+    try:
+        return _questions.decode(body)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"bad question about a group's history: {error}") from error
+
+
+def decode_history_answer(body: memoryview) -> HistoryAnswer:
+    """Raises ProtocolError."""
+    try:
+        return _history_answers.decode(body)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"bad answer about a group's history: {error}") from error
 
 
 def decode_append(message: memoryview) -> tuple[AppendHead, memoryview]:

@@ -91,7 +91,8 @@ class Member:
                 ),
                 log=scenario.log,
                 preferred=plan.voters[0],
-                is_lost=is_lost,
+                is_lost=is_lost and not scenario.asks_voters,
+                asks_voters=scenario.asks_voters,
             )
         )
         self._watch(replica)

@@ -20,6 +20,7 @@ LOCAL_US = (50, 800)
 FAR_US = (5_000, 60_000)
 KIB = 1024
 COMPACTED_SHARE = 0.2
+ASKING_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class Scenario:
     """{kind of fault: how often, relative to the others}; kinds left out do not happen."""
     fault_interval_ms: int
     active_ms: int
+    asks_voters: bool = False
+    """Whether the brokers have to find out by themselves that a disk was lost."""
     key_count: int = 0
     """How many keys records have, in logs that are compacted; 0 where they are not."""
 
@@ -113,6 +116,8 @@ class Scenario:
             fault_interval_ms=rng.choice((100, 250, 600)),
             active_ms=rng.choice((1_500, 3_000, 5_000)),
         )
+        if random.Random(f"founding {seed}").random() < ASKING_SHARE:
+            scenario = replace(scenario, asks_voters=True)
         is_compacted = random.Random(f"compaction {seed}").random() < COMPACTED_SHARE
         return scenario.compacted() if is_compacted else scenario
 

@@ -137,7 +137,9 @@ class World:
             voters = Configuration(voters=plan.voters, min_insync=plan.min_insync)
             if broker in plan.voters and len(plan.voters) == voters.write_quorum(plan.voters):
                 return False
-        self._lacking = {b for b in self._lacking if not self._is_whole(b)}
+        # Who has to find out by itself takes no part before, whether its disk is the first or not.
+        candidates = self.scenario.brokers if self.scenario.asks_voters else self._lacking
+        self._lacking = {b for b in candidates if not self._is_whole(b)}
         return not self._lacking
 
     def lose_disk(self, broker: BrokerId) -> None:

@@ -1,0 +1,142 @@
+"""Nobody outside of the group knows whose disk was lost; a new group is told from a forgotten one.
+
+Source: `replication/founding.py`; VR Revisited 4.3; reliability reference 1b."""
+
+from dataclasses import replace
+
+import pytest
+from tests.simulation.plain import plain_scenario, run_until_led, started
+
+from strandline.model.ids import BrokerId, GroupId
+from strandline.replication.host import Replication
+from strandline.replication.replica import Replica
+from strandline.simulation.host import SimHost
+from strandline.simulation.member import Member
+from strandline.simulation.scenario import ProducerPlan, Scenario
+from strandline.simulation.swarm import run_scenario
+from strandline.simulation.world import World
+
+MS = 1_000
+PRODUCER = ProducerPlan("p", GroupId(1), -1, False, 20, 50)
+
+
+def asking_scenario(seed: int, *, brokers: int = 3) -> Scenario:
+    return replace(
+        plain_scenario(seed=seed, brokers=brokers, producers=(PRODUCER,)), asks_voters=True
+    )
+
+
+def run_for(world: World, duration_ms: int) -> None:
+    world.scheduler.run_until(world.scheduler.now_us + duration_ms * MS)
+    assert world.checker.violation is None
+
+
+def hosts_in_order(world: World) -> tuple[SimHost[Member], list[SimHost[Member]]]:
+    """The leader's host, and the others; none of them starts again by itself."""
+    for host in world.hosts.values():
+        host.on_down = None
+    leader = world.leading_brokers()[0]
+    return world.hosts[leader], [world.hosts[b] for b in world.scenario.brokers if b != leader]
+
+
+def replica_of(host: SimHost[Member]) -> Replica:
+    assert host.program is not None
+    return host.program.replication.replicas[GroupId(1)]
+
+
+def lose_committed_records(world: World) -> list[SimHost[Member]]:
+    """[who has all, who has all and then loses its disk, who lacks the last records]; all down."""
+    (producer,) = world.producers
+    producer.start()
+    run_for(world, 1_000)
+    leader, (witness, stale) = hosts_in_order(world)
+    stale.kill()
+    run_for(world, 1_000)
+    producer.stop()
+    run_for(world, 2_000)
+    assert producer.is_idle
+    leader.kill()
+    witness.kill()
+    witness.lose_disk()
+    return [leader, witness, stale]
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_voter_that_lost_its_disk_elects_nobody_who_lacks_what_was_committed(seed: int) -> None:
+    world = started(asking_scenario(seed))
+    leader, wiped, stale = lose_committed_records(world)
+    wiped.start()
+    stale.start()
+    run_for(world, 15_000)
+    assert world.leading_brokers() == []
+    assert replica_of(wiped).raft.is_amnesiac
+    leader.start()
+    assert run_until_led(world, limit_ms=10_000) is not None
+    run_for(world, 3_000)
+    assert not replica_of(wiped).raft.is_amnesiac
+    world._audit(is_final=True)
+    assert world.checker.violation is None
+
+
+def test_were_it_taken_for_new_committed_records_would_be_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that the test above is known to look where it ought to."""
+    open_group = Replication.open_group
+    monkeypatch.setattr(
+        Replication,
+        "open_group",
+        lambda self, spec: open_group(self, replace(spec, asks_voters=False)),
+    )
+    world = started(asking_scenario(1))
+    _, wiped, stale = lose_committed_records(world)
+    wiped.start()
+    stale.start()
+    world.scheduler.run_until(world.scheduler.now_us + 15_000 * MS)
+    assert "LeaderCompleteness" in str(world.checker.violation)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_where_most_disks_are_lost_nobody_goes_on_without_being_told_to(seed: int) -> None:
+    world = started(asking_scenario(seed))
+    leader, wiped, stale = lose_committed_records(world)
+    stale.lose_disk()
+    for host in (leader, wiped, stale):
+        host.start()
+    run_for(world, 15_000)
+    assert world.leading_brokers() == []
+
+
+@pytest.mark.parametrize("brokers", [2, 3, 5])
+def test_a_group_is_founded_once_all_its_voters_have_been_there(brokers: int) -> None:
+    world = World(asking_scenario(1, brokers=brokers))
+    *first, last = (world.hosts[BrokerId(number + 1)] for number in range(brokers))
+    for host in first:
+        host.start()
+    run_for(world, 5_000)
+    assert world.leading_brokers() == []
+    last.start()
+    took_ms = run_until_led(world, limit_ms=5_000)
+    assert took_ms is not None and took_ms < 1_500
+    run_for(world, 1_000)
+    assert not any(replica.raft.is_amnesiac for replica in world.replicas())
+
+
+def test_what_has_been_found_out_is_not_asked_again_after_a_restart() -> None:
+    """A new group's voters that forgot it would find a candidate's epoch, and wait for nobody."""
+    world = started(asking_scenario(1))
+    _, (one, other) = hosts_in_order(world)
+    one.kill()
+    other.kill()
+    one.start()
+    assert not replica_of(one).raft.is_amnesiac
+    assert run_until_led(world, limit_ms=5_000) is not None
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", range(1, 25))
+def test_all_invariants_hold_where_brokers_find_out_by_themselves(seed: int) -> None:
+    scenario = Scenario.draw(seed)
+    weights = {k: w for k, w in scenario.fault_weights.items() if k != "configuration-change"}
+    scenario = replace(scenario, asks_voters=True, fault_weights={**weights, "lost-disk": 3})
+    assert run_scenario(scenario).violation is None
