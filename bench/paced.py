@@ -13,6 +13,7 @@ from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 TIMEOUT_S = 60
+POLL_S_MIN = 0.001
 
 
 @dataclass
@@ -69,7 +70,8 @@ class PacedProducer:
         for number in range(int(rate * seconds)):
             due = begin + number / rate
             while (left := due - time.monotonic()) > 0:
-                self._producer.poll(left)
+                # Never for less than what the client can wait for: it would spin.
+                self._producer.poll(max(left, POLL_S_MIN))
             partition = number % self._partitions
             sent = time.monotonic()
 
