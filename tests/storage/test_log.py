@@ -2,11 +2,12 @@
 
 Source: design section 4; Kafka for retention, OffsetForLeaderEpoch and ListOffsets."""
 
+import contextlib
 import random
 from errno import ENOSPC
 
 import pytest
-from tests.storage.storage_world import ForgetfulDisk, ManualClock
+from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
 
 from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import Epoch, Index, Offset
@@ -18,6 +19,7 @@ from strandline.storage.log import Log
 
 DIRECTORY = "/data/topic-0.1"
 HOUR_MS = 3_600_000
+MARK_INTERVAL_MS = 5_000
 
 
 class World:
@@ -494,6 +496,75 @@ def test_a_log_that_ends_before_what_was_flushed_is_corrupt() -> None:
         with pytest.raises(StorageError, match="entries up to index 1, which were flushed"):
             world.open(flushed_index=1)
     assert world.open(flushed_index=1, cut_corruption=True).last_index == -1
+
+
+def test_damage_below_what_a_killed_log_had_flushed_is_corruption() -> None:
+    world = World(segment_bytes=100_000)
+    sizes = [len(world.append()) for _ in range(3)]
+    world.clock.advance(MARK_INTERVAL_MS)
+    world.flush()
+    sizes += [len(world.append()) for _ in range(2)]
+    world.flush()  # Too soon after the last one to be noted.
+    path = f"{DIRECTORY}/{world.files()[0]}"
+    for at in range(5):
+        position = sum(sizes[:at]) + 65
+        world.disk.flip_bit(path, position)
+        if at < 3:
+            with pytest.raises(StorageError, match=f"the batch of index {at}, which was flushed"):
+                world.open()
+        world.disk.flip_bit(path, position)
+    world.disk.flip_bit(path, sum(sizes[:4]) + 65)
+    assert world.open().last_index == 3
+    world.disk.flip_bit(path, sizes[0] + 65)
+    assert world.open(cut_corruption=True).last_index == 0
+    assert world.open().last_index == 0
+
+
+def test_a_log_that_is_not_written_to_any_more_notes_what_is_durable() -> None:
+    world = World(segment_bytes=100_000)
+    world.append()
+    world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    assert not world.log.roll_if_due()
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", 65)
+    with pytest.raises(StorageError, match="which was flushed"):
+        world.open()
+
+
+def test_a_segment_that_is_gone_though_it_was_flushed_is_corruption() -> None:
+    for is_closed in (False, True):
+        world = World(segment_bytes=100_000)
+        world.append()
+        world.clock.advance(MARK_INTERVAL_MS)
+        world.flush()
+        if is_closed:
+            world.log.close()
+        world.disk.remove(f"{DIRECTORY}/{world.files()[0]}")
+        for _ in range(2):
+            with pytest.raises(StorageError, match="entries up to index 0, which were flushed"):
+                world.open()
+        assert world.open(cut_corruption=True).last_index == -1
+        assert world.open().last_index == -1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_cut_or_replaced_is_not_missed(seed: int) -> None:
+    rng = random.Random(seed)
+    world = World()
+    for _ in range(20):
+        world.append(size=100)
+    world.clock.advance(MARK_INTERVAL_MS)
+    assert world.flush() == 19
+    assert world.files(".flushed")
+    world.disk.fuse = rng.randint(0, 15)
+    with contextlib.suppress(PowerFailure):
+        if seed % 2:
+            world.log.truncate(Index(rng.randint(3, 19)))
+        else:
+            world.log.reset_to(Index(9), Offset(9), previous_epoch=Epoch(1))
+    world.disk.crash(rng)
+    found = world.open()
+    assert found.last_index >= 2
 
 
 def test_a_failed_write_ends_the_log() -> None:

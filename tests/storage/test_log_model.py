@@ -95,6 +95,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def finish_flushes(self) -> None:
+        self.clock.advance(3_000)
         self.disk.run()
         self.clock.run()
 

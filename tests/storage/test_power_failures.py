@@ -48,6 +48,7 @@ class Life:
 
     def step(self) -> None:
         assert self.log.flushed_index <= max(self.durable_index, self.log.start_index - 1)
+        self.clock.advance(2_000)
         action = self.rng.random()
         if action < 0.5:
             self.append()

@@ -8,6 +8,7 @@ How:    {base offset, 20 digits}-{markers before}-{previous epoch}.SUFFIX
             .timeindex  per entry: i64 highest timestamp before it, u32 relative offset
             .summary    what a scan of the closed segment would find, and the CRCs of the indexes
             .producers  the producers as they were at the segment's base
+            .flushed    while the segment is written to: an index up to which the log is durable
             .cleaned    a compacted segment in the making
             .start      empty: segments before this one are being let go
             .reset      the first segment of a log that is being begun anew
@@ -31,9 +32,12 @@ INDEX = ".index"
 TIME_INDEX = ".timeindex"
 SUMMARY = ".summary"
 PRODUCERS = ".producers"
+FLUSHED = ".flushed"
 CLEANED = ".cleaned"
 START = ".start"
 RESET = ".reset"
+CLAIMS = (SUMMARY, FLUSHED)
+"""Files that say that something is durable: they go, durably, before what they speak of goes."""
 
 _NAME = re.compile(r"(\d{20})-(\d+)-(\d+)(\.[a-z]+)\Z")
 _CRC = Struct(">I")

@@ -10,6 +10,7 @@ Source: design section 4."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Buffer, Disk, is_full
@@ -33,6 +34,9 @@ _ALLOCATE_BYTES_MAX = 64 << 20
 _CHECKPOINT_BYTES = 64 << 20
 _CHECKPOINT_COUNT_MAX = 4
 _RELATIVE_OFFSET_MAX = (1 << 31) - 1
+_MARK_INTERVAL_MS = 5_000
+"""How often at most a log that is written to notes on the disk what of it is durable."""
+_NEVER_MS = 1 << 62
 NO_INDEX = Index(-1)
 
 
@@ -56,6 +60,8 @@ class Log:
         """Below here compaction has been; known only since the log was opened."""
         self._checkpoints: list[tuple[int, ProducerSnapshot]] = []
         """(position in the active segment, the producers there), ascending."""
+        self._mark_due_ms = clock.monotonic_ms() + _MARK_INTERVAL_MS
+        self._marked_index = NO_INDEX
         self._flushing = Flushing(
             disk,
             clock,
@@ -283,6 +289,7 @@ class Log:
         active = self._row.active
         if self.failed or not active.size:
             return False
+        self._mark_flushed()
         is_full = self._clock.monotonic_ms() - active.first_append_ms >= self.config.segment_ms
         if not is_full and not retention.is_expired(active, self.config, self._clock.wall_ms()):
             return False
@@ -323,6 +330,7 @@ class Log:
             self._flushing.mark_clean(gone)
         self._flushing.mark_clean(active)
         self._flushing.clamp(Index(from_index - 1))
+        self._marked_index = NO_INDEX
         active.first_append_ms = self._clock.monotonic_ms()
         if active is not old_active:
             self._checkpoints.clear()
@@ -356,6 +364,7 @@ class Log:
         for segment in removed:
             self._flushing.mark_clean(segment)
         self._flushing.begin_at(Index(start_index - 1))
+        self._marked_index = NO_INDEX
         self._checkpoints.clear()
         self._clean_offset = start_offset
         self.producers.restore(ProducerStates().checkpoint())
@@ -411,11 +420,25 @@ class Log:
 
         `done` gets the index that is durable (lower than asked for when the log was truncated
         meanwhile), or the OSError after which the log has failed."""
-        self._flushing.request(self.last_index, done)
+        self._flushing.request(self.last_index, partial(self._on_flushed, done))
+
+    def _on_flushed(self, done: FlushDone, result: Index | OSError) -> None:
+        if not isinstance(result, OSError):
+            self._mark_flushed()
+        done(result)
+
+    def _mark_flushed(self) -> None:
+        """Remember now and then what is durable, for the next opening."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms >= self._mark_due_ms and self.flushed_index > self._marked_index:
+            self._mark_due_ms = now_ms + _MARK_INTERVAL_MS
+            self._marked_index = self.flushed_index
+            self._row.mark_flushed(self.flushed_index)
 
     def close(self) -> None:
         """Flush, leave the files that spare the next opening a scan, and close. Blocks."""
         active = self._row.active
+        self._mark_due_ms = _NEVER_MS  # Flushes under way end later, maybe beside another `Log`.
         if not self.failed:
             with contextlib.suppress(OSError):
                 self._abandon_compaction()

@@ -5,10 +5,12 @@ Why:    nothing that was not flushed may be believed, nothing that was flushed m
 How:    finish a reset that was begun -> for each segment in order: its summary, if that fits,
         or else a scan of headers and CRCs -> cut the torn tail, drop what does not follow -> flush.
         A segment with a fitting summary was durable, and so was everything before it: a bad batch
-        below that, or below the flushed mark that the caller knows, is corruption (StorageError).
+        below that, or below a mark of what was flushed (the last one that the log left, or what the
+        caller knows), is corruption (StorageError).
 Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from strandline.base.disk import Disk
@@ -19,7 +21,9 @@ from strandline.storage.config import LogConfig
 from strandline.storage.history import History
 from strandline.storage.index import IndexCache
 from strandline.storage.layout import (
+    CLAIMS,
     CLEANED,
+    FLUSHED,
     LOG,
     RESET,
     START,
@@ -28,10 +32,12 @@ from strandline.storage.layout import (
     SegmentSummary,
     make_durable_directory,
     parse_name,
+    read_checked,
 )
 from strandline.storage.producers import ProducerStates
 from strandline.storage.scan import proved_batches
 from strandline.storage.sealing import (
+    read_flushed,
     read_producers,
     read_summary,
     restore_segment,
@@ -80,12 +86,10 @@ class Recovery:
     def run(self) -> RecoveredLog:
         """Recover. Raises StorageError for corruption, OSError for a disk that fails."""
         names = self._find_segments()
-        summaries = [read_summary(self._disk, self._directory, name) for name in names]
-        for summary in summaries:
-            if summary is not None:
-                self._flushed_index = max(self._flushed_index, Index(summary.end_index - 1))
+        summaries = {name: read_summary(self._disk, self._directory, name) for name in names}
+        self._read_claims(summaries)
         self._history = History(names[0])
-        for at, (name, summary) in enumerate(zip(names, summaries, strict=True)):
+        for at, (name, summary) in enumerate(summaries.items()):
             if self._segments and name.base_index < self._segments[-1].end_index:
                 self._remove_segments([name])  # A merge of segments had got as far as its rename.
             elif self._segments and not self._follows(name):
@@ -121,6 +125,24 @@ class Recovery:
             names.append(FIRST_SEGMENT)
         return sorted(names, key=_order)
 
+    def _read_claims(self, fitting: Mapping[SegmentName, SegmentSummary | None]) -> None:
+        """Learn what was durable, also from files beside segments that have grown or are gone.
+
+        `fitting`: the summaries that fit, of the segments that are there."""
+        disk, directory = self._disk, self._directory
+        for file in disk.list_directory(directory):
+            parsed = parse_name(file)
+            if parsed is None or parsed[1] not in CLAIMS:
+                continue
+            name, suffix = parsed
+            if suffix == FLUSHED:
+                index = read_flushed(disk, directory, name)
+            else:
+                path = f"{directory}/{file}"
+                summary = fitting.get(name) or read_checked(disk, path, SegmentSummary)
+                index = Index(-1 if summary is None else summary.end_index - 1)
+            self._flushed_index = max(self._flushed_index, index)
+
     def _remove_strays(self) -> None:
         """Remove the files beside segments that are no more."""
         known = {segment.name for segment in self._segments} | {self._end_name()}
@@ -145,7 +167,11 @@ class Recovery:
     def _check_end(self) -> None:
         """See that everything that was flushed is there."""
         last = self._segments[-1]
-        if last.end_index <= self._flushed_index and not self._cut_corruption:
+        if last.end_index > self._flushed_index:
+            return
+        if self._cut_corruption:
+            self._remove_claims(last)
+        else:
             raise StorageError(
                 last.path(LOG),
                 last.size,
@@ -217,11 +243,20 @@ class Recovery:
                 expected=f"the batch of index {segment.end_index}, which was flushed",
                 found=f"bytes {found}",
             )
-        if self._disk.exists(segment.path(SUMMARY)):
-            self._disk.remove(segment.path(SUMMARY))
-            self._disk.flush_directory(self._directory)
+        self._remove_claims(segment)
         segment.file.truncate(segment.size)
         segment.allocated = segment.size
+
+    def _remove_claims(self, segment: Segment) -> None:
+        """Remove what says more than is true of a segment that is about to be cut."""
+        suffixes = [SUMMARY]
+        if segment.end_index <= self._flushed_index:
+            suffixes.append(FLUSHED)
+        present = [path for path in map(segment.path, suffixes) if self._disk.exists(path)]
+        for path in present:
+            self._disk.remove(path)
+        if present:
+            self._disk.flush_directory(self._directory)
 
     # ---- producers ----
 
@@ -264,16 +299,16 @@ def replay_producers(
 def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -> None:
     """Remove all files of these segments, and make that durable.
 
-    Summaries go first: a segment that a crash brings back must not claim to be durable."""
+    Claims go first: a segment that a crash brings back must not be said to be durable."""
     doomed = [
         (file, parsed[1])
         for file in disk.list_directory(directory)
         if (parsed := parse_name(file)) is not None and parsed[0] in names
     ]
-    summaries = [file for file, suffix in doomed if suffix == SUMMARY]
-    for file in summaries:
+    claims = [file for file, suffix in doomed if suffix in CLAIMS]
+    for file in claims:
         disk.remove(f"{directory}/{file}")
-    if summaries:
+    if claims:
         disk.flush_directory(directory)
     for file, _ in doomed:
         disk.remove(f"{directory}/{file}")

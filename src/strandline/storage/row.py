@@ -3,10 +3,11 @@
 Why:    every change of the row is several changes of names; each is ordered so that a crash between
         any two of them leaves something that recovery can tell from a loss.
 How:    begin_next     new file, directory flushed, then used
-        cut            later segments removed, directory flushed, then the file cut and flushed
+        cut            later segments removed, claims removed, directory flushed, then the file cut
+                       and flushed
         let_go         an intent file, then the removals (`recovery.remove_before`)
         begin_anew     an intent file, then the removals, then its rename (`recovery.begin_anew`)
-        replace        summaries removed, rename over the first, the others removed
+        replace        claims removed, rename over the first, the others removed
 Owns:   the segments, the active one among them, and the history over them.
 Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14, for the orders."""
 
@@ -18,7 +19,7 @@ from strandline.model.ids import Index
 from strandline.storage import reads
 from strandline.storage.compaction import Cleaned
 from strandline.storage.history import History
-from strandline.storage.layout import CLEANED, LOG, SUMMARY, SegmentName
+from strandline.storage.layout import CLAIMS, CLEANED, FLUSHED, LOG, SegmentName
 from strandline.storage.recovery import (
     RecoveredLog,
     begin_anew,
@@ -26,7 +27,7 @@ from strandline.storage.recovery import (
     remove_before,
     remove_segment_files,
 )
-from strandline.storage.sealing import seal_segment
+from strandline.storage.sealing import seal_segment, write_flushed
 from strandline.storage.segment import Segment
 
 
@@ -89,7 +90,7 @@ class SegmentRow:
         if removed:
             names = [gone.name for gone in removed]
             remove_segment_files(self._disk, self.directory, names)
-        self._remove_summaries([segment])
+        self._remove_claims([segment])
         segment.open_index()
         segment.cut(header.position, end_offset=offset, end_index=from_index)
         segment.trim()
@@ -128,7 +129,7 @@ class SegmentRow:
         """Let a compacted segment take the place of those it was made from."""
         old = list(cleaned.replaced)
         segment = cleaned.segment
-        self._remove_summaries(old)
+        self._remove_claims(old)
         self._disk.rename(segment.path(CLEANED), segment.path(LOG))
         self._disk.flush_directory(self.directory)
         if len(old) > 1:
@@ -142,13 +143,21 @@ class SegmentRow:
         """Write the files beside a closed segment that is durable; without them it is scanned."""
         with contextlib.suppress(OSError):
             seal_segment(self._disk, segment, self.history, keep_index=segment is not self.active)
+            self._disk.remove(segment.path(FLUSHED))  # The summary says more.
+
+    def mark_flushed(self, index: Index) -> None:
+        """Remember that the log is durable up to `index`; for nothing while that is not in the
+        active segment, as the others have summaries."""
+        if index >= self.active.name.base_index:
+            with contextlib.suppress(OSError):
+                write_flushed(self._disk, self.directory, self.active.name, index)
 
     def release(self) -> None:
         """Let go of all files."""
         _release(self.segments)
 
-    def _remove_summaries(self, segments: Sequence[Segment]) -> None:
-        paths = [segment.path(SUMMARY) for segment in segments]
+    def _remove_claims(self, segments: Sequence[Segment]) -> None:
+        paths = [segment.path(suffix) for segment in segments for suffix in CLAIMS]
         present = [path for path in paths if self._disk.exists(path)]
         for path in present:
             self._disk.remove(path)

@@ -1,6 +1,7 @@
-"""The files beside a closed segment: written once it is durable, believed only when they fit.
+"""The files beside a segment: written once it is durable, believed only when they fit.
 
-Why:    a restart reads a page per closed segment and not the segment.
+Why:    a restart reads a page per closed segment and not the segment; and it can tell a torn tail
+        from the damage of what had been durable.
 How:    the summary holds the segment's size and the CRCs of the index files; each file is checked
         by itself, so any of them may be lost or stale and costs only a new scan.
 Source: design section 4."""
@@ -9,6 +10,7 @@ from strandline.base.disk import Disk
 from strandline.model.ids import Index
 from strandline.storage.history import History
 from strandline.storage.layout import (
+    FLUSHED,
     INDEX,
     LOG,
     PRODUCERS,
@@ -92,3 +94,15 @@ def write_producers(
 def read_producers(disk: Disk, directory: str, name: SegmentName) -> ProducerSnapshot | None:
     """What `write_producers` wrote; None when it is absent or not whole."""
     return read_checked(disk, f"{directory}/{name.stem}{PRODUCERS}", ProducerSnapshot)
+
+
+def write_flushed(disk: Disk, directory: str, name: SegmentName, index: Index) -> None:
+    """Remember that the log is durable up to `index`, for as long as nothing below is cut. Raises
+    OSError."""
+    write_checked(disk, f"{directory}/{name.stem}{FLUSHED}", index)
+
+
+def read_flushed(disk: Disk, directory: str, name: SegmentName) -> Index:
+    """What `write_flushed` wrote last, or earlier; -1 when it is absent or not whole."""
+    index = read_checked(disk, f"{directory}/{name.stem}{FLUSHED}", int)
+    return Index(-1 if index is None else index)
