@@ -57,6 +57,7 @@ JOURNAL = "state.journal"
 LATE_TICK_FACTOR = 3
 FULL_INTERVAL_MS = 10_000
 """How often at most a broker says that its disk is full."""
+TELL_DELAY_MS = 5
 
 _log = logging.getLogger("strandline.replication")
 _NO_MARKS = Marks(Index(-1), Index(-1))
@@ -289,9 +290,13 @@ class Replication:
         self._flush_later()
 
     def tell_soon(self, replica: Replica) -> None:
-        """Tell the followers the marks at the end of this pass, unless an append brings them."""
+        """Tell the followers the marks, in a little while, unless an append brings them before.
+
+        Only who reads from a follower waits for this; a message for each commit would cost more
+        than all appends."""
+        if not self._to_tell:
+            self.clock.call_later(TELL_DELAY_MS, self._tell)
         self._to_tell[replica.group] = replica
-        self._flush_later()
 
     def persist(
         self, replica: Replica, effect: PersistState, done: Callable[[OSError | None], None]
@@ -447,14 +452,16 @@ class Replication:
             self._flush_scheduled = True
             self.clock.call_soon(self._flush)
 
-    def _flush(self) -> None:
-        self._flush_scheduled = False
-        if self._stopped:
-            return
+    def _tell(self) -> None:
         to_tell, self._to_tell = self._to_tell, {}
         for replica in to_tell.values():
             if replica.leading is not None:
                 replica.leading.pump_all()
+
+    def _flush(self) -> None:
+        self._flush_scheduled = False
+        if self._stopped:
+            return
         outbox, self._outbox = self._outbox, {}
         for peer, items in outbox.items():
             self.network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])
