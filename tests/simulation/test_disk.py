@@ -321,3 +321,10 @@ def test_every_byte_after_a_crash_was_there_at_some_time(
         assert byte in values[offset] or byte == 0
     if style is CrashStyle.KEEP_ALL:
         assert image.current.size == max(sizes, key=lambda size: size == image.current.size)
+
+
+def test_no_flush_outlives_the_fault_that_slowed_it_by_much() -> None:
+    """Found by seed 1086: one took 40 s, and what was to be shown after the last fault was not."""
+    hardware = HostDisk(Scheduler(), random.Random(1), flush_us=(3_000, 40_000))
+    hardware.faults.slow_factor = 100
+    assert max(hardware.flush_duration_us() for _ in range(1_000)) == 5_000_000

@@ -25,6 +25,8 @@ from strandline.simulation.scheduler import Scheduler
 
 CAPACITY_BYTES = 1 << 40
 FLUSH_US = (200, 3_000)
+FLUSH_US_MAX = 5_000_000
+"""However slow a disk is: what began in a fault must be over soon after it."""
 
 
 @dataclass(slots=True)
@@ -114,7 +116,7 @@ class HostDisk:
         duration_us = self.rng.randint(least_us, most_us)
         if self.rng.random() < 0.02:
             duration_us *= 10
-        return duration_us * self.faults.slow_factor
+        return min(duration_us * self.faults.slow_factor, FLUSH_US_MAX)
 
     def request_flush(self, request: _FlushRequest) -> None:
         """Queue it; see the module."""
