@@ -303,14 +303,11 @@ class Replica:
     def _drop_prefix(self) -> None:
         log = self.log
         start = log.retention_start(self.committed_end)
-        if start <= log.start_offset:
+        if start.base_index <= log.start_index or start.base_index - 1 > self.raft.commit:
             return
-        first_index = log.index_of(start) if start < log.end_offset else Index(log.last_index + 1)
-        if first_index - 1 > self.raft.commit:
-            return
-        self.step(PrefixDropped(first_index, start))
+        self.step(PrefixDropped(start.base_index, start.base_offset))
         self.base = self.raft.start_configuration
-        self.host.persist_base(self, partial(self._remove_segments, start))
+        self.host.persist_base(self, partial(self._remove_segments, start.base_index))
 
     def on_base_persisted(self, error: OSError | None) -> None:
         """The configuration at the log's start is durable, or will have to be put again."""
@@ -333,7 +330,7 @@ class Replica:
         else:
             self.host.persist_base(self)
 
-    def _remove_segments(self, start: Offset, error: OSError | None) -> None:
+    def _remove_segments(self, start: Index, error: OSError | None) -> None:
         """The configuration at the new start is durable: the segments may go."""
         if error is None and self.failed is None:
             try:

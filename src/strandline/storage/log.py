@@ -458,8 +458,8 @@ class Log:
 
     # ---- letting go ----
 
-    def retention_start(self, limit_offset: Offset) -> Offset:
-        """Where the log would begin after `apply_retention(limit_offset)`.
+    def retention_start(self, limit_offset: Offset) -> SegmentName:
+        """With which segment the log would begin after `apply_retention(limit_offset)`.
 
         For an owner who first has to remember what the entries before that say."""
         count = retention.expired_segments(
@@ -468,22 +468,22 @@ class Log:
             now_ms=self._clock.wall_ms(),
             limit_offset=limit_offset,
         )
-        return self._row.segments[count].name.base_offset
+        return self._row.segments[count].name
 
     def apply_retention(self, limit_offset: Offset) -> Offset:
         """Remove closed segments that are too old or too many and end at or below the limit.
 
         Returns the new start offset. Blocks to flush the directory. Raises OSError."""
-        self.remove_segments_before(self.retention_start(limit_offset))
+        self.remove_segments_before(self.retention_start(limit_offset).base_index)
         return self.start_offset
 
-    def remove_segments_before(self, offset: Offset) -> None:
-        """Remove the closed segments that end at or below `offset`. Raises OSError: when the disk
+    def remove_segments_before(self, index: Index) -> None:
+        """Remove the closed segments that end at or below `index`. Raises OSError: when the disk
         is full, the log is unchanged; after any other failure it has failed."""
         self._flushing.check()
         segments = self._row.segments
         count = 0
-        while count + 1 < len(segments) and segments[count].end_offset <= offset:
+        while count + 1 < len(segments) and segments[count].end_index <= index:
             count += 1
         if count:
             self._abandon_compaction()

@@ -1,0 +1,53 @@
+"""Where a log begins after retention is one and the same entry for its core and on its disk.
+
+Source: design section 4 (markers take an index and no offset)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld
+from tests.broker.test_broker_in_a_cluster import fetch, produce
+
+
+@pytest.fixture
+def cluster() -> Iterator[ClusterWorld]:
+    """Three brokers that have joined."""
+    world = ClusterWorld((1, 2, 3))
+    world.until_started()
+    yield world
+    world.close()
+
+
+def close_segments(world: ClusterWorld) -> None:
+    """Whatever is appended next begins a segment, on every broker."""
+    world.advance(1_000)
+    for broker, replica in world.replicas_of("t").items():
+        process = world.hosts[broker].process
+        assert process is not None
+        process.run_now(replica.log._roll)
+
+
+@pytest.mark.parametrize("has_data", [True, False])
+def test_a_log_may_begin_with_a_marker(cluster: ClusterWorld, has_data: bool) -> None:
+    cluster.create_topic("t")
+    assert produce(cluster, "t", b"first").error_code == 0
+    close_segments(cluster)
+    leader = cluster.leader_of("t")
+    cluster.replicas_of("t")[leader].transfer_leadership(leader % 3 + 1)
+    cluster.until(lambda: cluster.leader_of("t") not in (0, leader))
+    if has_data:
+        assert produce(cluster, "t", b"second").error_code == 0
+    replicas = cluster.replicas_of("t")
+    for replica in replicas.values():
+        replica.log.config = replace(replica.log.config, retention_bytes=1)
+    cluster.advance(2 * CLEAN_INTERVAL_MS)
+    for replica in replicas.values():
+        assert replica.log.start_offset == 1
+        assert replica.raft.log.first_index == replica.log.start_index
+        assert replica.raft.log.previous_epoch == replica.log.previous_epoch
+        assert replica.raft.log.epochs == replica.log.epochs
+    if has_data:
+        assert fetch(cluster, "t", offset=1) == [b"second"]
+    else:
+        assert produce(cluster, "t", b"second").base_offset == 1
