@@ -145,6 +145,19 @@ def test_each_byte_is_read_once() -> None:
     assert records(log) != first
 
 
+def test_a_read_that_has_to_prove_what_it_finds_is_short() -> None:
+    world = World(segment_bytes=1 << 30)
+    for _ in range(30):
+        world.append(size=100_000)
+    world.log.close()
+    log = reopened(world)
+    bound = 1 << 20
+    assert log.read_records(Offset(0), 1 << 30, log.end_offset).size_bytes <= bound
+    records_read = log.read_entries(log.start_index, 1 << 30)
+    assert records_read.last_index == log.last_index
+    assert log.read_records(Offset(0), 1 << 30, log.end_offset).size_bytes > 2 * bound
+
+
 def test_what_this_process_writes_behind_what_it_found_is_not_proved_again() -> None:
     world = closed_world()
     world.config = replace(world.config, segment_bytes=100_000)

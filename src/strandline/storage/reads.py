@@ -22,6 +22,8 @@ from strandline.storage.history import History
 from strandline.storage.segment import Segment
 
 _LAST_OFFSET_DELTA_AT = 23
+_UNPROVED_BYTES_MAX = 1 << 20
+"""So much is read at once of a segment that may have to be proved: a few ms for small batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ def read_records(
         if offset >= limit_offset:
             break
         first = segment.find_offset(offset)
+        if segment.unproved is not None:
+            budget = min(budget, _UNPROVED_BYTES_MAX)
         if first is None:
             if offset < segment.end_offset:
                 segment.prove_from(offset, segment.size)  # It ought to have been there.
