@@ -9,7 +9,7 @@ from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld
 
 from strandline.base.errors import OperatorError
-from strandline.broker.hosting import RECONCILE_SHARE_MS
+from strandline.broker.hosting import FULL_RETRY_MS, RECONCILE_SHARE_MS
 from strandline.controller.commands import (
     AlterConfigs,
     ConfigChange,
@@ -328,3 +328,19 @@ def test_upkeep_visits_every_log_within_its_interval(cluster: ClusterWorld) -> N
         replica.clean = lambda name=replica.name: visited.add(name)  # type: ignore[method-assign]
     cluster.advance(2 * CLEAN_INTERVAL_MS + 100)
     assert visited == {replica.name for replica in replicas}
+
+
+def test_a_log_that_finds_no_space_to_begin_in_begins_once_there_is_some(
+    cluster: ClusterWorld,
+) -> None:
+    disk = cluster.hosts[NOT_A_VOTER].disk
+    disk.faults.foreign_bytes = disk.capacity_bytes
+    cluster.create_topic("t", partitions=4, replicas=4)
+    cluster.advance(FULL_RETRY_MS)
+    assert NOT_A_VOTER not in cluster.replicas_of("t")
+    disk.faults.foreign_bytes = 0
+    cluster.until(lambda: all(NOT_A_VOTER in cluster.replicas_of("t", one) for one in range(4)))
+    assert produce(cluster, "t", b"a").error_code == 0
+    replica = cluster.replicas_of("t")[NOT_A_VOTER]
+    cluster.until(lambda: replica.failed is not None or replica.high_watermark == 1)
+    assert replica.failed is None

@@ -91,6 +91,7 @@ class Broker:
             controller=self.controller,
             topic_configs=self.services.topic_configs,
             directory_id=directory_id,
+            reconcile_soon=self._reconcile_soon,
         )
         self._upkeep = Upkeep(
             clock=clock,

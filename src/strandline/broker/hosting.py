@@ -12,10 +12,10 @@ Owns:   the decision to open, close or remove a group here.
 Source: design sections 3 and 6; reliability reference 1b (a wiped follower that votes)."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from strandline.base.clock import Clock
-from strandline.base.disk import Disk
+from strandline.base.disk import Disk, is_full
 from strandline.base.errors import StorageError
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.topic_configs import TopicConfigs
@@ -34,6 +34,7 @@ TOPIC_CHARACTERS_MAX = 200
 """How much of a topic's name goes into its directories' names; the group's id makes them unique."""
 
 RECONCILE_SHARE_MS = 20
+FULL_RETRY_MS = 10_000
 
 _log = logging.getLogger("strandline.broker")
 
@@ -51,6 +52,7 @@ class Hosting:
         controller: ControllerHost,
         topic_configs: TopicConfigs,
         directory_id: str,
+        reconcile_soon: Callable[[], None],
     ) -> None:
         self._config = config
         self._self_id: BrokerId = config.broker_id
@@ -60,11 +62,14 @@ class Hosting:
         self._controller = controller
         self._topic_configs = topic_configs
         self._directory_id = directory_id
+        self._reconcile_soon = reconcile_soon
         # What is left to do for this version of the cluster.
         self._version = -1
         self._work: Iterator[None] = iter(())
         # Groups whose log could not be opened: they stay closed until the broker starts anew.
         self._broken: set[GroupId] = set()
+        # Groups whose log found no space to begin in: they are tried again.
+        self._waiting: set[GroupId] = set()
 
     def open_controller(self) -> Replica:
         """Open group 0. Raises OSError, StorageError."""
@@ -185,9 +190,26 @@ class Hosting:
                     is_lost=self._controller.state.has_lost(self._self_id, partition.group),
                 )
             )
+            self._waiting.discard(partition.group)
         except (OSError, StorageError) as error:
+            if is_full(error):
+                self._wait_for_space(partition.group, name, error)
+                return
             self._broken.add(partition.group)
             _log.error("%s: its log cannot be opened, other replicas serve it: %s", name, error)
+
+    def _wait_for_space(self, group: GroupId, name: str, error: Exception) -> None:
+        if not self._waiting:
+            self._clock.call_later(FULL_RETRY_MS, self._try_again)
+        if group not in self._waiting:
+            self._waiting.add(group)
+            _log.warning("%s: its log waits for space, other replicas serve it: %s", name, error)
+
+    def _try_again(self) -> None:
+        self._version = -1
+        self._reconcile_soon()
+        if self._waiting:
+            self._clock.call_later(FULL_RETRY_MS, self._try_again)
 
     def _close_absent(self) -> Iterator[None]:
         groups = self._controller.cluster.groups
@@ -200,6 +222,7 @@ class Hosting:
                 self._replication.close_group(group, remove=True)
                 yield
         self._broken &= groups.keys()
+        self._waiting &= groups.keys()
 
     def _change(
         self, replica: Replica, min_insync: int, *, observers: Iterable[BrokerId] = ()
