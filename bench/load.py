@@ -197,6 +197,7 @@ def run(arguments: argparse.Namespace) -> dict[str, object]:
         result["broker_cpu_s"] = round(cpu, 2)
         result["broker_cores"] = round(cpu / elapsed, 2)
         result["cpu_s_per_gb"] = round(cpu / (megabytes / 1e3), 2) if megabytes else None
+        result["cpu_us_per_request"] = round(cpu / answered * 1e6) if answered else None
         result["mb_per_core_s"] = round(megabytes / cpu, 1) if cpu else None
     return result
 

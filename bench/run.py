@@ -1,6 +1,7 @@
 """`make bench`: the figures of bench/README.md, one scenario after the other.
 
-    python -m bench.run [SCENARIO...]      one broker, three replicas, failover, start, memory
+    python -m bench.run [SCENARIO...]      one-broker, three-replicas, round-trip, failover, start,
+                                           memory
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -104,6 +105,17 @@ def _measure_replicated(cluster: Cluster) -> None:
         say("three-replicas-throughput", system=cluster.name, **result)
 
 
+def round_trip(work: Path) -> None:
+    """One record at a time, acks=all on three replicas: what each costs, whoever flushes."""
+    for flush_by in ("kernel", "thread"):
+        options = ("--set", f"storage.flush_by={flush_by}")
+        with strandline(work / flush_by, regions="east=1,west=1,south=1", options=options) as one:
+            create_topic(one.bootstrap, "single", partitions=1, replicas=3)
+            for _ in range(2):  # The first round warms the brokers up.
+                result = load(one, "single", batch_bytes=1_000, connections=1, in_flight=1, acks=-1)
+            say("round-trip", flush_by=flush_by, **result)
+
+
 def failover(work: Path) -> None:
     """kill -9 of the broker that leads most: the longest silence of any partition."""
     with strandline(work, regions="east=1,west=1,south=1") as cluster:
@@ -152,6 +164,7 @@ def memory(work: Path) -> None:
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
+    "round-trip": round_trip,
     "failover": failover,
     "start": start,
     "memory": memory,

@@ -34,7 +34,7 @@ class Host:
         self.broker = broker
         self.directory = directory
         self.log = log
-        self.disk = RealDisk(loop.call_soon_threadsafe)
+        self.disk = RealDisk(loop.call_soon_threadsafe, loop)
         self.network = TcpNetwork(self_id=broker, cluster="c", host="127.0.0.1", port=port)
         self.replication = Replication(
             self_id=broker,

@@ -20,11 +20,12 @@ from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, Index, Offset
 from strandline.records.batch import read_header
 from strandline.records.record import Record, build_batch
-from strandline.storage import real_disk
+from strandline.storage import flusher
 from strandline.storage.config import LogConfig
+from strandline.storage.flusher import FDATASYNC_FILES_MAX
 from strandline.storage.identity import DataDirectory
 from strandline.storage.log import Log
-from strandline.storage.real_disk import FDATASYNC_FILES_MAX, RealDisk, RealFile
+from strandline.storage.real_disk import RealDisk, RealFile
 
 Callback = Callable[[], None]
 
@@ -195,21 +196,21 @@ def test_a_failed_syncfs_reaches_all(
         used.append(number)
         raise OSError(errno.EIO, "no")
 
-    monkeypatch.setattr(real_disk, "_syncfs", fail)
+    monkeypatch.setattr(flusher, "_syncfs", fail)
     monkeypatch.setattr(os, "fdatasync", fail)
     files = [disk.open(str(tmp_path / str(n)), create=True) for n in range(20)]
     descriptors = [file.descriptor() for file in files if isinstance(file, RealFile)]
-    errors = real_disk.flush_all(descriptors, {descriptors[0].device: descriptors[0]})
+    errors = flusher.flush_all(descriptors, {descriptors[0].device: descriptors[0]})
     assert all(isinstance(error, OSError) for error in errors)
     assert used == [descriptors[0].number], "the descriptor that saw every failure since the start"
 
 
 def test_syncfs_works_here(tmp_path: Path) -> None:
     number = os.open(tmp_path, os.O_RDONLY)
-    real_disk._syncfs(number)
+    flusher._syncfs(number)
     os.close(number)
     with pytest.raises(OSError, match="syncfs"):
-        real_disk._syncfs(number)
+        flusher._syncfs(number)
 
 
 def open_descriptors() -> int:

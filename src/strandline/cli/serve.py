@@ -66,7 +66,7 @@ async def run_broker(config: BrokerConfig) -> None:
     directory = DataDirectory.acquire(
         config.broker.data_directory, broker_id=config.broker_id, cluster_id=config.cluster.id
     )
-    disk = RealDisk(lambda callback: _post(loop, callback))
+    disk = _open_disk(config, loop)
     network = TcpNetwork(
         self_id=config.broker_id,
         cluster=config.network_name,
@@ -184,6 +184,11 @@ def server_limits(config: BrokerConfig) -> ServerLimits:
         inflight_bytes_max=keys.inflight_bytes_max,
         partial_bytes_max=keys.partial_bytes_max,
     )
+
+
+def _open_disk(config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> RealDisk:
+    by_kernel = config.storage.flush_by == "kernel"
+    return RealDisk(lambda callback: _post(loop, callback), loop if by_kernel else None)
 
 
 def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -278,6 +278,12 @@ class StorageSection:
         "Reserve disk space ahead of the log's end: faster flushes, and a full disk is found "
         "early.",
     )
+    flush_by: str = key(
+        "kernel",
+        "Who makes files durable: `kernel`: Linux's asynchronous I/O, and a thread where that is "
+        "not offered; `thread`: always the thread.",
+        choices=("kernel", "thread"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

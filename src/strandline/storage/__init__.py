@@ -13,5 +13,6 @@ Map:    log.py (one group's log), which is made of
             retention.py  letting go of old segments;  compaction.py  keeping the last value per key
             producers.py  idempotence: the last five batches of each producer
         state_journal.py (epoch and vote of every group), identity.py (whose directory this is),
-        real_disk.py (files and the flusher thread).
+        real_disk.py (files), kernel_flusher.py and flusher.py (who makes them durable),
+        descriptor.py.
 Source: design section 4."""

@@ -1,49 +1,22 @@
-"""The real disk: files of the operating system, and one thread that makes them durable.
+"""The real disk: files of the operating system.
 
-Why:    a flush takes as long as it takes, on a loop that must not stand still; and a thousand dirty
-        logs flushed one by one take twenty times as long as all of them at once.
-How:    flush_soon --> queue --> flusher thread, one round at a time: everything asked for so far,
-        each file once; up to 8 files by fdatasync, more by one syncfs per file system. The answers
-        of a round come back to the broker's thread in one callback.
-        A descriptor is closed when nobody uses it any more: neither the log, nor a reader that
-        still sends from the file, nor the flusher. So a removed segment can be read to its end,
-        and no descriptor is ever reused under somebody's feet.
-Owns:   the thread and its queue.
-Source: design section 4, "Flushing"; measured: 1,000 dirty logs, 158 ms one by one, 9 ms by
-        syncfs."""
+Why:    the seam between the log and the operating system; the simulator has another one.
+How:    flush_soon --> the kernel (`kernel_flusher`), where it flushes by itself
+                   --> a thread (`flusher`), where it does not, or has too much of it to do already
+        Both answer on the broker's thread.
+Owns:   both flushers.
+Source: design section 4, "Flushing"; docs/decisions/0004."""
 
-import ctypes
 import os
 import shutil
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from strandline.base.disk import Buffer, File
+from strandline.storage.descriptor import Descriptor
+from strandline.storage.flusher import FlushDone, Flusher, Post
+from strandline.storage.kernel_flusher import KernelFlusher, ReaderLoop
 
-FlushDone = Callable[[OSError | None], None]
-Post = Callable[[Callable[[], None]], None]
-
-FDATASYNC_FILES_MAX = 8
-"""Up to so many dirty files are flushed one by one."""
 _IOV_MAX = 1024
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-class _Descriptor:
-    """An open file descriptor; closed when the last user lets go of this."""
-
-    __slots__ = ("_close", "device", "number")
-
-    def __init__(self, path: str, flags: int) -> None:
-        self._close = os.close  # Still there while the interpreter shuts down.
-        self.number = -1
-        self.number = os.open(path, flags, 0o644)
-        self.device = os.fstat(self.number).st_dev
-
-    def __del__(self) -> None:
-        if self.number >= 0:
-            self._close(self.number)
 
 
 class RealFile:
@@ -53,7 +26,7 @@ class RealFile:
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
-        self._descriptor: _Descriptor | None = _Descriptor(path, flags)
+        self._descriptor: Descriptor | None = Descriptor(path, flags)
         self._number = self._descriptor.number
 
     def pwrite(self, buffers: Sequence[Buffer], position: int) -> None:
@@ -115,7 +88,7 @@ class RealFile:
         self._descriptor = None
         self._number = -1
 
-    def descriptor(self) -> _Descriptor:
+    def descriptor(self) -> Descriptor:
         """For the flusher, which keeps it alive."""
         assert self._descriptor is not None, f"{self.path} is closed"
         return self._descriptor
@@ -124,13 +97,17 @@ class RealFile:
 class RealDisk:
     """The operating system's files. See `base.disk.Disk`.
 
-    `post` runs a callback on the broker's thread, from any thread (`loop.call_soon_threadsafe`)."""
+    `post` runs a callback on the broker's thread, from any thread (`loop.call_soon_threadsafe`).
+    With `loop`, files are flushed by the kernel where that can be done."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Post, loop: ReaderLoop | None = None) -> None:
         self._flusher = Flusher(post)
+        self._kernel = None if loop is None else KernelFlusher.create(loop)
 
     def close(self) -> None:
-        """Finish the flushes that were asked for, and end the thread. Blocks."""
+        """Finish the flushes that were asked for. Blocks."""
+        if self._kernel is not None:
+            self._kernel.close()
         self._flusher.close()
 
     def open(self, path: str, *, create: bool = False) -> File:
@@ -183,98 +160,13 @@ class RealDisk:
         os.fdatasync(file.fileno())
 
     def flush_soon(self, file: File, done: FlushDone) -> None:
-        """Make a file durable in the next round of the flusher."""
+        """Make what was written to a file so far durable; `done` is never called at once."""
         assert isinstance(file, RealFile)
-        self._flusher.add(file.descriptor(), done)
+        descriptor = file.descriptor()
+        if self._kernel is None or not self._kernel.add(descriptor, done):
+            self._flusher.add(descriptor, done)
 
     def free_bytes(self, path: str) -> int:
         """Space left for unprivileged users."""
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
-
-
-class Flusher:
-    """The thread that flushes, and what it has still to do."""
-
-    def __init__(self, post: Post) -> None:
-        self._post = post
-        self._wake = threading.Condition()
-        self._queue: dict[_Descriptor, list[FlushDone]] = {}
-        """{what to flush: who waits for it}, for the next round. Guarded by `_wake`."""
-        self._watched: dict[int, _Descriptor] = {}
-        """{device: a descriptor opened before anything was written}. `syncfs` tells a descriptor of
-        the failures since that was opened, so it must not be a younger one."""
-        self._is_closing = False
-        self._thread: threading.Thread | None = None
-
-    def watch(self, descriptor: _Descriptor) -> None:
-        """A file was opened: learn of write failures on its device from now on."""
-        self._watched.setdefault(descriptor.device, descriptor)
-
-    def add(self, descriptor: _Descriptor, done: FlushDone) -> None:
-        """Flush in the next round."""
-        with self._wake:
-            assert not self._is_closing, "the disk is closed"
-            self._queue.setdefault(descriptor, []).append(done)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
-                self._thread.start()
-            elif len(self._queue) == 1:
-                self._wake.notify()
-
-    def close(self) -> None:
-        """Finish, and end the thread."""
-        with self._wake:
-            self._is_closing = True
-            self._wake.notify()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            with self._wake:
-                while not self._queue and not self._is_closing:
-                    self._wake.wait()
-                round_, self._queue = self._queue, {}
-                if not round_:
-                    return
-            errors = flush_all(list(round_), self._watched)
-            answers = [
-                (done, error)
-                for waiting, error in zip(round_.values(), errors, strict=True)
-                for done in waiting
-            ]
-            del round_
-            self._post(partial(_answer, answers))
-
-
-def flush_all(
-    descriptors: Sequence[_Descriptor], watched: Mapping[int, _Descriptor]
-) -> list[OSError | None]:
-    """Make all of them durable; for each the error, or None. `watched`: one per device."""
-    if len(descriptors) <= FDATASYNC_FILES_MAX:
-        return [_attempt(os.fdatasync, descriptor.number) for descriptor in descriptors]
-    errors: dict[int, OSError | None] = {}
-    for descriptor in descriptors:
-        if descriptor.device not in errors:
-            errors[descriptor.device] = _attempt(_syncfs, watched[descriptor.device].number)
-    return [errors[descriptor.device] for descriptor in descriptors]
-
-
-def _attempt(flush: Callable[[int], None], number: int) -> OSError | None:
-    try:
-        flush(number)
-    except OSError as error:
-        return error
-    return None
-
-
-def _syncfs(number: int) -> None:
-    if _libc.syncfs(number) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"syncfs: {os.strerror(code)}")
-
-
-def _answer(answers: list[tuple[FlushDone, OSError | None]]) -> None:
-    for done, error in answers:
-        done(error)

@@ -1,0 +1,179 @@
+"""Flushes that the kernel does by itself: no thread waits, and no file waits for another.
+
+Why:    a thread that flushes shares the interpreter's lock with the loop, and each of them wakes
+        the other several times for one write; and files that it flushes in turn wait for each
+        other, where the file system would make all of them durable in one commit of its journal.
+How:    Linux's native AIO: `io_submit` of an fdatasync, whose end counts up an eventfd that the
+        loop watches. At most one flush of a file at a time:
+
+            add --> IDLE: submitted --> FLUSHING --> done, IDLE
+                --> FLUSHING: it waits, with all who ask meanwhile, for one more flush after it
+
+        Whoever cannot be served (too many files at once, a kernel or a sandbox without it) is told
+        so, and goes to the thread.
+Owns:   the kernel's context, the eventfd, and who waits for which file.
+Source: io_submit(2); Linux 4.18 (IOCB_CMD_FDSYNC); docs/decisions/0004, with figures."""
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from strandline.storage.descriptor import Descriptor
+from strandline.storage.flusher import FlushDone
+
+FILES_MAX = 64
+"""Files that are flushed side by side; for more, one syncfs is faster."""
+
+_CALLS = {"x86_64": (206, 207, 208, 209), "aarch64": (0, 1, 4, 2)}
+"""{machine: numbers of io_setup, io_destroy, io_getevents, io_submit}."""
+_FDSYNC = 3
+_RESFD = 1
+_IOCB = struct.Struct("<QIIHhIQQqQII")
+"""data, key, rw_flags, opcode, priority, file, buffer, bytes, offset, reserved, flags, eventfd."""
+_EVENT = struct.Struct("<QQqq")
+"""data, iocb, result, result 2."""
+
+
+class ReaderLoop(Protocol):
+    """What of an event loop is needed here."""
+
+    def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
+        """Call `callback` whenever `fd` can be read."""
+
+    def remove_reader(self, fd: int) -> object:
+        """No more."""
+
+
+class _File:
+    """A file that is being flushed."""
+
+    __slots__ = ("descriptor", "later", "waiting")
+
+    def __init__(self, descriptor: Descriptor, done: FlushDone) -> None:
+        self.descriptor = descriptor
+        # Who waits for the flush under way, and who for the one after it.
+        self.waiting = [done]
+        self.later: list[FlushDone] = []
+
+
+class KernelFlusher:
+    """See the module. For one thread: the loop's."""
+
+    def __init__(self, loop: ReaderLoop, numbers: tuple[int, int, int, int]) -> None:
+        """Raises OSError where the kernel does not offer this."""
+        self._setup, self._destroy, self._getevents, self._submit = numbers
+        self._call = ctypes.CDLL(None, use_errno=True).syscall
+        self._call.restype = ctypes.c_long
+        self._context = ctypes.c_ulong(0)
+        self._invoke(self._setup, ctypes.c_long(FILES_MAX), ctypes.byref(self._context))
+        self._eventfd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._loop = loop
+        loop.add_reader(self._eventfd, self._on_ready)
+        self._files: dict[int, _File] = {}
+        # The kernel copies it at once, so one is enough.
+        self._iocb = ctypes.create_string_buffer(_IOCB.size)
+        self._iocbs = (ctypes.c_void_p * 1)(ctypes.addressof(self._iocb))
+        self._events = ctypes.create_string_buffer(_EVENT.size * FILES_MAX)
+        self._is_refused = False
+
+    @classmethod
+    def create(cls, loop: ReaderLoop) -> "KernelFlusher | None":
+        """One, where the kernel can do it."""
+        numbers = _CALLS.get(platform.machine())
+        if sys.platform != "linux" or numbers is None or ctypes.sizeof(ctypes.c_long) != 8:
+            return None
+        try:
+            return cls(loop, numbers)
+        except OSError:
+            return None
+
+    def add(self, descriptor: Descriptor, done: FlushDone) -> bool:
+        """Flush what was written so far, then call `done`. False when it has to be done otherwise:
+        then nothing was begun."""
+        file = self._files.get(descriptor.number)
+        if file is not None:
+            file.later.append(done)
+            return True
+        if self._is_refused or len(self._files) >= FILES_MAX:
+            return False
+        try:
+            self._begin(descriptor.number)
+        except OSError as error:
+            # Also a kernel that knows the calls but not this operation.
+            self._is_refused = not isinstance(error, BlockingIOError)
+            return False
+        self._files[descriptor.number] = _File(descriptor, done)
+        return True
+
+    def close(self) -> None:
+        """Finish what was asked for, without answers. Blocks."""
+        self._loop.remove_reader(self._eventfd)
+        self._invoke(self._destroy, self._context)  # Waits for what is under way.
+        for file in self._files.values():
+            if file.later:
+                os.fdatasync(file.descriptor.number)
+        self._files.clear()
+        os.close(self._eventfd)
+        self._is_refused = True
+
+    def _begin(self, number: int) -> None:
+        _IOCB.pack_into(
+            self._iocb, 0, number, 0, 0, _FDSYNC, 0, number, 0, 0, 0, 0, _RESFD, self._eventfd
+        )
+        self._invoke(self._submit, self._context, ctypes.c_long(1), self._iocbs)
+
+    def _on_ready(self) -> None:
+        try:
+            os.eventfd_read(self._eventfd)
+        except BlockingIOError:
+            return
+        count = self._invoke(
+            self._getevents,
+            self._context,
+            ctypes.c_long(0),
+            ctypes.c_long(FILES_MAX),
+            self._events,
+            None,
+        )
+        answers: list[tuple[FlushDone, OSError | None]] = []
+        for place in range(count):
+            number, _, result, _ = _EVENT.unpack_from(self._events, place * _EVENT.size)
+            error = None if result == 0 else OSError(-result, os.strerror(-result))
+            answers += [(done, error) for done in self._finish(number)]
+            if self._files[number].waiting:
+                answers += self._begin_again(number)
+            else:
+                del self._files[number]
+        for done, error in answers:
+            done(error)
+
+    def _finish(self, number: int) -> list[FlushDone]:
+        """One flush is done: who waited for it. Who asked meanwhile waits for the next one."""
+        file = self._files[number]
+        done, file.waiting, file.later = file.waiting, file.later, []
+        return done
+
+    def _begin_again(self, number: int) -> list[tuple[FlushDone, OSError | None]]:
+        """The next flush of a file; answers, where the kernel takes none now and it is done here,
+        which holds up the loop but no promise."""
+        try:
+            self._begin(number)
+        except OSError:
+            failure = None
+            try:
+                os.fdatasync(number)
+            except OSError as error:
+                failure = error
+            return [(done, failure) for done in self._files.pop(number).waiting]
+        return []
+
+    def _invoke(self, *arguments: object) -> int:
+        result = int(self._call(*arguments))
+        if result < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        return result

@@ -1,0 +1,217 @@
+"""Flushes by the kernel, on real files and real loops. Source: storage.kernel_flusher."""
+
+import asyncio
+import errno
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from strandline.storage import kernel_flusher
+from strandline.storage.descriptor import Descriptor
+from strandline.storage.flusher import FlushDone
+from strandline.storage.kernel_flusher import FILES_MAX, KernelFlusher
+from strandline.storage.real_disk import RealDisk
+
+LIMIT_S = 30
+LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
+
+Scenario = Callable[[KernelFlusher], Awaitable[None]]
+
+
+def run(
+    scenario: Scenario,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
+) -> None:
+    async def main() -> None:
+        flusher = KernelFlusher.create(asyncio.get_running_loop())
+        if flusher is None:
+            pytest.skip("this kernel, or its sandbox, does not offer native AIO (2026-11-21)")
+        async with asyncio.timeout(LIMIT_S):
+            await scenario(flusher)
+        flusher.close()
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+
+
+def descriptor(path: Path) -> Descriptor:
+    return Descriptor(str(path), os.O_RDWR | os.O_CREAT)
+
+
+class Answers:
+    """Who was answered, in order, and with what."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, OSError | None]] = []
+        self._changed = asyncio.Event()
+
+    def of(self, name: str) -> FlushDone:
+        def done(error: OSError | None) -> None:
+            self.all.append((name, error))
+            self._changed.set()
+
+        return done
+
+    async def wait(self, count: int) -> None:
+        while len(self.all) < count:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_a_flush_is_answered_by_the_loop_and_never_at_once(
+    tmp_path: Path, loop_factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def scenario(flusher: KernelFlusher) -> None:
+        answers = Answers()
+        file = descriptor(tmp_path / "file")
+        for _ in range(20):
+            os.write(file.number, b"x")
+            before = len(answers.all)
+            assert flusher.add(file, answers.of("a"))
+            assert len(answers.all) == before
+            await answers.wait(before + 1)
+        assert answers.all == [("a", None)] * 20
+
+    run(scenario, loop_factory)
+
+
+def test_who_asks_during_a_flush_waits_for_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(flusher: KernelFlusher) -> None:
+        begun: list[int] = []
+        begin = flusher._begin
+        monkeypatch.setattr(flusher, "_begin", lambda number: (begun.append(number), begin(number)))
+        answers = Answers()
+        file = descriptor(tmp_path / "file")
+        assert flusher.add(file, answers.of("first"))
+        for _ in range(50):
+            assert flusher.add(file, answers.of("later"))
+        assert len(begun) == 1
+        await answers.wait(51)
+        assert [name for name, _ in answers.all] == ["first", *["later"] * 50]
+        assert len(begun) == 2
+
+    run(scenario)
+
+
+def test_files_are_flushed_side_by_side_up_to_a_bound(tmp_path: Path) -> None:
+    async def scenario(flusher: KernelFlusher) -> None:
+        answers = Answers()
+        files = [descriptor(tmp_path / str(number)) for number in range(FILES_MAX + 1)]
+        taken = [flusher.add(file, answers.of(str(n))) for n, file in enumerate(files)]
+        assert taken == [True] * FILES_MAX + [False]
+        await answers.wait(FILES_MAX)
+        assert {name for name, _ in answers.all} == {str(n) for n in range(FILES_MAX)}
+        assert flusher.add(files[-1], answers.of("room again"))
+        await answers.wait(FILES_MAX + 1)
+
+    run(scenario)
+
+
+def test_a_file_that_is_closed_meanwhile_is_flushed_all_the_same(tmp_path: Path) -> None:
+    async def scenario(flusher: KernelFlusher) -> None:
+        answers = Answers()
+        file = descriptor(tmp_path / "file")
+        os.write(file.number, b"x")
+        assert flusher.add(file, answers.of("a"))
+        assert flusher.add(file, answers.of("b"))
+        del file
+        await answers.wait(2)
+        assert answers.all == [("a", None), ("b", None)]
+
+    run(scenario)
+
+
+def test_a_failed_flush_reaches_everybody_who_waited_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(flusher: KernelFlusher) -> None:
+        invoke = flusher._invoke
+
+        def fail(call: int, *arguments: object) -> int:
+            count = invoke(call, *arguments)
+            if call == flusher._getevents and count:
+                number, iocb, _, _ = kernel_flusher._EVENT.unpack_from(flusher._events)
+                kernel_flusher._EVENT.pack_into(flusher._events, 0, number, iocb, -errno.EIO, 0)
+                monkeypatch.setattr(flusher, "_invoke", invoke)
+            return count
+
+        monkeypatch.setattr(flusher, "_invoke", fail)
+        answers = Answers()
+        file = descriptor(tmp_path / "file")
+        assert flusher.add(file, answers.of("first"))
+        assert flusher.add(file, answers.of("second"))
+        await answers.wait(2)
+        (_, error), second = answers.all
+        assert error is not None
+        assert error.errno == errno.EIO
+        assert second == ("second", None)
+
+    run(scenario)
+
+
+def test_what_the_kernel_cannot_flush_is_left_to_others(tmp_path: Path) -> None:
+    async def scenario(flusher: KernelFlusher) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        assert not flusher.add(descriptor(tmp_path / "pipe"), Answers().of("a"))
+        assert not flusher.add(descriptor(tmp_path / "file"), Answers().of("not again either"))
+
+    run(scenario)
+
+
+def test_a_second_flush_that_the_kernel_refuses_is_done_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(flusher: KernelFlusher) -> None:
+        answers = Answers()
+        file = descriptor(tmp_path / "file")
+        assert flusher.add(file, answers.of("first"))
+        assert flusher.add(file, answers.of("second"))
+
+        def refuse(_: int) -> None:
+            raise BlockingIOError(errno.EAGAIN, "no room")
+
+        monkeypatch.setattr(flusher, "_begin", refuse)
+        await answers.wait(2)
+        assert answers.all == [("first", None), ("second", None)]
+        assert not flusher.add(file, answers.of("third"))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_a_disk_that_is_closed_has_flushed_what_was_asked_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    flushed: list[int] = []
+    flush = os.fdatasync
+
+    def count(number: int) -> None:
+        flushed.append(number)
+        flush(number)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        disk = RealDisk(loop.call_soon_threadsafe, loop)
+        if disk._kernel is None:
+            disk.close()
+            pytest.skip("this kernel, or its sandbox, does not offer native AIO (2026-11-21)")
+        file = disk.open(str(tmp_path / "file"), create=True)
+        file.pwrite((b"x",), 0)
+        answers = Answers()
+        disk.flush_soon(file, answers.of("a"))
+        disk.flush_soon(file, answers.of("b"))
+        monkeypatch.setattr(os, "fdatasync", count)
+        number = file.fileno()
+        disk.close()
+        assert flushed == [number], "for who asked second; the first flush was the kernel's"
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
