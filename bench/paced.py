@@ -57,7 +57,7 @@ class PacedProducer:
             {
                 "bootstrap.servers": bootstrap,
                 "acks": "all",
-                "enable.idempotence": True,
+                "enable.idempotence": False,
                 "linger.ms": 0,
                 "topic.metadata.refresh.interval.ms": 1000,
             }

@@ -79,22 +79,50 @@ def test_a_flush_is_answered_by_the_loop_and_never_at_once(
     run(scenario, loop_factory)
 
 
-def test_who_asks_during_a_flush_waits_for_the_next_one(
+def count_flushes(flusher: KernelFlusher, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many files were submitted each time."""
+    counts: list[int] = []
+    invoke = flusher._invoke
+
+    def counted(call: int, *arguments: object) -> int:
+        if call == flusher._submit:
+            counts.append(arguments[1].value)  # type: ignore[attr-defined]
+        return invoke(call, *arguments)
+
+    monkeypatch.setattr(flusher, "_invoke", counted)
+    return counts
+
+
+def test_who_asks_in_one_pass_shares_a_flush_and_who_asks_during_it_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(flusher: KernelFlusher) -> None:
-        begun: list[int] = []
-        begin = flusher._begin
-        monkeypatch.setattr(flusher, "_begin", lambda number: (begun.append(number), begin(number)))
+        counts = count_flushes(flusher, monkeypatch)
         answers = Answers()
         file = descriptor(tmp_path / "file")
-        assert flusher.add(file, answers.of("first"))
+        for _ in range(3):
+            assert flusher.add(file, answers.of("first"))
+        while not counts:
+            await asyncio.sleep(0)
         for _ in range(50):
             assert flusher.add(file, answers.of("later"))
-        assert len(begun) == 1
-        await answers.wait(51)
-        assert [name for name, _ in answers.all] == ["first", *["later"] * 50]
-        assert len(begun) == 2
+        await answers.wait(53)
+        assert [name for name, _ in answers.all] == [*["first"] * 3, *["later"] * 50]
+        assert counts == [1, 1]
+
+    run(scenario)
+
+
+def test_all_files_of_a_pass_are_submitted_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(flusher: KernelFlusher) -> None:
+        counts = count_flushes(flusher, monkeypatch)
+        answers = Answers()
+        for number in range(5):
+            assert flusher.add(descriptor(tmp_path / str(number)), answers.of("a"))
+        await answers.wait(5)
+        assert counts == [5]
 
     run(scenario)
 
@@ -145,6 +173,7 @@ def test_a_failed_flush_reaches_everybody_who_waited_for_it(
         answers = Answers()
         file = descriptor(tmp_path / "file")
         assert flusher.add(file, answers.of("first"))
+        await asyncio.sleep(0)
         assert flusher.add(file, answers.of("second"))
         await answers.wait(2)
         (_, error), second = answers.all
@@ -155,31 +184,44 @@ def test_a_failed_flush_reaches_everybody_who_waited_for_it(
     run(scenario)
 
 
-def test_what_the_kernel_cannot_flush_is_left_to_others(tmp_path: Path) -> None:
+def test_what_the_kernel_does_not_flush_is_flushed_here_and_then_left_to_others(
+    tmp_path: Path,
+) -> None:
     async def scenario(flusher: KernelFlusher) -> None:
         os.mkfifo(tmp_path / "pipe")
-        assert not flusher.add(descriptor(tmp_path / "pipe"), Answers().of("a"))
-        assert not flusher.add(descriptor(tmp_path / "file"), Answers().of("not again either"))
+        answers = Answers()
+        assert flusher.add(descriptor(tmp_path / "pipe"), answers.of("pipe"))
+        assert flusher.add(descriptor(tmp_path / "file"), answers.of("file"))
+        await answers.wait(2)
+        (_, error), file = answers.all
+        assert error is not None
+        assert error.errno == errno.EINVAL
+        assert file == ("file", None)
+        assert not flusher.add(descriptor(tmp_path / "other"), answers.of("other"))
 
     run(scenario)
 
 
-def test_a_second_flush_that_the_kernel_refuses_is_done_all_the_same(
+def test_a_kernel_that_is_busy_is_asked_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(flusher: KernelFlusher) -> None:
+        invoke = flusher._invoke
+
+        def refuse(call: int, *arguments: object) -> int:
+            if call == flusher._submit:
+                monkeypatch.setattr(flusher, "_invoke", invoke)
+                raise BlockingIOError(errno.EAGAIN, "no room")
+            return invoke(call, *arguments)
+
+        monkeypatch.setattr(flusher, "_invoke", refuse)
         answers = Answers()
         file = descriptor(tmp_path / "file")
         assert flusher.add(file, answers.of("first"))
+        await answers.wait(1)
         assert flusher.add(file, answers.of("second"))
-
-        def refuse(_: int) -> None:
-            raise BlockingIOError(errno.EAGAIN, "no room")
-
-        monkeypatch.setattr(flusher, "_begin", refuse)
         await answers.wait(2)
         assert answers.all == [("first", None), ("second", None)]
-        assert not flusher.add(file, answers.of("third"))
 
     run(scenario)
 
@@ -207,6 +249,7 @@ def test_a_disk_that_is_closed_has_flushed_what_was_asked_for(
         file.pwrite((b"x",), 0)
         answers = Answers()
         disk.flush_soon(file, answers.of("a"))
+        await asyncio.sleep(0)
         disk.flush_soon(file, answers.of("b"))
         monkeypatch.setattr(os, "fdatasync", count)
         number = file.fileno()

@@ -14,6 +14,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from strandline.base.disk import Buffer
 from strandline.base.network import Lane
@@ -24,8 +25,12 @@ RECONNECT_MAX_MS = 500
 CONNECT_TIMEOUT_MS = 3_000
 UNACKNOWLEDGED_MAX_MS = 10_000
 IOVEC_COUNT_MAX = 256
+JOINED_BYTES_MAX = 4096
+"""The parts of a smaller message are joined: copying them costs less than gathering them."""
 
 _LENGTH = struct.Struct(">I")
+_Delayed = tuple[float, Sequence[Buffer], int, Callable[[], None] | None]
+"""When it is due, its parts, its size, whom to tell."""
 
 
 class Outgoing:
@@ -53,8 +58,13 @@ class Outgoing:
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = None
-        self._queue: deque[Buffer | Callable[[], None]] = deque()
-        self._delayed: deque[tuple[float, Sequence[Buffer], Callable[[], None] | None]] = deque()
+        self._queue: deque[Buffer] = deque()
+        # Bytes that went into the queue, and into the socket, since the connection is up.
+        self._queued_bytes = 0
+        self._written_bytes = 0
+        # Who wants to know when so many bytes are written.
+        self._handed: deque[tuple[int, Callable[[], None]]] = deque()
+        self._delayed: deque[_Delayed] = deque()
         self._delay_timer: asyncio.TimerHandle | None = None
         self._writing = False
         self._flush_scheduled = False
@@ -67,15 +77,18 @@ class Outgoing:
         """Queue one message; see `base.network.Network.send`."""
         if not self.is_up:
             return False
-        size = sum(map(len, parts)) + _LENGTH.size
+        size = sum(map(len, parts))
+        framed: Sequence[Buffer] = (_LENGTH.pack(size), *parts)
+        if size < JOINED_BYTES_MAX:
+            framed = (b"".join(framed),)
+        size += _LENGTH.size
         self.backlog_bytes += size
-        framed = (_LENGTH.pack(size - _LENGTH.size), *parts)
         if self._delay_s:
-            self._delayed.append((self._loop.time() + self._delay_s, framed, on_handed))
+            self._delayed.append((self._loop.time() + self._delay_s, framed, size, on_handed))
             if self._delay_timer is None:
                 self._delay_timer = self._loop.call_at(self._delayed[0][0], self._release_delayed)
             return True
-        self._enqueue(framed, on_handed)
+        self._enqueue(framed, size, on_handed)
         return True
 
     def close(self) -> None:
@@ -105,7 +118,9 @@ class Outgoing:
         self._socket = sock
         self.is_up = True
         self._loop.add_reader(sock.fileno(), self._on_readable)
-        self._enqueue((_LENGTH.pack(len(self._greeting)), self._greeting), None)
+        greeting = _LENGTH.pack(len(self._greeting)) + self._greeting
+        self.backlog_bytes += len(greeting)
+        self._enqueue((greeting,), len(greeting), None)
         self._on_connected(self.peer, self.lane)
 
     async def _open(self) -> socket.socket:
@@ -153,10 +168,12 @@ class Outgoing:
         if self._delay_timer is not None:
             self._delay_timer.cancel()
             self._delay_timer = None
-        callbacks = [item for item in self._queue if callable(item)]
-        callbacks += [on_handed for _, _, on_handed in self._delayed if on_handed is not None]
+        callbacks = [on_handed for _, on_handed in self._handed]
+        callbacks += [on_handed for *_, on_handed in self._delayed if on_handed is not None]
         self._queue.clear()
+        self._handed.clear()
         self._delayed.clear()
+        self._queued_bytes = self._written_bytes = 0
         self.backlog_bytes = 0
         for callback in callbacks:
             callback()
@@ -166,29 +183,30 @@ class Outgoing:
     def _release_delayed(self) -> None:
         now = self._loop.time()
         while self._delayed and self._delayed[0][0] <= now + 0.0002:
-            _, framed, on_handed = self._delayed.popleft()
-            self._enqueue(framed, on_handed)
+            _, framed, size, on_handed = self._delayed.popleft()
+            self._enqueue(framed, size, on_handed)
         self._delay_timer = (
             self._loop.call_at(self._delayed[0][0], self._release_delayed)
             if self._delayed
             else None
         )
 
-    def _enqueue(self, framed: Sequence[Buffer], on_handed: Callable[[], None] | None) -> None:
-        self._queue.extend(part for part in framed if len(part))
+    def _enqueue(
+        self, framed: Sequence[Buffer], size: int, on_handed: Callable[[], None] | None
+    ) -> None:
+        self._queue.extend(framed)
+        self._queued_bytes += size
         if on_handed is not None:
-            self._queue.append(on_handed)
+            self._handed.append((self._queued_bytes, on_handed))
         if not self._writing and not self._flush_scheduled:
             self._flush_scheduled = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._flush_scheduled = False
-        if self._socket is None:
-            return
         try:
-            while self._queue:
-                if not self._write_some():
+            while self._queue and self._socket is not None:
+                if not self._write_some(self._socket):
                     self._watch_writable(True)
                     return
         except OSError:
@@ -196,44 +214,35 @@ class Outgoing:
             return
         self._watch_writable(False)
 
-    def _write_some(self) -> bool:
+    def _write_some(self, sock: socket.socket) -> bool:
         """One gathering write; False when the socket took less than it was offered."""
-        assert self._socket is not None
-        parts: list[Buffer] = []
-        for item in self._queue:
-            if not callable(item):
-                parts.append(item)
-                if len(parts) == IOVEC_COUNT_MAX:
-                    break
-        if not parts:
-            self._take(0)
-            return True
+        queue = self._queue
+        is_all = len(queue) <= IOVEC_COUNT_MAX
+        parts = list(queue if is_all else islice(queue, IOVEC_COUNT_MAX))
         try:
-            written = self._socket.sendmsg(parts)
+            written = sock.sendmsg(parts)
         except (BlockingIOError, InterruptedError):
             return False
-        offered = sum(map(len, parts))
-        self._take(written)
-        return written == offered
+        self._written_bytes += written
+        self.backlog_bytes -= written
+        if self._written_bytes == self._queued_bytes:
+            queue.clear()
+            took_all = True
+        else:
+            took_all = not is_all and written == sum(map(len, parts))
+            self._remove(written)
+        handed = self._handed
+        while handed and handed[0][0] <= self._written_bytes:
+            handed.popleft()[1]()
+        return took_all
 
-    def _take(self, written: int) -> None:
-        """Remove `written` bytes from the queue's head and run the callbacks that come free."""
-        self.backlog_bytes = max(0, self.backlog_bytes - written)
+    def _remove(self, written: int) -> None:
+        """Remove `written` bytes from the queue's head."""
         queue = self._queue
-        while queue:
-            item = queue[0]
-            if callable(item):
-                queue.popleft()
-                item()
-                continue
-            if written == 0:
-                return
-            if len(item) <= written:
-                written -= len(item)
-                queue.popleft()
-            else:
-                queue[0] = memoryview(item)[written:]
-                return
+        while len(queue[0]) <= written:
+            written -= len(queue.popleft())
+        if written:
+            queue[0] = memoryview(queue[0])[written:]
 
     def _watch_writable(self, watch: bool) -> None:
         if watch == self._writing or self._socket is None:

@@ -381,7 +381,7 @@ class Replication:
             if lane is Lane.BULK:
                 self._on_append(peer, message)
             else:
-                self._on_control(peer, Kind(message[0]), message[1:])
+                self._on_control(peer, message[0], message[1:])
         except (ProtocolError, ApiError, ValueError) as error:
             _log.warning("dropped a message from broker %d: %s", peer, error)
 
@@ -416,34 +416,36 @@ class Replication:
             entries = Entries.checked(payload, head.request, may_wait=head.may_wait)
             replica.on_message(peer, head.request, entries)
 
-    def _on_control(self, peer: BrokerId, kind: Kind, body: memoryview) -> None:
-        if kind is Kind.RAFT:
+    def _on_control(self, peer: BrokerId, kind: int, body: memoryview) -> None:
+        if kind == Kind.RAFT:
             for group, message in decode_raft(body):
                 replica = self.replicas.get(group)
                 if replica is not None:
                     replica.on_message(peer, message)
-        elif kind is Kind.HEARTBEAT:
+        elif kind == Kind.HEARTBEAT:
             heartbeat = decode_heartbeat(body)
             announced = self.liveness.on_heartbeat(peer, heartbeat)
             for replica, epoch in announced:
                 replica.on_message(peer, LeaderContact(epoch, Index(-1), Index(-1)))
             answer = self.liveness.follow_session(peer).answer(heartbeat)
             self.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT_ANSWER, answer)])
-        elif kind is Kind.HEARTBEAT_ANSWER:
+        elif kind == Kind.HEARTBEAT_ANSWER:
             answer = decode_heartbeat_answer(body)
             for group, epoch in self.liveness.on_heartbeat_answer(peer, answer):
                 replica = self.replicas.get(group)
                 if replica is not None:
                     replica.on_message(peer, AppendResponse(epoch, False))
-        elif kind is Kind.LEADERS:
+        elif kind == Kind.LEADERS:
             for entry in decode_leaders(body):
                 self.leaders.learn(entry)
-        elif kind is Kind.HISTORY_QUESTION:
+        elif kind == Kind.HISTORY_QUESTION:
             self.founding.on_question(peer, decode_history_question(body))
-        elif kind is Kind.HISTORY_ANSWER:
+        elif kind == Kind.HISTORY_ANSWER:
             self.founding.on_answer(peer, decode_history_answer(body))
-        elif kind is Kind.CALL:
+        elif kind == Kind.CALL:
             self.calls.on_message(peer, body)
+        else:
+            raise ProtocolError(f"a message of kind {kind}")
 
     # ---- sending ---------------------------------------------------------------------------------
 

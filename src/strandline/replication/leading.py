@@ -135,15 +135,21 @@ class Leading:
 
     # ---- sending ---------------------------------------------------------------------------------
 
-    def pump(self, peer: BrokerId) -> None:
-        """Send to `peer` what it may be sent, as far as its window and the connection allow."""
+    def pump(self, peer: BrokerId, *, tells: bool = False) -> None:
+        """Send to `peer` what it may be sent, as far as its window and the connection allow.
+
+        Marks travel with entries; marks alone are sent only when it `tells`, and soon otherwise."""
         replica = self._replica
         stream = self._streams.get(peer)
         if stream is None:
             stream = self._streams[peer] = FollowerStream(self._settings)
+        has_sent = False
         while replica.host.network.is_connected(peer, Lane.BULK):
+            if not stream.has_room:
+                stream.is_blocked = True
+                break
             plan = replica.raft.plan_append(peer)
-            if plan is None or not stream.has_room:
+            if plan is None:
                 break
             if isinstance(plan, ResetRequest):
                 replica.host.send_soon(peer, replica.group, plan)
@@ -153,18 +159,31 @@ class Leading:
             # Only an append tells a replica that lost its disk when it may take part again.
             is_contact = not plan.is_probe and plan.rejoin_at < 0
             if plan.last_index < plan.first_index and is_contact:
+                if not tells:
+                    replica.host.tell_soon(replica)
+                    break
                 contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
                 replica.host.send_soon(peer, replica.group, contact)
                 replica.raft.mark_sent(peer, plan.prev_index)
-            elif not self._send(peer, stream, plan):
+            elif self._send(peer, stream, plan):
+                has_sent = True
+            else:
                 break
-        self._forget_sent()
+        if has_sent:
+            self._forget_sent()
+
+    def resume(self, peer: BrokerId) -> None:
+        """Go on where the window of `peer` had no room for more."""
+        stream = self._streams.get(peer)
+        if stream is not None and stream.is_blocked:
+            stream.is_blocked = False
+            self.pump(peer)
 
     def pump_all(self) -> None:
-        """Send to every follower what it may be sent."""
+        """Send to every follower what it may be sent, marks too."""
         for peer in list(self._replica.raft.progress):
             if peer != self._replica.self_id:
-                self.pump(peer)
+                self.pump(peer, tells=True)
 
     def _send(self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan") -> bool:
         replica = self._replica

@@ -39,7 +39,7 @@ from strandline.raft.events import (
     Received,
     TransferLeadership,
 )
-from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact
+from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact, VoteRequest
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appended, Appender, AppendResult, Request
 from strandline.replication.effects import PERFORM
@@ -359,11 +359,10 @@ class Replica:
             self.heard_ms = self.host.clock.monotonic_ms()
         elif isinstance(message, AppendResponse) and self.leading is not None:
             self.leading.on_response(sender, message)
-        alive = self.host.liveness.is_leader_alive(self)
+        alive = isinstance(message, VoteRequest) and self.host.liveness.is_leader_alive(self)
         self.step(Received(sender, message, alive), entries)  # type: ignore[arg-type]
         if isinstance(message, AppendResponse) and self.leading is not None:
-            # Its window may have room again, for entries or for marks that it was not told.
-            self.leading.pump(sender)
+            self.leading.resume(sender)
 
     def on_peer_reset(self, peer: BrokerId) -> None:
         """What was in flight to `peer` is lost, or a fresh connection is up."""

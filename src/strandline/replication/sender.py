@@ -16,7 +16,14 @@ from strandline.replication.settings import ReplicationSettings
 class FollowerStream:
     """See the module."""
 
-    __slots__ = ("_bytes_max", "_count_max", "inflight", "inflight_bytes", "progress_ms")
+    __slots__ = (
+        "_bytes_max",
+        "_count_max",
+        "inflight",
+        "inflight_bytes",
+        "is_blocked",
+        "progress_ms",
+    )
 
     def __init__(self, settings: ReplicationSettings) -> None:
         self._bytes_max = settings.inflight_bytes_max
@@ -24,6 +31,8 @@ class FollowerStream:
         self.inflight: deque[tuple[Index, int]] = deque()
         self.inflight_bytes = 0
         self.progress_ms = 0
+        # Whether something was not sent because there was no room.
+        self.is_blocked = False
 
     @property
     def has_room(self) -> bool:

@@ -6,13 +6,13 @@ Why:    a thread that flushes shares the interpreter's lock with the loop, and e
 How:    Linux's native AIO: `io_submit` of an fdatasync, whose end counts up an eventfd that the
         loop watches. At most one flush of a file at a time:
 
-            add --> IDLE: submitted --> FLUSHING --> done, IDLE
+            add --> IDLE: submitted at the end of the pass --> FLUSHING --> done, IDLE
                 --> FLUSHING: it waits, with all who ask meanwhile, for one more flush after it
 
         Whoever cannot be served (too many files at once, a kernel or a sandbox without it) is told
         so, and goes to the thread.
 Owns:   the kernel's context, the eventfd, and who waits for which file.
-Source: io_submit(2); Linux 4.18 (IOCB_CMD_FDSYNC); docs/decisions/0004, with figures."""
+Source: io_submit(2); Linux 4.18 (IOCB_CMD_FDSYNC); docs/decisions/0005, with figures."""
 
 import ctypes
 import os
@@ -47,6 +47,9 @@ class ReaderLoop(Protocol):
     def remove_reader(self, fd: int) -> object:
         """No more."""
 
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        """Call `callback` at the end of this pass of the loop."""
+
 
 class _File:
     """A file that is being flushed."""
@@ -74,9 +77,13 @@ class KernelFlusher:
         self._loop = loop
         loop.add_reader(self._eventfd, self._on_ready)
         self._files: dict[int, _File] = {}
-        # The kernel copies it at once, so one is enough.
-        self._iocb = ctypes.create_string_buffer(_IOCB.size)
-        self._iocbs = (ctypes.c_void_p * 1)(ctypes.addressof(self._iocb))
+        # Files whose flush begins at the end of this pass.
+        self._due: list[int] = []
+        # The kernel copies what is submitted, so it is used again and again.
+        self._iocb = ctypes.create_string_buffer(_IOCB.size * FILES_MAX)
+        start = ctypes.addressof(self._iocb)
+        places = range(start, start + _IOCB.size * FILES_MAX, _IOCB.size)
+        self._iocbs = (ctypes.c_void_p * FILES_MAX)(*places)
         self._events = ctypes.create_string_buffer(_EVENT.size * FILES_MAX)
         self._is_refused = False
 
@@ -96,35 +103,63 @@ class KernelFlusher:
         then nothing was begun."""
         file = self._files.get(descriptor.number)
         if file is not None:
-            file.later.append(done)
+            has_begun = descriptor.number not in self._due
+            (file.later if has_begun else file.waiting).append(done)
             return True
         if self._is_refused or len(self._files) >= FILES_MAX:
             return False
-        try:
-            self._begin(descriptor.number)
-        except OSError as error:
-            # Also a kernel that knows the calls but not this operation.
-            self._is_refused = not isinstance(error, BlockingIOError)
-            return False
         self._files[descriptor.number] = _File(descriptor, done)
+        self._begin_soon(descriptor.number)
         return True
 
     def close(self) -> None:
         """Finish what was asked for, without answers. Blocks."""
         self._loop.remove_reader(self._eventfd)
         self._invoke(self._destroy, self._context)  # Waits for what is under way.
-        for file in self._files.values():
-            if file.later:
-                os.fdatasync(file.descriptor.number)
+        for number, file in self._files.items():
+            if file.later or number in self._due:
+                os.fdatasync(number)
         self._files.clear()
+        self._due.clear()
         os.close(self._eventfd)
         self._is_refused = True
 
-    def _begin(self, number: int) -> None:
-        _IOCB.pack_into(
-            self._iocb, 0, number, 0, 0, _FDSYNC, 0, number, 0, 0, 0, 0, _RESFD, self._eventfd
-        )
-        self._invoke(self._submit, self._context, ctypes.c_long(1), self._iocbs)
+    # ---- the kernel ------------------------------------------------------------------------------
+
+    def _begin_soon(self, number: int) -> None:
+        if not self._due:
+            self._loop.call_soon(self._begin)
+        self._due.append(number)
+
+    def _begin(self) -> None:
+        """Submit all flushes that are due."""
+        due, self._due = self._due, []
+        for place, number in enumerate(due):
+            _IOCB.pack_into(
+                self._iocb, place * _IOCB.size,
+                number, 0, 0, _FDSYNC, 0, number, 0, 0, 0, 0, _RESFD, self._eventfd,
+            )  # fmt: skip
+        taken = 0
+        if due:
+            try:
+                taken = self._invoke(
+                    self._submit, self._context, ctypes.c_long(len(due)), self._iocbs
+                )
+            except OSError as error:
+                # A kernel that knows the calls but not this operation, or not for such a file.
+                self._is_refused = not isinstance(error, BlockingIOError)
+        for number in due[taken:]:
+            self._flush_here(number)
+
+    def _flush_here(self, number: int) -> None:
+        """The kernel takes no more for now. This holds up the loop, but no promise."""
+        failure = None
+        try:
+            os.fdatasync(number)
+        except OSError as error:
+            failure = error
+        for done in self._finish(number):
+            done(failure)
 
     def _on_ready(self) -> None:
         try:
@@ -144,10 +179,6 @@ class KernelFlusher:
             number, _, result, _ = _EVENT.unpack_from(self._events, place * _EVENT.size)
             error = None if result == 0 else OSError(-result, os.strerror(-result))
             answers += [(done, error) for done in self._finish(number)]
-            if self._files[number].waiting:
-                answers += self._begin_again(number)
-            else:
-                del self._files[number]
         for done, error in answers:
             done(error)
 
@@ -155,21 +186,11 @@ class KernelFlusher:
         """One flush is done: who waited for it. Who asked meanwhile waits for the next one."""
         file = self._files[number]
         done, file.waiting, file.later = file.waiting, file.later, []
+        if file.waiting:
+            self._begin_soon(number)
+        else:
+            del self._files[number]
         return done
-
-    def _begin_again(self, number: int) -> list[tuple[FlushDone, OSError | None]]:
-        """The next flush of a file; answers, where the kernel takes none now and it is done here,
-        which holds up the loop but no promise."""
-        try:
-            self._begin(number)
-        except OSError:
-            failure = None
-            try:
-                os.fdatasync(number)
-            except OSError as error:
-                failure = error
-            return [(done, failure) for done in self._files.pop(number).waiting]
-        return []
 
     def _invoke(self, *arguments: object) -> int:
         result = int(self._call(*arguments))

@@ -5,7 +5,7 @@ How:    flush_soon --> the kernel (`kernel_flusher`), where it flushes by itself
                    --> a thread (`flusher`), where it does not, or has too much of it to do already
         Both answer on the broker's thread.
 Owns:   both flushers.
-Source: design section 4, "Flushing"; docs/decisions/0004."""
+Source: design section 4, "Flushing"; docs/decisions/0005."""
 
 import os
 import shutil
