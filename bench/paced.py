@@ -54,13 +54,7 @@ class PacedProducer:
         self._topic = topic
         self._partitions = partitions
         self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "acks": "all",
-                "enable.idempotence": False,
-                "linger.ms": 0,
-                "topic.metadata.refresh.interval.ms": 1000,
-            }
+            {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0}
         )
 
     def run(self, *, rate: int, seconds: float, record_bytes: int = 1024) -> None:

@@ -85,23 +85,26 @@ def three_replicas(work: Path) -> None:
 
 
 def _measure_replicated(cluster: Cluster) -> None:
-    create_topic(cluster.bootstrap, "three", partitions=6, replicas=3)
-    for _ in range(2):  # The first round warms the brokers up.
-        paced = PacedProducer(cluster.bootstrap, "three", partitions=6)
-        paced.run(rate=1000, seconds=8)
-        paced.flush()
-    deliveries = paced.deliveries
-    say(
-        "three-replicas-latency",
-        system=cluster.name,
-        p50_ms=deliveries.percentile_ms(50),
-        p99_ms=deliveries.percentile_ms(99),
-        failed=deliveries.failed,
-    )
+    for partitions in (1, 6):
+        topic = f"three-{partitions}"
+        create_topic(cluster.bootstrap, topic, partitions=partitions, replicas=3)
+        for _ in range(2):  # The first round warms the brokers up.
+            paced = PacedProducer(cluster.bootstrap, topic, partitions=partitions)
+            paced.run(rate=1000, seconds=8)
+            paced.flush()
+        deliveries = paced.deliveries
+        say(
+            "three-replicas-latency",
+            system=cluster.name,
+            partitions=partitions,
+            p50_ms=deliveries.percentile_ms(50),
+            p99_ms=deliveries.percentile_ms(99),
+            failed=deliveries.failed,
+        )
     for batch_bytes in (128_000, 16_000):
         options = {"batch_bytes": batch_bytes, "acks": -1, "connections": 6}
-        load(cluster, "three", **options)
-        result = load(cluster, "three", **options)
+        load(cluster, topic, **options)
+        result = load(cluster, topic, **options)
         say("three-replicas-throughput", system=cluster.name, **result)
 
 
