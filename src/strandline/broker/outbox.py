@@ -16,7 +16,7 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
 from strandline.broker.limits import IOVEC_COUNT_MAX, SENDFILE_BYTES_MIN, WRITE_BYTES_PER_PASS
 from strandline.broker.parts import FilePart
-from strandline.protocol.primitives import Part
+from strandline.protocol.primitives import BUFFERS, Part
 
 PREAD_BYTES_MAX = 1024 * 1024
 """A large range of a file without a descriptor is read in pieces of this size."""
@@ -43,14 +43,14 @@ class Outbox:
     def add(self, parts: Iterable[Part]) -> None:
         """Queue the parts of an answer."""
         for part in parts:
-            if isinstance(part, FilePart):
+            if isinstance(part, BUFFERS):
+                if part:
+                    self._queue.append(part)
+                    self.backlog_bytes += len(part)
+            else:
+                assert isinstance(part, FilePart)
                 if part.size_bytes:
                     self._queue.append(part)
-                continue
-            assert isinstance(part, bytes | bytearray | memoryview)
-            if part:
-                self._queue.append(part)
-                self.backlog_bytes += len(part)
 
     def write(self) -> bool:
         """Write what the socket takes; whether anything was taken. Raises OSError, StorageError."""
@@ -93,13 +93,13 @@ class Outbox:
         buffers: list[Buffer] = []
         offered = 0
         flags = 0
-        while len(buffers) < min(len(self._queue), IOVEC_COUNT_MAX):
-            part = self._queue[len(buffers)]
+        for at in range(min(len(self._queue), IOVEC_COUNT_MAX)):
+            part = self._queue[at]
             if isinstance(part, FilePart):
                 if _goes_by_itself(part):
                     flags = socket.MSG_MORE
                     break
-                part = self._load(len(buffers), part)
+                part = self._load(at, part)
             buffers.append(part)
             offered += len(part)
             if offered >= WRITE_BYTES_PER_PASS:

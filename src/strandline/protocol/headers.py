@@ -10,6 +10,7 @@ Source: reference kafka-protocol 8.4; KIP-482, KIP-511."""
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 
 import msgspec
 
@@ -94,11 +95,13 @@ def frame_response(
     tags = _response_tags(api_key, api_version)
     size = 4 + len(tags) + parts_size_bytes(parts)
     head = _SIZE_AND_CORRELATION.pack(size, correlation_id) + tags
-    if parts and isinstance(parts[0], bytes | bytearray):
-        return [head + parts[0], *parts[1:]]
+    first = parts[0] if parts else None
+    if isinstance(first, (bytes, bytearray)):
+        return [head + first, *parts[1:]]
     return [head, *parts]
 
 
+@cache
 def _response_tags(api_key: int, api_version: int) -> bytes:
     """The empty tagged section of header v1, or nothing for v0."""
     api: Api | None = APIS.get(api_key)

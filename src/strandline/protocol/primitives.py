@@ -117,12 +117,12 @@ def to_uuid(raw: bytes) -> UUID:
     return made
 
 
-_BUFFERS = (bytes, bytearray, memoryview)
+BUFFERS = (bytes, bytearray, memoryview)
 
 
 def records_size_bytes(records: Records) -> int:
     """How many bytes the records will take on the wire."""
-    if isinstance(records, _BUFFERS):
+    if isinstance(records, BUFFERS):
         return len(records)
     if isinstance(records, (list, tuple)):
         return parts_size_bytes(records)
@@ -133,7 +133,7 @@ def parts_size_bytes(parts: Sequence[Part]) -> int:
     """How many bytes an encoded message takes: what goes into the frame's length."""
     total = 0
     for part in parts:
-        total += len(part) if isinstance(part, _BUFFERS) else part.size_bytes
+        total += len(part) if isinstance(part, BUFFERS) else part.size_bytes
     return total
 
 

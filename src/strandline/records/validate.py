@@ -21,6 +21,7 @@ from strandline.records.batch import (
     BatchHeader,
     crc_matches,
     iterate_headers,
+    read_header,
 )
 from strandline.records.codec import ZSTD
 from strandline.records.record import decode_records
@@ -43,7 +44,11 @@ def validate_produced(
 
     `max_bytes` bounds each batch (max.message.bytes). `needs_keys`: the topic is compacted; then
     each batch is decompressed to at most `decompressed_bytes_max`. Raises ApiError."""
-    headers = list(islice(iterate_headers(view), BATCH_COUNT_MAX + 1))
+    only = read_header(view)
+    if only is not None and only.size == len(view):
+        headers = [only]  # As nearly always.
+    else:
+        headers = list(islice(iterate_headers(view), BATCH_COUNT_MAX + 1))
     if len(headers) > BATCH_COUNT_MAX:
         raise ApiError(Error.INVALID_RECORD, f"more than {BATCH_COUNT_MAX} batches at one time")
     if not headers:

@@ -12,7 +12,7 @@ Owns:   requests accepted and not yet appended; one per replica.
 Source: Redpanda RFC 20220119; design section 5."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple, Protocol
 
 from strandline.base.errors import ApiError
@@ -28,6 +28,8 @@ CHUNK_BYTES_MAX = 1024 * 1024
 NO_ACKS = 0
 LEADER_ACK = 1
 QUORUM_ACK = -1
+
+_NOBODY: Set[int] = frozenset()
 
 
 class AppendResult(NamedTuple):
@@ -149,7 +151,7 @@ class Appender:
         relaxed = self._requests[0].acks != QUORUM_ACK
         while self._requests:
             request = self._requests[0]
-            own = {header.producer_id for header in request.headers if header.producer_id >= 0}
+            own = _producers_of(request.headers)
             if chunk and (
                 (request.acks != QUORUM_ACK) != relaxed
                 or size + request.size_bytes > CHUNK_BYTES_MAX
@@ -216,3 +218,9 @@ class Appender:
 
     def _failed(self, error: int, message: str = "") -> AppendResult:
         return AppendResult(error, -1, -1, message)
+
+
+def _producers_of(headers: Sequence[BatchHeader]) -> Set[int]:
+    if len(headers) == 1 and headers[0].producer_id < 0:
+        return _NOBODY
+    return {header.producer_id for header in headers if header.producer_id >= 0}

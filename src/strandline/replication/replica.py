@@ -195,7 +195,7 @@ class Replica:
         if self.leading is None or self.failed is not None or not self.raft.accepts_proposals:
             done(AppendResult(Error.NOT_LEADER_OR_FOLLOWER, -1, -1))
             return
-        size = sum(header.size for header in headers)
+        size = sum(map(len, buffers))
         if not self.appender.add(Request(buffers, headers, acks, done, size)):
             message = "too much waits for the other replicas of this partition"
             done(AppendResult(Error.NOT_ENOUGH_REPLICAS, -1, -1, message))
@@ -355,7 +355,7 @@ class Replica:
         """A Raft message came in; `entries` go with an AppendRequest."""
         if self.failed is not None:
             return
-        if isinstance(message, AppendRequest | LeaderContact) and message.epoch >= self.epoch:
+        if isinstance(message, (AppendRequest, LeaderContact)) and message.epoch >= self.epoch:
             self.heard_ms = self.host.clock.monotonic_ms()
         elif isinstance(message, AppendResponse) and self.leading is not None:
             self.leading.on_response(sender, message)
