@@ -21,6 +21,7 @@ class Deliveries:
     """What was delivered. `gap_s`: {partition: longest time between two deliveries}."""
 
     latencies_ms: list[float] = field(default_factory=list)
+    by_partition_ms: dict[int, list[float]] = field(default_factory=dict)
     failed: int = 0
     gap_s: dict[int, float] = field(default_factory=dict)
     last_s: dict[int, float] = field(default_factory=dict)
@@ -28,7 +29,9 @@ class Deliveries:
     def add(self, partition: int, sent_s: float) -> None:
         """One record was delivered now."""
         now = time.monotonic()
-        self.latencies_ms.append((now - sent_s) * 1000)
+        latency_ms = (now - sent_s) * 1000
+        self.latencies_ms.append(latency_ms)
+        self.by_partition_ms.setdefault(partition, []).append(latency_ms)
         if partition in self.last_s:
             gap = now - self.last_s[partition]
             self.gap_s[partition] = max(gap, self.gap_s.get(partition, 0.0))
@@ -53,9 +56,7 @@ class PacedProducer:
         self.deliveries = Deliveries()
         self._topic = topic
         self._partitions = partitions
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0}
-        )
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
 
     def run(self, *, rate: int, seconds: float, record_bytes: int = 1024) -> None:
         """Produce for so long; late records are sent at once (an open loop)."""

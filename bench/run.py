@@ -1,7 +1,7 @@
 """`make bench`: the figures of bench/README.md, one scenario after the other.
 
-    python -m bench.run [SCENARIO...]      one-broker, three-replicas, round-trip, failover, start,
-                                           memory
+    python -m bench.run [SCENARIO...]      one-broker, three-replicas, round-trip, quorum, failover,
+                                           start, memory
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
+from bench.load import leaders_of
 from bench.paced import PacedProducer, create_topic
 
 LOAD_S = 6
@@ -119,6 +120,27 @@ def round_trip(work: Path) -> None:
             say("round-trip", flush_by=flush_by, **result)
 
 
+def quorum(work: Path) -> None:
+    """acks=all over 2 + 2 + 1 replicas in regions 30, 80 and 90 ms apart: a write costs the round
+    trip to the nearest quorum, wherever the leader is."""
+    rtt = ("--rtt", "east-west=30,east-south=80,west-south=90")
+    nearest_ms = {"east": 30, "west": 30, "south": 80}
+    with strandline(work, regions="east=2,west=2,south=1", options=rtt) as cluster:
+        create_topic(cluster.bootstrap, "quorum", partitions=10, replicas=5)
+        regions = {1: "east", 2: "east", 3: "west", 4: "west", 5: "south"}
+        paced = PacedProducer(cluster.bootstrap, "quorum", partitions=10)
+        paced.run(rate=50, seconds=10)
+        paced.flush()
+        leaders = leaders_of(cluster.bootstrap, "quorum")
+        first_port = int(cluster.bootstrap.partition(",")[0].rpartition(":")[2])
+        for region, nearest in nearest_ms.items():
+            here = [p for p, one in leaders.items() if regions[one[1] - first_port + 1] == region]
+            latencies = sorted(ms for p in here for ms in paced.deliveries.by_partition_ms[p])
+            if latencies:
+                p50 = round(latencies[len(latencies) // 2], 1)
+                say("quorum", leader_region=region, nearest_quorum_ms=nearest, p50_ms=p50)
+
+
 def failover(work: Path) -> None:
     """kill -9 of the broker that leads most: the longest silence of any partition."""
     with strandline(work, regions="east=1,west=1,south=1") as cluster:
@@ -168,6 +190,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
     "round-trip": round_trip,
+    "quorum": quorum,
     "failover": failover,
     "start": start,
     "memory": memory,
