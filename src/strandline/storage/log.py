@@ -290,8 +290,8 @@ class Log:
         if self.failed or not active.size:
             return False
         self._mark_flushed()
-        is_full = self._clock.monotonic_ms() - active.first_append_ms >= self.config.segment_ms
-        if not is_full and not retention.is_expired(active, self.config, self._clock.wall_ms()):
+        is_old = self._clock.monotonic_ms() - active.first_append_ms >= self.config.segment_ms
+        if not is_old and not retention.is_expired(active, self.config, self._clock.wall_ms()):
             return False
         self._roll()
         return True
