@@ -18,7 +18,6 @@ from strandline.base.errors import ApiError
 from strandline.client.connection import Connection
 from strandline.client.errors import CannotConnectError, ClientError, refusal
 from strandline.client.transport import TcpTransport, Transport
-from strandline.config.addresses import format_address
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error, is_retriable
@@ -42,7 +41,6 @@ ANSWER_PATIENCE_MS = 2_000
 UNKNOWN_TOPIC_GRACE_MS = 500
 PAUSE_FIRST_MS = 20
 PAUSE_MAX_MS = 500
-NO_LEADER = BrokerId(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +292,3 @@ def _topic_view(topic: MetadataResponseTopic) -> TopicView:
             for one in partitions
         ),
     )
-
-
-def describe_addresses(addresses: Sequence[Address]) -> str:
-    """Addresses for people, comma separated."""
-    return ",".join(format_address(one) for one in addresses)

@@ -10,7 +10,6 @@ from strandline.placement.spread import Replicas, place
 from strandline.protocol.errors import Error
 
 PARTITIONS_PER_TOPIC_MAX = 10_000
-REPLICATION_FACTOR_MAX = 32_767
 
 
 def choose(

@@ -9,7 +9,7 @@ Source: Raft thesis, figure 3.1, 4.2.3 (disruptive servers), 6.4, 9.6 (pre-vote)
 
 import msgspec
 
-from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.model.ids import Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
 
 
@@ -116,19 +116,11 @@ Message = (
 
 
 class Marks(msgspec.Struct, frozen=True, gc=False):
-    """Two marks, both exclusive of nothing: indexes of the last entry included, -1 for none.
+    """Two marks, each the index of the last entry that it includes; -1 for none.
 
     commit:  flushed on the write quorum.
     visible: what readers may see, >= commit; beyond commit only over entries appended with acks 0/1
-    (or with
-             write caching) that a write quorum has *written*."""
+             that a write quorum has *written*."""
 
     commit: Index
     visible: Index
-
-
-class Envelope(msgspec.Struct, frozen=True, gc=False):
-    """A message and whom it is for."""
-
-    to: BrokerId
-    message: Message

@@ -26,7 +26,6 @@ HELD_BYTES_MAX = 16 * 1024 * 1024
 CHUNK_BYTES_MAX = 1024 * 1024
 
 NO_ACKS = 0
-LEADER_ACK = 1
 QUORUM_ACK = -1
 
 _NOBODY: Set[int] = frozenset()

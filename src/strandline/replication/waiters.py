@@ -2,8 +2,8 @@
 
 Why:    an acknowledgement with acks=all waits for the commit of its last entry, a long poll for the
         next visible record.
-How:    commits are waited for in index order, so a queue is enough; watchers are a set that is
-        emptied when called.
+How:    commits are waited for nearly in index order, so a queue is enough; watchers are a set that
+        is emptied when called.
 Owns:   the callbacks; one of each per replica.
 Source: design section 5 ("two stages")."""
 
@@ -19,11 +19,6 @@ class CommitWaiters:
 
     def __init__(self) -> None:
         self._queue: deque[tuple[Index, Callable[[bool], None]]] = deque()
-
-    def add(self, index: Index, callback: Callable[[bool], None]) -> None:
-        """Wait for `index`, which is not below any index that is waited for already."""
-        assert not self._queue or self._queue[-1][0] <= index
-        self._queue.append((index, callback))
 
     def insert(self, index: Index, callback: Callable[[bool], None]) -> None:
         """Wait for any index: a repeated request asks for one that others wait for already."""

@@ -103,13 +103,6 @@ class Producer(Client):
         """Produce nothing new; finish what is under way."""
         self._stopped = True
 
-    def give_up(self) -> None:
-        """Forget what is not answered."""
-        self._stopped = True
-        for batch in self._batches:
-            self._finish(batch)
-        self._batches.clear()
-
     def _tick(self) -> None:
         if self._stopped:
             return

@@ -6,7 +6,6 @@ How:    each seed is a scenario, a world and a verdict; nothing is shared betwee
 Source: design section 10."""
 
 import logging
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from strandline.simulation.scenario import Scenario
@@ -73,12 +72,6 @@ def run_scenario(scenario: Scenario, *, log_level: int = logging.WARNING) -> Out
         violation = f"NoUnexpectedError: {log.unexpected[0]}"
     trace = world.trace
     return Outcome(scenario.seed, violation, trace.lines, trace.digest(), world.tally)
-
-
-def run_seeds(seeds: Iterable[int]) -> Iterator[Outcome]:
-    """One outcome after the other."""
-    for seed in seeds:
-        yield run_seed(seed)
 
 
 def command(seed: int) -> str:

@@ -34,10 +34,6 @@ class Trace:
         """A fingerprint of all lines."""
         return hashlib.sha256("\n".join(self.lines).encode()).hexdigest()
 
-    def excerpt(self, count: int) -> list[str]:
-        """The last `count` lines."""
-        return self.lines[-count:]
-
 
 class LogIntoTrace(logging.Handler):
     """While entered, what the product logs becomes lines of the trace, and nothing else sees it.
