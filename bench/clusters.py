@@ -2,13 +2,14 @@
 the peer.
 
 Why:    a figure means something only beside the peer's, on the same machine, in the same run.
-How:    both are started, asked for their processes, and stopped the same way. Kafka needs a
-        directory with the scripts `get-kafka` and `cluster`, named by STRANDLINE_KAFKA_BENCH;
-        without it the peer is left out.
+How:    both are started, asked for their processes, and stopped the same way. Kafka comes as jars
+        from a Maven repository (`kafka/get-kafka`) and is run by `kafka/cluster`; without `java`
+        and `mvn` the peer is left out.
 """
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STRANDLINE = str(Path(sys.executable).parent / "strandline")
-KAFKA_SCRIPTS = Path(os.environ.get("STRANDLINE_KAFKA_BENCH", "../shared/bench/kafka"))
+KAFKA_SCRIPTS = Path(__file__).parent / "kafka"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def strandline(
 
 def has_kafka() -> bool:
     """Whether the peer can be started here."""
-    return (KAFKA_SCRIPTS / "cluster").exists()
+    return all(shutil.which(command) for command in ("java", "mvn"))
 
 
 @contextmanager
