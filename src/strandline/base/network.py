@@ -42,7 +42,7 @@ class Network(Protocol):
         """Say who receives; once, before `start`."""
 
     def set_peer(self, peer: BrokerId, host: str, port: int) -> None:
-        """Learn or change a peer's address; connects lazily and reconnects by itself."""
+        """Learn or change a peer's address; connects at once, and again by itself after a loss."""
 
     def remove_peer(self, peer: BrokerId) -> None:
         """Forget a peer and close its connections."""

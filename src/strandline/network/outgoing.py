@@ -25,6 +25,8 @@ RECONNECT_MAX_MS = 500
 CONNECT_TIMEOUT_MS = 3_000
 UNACKNOWLEDGED_MAX_MS = 10_000
 IOVEC_COUNT_MAX = 256
+DELAY_EARLY_MAX_S = 0.000_2
+"""How long before its time a delayed message may leave: with the one before it, not by a timer."""
 JOINED_BYTES_MAX = 4096
 """The parts of a smaller message are joined: copying them costs less than gathering them."""
 
@@ -182,7 +184,7 @@ class Outgoing:
 
     def _release_delayed(self) -> None:
         now = self._loop.time()
-        while self._delayed and self._delayed[0][0] <= now + 0.0002:
+        while self._delayed and self._delayed[0][0] <= now + DELAY_EARLY_MAX_S:
             _, framed, size, on_handed = self._delayed.popleft()
             self._enqueue(framed, size, on_handed)
         self._delay_timer = (
