@@ -10,7 +10,7 @@ from tests.client.fake_cluster import FakeCluster, FakeTransport
 from strandline.base.errors import ApiError
 from strandline.client.cluster import Client
 from strandline.client.consumer import ConsumedRecord, Consumer
-from strandline.client.errors import ClientError
+from strandline.client.errors import CannotConnectError, ClientError
 from strandline.client.partitioner import murmur2, partition_for_key
 from strandline.client.producer import Producer, ProducerSettings
 from strandline.protocol.errors import Error
@@ -159,6 +159,17 @@ def test_a_partition_that_is_not_there_is_refused() -> None:
     _, client = world(3)
     with pytest.raises(ClientError, match="has partitions 0 to 2, not 3"):
         Producer(client, "orders").send(b"x", partition=3)
+
+
+def test_a_poll_is_empty_when_nothing_is_new_and_raises_when_no_leader_answers() -> None:
+    cluster, client = world(1)
+    consumer = Consumer(client, "orders", {0: 0})
+    assert consumer.poll() == []
+    cluster.silent.add(cluster.topics["orders"][0].leader)
+    began_ms = client.transport.monotonic_ms()
+    with pytest.raises(CannotConnectError, match="no answer in time"):
+        consumer.poll()
+    assert client.transport.monotonic_ms() - began_ms >= client.timeout_ms
 
 
 def test_reading_goes_on_at_the_new_leader_and_loses_nothing() -> None:

@@ -28,6 +28,10 @@ from strandline.records.record import decode_records
 FETCH_WAIT_MS = 500
 FETCH_BYTES_MAX = 16 * 1024 * 1024
 PARTITION_BYTES_MAX = 1024 * 1024
+ANSWER_MARGIN_MS = 500
+"""How long an answer may be under way, beyond the FETCH_WAIT_MS that a leader may wait itself."""
+DEADLINE_DIVISOR = 3
+"""On top comes this part of the client's deadline; the rest of it is for asking anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,13 @@ class Consumer:
         # Records that have come in and were not handed out yet: a retry must not lose them.
         self._records: list[ConsumedRecord] = []
 
-    def poll(self, timeout_ms: int = FETCH_WAIT_MS) -> list[ConsumedRecord]:
-        """What has come in by the end of `timeout_ms`, in order for each partition; may be nothing.
+    def poll(self) -> list[ConsumedRecord]:
+        """What has come in when the next leader answers, in order for each partition.
 
-        Raises what keeps it from reading for longer than the client's deadline."""
-        return self._client.attempt(lambda until: self._poll_once(timeout_ms, until))
+        A leader with nothing new answers after FETCH_WAIT_MS: then this is empty. Raises what keeps
+        it from reading for as long as the client's deadline, the silence of all leaders included.
+        """
+        return self._client.attempt(self._poll_once)
 
     def close(self) -> None:
         """Give up the fetches in flight, and end their connections."""
@@ -71,12 +77,13 @@ class Consumer:
         self._connections.clear()
         self._asked.clear()
 
-    def _poll_once(self, timeout_ms: int, until: int) -> list[ConsumedRecord]:
+    def _poll_once(self, until: int) -> list[ConsumedRecord]:
         self._ask_idle_leaders(until)
         streams = {connection.stream: leader for leader, (connection, _) in self._asked.items()}
         transport = self._client.transport
         # A leader answers after FETCH_WAIT_MS at the latest; one that does not is asked anew.
-        patience_ms = timeout_ms + FETCH_WAIT_MS + self._client.timeout_ms // 3
+        share_ms = self._client.timeout_ms // DEADLINE_DIVISOR
+        patience_ms = FETCH_WAIT_MS + ANSWER_MARGIN_MS + share_ms
         ready = transport.wait_readable(list(streams), patience_ms)
         if not ready:
             self.close()
