@@ -1,4 +1,4 @@
-"""One member of the consumer group: reads from its own region's replicas where it may.
+"""One member of the consumer group: reads the partitions it is given, from their leaders.
 
 How:    the ledger gets each record as the group hands it out. SIGTERM is the end of the reading."""
 
@@ -35,7 +35,6 @@ def main() -> None:
         {
             "bootstrap.servers": told.bootstrap,
             "client.id": f"board-{told.region}",
-            "client.rack": told.region,
             "group.id": GROUP,
             "auto.offset.reset": "earliest",
             "session.timeout.ms": 10_000,
