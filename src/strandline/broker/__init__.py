@@ -2,11 +2,15 @@
 
 Map, from the outside in:
         broker.py (Broker: the composition of one process), hosting.py (which groups live here),
+        introduction.py and leaving.py (its first and last words to the others), upkeep.py (what it
+        does now and then),
         server.py (listens, bounds, sweeps), connection.py (one client: frames in, ordered answers
         out) with inbox.py, outbox.py, parts.py and limits.py, router.py (frame -> handler ->
         answer), context.py (one request in hand, and what handlers work with), handler_table.py
-        (which handler serves which API), handlers/ (one file an API), fetching.py (one fetch),
-        partitions.py (finds replicas, or the error), purgatory.py (what waits), producer_ids.py,
-        topic_configs.py, controller_host.py and coordinator_host.py (the pure machines of the
-        control plane, hosted).
+        (which handler serves which API), handlers/ (one file an API), asked.py (how many things a
+        request names), fetching.py (one fetch), partitions.py (finds replicas, or the error),
+        purgatory.py (what waits), awaiting.py (until a decision is the case here),
+        producer_ids.py, topic_configs.py, controller_host.py and coordinator_host.py (the pure
+        machines of the control plane, hosted), coordinator_shard.py (one partition of
+        `__consumer_offsets` led here), timer_table.py (its timers).
 Source: design sections 3 to 5."""

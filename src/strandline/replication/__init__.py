@@ -2,10 +2,12 @@
 
 Map, from the outside in:
         host.py (Replication: the broker's side of it all), replica.py (one group here: performs
-        what its Raft core decides), appender.py (the batcher: what waits becomes one append),
-        waiters.py (who waits for which mark), sender.py (the leader's stream to one follower),
-        tail.py (entries still in memory), liveness.py and sessions.py (who hears whom: coalesced
-        heartbeats, leases, election timers), leaders.py (who leads what, cluster-wide),
-        founding.py (a new group, or a lost disk?), budget.py (memory), compactor.py (compaction in
-        slices), wire.py (messages as bytes), settings.py.
+        what its Raft core decides), effects.py (how each effect is performed), appender.py (the
+        batcher: what waits becomes one append), waiters.py (who waits for which mark), leading.py
+        (what exists only while leading), sender.py (the leader's stream to one follower), tail.py
+        (entries still in memory), entries.py (batches that a follower takes: checked, split),
+        proof.py (records for a reader that believes them), liveness.py and sessions.py (who hears
+        whom: coalesced heartbeats, leases, election timers), leaders.py (who leads what,
+        cluster-wide), founding.py (a new group, or a lost disk?), budget.py (memory), compactor.py
+        (compaction in slices), wire.py (messages as bytes), settings.py.
 Source: design section 5; Redpanda RFC 20220119 (one path for all acks levels)."""
