@@ -197,7 +197,7 @@ def test_load_raises_the_first_mistake_and_counts_the_rest() -> None:
         load("[listener]\nkafka_prot = 1\n")
     assert str(caught.value) == (
         "broker.toml: [listener] kafka_prot: unknown key (did you mean kafka_port?) "
-        "(and 3 more mistakes)"
+        "(and 3 more: `strandline config check broker.toml` lists all)"
     )
 
 

@@ -52,7 +52,8 @@ def load_broker_config(
     """The configuration in `text`; raises OperatorError with one line for the first mistake."""
     config, mistakes = read_broker_config(text, file=file, environment=environment)
     if config is None:
-        more = f" (and {len(mistakes) - 1} more mistakes)" if len(mistakes) > 1 else ""
+        others = len(mistakes) - 1
+        more = f" (and {others} more: `strandline config check {file}` lists all)" if others else ""
         raise OperatorError(f"{mistakes[0]}{more}")
     return config
 
