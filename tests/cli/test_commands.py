@@ -13,6 +13,7 @@ from tests.client.fake_cluster import FakeCluster, FakeTransport
 from strandline.cli.commands import consume, group, produce, topic
 from strandline.cli.main import main
 from strandline.cli.options import find_bootstrap
+from strandline.cli.output import program
 from strandline.client.cluster import Client
 from strandline.protocol.errors import Error
 
@@ -311,3 +312,19 @@ def test_output_to_a_reader_that_is_gone_is_no_traceback(tmp_path: Path) -> None
         text=True,
     )
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_to_type_next_begins_with_what_runs_this_program(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    installed = tmp_path / "a b" / "strandline"
+    installed.parent.mkdir()
+    installed.write_text("#!/bin/sh\n")
+    installed.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(installed)])
+    monkeypatch.setenv("PATH", str(installed.parent))
+    assert program() == "strandline"
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert program() == f"'{installed}'"
+    monkeypatch.setattr(sys, "argv", ["/somewhere/strandline/cli/main.py"])
+    assert program() == f"{sys.executable} -m strandline.cli.main"

@@ -9,9 +9,11 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 Json = str | int | float | bool | None | Sequence["Json"] | dict[str, "Json"]
 
+NAME = "strandline"
 WIDE_COLUMNS = 10_000
 
 
@@ -73,6 +75,20 @@ def print_table(table: Table) -> None:
 def print_error(text: str) -> None:
     """One line on standard error."""
     sys.stderr.write(f"error: {' '.join(text.split())}\n")
+
+
+def program() -> str:
+    """What the user types to run this program: its name where that finds it, else its path."""
+    import shlex
+    import shutil
+
+    path = Path(sys.argv[0])
+    found = shutil.which(NAME)
+    if found is not None and path.exists() and path.samefile(found):
+        return NAME
+    if path.name == NAME:
+        return shlex.quote(sys.argv[0])
+    return f"{shlex.quote(sys.executable)} -m strandline.cli.main"
 
 
 def ids(numbers: Iterable[int]) -> str:

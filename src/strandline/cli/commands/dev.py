@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.cli.options import DEFAULT_DEV_DIRECTORY, AsJson, DevDirectory
-from strandline.cli.output import Json, Table, print_line, print_table, show
+from strandline.cli.output import Json, Table, print_line, print_table, program, show
 
 if TYPE_CHECKING:
     from strandline.cli.dev.cluster_file import ClusterDirectory
@@ -91,9 +91,10 @@ def start(
         print_line("")
         print_line(f"bootstrap  {plan.bootstrap}")
         target = "" if not at else f" -b {plan.brokers[0].address}"
-        print_line(f"next       strandline topic create hello -p 3 -r {_replicas(plan)}{target}")
-        print_line(f"           echo hi | strandline produce hello{target}")
-        print_line(f"stop       strandline dev stop{at}")
+        typed = program()
+        print_line(f"next       {typed} topic create hello -p 3 -r {_replicas(plan)}{target}")
+        print_line(f"           echo hi | {typed} produce hello{target}")
+        print_line(f"stop       {typed} dev stop{at}")
 
     show(as_json, _describe(plan, statuses, cluster.directory), people=people)
 
