@@ -32,10 +32,12 @@ class Jar:
 
     @property
     def file_name(self) -> str:
+        """Its name in the directory of jars, as Maven names it."""
         return f"{self.artifact}-{self.version}.jar"
 
     @property
     def coordinate(self) -> str:
+        """`group:artifact:version`, as Maven and Spark write it."""
         return f"{self.group}:{self.artifact}:{self.version}"
 
 

@@ -33,6 +33,7 @@ class Java:
 
     @property
     def program(self) -> Path:
+        """What starts it."""
         return self.home / "bin" / "java"
 
 

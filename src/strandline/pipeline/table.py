@@ -34,6 +34,7 @@ class TableVersion:
 
     @property
     def rows(self) -> int:
+        """How many rows the live files hold."""
         return sum(file.rows for file in self.files)
 
 
