@@ -113,6 +113,25 @@ def test_who_asks_in_one_pass_shares_a_flush_and_who_asks_during_it_the_next_one
     run(scenario)
 
 
+def test_what_is_asked_for_during_a_round_is_the_next_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(flusher: KernelFlusher) -> None:
+        counts = count_flushes(flusher, monkeypatch)
+        answers = Answers()
+        files = [descriptor(tmp_path / str(number)) for number in range(5)]
+        assert flusher.add(files[0], answers.of("first"))
+        while not counts:
+            await asyncio.sleep(0)
+        for file in files:
+            assert flusher.add(file, answers.of("second"))
+        await answers.wait(6)
+        assert [name for name, _ in answers.all] == ["first", *["second"] * 5]
+        assert counts == [1, 5]
+
+    run(scenario)
+
+
 def test_all_files_of_a_pass_are_submitted_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,10 +4,12 @@ Why:    a thread that flushes shares the interpreter's lock with the loop, and e
         the other several times for one write; and files that it flushes in turn wait for each
         other, where the file system would make all of them durable in one commit of its journal.
 How:    Linux's native AIO: `io_submit` of an fdatasync, whose end counts up an eventfd that the
-        loop watches. At most one flush of a file at a time:
+        loop watches. One round at a time, each file once, all of them side by side: the file system
+        makes a round durable in one commit, where flushes that begin whenever they like wait for
+        each other's commits.
 
-            add --> IDLE: submitted at the end of the pass --> FLUSHING --> done, IDLE
-                --> FLUSHING: it waits, with all who ask meanwhile, for one more flush after it
+            add --> no round under way: one begins at the end of the pass --> done
+                --> a round under way: the next one, together with all that is asked for meanwhile
 
         Whoever cannot be served (too many files at once, a kernel or a sandbox without it) is told
         so, and goes to the thread.
@@ -77,8 +79,9 @@ class KernelFlusher:
         self._loop = loop
         loop.add_reader(self._eventfd, self._on_ready)
         self._files: dict[int, _File] = {}
-        # Files whose flush begins at the end of this pass.
+        # Files of the next round, and how many of the present one are not done.
         self._due: list[int] = []
+        self._under_way_count = 0
         # The kernel copies what is submitted, so it is used again and again.
         self._iocb = ctypes.create_string_buffer(_IOCB.size * FILES_MAX)
         start = ctypes.addressof(self._iocb)
@@ -127,7 +130,7 @@ class KernelFlusher:
     # ---- the kernel ------------------------------------------------------------------------------
 
     def _begin_soon(self, number: int) -> None:
-        if not self._due:
+        if not self._due and not self._under_way_count:
             self._loop.call_soon(self._begin)
         self._due.append(number)
 
@@ -148,6 +151,7 @@ class KernelFlusher:
             except OSError as error:
                 # A kernel that knows the calls but not this operation, or not for such a file.
                 self._is_refused = not isinstance(error, BlockingIOError)
+        self._under_way_count += taken
         for number in due[taken:]:
             self._flush_here(number)
 
@@ -174,6 +178,9 @@ class KernelFlusher:
             self._events,
             None,
         )
+        self._under_way_count -= count
+        if self._due and not self._under_way_count:
+            self._loop.call_soon(self._begin)
         answers: list[tuple[FlushDone, OSError | None]] = []
         for place in range(count):
             number, _, result, _ = _EVENT.unpack_from(self._events, place * _EVENT.size)
