@@ -191,6 +191,23 @@ def test_marks_travel_with_appends_and_alone_when_there_is_nothing_else() -> Non
     assert member.raft.plan_append(2) is None
 
 
+def test_marks_that_moved_while_a_probe_was_under_way_are_told_after_its_answer() -> None:
+    """Nothing else might come for long: a broker that starts waits for the commit of its own
+    registration."""
+    member = Member().lead_established()
+    member.step(events.PeerReset(2))
+    member.propose()
+    member.flush()
+    member.send_all(2)  # The probe, with the entry.
+    member.hear(3, 1)
+    assert member.raft.commit == 1
+    assert member.raft.plan_append(2) is None, "a probe waits for its answer"
+    assert ready(member.hear(2, 1)) == [2]
+    plan = member.raft.plan_append(2)
+    assert isinstance(plan, AppendPlan)
+    assert (plan.commit, plan.is_probe) == (1, False)
+
+
 def test_a_peer_that_may_have_lost_something_is_probed_from_what_it_acknowledged() -> None:
     member = Member().lead_established()
     member.propose(4)

@@ -34,6 +34,8 @@ class Replies:
         progress = reign.progress.get(sender)
         if progress is None:
             return
+        # While a probe is under way nothing else is sent, not even marks.
+        was_probing = progress.is_probing
         if message.recovering or reign.has_recovering:
             message = count_only_whole(reign, progress, message)
         if message.accepted:
@@ -46,7 +48,7 @@ class Replies:
             reign.on_refused(progress, message)
         if reign.has_recovering:
             grant_rejoins(state, reign)
-        if progress.next_index <= state.log.last_index or progress.is_probing:
+        if was_probing or progress.is_probing or progress.next_index <= state.log.last_index:
             state.wake.append(progress.ready)
 
     def on_peer_reset(self, event: PeerReset) -> None:

@@ -77,7 +77,7 @@ def vote_not_persisted(self: Any, epoch: int, *, vote: int) -> None:
 _step = Raft.step
 
 
-@_mutant(Raft, "step", seed=155)
+@_mutant(Raft, "step", seed=793)
 def vote_persisted_after_the_answer(self: Any, event: Any) -> list[Any]:
     effects = _step(self, event)
     effects.sort(key=lambda effect: type(effect) is events.PersistState)
@@ -171,7 +171,7 @@ def commit_by_half(self: Any, configuration: Any, progress: Any) -> None:
     self._sets = [(voters, len(voters) - max(1, len(voters) // 2))] if voters else []
 
 
-@_mutant(Reign, "advance", seed=8825)
+@_mutant(Reign, "advance", seed=9381)
 def older_entries_committed_by_counting(self: Any) -> None:
     first, self.first_index = self.first_index, 0
     try:
@@ -264,7 +264,7 @@ def two_changes_at_once(self: Any) -> bool:
     return True
 
 
-@_mutant(Membership, "refresh", seed=9810)
+@_mutant(Membership, "refresh", seed=6230)
 def truncated_configuration_stays(self: Any) -> None:
     if self._state.log.configurations and self._last()[0] > self._index:
         _refresh(self)
@@ -304,7 +304,7 @@ def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
 # ---- mistakes that were made here ----------------------------------------------------------------
 
 
-@_mutant(Reign, "on_refused", seed=1284)
+@_mutant(Reign, "on_refused", seed=4571)
 def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
     """Relaxed entries that the peer had lost counted, and a batch was cut in two."""
     before, last_sent = progress.match_written, progress.last_sent

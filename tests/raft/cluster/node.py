@@ -74,9 +74,12 @@ class Node:
         """Stop between two effects; what was not flushed may be gone."""
         self.is_alive = False
         self.flushes = []
-        # A driver may note how far the commit is, where that is durable.
-        self.noted_commit = min(self.raft.commit, self.raft.log.flushed_index)
-        if self.world.rng.random() < 0.5:
+        # A driver may note how far the commit is, where that is durable; but not while the core is
+        # ahead of effects that were not performed.
+        log, image = self.raft.log, self.disk.image
+        is_ahead = (log.first_index, log.last_index) != (image.start_index, image.last_index)
+        self.noted_commit = min(self.raft.commit, log.flushed_index)
+        if self.world.rng.random() < 0.5 or is_ahead:
             self.noted_commit = -1
         if loses_power and self.disk.lose_power(self.world.rng):
             self.world.watch("on_loss", self)
