@@ -36,6 +36,7 @@ from strandline.replication.replica import Replica
 
 REGISTER_TIMEOUT_MS = 5_000
 INTRODUCE_INTERVAL_MS = 300
+REMINDER_MS = 5_000
 
 _log = logging.getLogger("strandline.broker")
 
@@ -207,7 +208,17 @@ class Broker:
             if own is not None and own.incarnation == self._incarnation:
                 return
             self._replayed.clear()
-            await self._replayed.wait()
+            try:
+                await asyncio.wait_for(self._replayed.wait(), REMINDER_MS / 1000)
+            except TimeoutError:
+                replica = self.replication.replicas[CONTROLLER_GROUP]
+                _log.warning(
+                    "joined, but not there yet: this broker knows the controller's log up to %d "
+                    "of %d, from broker %d",
+                    replica.high_watermark,
+                    replica.log_end_offset,
+                    replica.leader_id,
+                )
 
     # ---- what happens ----------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ INTERRUPTED = 130
 EXIT_CODES: dict[int, str] = {
     OK: "done",
     ERROR: "refused or failed; standard error has one line that says why",
-    USAGE: "the command line is wrong",
+    USAGE: "an unknown command or option, or an argument is missing",
     CANNOT_CONNECT: "no broker could be reached, or none answered in time",
     UNHEALTHY: "`dev status`: a broker is not serving",
     INTERRUPTED: "interrupted (Ctrl-C)",

@@ -160,7 +160,8 @@ class LocalCluster:
     ) -> Plan:
         settings = parse_settings(options.settings)
         if recorded is None:
-            regions = parse_regions(options.regions or default_regions)
+            wanted = default_regions if options.regions is None else options.regions
+            regions = parse_regions(wanted)
             rtt_ms = parse_rtt(options.rtt or "", regions)
             brokers = plan_brokers(regions, port_base=options.port_base, is_free=self._is_free)
             return Plan(cluster_id=new_id, brokers=brokers, rtt_ms=rtt_ms, settings=settings)
