@@ -59,7 +59,7 @@ def cluster_on_small_disks(directory: Path, *settings: str) -> Iterator[DevClust
             data.mkdir(parents=True)
             command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(data)]
             if subprocess.run(command, capture_output=True).returncode != 0:
-                pytest.skip("only root may mount a file system")
+                pytest.skip("only root may mount a file system (2026-11-21)")
             mounted.append(data)
         cluster = start_cluster(
             directory,

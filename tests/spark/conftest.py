@@ -40,7 +40,7 @@ def java() -> Java:
     except OperatorError as error:
         if os.environ.get("CI"):
             raise
-        pytest.skip(str(error))
+        pytest.skip(f"no Java for Spark (2026-11-21): {error}")
 
 
 @pytest.fixture(scope="session")

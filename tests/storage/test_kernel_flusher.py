@@ -16,6 +16,7 @@ from strandline.storage.kernel_flusher import FILES_MAX, KernelFlusher
 from strandline.storage.real_disk import RealDisk
 
 LIMIT_S = 30
+NO_AIO = "this kernel, or its sandbox, does not offer native AIO (2026-11-21)"
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 
 Scenario = Callable[[KernelFlusher], Awaitable[None]]
@@ -28,7 +29,7 @@ def run(
     async def main() -> None:
         flusher = KernelFlusher.create(asyncio.get_running_loop())
         if flusher is None:
-            pytest.skip("this kernel, or its sandbox, does not offer native AIO (2026-11-21)")
+            pytest.skip(NO_AIO)
         async with asyncio.timeout(LIMIT_S):
             await scenario(flusher)
         flusher.close()
@@ -263,7 +264,7 @@ def test_a_disk_that_is_closed_has_flushed_what_was_asked_for(
         disk = RealDisk(loop.call_soon_threadsafe, loop)
         if disk._kernel is None:
             disk.close()
-            pytest.skip("this kernel, or its sandbox, does not offer native AIO (2026-11-21)")
+            pytest.skip(NO_AIO)
         file = disk.open(str(tmp_path / "file"), create=True)
         file.pwrite((b"x",), 0)
         answers = Answers()

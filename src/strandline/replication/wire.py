@@ -11,6 +11,7 @@ Source: design section 5."""
 
 import struct
 from enum import IntEnum
+from typing import TypeVar
 
 import msgspec
 
@@ -29,6 +30,9 @@ from strandline.raft.messages import (
 ControlMessage = (
     VoteRequest | VoteResponse | AppendResponse | LeaderContact | TimeoutNow | ResetRequest
 )
+
+
+T = TypeVar("T")
 
 
 class Kind(IntEnum):
@@ -129,50 +133,39 @@ def encode_append_head(group: GroupId, request: AppendRequest, *, may_wait: bool
 
 def decode_heartbeat(body: memoryview) -> Heartbeat:
     """Raises ProtocolError."""
-    try:
-        return _heartbeats.decode(body)
-    except msgspec.DecodeError as error:
-        raise ProtocolError(f"bad heartbeat: {error}") from error
+    return _decode(_heartbeats, body, "heartbeat")
 
 
 def decode_heartbeat_answer(body: memoryview) -> HeartbeatAnswer:
     """Raises ProtocolError."""
-    try:
-        return _answers.decode(body)
-    except msgspec.DecodeError as error:
-        raise ProtocolError(f"bad heartbeat answer: {error}") from error
+    return _decode(_answers, body, "heartbeat answer")
 
 
 def decode_raft(body: memoryview) -> RaftItems:
     """Raises ProtocolError."""
-    try:
-        return _raft_items.decode(body)
-    except msgspec.DecodeError as error:
-        raise ProtocolError(f"bad Raft message: {error}") from error
+    return _decode(_raft_items, body, "Raft message")
 
 
 def decode_leaders(body: memoryview) -> list[LeaderEntry]:
     """Raises ProtocolError."""
-    try:
-        return _leaders.decode(body)
-    except msgspec.DecodeError as error:
-        raise ProtocolError(f"bad list of leaders: {error}") from error
+    return _decode(_leaders, body, "list of leaders")
 
 
 def decode_history_question(body: memoryview) -> HistoryQuestion:
     """Raises ProtocolError."""
-    try:
-        return _questions.decode(body)
-    except msgspec.DecodeError as error:
-        raise ProtocolError(f"bad question about a group's history: {error}") from error
+    return _decode(_questions, body, "question about a group's history")
 
 
 def decode_history_answer(body: memoryview) -> HistoryAnswer:
     """Raises ProtocolError."""
+    return _decode(_history_answers, body, "answer about a group's history")
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[T], body: memoryview, what: str) -> T:
     try:
-        return _history_answers.decode(body)
+        return decoder.decode(body)
     except msgspec.DecodeError as error:
-        raise ProtocolError(f"bad answer about a group's history: {error}") from error
+        raise ProtocolError(f"bad {what}: {error}") from error
 
 
 def decode_append(message: memoryview) -> tuple[AppendHead, memoryview]:

@@ -17,6 +17,8 @@ from strandline.base.errors import RejectedError
 from strandline.model.ids import BrokerId
 
 if TYPE_CHECKING:
+    from strandline.simulation.host import SimHost
+    from strandline.simulation.member import Member
     from strandline.simulation.world import World
 
 End = Callable[[], None]
@@ -78,20 +80,21 @@ def _fail_power_of_all(world: "World", rng: random.Random) -> End | None:
 
 
 def _fail_power_of_leader(world: "World", rng: random.Random) -> End | None:
-    leaders = world.leading_brokers()
-    if not leaders:
-        return None
-    broker = rng.choice(leaders)
-    world.hosts[broker].fail_power()
-    return lambda: world.restart(broker)
+    return _strike_leader(world, rng, lambda host: host.fail_power())
 
 
 def _kill_leader(world: "World", rng: random.Random) -> End | None:
+    return _strike_leader(world, rng, lambda host: host.kill())
+
+
+def _strike_leader(
+    world: "World", rng: random.Random, strike: Callable[["SimHost[Member]"], None]
+) -> End | None:
     leaders = world.leading_brokers()
     if not leaders:
         return None
     broker = rng.choice(leaders)
-    world.hosts[broker].kill()
+    strike(world.hosts[broker])
     return lambda: world.restart(broker)
 
 
