@@ -63,10 +63,9 @@ def _has_leaders(services: Services, name: str) -> bool:
 def when_leases_hold(
     context: RequestContext, replicas: Sequence[Replica], then: Callable[[], None]
 ) -> None:
-    """Call `then` once each of these leaders holds its lease, or leads no more; or after an
-    election time-out, when it will not come back: the quorum is gone, or elects another leader.
-
-    Now, when none of them is without. Not when the client goes."""
+    """Call `then` once each of these leaders, which were without, holds its lease or leads no more;
+    or after an election time-out, when it will not come back: the quorum is gone, or elects another
+    leader. Not when the client goes."""
     settings = context.services.config.replication
     clock = context.services.clock
     deadline_ms = clock.monotonic_ms() + settings.election_timeout_ms
@@ -84,7 +83,4 @@ def when_leases_hold(
         except Exception:  # Nobody above this call-back knows which request it is for.
             context.fail()
 
-    if any(not one.can_serve_reads for one in replicas):
-        look()
-    else:
-        then()
+    clock.call_later(pause_ms, look)

@@ -54,28 +54,15 @@ def start(context: RequestContext) -> None:
     assert context.frame is not None
     request, _ = decode(ListOffsetsRequest, context.frame, context.position, context.api_version)
     require_few(count_asked(request))
-    leaders = _leaders(context.services, request)
-    when_leases_hold(context, leaders, lambda: _respond(context, request))
+    _respond(context, request, may_wait=True)
 
 
-def _leaders(services: Services, request: ListOffsetsRequest) -> list[Replica]:
-    found = []
-    for asked in request.topics:
-        topic = services.cluster.topics.get(asked.name)
-        for one in asked.partitions:
-            partition = find_partition(topic, one.partition_index)
-            if partition is not None:
-                replica, _ = find_leader(services, partition, one.current_leader_epoch)
-                if replica is not None:
-                    found.append(replica)
-    return found
-
-
-def _respond(context: RequestContext, request: ListOffsetsRequest) -> None:
+def _respond(context: RequestContext, request: ListOffsetsRequest, *, may_wait: bool) -> None:
     services = context.services
     version = context.api_version
     topics = []
     answered: set[tuple[str, int]] = set()
+    leaseless: list[Replica] = []
     for asked in request.topics:
         topic = services.cluster.topics.get(asked.name)
         partitions = []
@@ -85,15 +72,23 @@ def _respond(context: RequestContext, request: ListOffsetsRequest) -> None:
                 partitions.append(_refuse(one.partition_index, Error.INVALID_REQUEST))
                 continue
             answered.add(place)
-            partitions.append(_answer(services, topic, one, version))
+            partitions.append(_answer(services, topic, one, version, leaseless))
         topics.append(ListOffsetsTopicResponse(name=asked.name, partitions=partitions))
+    if leaseless and may_wait:
+        when_leases_hold(context, leaseless, lambda: _respond(context, request, may_wait=False))
+        return
     body = encode(ListOffsetsResponse(topics=topics), version)
     context.respond((body,))
 
 
 def _answer(
-    services: Services, topic: Topic | None, asked: ListOffsetsPartition, version: int
+    services: Services,
+    topic: Topic | None,
+    asked: ListOffsetsPartition,
+    version: int,
+    leaseless: list[Replica],
 ) -> ListOffsetsPartitionResponse:
+    """The answer for one partition; a leader that may not answer now joins `leaseless`."""
     index = asked.partition_index
     partition = find_partition(topic, index)
     if partition is None:
@@ -102,6 +97,7 @@ def _answer(
     if replica is None:
         return _refuse(index, error)
     if not replica.can_serve_reads:
+        leaseless.append(replica)
         late = version >= OFFSET_NOT_AVAILABLE_SINCE_VERSION
         return _refuse(index, Error.OFFSET_NOT_AVAILABLE if late else Error.LEADER_NOT_AVAILABLE)
     try:
