@@ -43,10 +43,18 @@ class Deliveries:
         return round(ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))], 2)
 
 
-def create_topic(bootstrap: str, topic: str, *, partitions: int, replicas: int) -> None:
+def create_topic(
+    bootstrap: str,
+    topic: str,
+    *,
+    partitions: int,
+    replicas: int,
+    configs: dict[str, str] | None = None,
+) -> None:
     """Create a topic; returns once it can be used."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(TIMEOUT_S)
+    wanted = NewTopic(topic, partitions, replicas, config=configs or {})
+    admin.create_topics([wanted])[topic].result(TIMEOUT_S)
 
 
 class PacedProducer:

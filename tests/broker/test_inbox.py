@@ -8,12 +8,18 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.base.errors import ProtocolError
 from strandline.broker.inbox import Inbox, Scratch
-from strandline.broker.limits import FRAME_BYTES_MIN, LARGE_FRAME_BYTES, MIB, RECEIVE_BYTES
+from strandline.broker.limits import (
+    FRAME_BYTES_MIN,
+    LARGE_FRAME_BYTES,
+    MIB,
+    PEEK_BYTES,
+    RECEIVE_BYTES,
+)
 
 
 class Pipe:
@@ -22,8 +28,10 @@ class Pipe:
     def __init__(self, data: bytes, sizes: list[int]) -> None:
         self._data = memoryview(data)
         self._sizes = iter(sizes)
+        self.asked: list[int] = []
 
     def recv_into(self, buffer: memoryview) -> int:
+        self.asked.append(len(buffer))
         count = min(len(buffer), len(self._data), next(self._sizes, len(self._data)))
         buffer[:count] = self._data[:count]
         self._data = self._data[count:]
@@ -68,6 +76,81 @@ def test_large_frames_come_whole_between_small_ones(size: int, piece: int) -> No
     data = framed(*sent)
     inbox = Inbox(Scratch(), 4 * MIB)
     assert list(frames_of(inbox, Pipe(data, [piece] * (len(data) // piece + 1)))) == sent
+
+
+class StallingPipe(Pipe):
+    """Has nothing for every other read."""
+
+    _is_stalled = False
+
+    def recv_into(self, buffer: memoryview) -> int:
+        self._is_stalled = not self._is_stalled
+        if self._is_stalled:
+            raise BlockingIOError
+        return super().recv_into(buffer)
+
+
+SIZES = st.sampled_from(
+    [
+        FRAME_BYTES_MIN,
+        PEEK_BYTES - 5,
+        PEEK_BYTES - 4,
+        PEEK_BYTES,
+        LARGE_FRAME_BYTES,
+        LARGE_FRAME_BYTES + 1,
+        RECEIVE_BYTES + 1,
+        700_000,
+    ]
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    sizes=st.lists(SIZES, min_size=1, max_size=8),
+    pieces=st.lists(st.sampled_from([1, 4, PEEK_BYTES - 1, PEEK_BYTES, 100_000]), max_size=12),
+)
+def test_large_and_small_frames_in_any_order_come_out_as_they_went_in(
+    sizes: list[int], pieces: list[int]
+) -> None:
+    sent = [body(size, seed) for seed, size in enumerate(sizes)]
+    pipe = StallingPipe(framed(*sent), pieces)
+    inbox = Inbox(Scratch(), MIB)
+    found: list[bytes] = []
+    while len(found) < len(sent):
+        try:
+            found += frames_of(inbox, pipe)
+        except BlockingIOError:
+            continue
+    assert found == sent
+
+
+def test_an_expected_large_frame_is_read_into_its_own_memory() -> None:
+    size = 700_000
+    pipe = Pipe(framed(body(size, 1), body(size, 2)), [])
+    inbox = Inbox(Scratch(), MIB)
+    assert list(frames_of(inbox, pipe)) == [body(size, 1), body(size, 2)]
+    # The first came as a surprise; of the second only the beginning was read to be copied.
+    assert pipe.asked[0] == RECEIVE_BYTES
+    second = pipe.asked.index(PEEK_BYTES)
+    assert pipe.asked[second + 1] == size + 4 - PEEK_BYTES
+
+
+def test_a_read_that_finds_nothing_keeps_what_came_before() -> None:
+    sent = framed(body(100))
+    inbox = Inbox(Scratch(), MIB)
+    pipe = StallingPipe(sent, [50])
+    with pytest.raises(BlockingIOError):
+        inbox.receive(pipe)  # type: ignore[arg-type]
+    assert inbox.receive(pipe) == 50  # type: ignore[arg-type]
+    assert inbox.take() is None
+    inbox.stash()
+    with pytest.raises(BlockingIOError):  # As after a wake-up without a reason.
+        inbox.receive(pipe)  # type: ignore[arg-type]
+    inbox._view[:] = b"\xee" * len(inbox._view)  # Another connection reads.
+    inbox.receive(pipe)  # type: ignore[arg-type]
+    frame = inbox.take()
+    assert frame is not None
+    assert bytes(frame) == body(100)
 
 
 def test_memory_grows_only_with_what_has_come() -> None:

@@ -92,6 +92,8 @@ class Connection:
         self._outbox = Outbox(sock)
         self._pending: deque[RequestContext] = deque()
         self._inflight_bytes = 0
+        # What of them the owner has been told.
+        self._counted_bytes = 0
         self._partial_bytes = 0
         self._is_taking = False
         self._is_writing = False
@@ -125,9 +127,10 @@ class Connection:
         pending, self._pending = self._pending, deque()
         for context in pending:
             context.abandon()
-        self._owner.count_inflight(-self._inflight_bytes)
+        self._inflight_bytes = 0
+        self._note_inflight()
         self._owner.count_partial(-self._partial_bytes)
-        self._inflight_bytes = self._partial_bytes = 0
+        self._partial_bytes = 0
         self._owner.on_closed(self)
 
     # ---- reading -------------------------------------------------------------------------------
@@ -163,14 +166,17 @@ class Connection:
             self._take_frames()
 
     def _take_frames(self) -> None:
-        """Start every request that has come in whole, as long as there is room."""
-        owner = self._owner
-        router = owner.router
+        """Start every request that has come in whole, as long as there is room.
+
+        The owner has been asked for room before; what one read brings in is little beside its
+        bounds."""
+        router = self._owner.router
         inbox = self._inbox
+        pending = self._pending
         self._is_taking = True
         try:
             while True:
-                if not self._has_room():
+                if not self._has_own_room():
                     self._collect_answers()
                     if self.is_closed:
                         return
@@ -185,16 +191,14 @@ class Connection:
                 key = context.api.key
                 if key == PRODUCE_KEY:
                     self.is_producer = True
-                self._pending.append(context)
+                pending.append(context)
                 self._inflight_bytes += context.size_bytes
-                owner.count_inflight(context.size_bytes)
                 router.run(context)
                 if self.is_closed:
                     return
                 if key == FETCH_KEY and not context.is_answered:
                     # Parked, perhaps for long, and without its frame: it holds up nobody.
                     self._inflight_bytes -= context.size_bytes
-                    owner.count_inflight(-context.size_bytes)
                     context.size_bytes = 0
         except ProtocolError as error:
             self._collect_answers()
@@ -208,8 +212,16 @@ class Connection:
             self._is_taking = False
             inbox.stash()
         self._note_partial()
-        if self._pending and self._pending[0].is_answered:
+        if pending and pending[0].is_answered:
             self._collect_answers()
+        self._note_inflight()
+
+    def _note_inflight(self) -> None:
+        """Tell the owner of requests that came and of answers that left, once for all of them."""
+        change = self._inflight_bytes - self._counted_bytes
+        if change:
+            self._counted_bytes = self._inflight_bytes
+            self._owner.count_inflight(change)
 
     def _note_partial(self) -> None:
         held = self._inbox.held_bytes
@@ -221,12 +233,14 @@ class Connection:
             self._owner.count_partial(change)
 
     def _has_room(self) -> bool:
+        return self._has_own_room() and self._owner.has_room(is_producer=self.is_producer)
+
+    def _has_own_room(self) -> bool:
         limits = self._owner.limits
         return (
             len(self._pending) < limits.connection_requests_max
             and self._inflight_bytes < limits.connection_bytes_max
             and self._outbox.backlog_bytes < limits.connection_backlog_bytes_max
-            and self._owner.has_room(is_producer=self.is_producer)
         )
 
     def _pause(self) -> None:
@@ -249,22 +263,19 @@ class Connection:
         if self.is_closed:
             return
         self._collect_answers()
+        self._note_inflight()
         if self.is_paused:
             self.resume()
 
     def _collect_answers(self) -> None:
         pending = self._pending
         outbox = self._outbox
-        freed_bytes = 0
         while pending and pending[0].is_answered:
             context = pending.popleft()
             outbox.add(context.parts)
-            freed_bytes += context.size_bytes
-        self._inflight_bytes -= freed_bytes
+            self._inflight_bytes -= context.size_bytes
         if not self._is_writing:
             self._write()
-        if freed_bytes:
-            self._owner.count_inflight(-freed_bytes)
 
     def _on_writable(self) -> None:
         self._write()

@@ -4,8 +4,9 @@ Why:    record batches are stamped in place and kept until every replica has the
         own its memory; and nobody may make the broker allocate what has not come in.
 How:    one read goes into a buffer that all connections share. Small frames are copied out of it. A
         large frame that is not complete gets a buffer that grows with what arrives (at most
-        doubling), is read into directly, and becomes the request's own. What is left over is kept
-        aside until the next read.
+        doubling), is read into directly, and becomes the request's own; after one large frame the
+        next is expected, and only its beginning is read into the shared buffer. What is left over
+        is kept aside until the next read.
 
             u32 length | frame ...         length: 8 .. request_bytes_max, or the connection ends
 Owns:   the partial frame of one connection.
@@ -15,9 +16,11 @@ import socket
 import struct
 
 from strandline.base.errors import ProtocolError
+from strandline.base.memory import unset_bytes
 from strandline.broker.limits import (
     FRAME_BYTES_MIN,
     LARGE_FRAME_BYTES,
+    PEEK_BYTES,
     RECEIVE_BYTES,
     TRUSTED_BYTES_MAX,
 )
@@ -40,6 +43,7 @@ class Inbox:
 
     __slots__ = (
         "_end",
+        "_expects_large",
         "_filled",
         "_frame_bytes_max",
         "_large",
@@ -62,6 +66,8 @@ class Inbox:
         self._large: bytearray | None = None
         self._filled = 0
         self._large_size = 0
+        # Whether the last frame was a large one.
+        self._expects_large = False
         # The largest frame that came in whole, within TRUSTED_BYTES_MAX.
         self._trusted_bytes = RECEIVE_BYTES
 
@@ -76,14 +82,37 @@ class Inbox:
         return bool(self._rest) or (self._large is not None and self._filled == len(self._large))
 
     def receive(self, sock: socket.socket) -> int:
-        """Read once; the count, 0 at the end of the stream. Raises OSError, BlockingIOError too."""
+        """Read what is there; the count, 0 at the end of the stream. Raises OSError,
+        BlockingIOError too."""
         if self._large is not None:
-            count = sock.recv_into(memoryview(self._large)[self._filled :])
-            self._filled += count
-            return count
+            return self._receive_large(sock, self._large)
         start = self.resume()
-        count = sock.recv_into(self._view[start : start + RECEIVE_BYTES])
+        wanted = PEEK_BYTES if self._expects_large else RECEIVE_BYTES
+        try:
+            count = sock.recv_into(self._view[start : start + wanted])
+        except OSError:
+            self.stash()  # Nothing came after all, and the shared buffer is others' from here on.
+            raise
         self._end = start + count
+        if count == PEEK_BYTES and self._expects_large:
+            count += self._receive_rest(sock)
+        return count
+
+    def _receive_rest(self, sock: socket.socket) -> int:
+        """Read on, into the large frame that has begun if it is one; the further count."""
+        (size,) = _LENGTH.unpack_from(self._view, 0)
+        try:
+            if LARGE_FRAME_BYTES < size <= self._frame_bytes_max:
+                return self._receive_large(sock, self._begin_large(size))
+            count = sock.recv_into(self._view[self._end : self._end + RECEIVE_BYTES])
+        except (BlockingIOError, InterruptedError):
+            return 0
+        self._end += count
+        return count
+
+    def _receive_large(self, sock: socket.socket, large: bytearray) -> int:
+        count = sock.recv_into(memoryview(large)[self._filled :])
+        self._filled += count
         return count
 
     def resume(self) -> int:
@@ -116,6 +145,7 @@ class Inbox:
             return None
         position += 4
         self._position = position + size
+        self._expects_large = size > LARGE_FRAME_BYTES
         return memoryview(bytearray(self._view[position : position + size]))
 
     def stash(self) -> None:
@@ -124,23 +154,25 @@ class Inbox:
             self._rest = bytes(self._view[self._position : self._end])
         self._position = self._end = 0
 
-    def _begin_large(self, size: int) -> None:
+    def _begin_large(self, size: int) -> bytearray:
         come = self._view[self._position + 4 : self._end]
         self._position = self._end
         self._large_size = size
         self._filled = len(come)
-        self._large = bytearray(min(size, max(self._trusted_bytes, 2 * len(come))))
-        self._large[: len(come)] = come
+        self._large = large = unset_bytes(min(size, max(self._trusted_bytes, 2 * len(come))))
+        large[: len(come)] = come
+        return large
 
     def _take_large(self, large: bytearray) -> memoryview | None:
         if self._filled < len(large):
             return None
         if self._filled < self._large_size:
-            grown = bytearray(min(self._large_size, 2 * self._filled))
+            grown = unset_bytes(min(self._large_size, 2 * self._filled))
             grown[: self._filled] = large
             self._large = grown
             return None
         self._large = None
+        self._expects_large = True
         self._trusted_bytes = max(self._trusted_bytes, min(self._large_size, TRUSTED_BYTES_MAX))
         return memoryview(large)
 

@@ -16,6 +16,9 @@ LARGE_FRAME_BYTES = 64 * KIB
 RECEIVE_BYTES = 256 * KIB
 """The most that one system call reads into the shared buffer; also a large frame's first buffer."""
 
+PEEK_BYTES = 4 * KIB
+"""How much of an expected large frame is read into the shared buffer, to learn its length."""
+
 TRUSTED_BYTES_MAX = 4 * MIB
 """A connection that has sent frames this large before gets as much at once for its next."""
 

@@ -43,7 +43,7 @@ class Outbox:
     def add(self, parts: Iterable[Part]) -> None:
         """Queue the parts of an answer."""
         for part in parts:
-            if isinstance(part, BUFFERS):
+            if type(part) is bytes or isinstance(part, BUFFERS):
                 if part:
                     self._queue.append(part)
                     self.backlog_bytes += len(part)

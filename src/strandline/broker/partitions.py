@@ -54,13 +54,12 @@ def find_leader(
     services: Services, partition: Partition, client_epoch: int = NO_EPOCH
 ) -> tuple[Replica | None, Error]:
     """This broker's replica if it leads and the client knows its epoch; or why not."""
-    replica, error = find_replica(services, partition)
-    if replica is None:
-        return None, error
+    replica = services.replication.replicas.get(partition.group)
+    if replica is None or replica.failed is not None or not replica.is_leader:
+        _, error = find_replica(services, partition)
+        return None, error or Error.NOT_LEADER_OR_FOLLOWER
     if client_epoch != NO_EPOCH and client_epoch != replica.epoch:
         return None, check_epoch(replica, client_epoch)
-    if not replica.is_leader:
-        return None, Error.NOT_LEADER_OR_FOLLOWER
     return replica, Error.NONE
 
 

@@ -1,7 +1,7 @@
 """The typed configuration of each topic, ready for every request.
 
 Why:    reading a topic's texts into values takes longer than a whole produce request may.
-How:    kept by topic id, and looked at anew only when the controller's log has moved on.
+How:    kept by topic, and looked at anew only when the controller's log has moved on.
 Owns:   the cache; one per broker.
 Source: config.topic."""
 
@@ -16,6 +16,7 @@ from strandline.model.cluster import Cluster, Topic
 class _Entry:
     """What a configuration was made of. `version`: of the cluster, when last compared."""
 
+    topic_id: UUID
     version: int
     overrides: dict[str, str]
     defaults: dict[str, str]
@@ -26,29 +27,33 @@ class TopicConfigs:
     """See the module."""
 
     def __init__(self) -> None:
-        self._entries: dict[UUID, _Entry] = {}
+        # By name, because a text's hash costs nothing.
+        self._entries: dict[str, _Entry] = {}
 
     def of(self, topic: Topic, cluster: Cluster) -> TopicConfig:
         """The configuration in force."""
-        entry = self._entries.get(topic.id)
-        if entry is not None and entry.version == cluster.version:
+        entry = self._entries.get(topic.name)
+        if entry is not None and entry.version == cluster.version and entry.topic_id is topic.id:
             return entry.config
         if (
             entry is None
+            or entry.topic_id != topic.id
             or entry.overrides != topic.configs
             or entry.defaults != cluster.cluster_configs
         ):
             entry = _Entry(
+                topic_id=topic.id,
                 version=cluster.version,
                 overrides=dict(topic.configs),
                 defaults=dict(cluster.cluster_configs),
                 config=TopicConfig.from_overrides(cluster.cluster_configs, topic.configs),
             )
-            self._entries[topic.id] = entry
+            self._entries[topic.name] = entry
+        entry.topic_id = topic.id
         entry.version = cluster.version
         return entry.config
 
     def forget_absent(self, cluster: Cluster) -> None:
         """Drop topics that are no more."""
-        for topic_id in [one for one in self._entries if one not in cluster.topic_names]:
-            del self._entries[topic_id]
+        for name in [one for one in self._entries if one not in cluster.topics]:
+            del self._entries[name]

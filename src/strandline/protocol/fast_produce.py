@@ -17,14 +17,12 @@ Source: python-speed.md sections 1 and 5; `messages.produce` for the tables."""
 import struct
 
 from strandline.base.disk import Buffer
-from strandline.protocol.codec import decode, encode
+from strandline.protocol.codec import decode
 from strandline.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
-    ProduceResponse,
     TopicProduceData,
-    TopicProduceResponse,
 )
 from strandline.protocol.primitives import read_uvarint, to_uuid
 from strandline.protocol.table import NO_ID
@@ -66,7 +64,8 @@ def _decode_legacy(buffer: Buffer, position: int, head: bytes) -> tuple[ProduceR
     end = start + n
     if partition_count != 1 or n < 0 or end > len(buffer):
         return None
-    records = memoryview(buffer)[start:end]
+    view = buffer if type(buffer) is memoryview else memoryview(buffer)
+    records = view[start:end]
     topic = TopicProduceData(name, NO_ID, [PartitionProduceData(index, records)])
     return ProduceRequest(None, acks, timeout_ms, [topic]), end
 
@@ -110,53 +109,45 @@ _answer_8 = struct.Struct(">iihqqqihi").pack
 _answer_9 = struct.Struct(">BihqqqBBBBiB").pack
 
 
-def encode_response(response: ProduceResponse, version: int) -> bytes | bytearray:
-    """What `codec.encode(response, version)` gives."""
-    topics = response.responses
-    if len(topics) == 1:
-        (topic,) = topics
-        if len(topic.partition_responses) == 1 and not response.node_endpoints:
-            (answer,) = topic.partition_responses
-            if version < 8 or (answer.error_message is None and not answer.record_errors):
-                if version < _FLEXIBLE_FROM:
-                    return _encode_legacy(topic, answer, version, response.throttle_time_ms)
-                if answer.current_leader is _NO_LEADER:
-                    return _encode_flexible(topic, answer, version, response.throttle_time_ms)
-    return encode(response, version)
+def encode_usual_response(
+    topic: TopicProduceData, answer: PartitionProduceResponse, version: int
+) -> bytes | None:
+    """What `codec.encode` makes of a ProduceResponse with this one answer, and nothing else, for
+    the one partition asked for; None where the answer has something unusual to report."""
+    if version < _FLEXIBLE_FROM:
+        if version < 8 or (answer.error_message is None and not answer.record_errors):
+            return _encode_legacy(topic.name, answer, version)
+    elif (
+        answer.current_leader is _NO_LEADER
+        and answer.error_message is None
+        and not answer.record_errors
+    ):
+        return _encode_flexible(topic, answer, has_id=version >= _TOPIC_ID_FROM)
+    return None
 
 
-def _encode_legacy(
-    topic: TopicProduceResponse,
-    answer: PartitionProduceResponse,
-    version: int,
-    throttle_time_ms: int,
-) -> bytes:
-    name = topic.name.encode()
+def _encode_legacy(topic_name: str, answer: PartitionProduceResponse, version: int) -> bytes:
+    name = topic_name.encode()
     head = _legacy_head(1, len(name))
     index, error, offset = answer.index, answer.error_code, answer.base_offset
     time, start = answer.log_append_time_ms, answer.log_start_offset
     if version < 5:
-        return head + name + _answer_3(1, index, error, offset, time, throttle_time_ms)
+        return head + name + _answer_3(1, index, error, offset, time, 0)
     if version < 8:
-        return head + name + _answer_5(1, index, error, offset, time, start, throttle_time_ms)
+        return head + name + _answer_5(1, index, error, offset, time, start, 0)
     # Between them: no record errors, a null message.
-    return head + name + _answer_8(1, index, error, offset, time, start, 0, -1, throttle_time_ms)
+    return head + name + _answer_8(1, index, error, offset, time, start, 0, -1, 0)
 
 
 def _encode_flexible(
-    topic: TopicProduceResponse,
-    answer: PartitionProduceResponse,
-    version: int,
-    throttle_time_ms: int,
-) -> bytes | bytearray:
-    if version >= _TOPIC_ID_FROM:
+    topic: TopicProduceData, answer: PartitionProduceResponse, *, has_id: bool
+) -> bytes | None:
+    if has_id:
         head = b"\2" + topic.topic_id.bytes
     else:
         name = topic.name.encode()
         if len(name) > 126:
-            return encode(
-                ProduceResponse(responses=[topic], throttle_time_ms=throttle_time_ms), version
-            )
+            return None
         head = bytes((2, len(name) + 1)) + name
     return head + _answer_9(
         2,
@@ -169,6 +160,6 @@ def _encode_flexible(
         0,  # a null message
         0,  # no tags: the partition,
         0,  # the topic,
-        throttle_time_ms,
+        0,  # not throttled
         0,  # the response
     )

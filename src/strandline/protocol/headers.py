@@ -20,6 +20,13 @@ from strandline.protocol.apis import APIS, Api
 from strandline.protocol.primitives import Part, parts_size_bytes, skip_tags
 
 _API_VERSIONS_KEY = 18
+_TAGGED = frozenset(
+    (api.key, version)
+    for api in APIS.values()
+    for version in range(api.min_version, api.max_version + 1)
+    if api.is_flexible(version)
+)
+"""(key, version) of the requests whose header ends with a tagged section."""
 _FIXED = struct.Struct(">hhih")
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 
@@ -51,9 +58,8 @@ def decode_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHea
             position = stop
         elif length < -1:
             raise ProtocolError("client id of negative length")
-        api = APIS.get(api_key)
-        if api is not None and api.is_flexible(api_version) and api.supports(api_version):
-            position = skip_tags(buffer, position, end)
+        if (api_key, api_version) in _TAGGED:
+            position = skip_tags(buffer, position, end) if buffer[position] else position + 1
     except (IndexError, struct.error) as error:
         raise ProtocolError("request header is cut short") from error
     except UnicodeDecodeError as error:
@@ -93,6 +99,9 @@ def frame_response(
 ) -> list[Part]:
     """Put size and header in front of an encoded response; the parts themselves are kept."""
     tags = _response_tags(api_key, api_version)
+    if len(parts) == 1 and type(parts[0]) is bytes:
+        body = tags + parts[0]
+        return [_SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body]
     size = 4 + len(tags) + parts_size_bytes(parts)
     head = _SIZE_AND_CORRELATION.pack(size, correlation_id) + tags
     first = parts[0] if parts else None

@@ -55,6 +55,7 @@ CRC_FIELD = Struct(">I")
 _ATTRIBUTES_FIELD = Struct(">h")
 _TIMESTAMP_FIELD = Struct(">q")
 _unpack_header = HEADER.unpack_from
+_stamp_fields = Struct(">qii").pack_into
 
 
 class BatchHeader(msgspec.Struct, gc=False):
@@ -124,8 +125,7 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     def stamp(self, buffer: bytearray | memoryview, *, base_offset: Offset, epoch: Epoch) -> None:
         """Write the leader's offset and epoch into the batch and into this header."""
-        OFFSET_FIELD.pack_into(buffer, self.position, base_offset)
-        EPOCH_FIELD.pack_into(buffer, self.position + 12, epoch)
+        _stamp_fields(buffer, self.position, base_offset, self.batch_length, epoch)
         self.base_offset = base_offset
         self.partition_leader_epoch = epoch
 
@@ -145,11 +145,10 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader | None:
     header = BatchHeader(position, *_unpack_header(buffer, position))
     if header.magic != MAGIC:
         raise ApiError(Error.INVALID_RECORD, f"record batch of magic {header.magic}, not 2")
-    if header.batch_length < BATCH_LENGTH_MIN or header.last_offset_delta < -1:
-        raise ApiError(
-            Error.CORRUPT_MESSAGE, f"record batch of impossible length {header.batch_length}"
-        )
-    return header if header.batch_length + LENGTH_END <= available else None
+    length = header.batch_length
+    if length < BATCH_LENGTH_MIN or header.last_offset_delta < -1:
+        raise ApiError(Error.CORRUPT_MESSAGE, f"record batch of impossible length {length}")
+    return header if length + LENGTH_END <= available else None
 
 
 def iterate_headers(
@@ -183,7 +182,8 @@ def stamp(
 
 def crc_of(buffer: Buffer, position: int, size: int) -> int:
     """The CRC-32C that the batch of `size` bytes at `position` ought to carry."""
-    return int(crc32.iscsi(memoryview(buffer)[position + CRC_START : position + size]))
+    view = buffer if type(buffer) is memoryview else memoryview(buffer)
+    return int(crc32.iscsi(view[position + CRC_START : position + size]))
 
 
 def crc_matches(buffer: Buffer, header: BatchHeader) -> bool:

@@ -17,13 +17,14 @@ from strandline.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
     HEADER_BYTES,
+    LENGTH_END,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    crc_matches,
+    crc_of,
     iterate_headers,
     read_header,
 )
-from strandline.records.codec import ZSTD
+from strandline.records.codec import LZ4, ZSTD
 from strandline.records.record import decode_records
 
 ZSTD_SINCE_PRODUCE_VERSION = 7
@@ -45,10 +46,23 @@ def validate_produced(
     `max_bytes` bounds each batch (max.message.bytes). `needs_keys`: the topic is compacted; then
     each batch is decompressed to at most `decompressed_bytes_max`. Raises ApiError."""
     only = read_header(view)
-    if only is not None and only.size == len(view):
-        headers = [only]  # As nearly always.
+    if only is not None and only.batch_length + LENGTH_END == len(view):
+        _check_batch(view, only, max_bytes, produce_version)  # As nearly always.
+        headers = [only]
     else:
-        headers = list(islice(iterate_headers(view), BATCH_COUNT_MAX + 1))
+        headers = _split(view)
+        for header in headers:
+            _check_batch(view, header, max_bytes, produce_version)
+        _check_several(headers)
+    if needs_keys:
+        for header in headers:
+            _check_keys(view, header, decompressed_bytes_max)
+    return headers
+
+
+def _split(view: Buffer) -> list[BatchHeader]:
+    """The headers of any number of batches; at least one."""
+    headers = list(islice(iterate_headers(view), BATCH_COUNT_MAX + 1))
     if len(headers) > BATCH_COUNT_MAX:
         raise ApiError(Error.INVALID_RECORD, f"more than {BATCH_COUNT_MAX} batches at one time")
     if not headers:
@@ -58,30 +72,30 @@ def validate_produced(
     last = headers[-1]
     if last.position + last.size != len(view):
         raise ApiError(Error.CORRUPT_MESSAGE, "bytes behind the last whole record batch")
-    for header in headers:
-        if header.size > max_bytes:
-            raise ApiError(
-                Error.MESSAGE_TOO_LARGE,
-                f"a batch of {header.size} bytes; max.message.bytes is {max_bytes}",
-            )
-        _check_header(header, produce_version)
-        if not crc_matches(view, header):
-            raise ApiError(Error.CORRUPT_MESSAGE, "the record batch's CRC does not match")
-        if needs_keys:
-            _check_keys(view, header, decompressed_bytes_max)
-    if len(headers) > 1:
-        _check_several(headers)
     return headers
 
 
-def _check_header(header: BatchHeader, produce_version: int) -> None:
-    attributes = header.attributes
+def _check_batch(view: Buffer, header: BatchHeader, max_bytes: int, produce_version: int) -> None:
+    size = header.batch_length + LENGTH_END
+    if size > max_bytes:
+        raise ApiError(
+            Error.MESSAGE_TOO_LARGE,
+            f"a batch of {size} bytes; max.message.bytes is {max_bytes}",
+        )
     count = header.records_count
     if count <= 0 or header.last_offset_delta != count - 1:
         raise ApiError(
             Error.INVALID_RECORD,
             f"{count} records with a last offset delta of {header.last_offset_delta}",
         )
+    if header.attributes > LZ4 or header.attributes < 0 or header.producer_id >= 0:
+        _check_attributes(header, produce_version)
+    if crc_of(view, header.position, size) != header.crc:
+        raise ApiError(Error.CORRUPT_MESSAGE, "the record batch's CRC does not match")
+
+
+def _check_attributes(header: BatchHeader, produce_version: int) -> None:
+    attributes = header.attributes
     if attributes & CODEC_MASK > ZSTD:
         raise ApiError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"codec {attributes & CODEC_MASK}")
     if attributes & CODEC_MASK == ZSTD and produce_version < ZSTD_SINCE_PRODUCE_VERSION:
@@ -110,5 +124,5 @@ def _check_keys(view: Buffer, header: BatchHeader, bytes_max: int) -> None:
 
 
 def _check_several(headers: Sequence[BatchHeader]) -> None:
-    if any(header.producer_id >= 0 for header in headers):
+    if len(headers) > 1 and any(header.producer_id >= 0 for header in headers):
         raise ApiError(Error.INVALID_RECORD, "an idempotent producer sends one batch at a time")

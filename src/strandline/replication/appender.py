@@ -13,7 +13,9 @@ Source: Redpanda RFC 20220119; design section 5."""
 
 from collections import deque
 from collections.abc import Callable, Sequence, Set
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from strandline.base.errors import ApiError
 from strandline.model.ids import Index, Offset
@@ -31,7 +33,7 @@ QUORUM_ACK = -1
 _NOBODY: Set[int] = frozenset()
 
 
-class AppendResult(NamedTuple):
+class AppendResult(msgspec.Struct, frozen=True, gc=False):
     """How a produce request to one partition ended. `base_offset` is -1 when it failed."""
 
     error_code: int
@@ -40,7 +42,7 @@ class AppendResult(NamedTuple):
     message: str = ""
 
 
-class Request(NamedTuple):
+class Request(msgspec.Struct, frozen=True):
     """One `replicate` call."""
 
     buffers: Sequence[memoryview | bytearray]
@@ -50,7 +52,7 @@ class Request(NamedTuple):
     size_bytes: int
 
 
-class Appended(NamedTuple):
+class Appended(msgspec.Struct, frozen=True):
     """What a chunk became: its last index, and the base offset of each request in it."""
 
     last_index: Index
@@ -144,24 +146,26 @@ class Appender:
 
     def _next_chunk(self) -> list[Request]:
         """The longest run of requests that can be appended in one go."""
+        requests = self._requests
         chunk: list[Request] = []
         producers: set[int] = set()
         size = 0
-        relaxed = self._requests[0].acks != QUORUM_ACK
-        while self._requests:
-            request = self._requests[0]
+        relaxed = requests[0].acks != QUORUM_ACK
+        while requests:
+            request = requests[0]
             own = _producers_of(request.headers)
             if chunk and (
                 (request.acks != QUORUM_ACK) != relaxed
                 or size + request.size_bytes > CHUNK_BYTES_MAX
-                or not producers.isdisjoint(own)
+                or (own and not producers.isdisjoint(own))
             ):
                 break
-            self._requests.popleft()
+            requests.popleft()
             self.held_bytes -= request.size_bytes
-            if own and not self._passes_sequence_check(request):
-                continue
-            producers |= own
+            if own:
+                if not self._passes_sequence_check(request):
+                    continue
+                producers |= own
             size += request.size_bytes
             chunk.append(request)
         return chunk
@@ -198,7 +202,7 @@ class Appender:
             for request in chunk:
                 request.done(self._failed(Error.KAFKA_STORAGE_ERROR, str(error)))
             return
-        size = sum(request.size_bytes for request in chunk)
+        size = sum([request.size_bytes for request in chunk])
         self._uncommitted.append((appended.last_index, size, relaxed))
         self.uncommitted_bytes += size
         start = self._sink.log_start()

@@ -65,9 +65,13 @@ class Leading:
         base_offsets: list[Offset] = []
         for request in requests:
             base_offsets.append(offset)
-            offset = _stamp(request, offset, epoch)
-            buffers.extend(request.buffers)
-            headers.extend(request.headers)
+            own = request.buffers
+            for position, header in enumerate(request.headers):
+                buffer = own[position] if len(own) > 1 else own[0]
+                header.stamp(buffer, base_offset=offset, epoch=epoch)
+                offset = Offset(offset + header.last_offset_delta + 1)
+            buffers += own
+            headers += request.headers
         log.append(buffers, headers)
         self._take_in(first_index, buffers, epoch=epoch, relaxed=relaxed)
         replica.flush(may_wait=relaxed)
@@ -279,17 +283,6 @@ class Leading:
         now = self._replica.host.clock.monotonic_ms()
         limit = self._settings.resend_timeout_ms
         return stream is not None and stream.has_room and now - stream.progress_ms < limit
-
-
-def _stamp(request: Request, offset: Offset, epoch: Epoch) -> Offset:
-    """Stamp the request's batches from `offset` on; the offset after them."""
-    headers = request.headers
-    buffers = request.buffers
-    for position, header in enumerate(headers):
-        buffer = buffers[position] if len(buffers) > 1 else buffers[0]
-        header.stamp(buffer, base_offset=offset, epoch=epoch)
-        offset = header.next_offset
-    return offset
 
 
 def _describe(

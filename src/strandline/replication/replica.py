@@ -195,7 +195,7 @@ class Replica:
         if self.leading is None or self.failed is not None or not self.raft.accepts_proposals:
             done(AppendResult(Error.NOT_LEADER_OR_FOLLOWER, -1, -1))
             return
-        size = sum(map(len, buffers))
+        size = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
         if not self.appender.add(Request(buffers, headers, acks, done, size)):
             message = "too much waits for the other replicas of this partition"
             done(AppendResult(Error.NOT_ENOUGH_REPLICAS, -1, -1, message))

@@ -237,11 +237,13 @@ class Log:
         now_ms = -1
         if segment.first_append_ms < 0:
             segment.first_append_ms = self._clock.monotonic_ms()
+        noted: int = -1
         for at, header in enumerate(headers):
-            index = segment.end_index
-            history.note_epoch(header.partition_leader_epoch, index)
+            if header.partition_leader_epoch != noted:
+                noted = header.partition_leader_epoch
+                history.note_epoch(header.partition_leader_epoch, segment.end_index)
             if header.last_offset_delta < 0:
-                history.note_marker(index, configurations.get(at))
+                history.note_marker(segment.end_index, configurations.get(at))
             segment.note(header)
             if header.producer_id >= 0:
                 if now_ms < 0:

