@@ -6,13 +6,17 @@ from collections.abc import Sequence
 import pytest
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.facts import (
     Acknowledged,
     AuditedBatch,
+    CommitBegun,
+    CommitEnded,
     LeaderElected,
     LeaderKnown,
     LogAudited,
     MarksMoved,
+    OffsetFetched,
     RecordsRead,
 )
 from strandline.simulation.invariants import (
@@ -282,3 +286,64 @@ def test_a_record_that_an_idempotent_producer_has_twice_is_found() -> None:
     twice = (marker(0, 1, 0), batch(1, 1, 0, "p/0", "q/0", "q/0", "p/0"))
     with pytest.raises(InvariantError, match="p/0 at offset 3 after number 0"):
         invariant.on_log_audited(log(*twice))
+
+
+class Commits:
+    """Commits in turn: what became of each is one of "acknowledged", "refused", "unknown"."""
+
+    def __init__(self) -> None:
+        self.invariant = GroupOffsetsMonotonic()
+
+    def commit(self, offset: int, outcome: str) -> None:
+        number = self.invariant.on_begun(CommitBegun(GROUP, Offset(offset)))
+        if outcome != "unknown":
+            self.invariant.on_ended(CommitEnded(GROUP, number, outcome == "acknowledged"))
+
+    def is_told(self, offset: int, *, begun: int | None = None) -> None:
+        moment = self.invariant.moment if begun is None else begun
+        self.invariant.on_fetched(OffsetFetched(GROUP, offset, moment))
+
+
+def test_the_offset_committed_last_is_told_whatever_it_is() -> None:
+    commits = Commits()
+    commits.is_told(-1)
+    commits.commit(5, "acknowledged")
+    commits.commit(3, "acknowledged")  # Back on purpose: consumers may.
+    commits.is_told(3)
+
+
+def test_a_commit_of_unknown_outcome_may_be_told_or_not() -> None:
+    commits = Commits()
+    commits.commit(5, "acknowledged")
+    commits.commit(9, "unknown")
+    commits.is_told(5)
+    commits.is_told(9)
+
+
+def test_a_commit_that_was_acknowledged_while_somebody_asked_may_be_told_or_not() -> None:
+    commits = Commits()
+    commits.commit(5, "acknowledged")
+    begun = commits.invariant.moment
+    commits.commit(9, "acknowledged")
+    commits.is_told(5, begun=begun)
+    commits.is_told(9, begun=begun)
+
+
+@pytest.mark.parametrize(
+    ("history", "told"),
+    [
+        ([(5, "acknowledged")], -1),
+        ([(5, "acknowledged"), (9, "acknowledged")], 5),
+        ([(5, "unknown"), (9, "acknowledged")], 5),
+        ([(5, "acknowledged"), (9, "refused")], 9),
+        ([(5, "acknowledged")], 7),
+    ],
+)
+def test_a_committed_offset_that_is_forgotten_or_made_up_is_found(
+    history: Sequence[tuple[int, str]], told: int
+) -> None:
+    commits = Commits()
+    for offset, outcome in history:
+        commits.commit(offset, outcome)
+    with pytest.raises(InvariantError, match="GroupOffsetsMonotonic"):
+        commits.is_told(told)

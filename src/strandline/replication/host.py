@@ -426,7 +426,7 @@ class Replication:
             heartbeat = decode_heartbeat(body)
             announced = self.liveness.on_heartbeat(peer, heartbeat)
             for replica, epoch in announced:
-                replica.on_message(peer, LeaderContact(epoch, Index(-1), Index(-1)))
+                self._meet_leader(replica, peer, epoch)
             answer = self.liveness.follow_session(peer).answer(heartbeat)
             self.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT_ANSWER, answer)])
         elif kind == Kind.HEARTBEAT_ANSWER:
@@ -495,6 +495,8 @@ class Replication:
             for replica in self.liveness.without_quorum(self._leading()):
                 _log.warning("%s: no quorum answers; giving up leadership", replica.name)
                 replica.on_quorum_lost()
+            for replica, leader, epoch in self.liveness.found_leaders():
+                self._meet_leader(replica, leader, epoch)
             for replica in self.liveness.timed_out():
                 replica.on_election_timeout()
         self.founding.tick()
@@ -506,6 +508,10 @@ class Replication:
             if replica.leading is not None and replica.leading.has_inflight:
                 for peer in replica.leading.stalled_peers(now):
                     replica.on_peer_reset(peer)
+
+    @staticmethod
+    def _meet_leader(replica: Replica, leader: BrokerId, epoch: Epoch) -> None:
+        replica.on_message(leader, LeaderContact(epoch, Index(-1), Index(-1)))
 
     def _start_fresh(self, replica: Replica) -> None:
         if replica.is_fresh and not replica.is_leader and replica.failed is None:

@@ -242,6 +242,21 @@ class Liveness:
             if session.heard_ms != NEVER_MS:
                 session.heard_ms = now
 
+    def found_leaders(self) -> list[tuple["Replica", BrokerId, Epoch]]:
+        """Replicas that know of no leader, though a living peer's session says that it leads.
+
+        Who stood for election has forgotten its leader; where nothing is written, and nothing in
+        the session changes, nobody would ever tell it again."""
+        now = self._clock.monotonic_ms()
+        found: list[tuple[Replica, BrokerId, Epoch]] = []
+        for group, replica in self._uncovered.items():
+            if replica.is_leader or replica.leader_id != NO_BROKER:
+                continue
+            for peer, session in self._follows.items():
+                if session.covers(group, replica.epoch) and self._is_fresh(session, now):
+                    found.append((replica, peer, session.followed[group]))
+        return found
+
     def timed_out(self) -> list["Replica"]:
         """Replicas whose election time-out has come; their timers start anew."""
         now = self._clock.monotonic_ms()
@@ -297,8 +312,11 @@ class Liveness:
         return (
             session is not None
             and session.covers(replica.group, replica.epoch)
-            and now - session.heard_ms < self._settings.election_timeout_ms
+            and self._is_fresh(session, now)
         )
+
+    def _is_fresh(self, session: FollowSession, now: int) -> bool:
+        return now - session.heard_ms < self._settings.election_timeout_ms
 
     def _last_sign_ms(self, replica: "Replica") -> int:
         session = self._follows.get(replica.leader_id)

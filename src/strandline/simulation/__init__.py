@@ -1,16 +1,19 @@
 """The second world behind the five seams: a cluster in one process and in virtual time.
 
 Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py (what a seed stands
-                   for), world.py (one run, from start to verdict), trace.py (its story)
+                   for), world.py (one run, from start to verdict), bootstrap.py (how whole brokers
+                   become a cluster), trace.py (its story)
         time       scheduler.py (the one queue of events), process.py (one life of a host),
                    clock.py, loop.py (asyncio in virtual time)
         hosts      host.py (a machine: what lasts, and one process after the other), member.py (the
-                   program under test on it), disk.py, made of file_image.py (bytes) and
-                   directory_tree.py (names), network.py, made of link.py (one direction)
+                   program under test on it: the groups alone), broker_member.py (a whole broker),
+                   disk.py, made of file_image.py (bytes) and directory_tree.py (names), network.py,
+                   made of link.py (one direction)
         load       clients.py (the way to the brokers and back), producers.py, consumers.py,
-                   values.py (the records they know again)
+                   group_consumers.py, values.py (the records they know again)
         faults     faults.py (one function for each kind)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
-                   hold), audit.py (whole logs, read), compacted.py and superseding.py (what
-                   compaction may take)
+                   hold), committed_offsets.py (what a consumer group is told), audit.py (whole
+                   logs, read), compacted.py and superseding.py (what compaction may take),
+                   verdicts.py (what is asked once the faults are over)
 Source: design section 10."""

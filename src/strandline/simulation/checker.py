@@ -7,14 +7,18 @@ Source: design section 10."""
 
 from collections.abc import Callable, Sequence
 
+from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.compacted import CompactedPrefixEqual, CompactedTablesEqual
 from strandline.simulation.facts import (
     Acknowledged,
+    CommitBegun,
+    CommitEnded,
     IdlePassed,
     LeaderElected,
     LeaderKnown,
     LogAudited,
     MarksMoved,
+    OffsetFetched,
     RecordsRead,
 )
 from strandline.simulation.invariants import (
@@ -64,6 +68,7 @@ class Checker:
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             HeartbeatsCoalesced(),
         ]
+        self._offsets = GroupOffsetsMonotonic()
 
     @staticmethod
     def _equality(superseding: Superseding) -> list[Invariant]:
@@ -100,6 +105,25 @@ class Checker:
     def idle_passed(self, fact: IdlePassed) -> None:
         """See `facts.IdlePassed`."""
         self._judge(lambda invariant: invariant.on_idle_passed(fact))
+
+    def moment(self) -> int:
+        """Counts commits that begin or end: tells what was before what."""
+        return self._offsets.moment
+
+    def commit_begun(self, fact: CommitBegun) -> int:
+        """See `facts.CommitBegun`; the number of this commit."""
+        return self._offsets.on_begun(fact)
+
+    def commit_ended(self, fact: CommitEnded) -> None:
+        """See `facts.CommitEnded`."""
+        self._offsets.on_ended(fact)
+
+    def offset_fetched(self, fact: OffsetFetched) -> None:
+        """See `facts.OffsetFetched`."""
+        try:
+            self._offsets.on_fetched(fact)
+        except InvariantError as error:
+            self.fail(str(error))
 
     def fail(self, message: str) -> None:
         """Something else went wrong that must not."""

@@ -65,8 +65,7 @@ class Client:
         if not up:
             return NO_BROKER
         member = self.rng.choice(up).program
-        entry = member.replication.leaders.get(group) if member is not None else None
-        return NO_BROKER if entry is None else entry.leader
+        return NO_BROKER if member is None else member.leader_of(group)
 
     def _arrival_us(self, broker: BrokerId, *, is_answer: bool) -> int:
         due_us = self.world.scheduler.now_us + self.rng.randint(*LATENCY_US)

@@ -14,6 +14,7 @@ from strandline.base.errors import ApiError
 from strandline.model.ids import NO_BROKER, GroupId, Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
+from strandline.replication.replica import Replica
 from strandline.simulation.clients import Client
 from strandline.simulation.facts import RecordsRead
 from strandline.simulation.member import committed_end, visible_end
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 POLL_MS = (10, 150)
 READ_BYTES = (200, 4_000, 100_000)
+ELSEWHERE = {
+    Error.NOT_LEADER_OR_FOLLOWER,
+    Error.KAFKA_STORAGE_ERROR,
+    Error.UNKNOWN_TOPIC_OR_PARTITION,
+}
+"""What a broker says that cannot serve the partition, or not now."""
 
 
 class Consumer(Client):
@@ -61,15 +68,30 @@ class Consumer(Client):
         if replica is None or replica.failed is not None:
             return
         position = max(self._positions.get(group, Offset(0)), replica.log_start_offset)
-        try:
-            data = replica.read(position, self.rng.choice(READ_BYTES)).bytes()
-        except ApiError as error:
-            if error.code != Error.OFFSET_OUT_OF_RANGE:
-                self.world.checker.fail(f"NoUnexpectedError: {self.name} was told {error}")
-            elif replica.can_serve_reads:
-                # Only what was never committed can have gone from a leader.
-                self._positions[group] = committed_end(replica)
+        max_bytes = self.rng.choice(READ_BYTES)
+
+        def done(data: bytes, error: ApiError | None) -> None:
+            if error is None:
+                self._on_read(data, position, member=member, replica=replica)
+            else:
+                self._on_refused(error, replica)
+
+        member.read(replica, position, max_bytes, done)
+
+    def _on_refused(self, error: ApiError, replica: Replica) -> None:
+        if error.code in ELSEWHERE:
             return
+        if error.code != Error.OFFSET_OUT_OF_RANGE:
+            self.world.checker.fail(f"NoUnexpectedError: {self.name} was told {error}")
+        elif replica.can_serve_reads:
+            # Only what was never committed can have gone from a leader.
+            self._positions[replica.group] = committed_end(replica)
+
+    def _on_read(
+        self, data: bytes, position: Offset, *, member: "Member", replica: Replica
+    ) -> None:
+        """Still inside the broker."""
+        group = replica.group
         records = [record for record in self.world.values.read(data) if record[0] >= position]
         fact = RecordsRead(
             consumer=self.name,
@@ -81,7 +103,7 @@ class Consumer(Client):
             committed_end=committed_end(replica),
             visible_end=visible_end(replica),
             high_watermark=replica.high_watermark,
-            is_leader_read=replica.can_serve_reads,
+            is_leader_read=replica.is_leader if member.checks_leases else replica.can_serve_reads,
         )
         self.read_count += len(records)
         self.world.checker.records_read(fact)

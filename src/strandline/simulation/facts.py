@@ -130,3 +130,30 @@ class IdlePassed:
             if count:
                 return f"{count} appends from {source} to {target}"
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitBegun:
+    """A member of the consumer group is about to commit its offset in a topic."""
+
+    group: GroupId
+    offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEnded:
+    """The commit of this number was acknowledged, or certainly refused."""
+
+    group: GroupId
+    number: int
+    is_applied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetched:
+    """A member was told how far the group is; -1 for nothing committed. `begun`: the moment before
+    it asked."""
+
+    group: GroupId
+    offset: int
+    begun: int

@@ -1,17 +1,23 @@
 """The program under test on one host: `Replication` with its groups, watched from outside.
 
 Why:    the same code that serves real clusters runs here; only the seams differ.
-How:    boots on the seams of a host, opens every group that the host may hold, and turns what the
-        code says through its own hooks (leaders known, watched marks) into facts.
+How:    `Member` boots `Replication` on the seams of a host and turns what the code says through its
+        own hooks (leaders known, watched marks) into facts. What is above it is either the groups
+        of the scenario and nothing else (`GroupMember`), or a whole broker (`broker_member`).
 Owns:   nothing that outlives its process.
 Source: design section 3 ("only two places put a broker together")."""
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.base.errors import ApiError
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
+from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
+from strandline.records.batch import iterate_headers
+from strandline.replication.appender import AppendResult
 from strandline.replication.host import GroupSpec, Replication
 from strandline.replication.replica import Replica
 from strandline.simulation.facts import LeaderElected, LeaderKnown, MarksMoved
@@ -25,10 +31,14 @@ if TYPE_CHECKING:
 DATA_DIRECTORY = "/data"
 CLEAN_INTERVAL_MS = 400
 
+ReadDone = Callable[[bytes, ApiError | None], None]
 
-class Member:
-    """See the module. `life` counts the processes of its host, `has_lost_disk`: its disk is not
-    the first one, and the groups know it as a member."""
+
+class Member(ABC):
+    """See the module. `life` counts the processes of its host."""
+
+    checks_leases = False
+    """Whether a leader that may be deposed refuses reads; otherwise it answers, and says so."""
 
     def __init__(
         self,
@@ -36,13 +46,13 @@ class Member:
         seams: Seams,
         *,
         life: int,
-        has_lost_disk: bool,
         scenario: "Scenario",
         checker: "Checker",
         trace: "Trace",
     ) -> None:
         self.broker = broker
         self.life = life
+        self.scenario = scenario
         self._clock = seams.clock
         self._checker = checker
         self._trace = trace
@@ -58,12 +68,6 @@ class Member:
         self.replication.on_leader_known.append(self._on_leader_known)
         seams.disk.make_directories(DATA_DIRECTORY)
         self.replication.start()
-        for peer in scenario.brokers:
-            self.replication.set_peer(peer, f"host-{peer}", 1)
-        for plan in scenario.groups:
-            if broker in plan.hosts:
-                self._open(plan, scenario, is_lost=has_lost_disk)
-        self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
 
     @property
     def replicas(self) -> Iterable[Replica]:
@@ -74,34 +78,31 @@ class Member:
         """End in good order."""
         self.replication.stop()
 
-    def _clean(self) -> None:
-        """What the broker does now and then: roll, and let go of old segments."""
-        for replica in self.replicas:
-            replica.clean()
-        self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
+    # ---- what clients ask --------------------------------------------------------------------
 
-    def _open(self, plan: "GroupPlan", scenario: "Scenario", *, is_lost: bool) -> None:
-        replica = self.replication.open_group(
-            GroupSpec(
-                group=plan.group,
-                name=plan.name,
-                directory=plan.name,
-                configuration=Configuration(
-                    voters=plan.voters, observers=plan.observers, min_insync=plan.min_insync
-                ),
-                log=scenario.log,
-                preferred=plan.voters[0],
-                is_lost=is_lost and not scenario.asks_voters,
-                asks_voters=scenario.asks_voters,
-            )
-        )
-        self._watch(replica)
+    def leader_of(self, group: GroupId) -> BrokerId:
+        """What a client is told; NO_BROKER where that is not known."""
+        entry = self.replication.leaders.get(group)
+        return NO_BROKER if entry is None else entry.leader
 
-    def _watch(self, replica: Replica) -> None:
+    @abstractmethod
+    def produce(
+        self, group: GroupId, batch: bytearray, *, acks: int, done: Callable[[AppendResult], None]
+    ) -> None:
+        """Append a batch; `done` as in `Replica.replicate`."""
+
+    @abstractmethod
+    def read(self, replica: Replica, position: Offset, max_bytes: int, done: ReadDone) -> None:
+        """Read from a replica of this broker; `done` gets the batches, or why there are none."""
+
+    # ---- facts -------------------------------------------------------------------------------
+
+    def watch(self, replica: Replica) -> None:
+        """Report how the marks of a replica move from now on."""
         replica.watch(partial(self._on_change, replica))
 
     def _on_change(self, replica: Replica) -> None:
-        self._watch(replica)
+        self.watch(replica)
         if replica.failed is not None:
             self._trace.add(f"broker {self.broker}", f"{replica.name} failed: {replica.failed}")
             return
@@ -137,6 +138,74 @@ class Member:
                     epoch_of=replica.log.epoch_of,
                 )
             )
+
+
+class GroupMember(Member):
+    """The groups of the scenario without a broker above them: for changes of members, observers and
+    reads from followers, which only `Replication` offers yet."""
+
+    def __init__(
+        self,
+        broker: BrokerId,
+        seams: Seams,
+        *,
+        life: int,
+        has_lost_disk: bool,
+        scenario: "Scenario",
+        checker: "Checker",
+        trace: "Trace",
+    ) -> None:
+        """`has_lost_disk`: its disk is not the first one, and the groups know it as a member."""
+        super().__init__(broker, seams, life=life, scenario=scenario, checker=checker, trace=trace)
+        for peer in scenario.brokers:
+            self.replication.set_peer(peer, f"host-{peer}", 1)
+        for plan in scenario.groups:
+            if broker in plan.hosts:
+                self._open(plan, is_lost=has_lost_disk)
+        self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
+
+    def produce(
+        self, group: GroupId, batch: bytearray, *, acks: int, done: Callable[[AppendResult], None]
+    ) -> None:
+        """See `Member`."""
+        replica = self.replication.replicas.get(group)
+        if replica is None:
+            done(AppendResult(Error.UNKNOWN_TOPIC_OR_PARTITION, -1, -1))
+        else:
+            replica.replicate([batch], list(iterate_headers(batch)), acks=acks, done=done)
+
+    def read(self, replica: Replica, position: Offset, max_bytes: int, done: ReadDone) -> None:
+        """See `Member`: any replica answers, whether it leads or not."""
+        try:
+            data = replica.read(position, max_bytes).bytes()
+        except ApiError as error:
+            done(b"", error)
+        else:
+            done(data, None)
+
+    def _clean(self) -> None:
+        """What the broker does now and then: roll, and let go of old segments."""
+        for replica in self.replicas:
+            replica.clean()
+        self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
+
+    def _open(self, plan: "GroupPlan", *, is_lost: bool) -> None:
+        scenario = self.scenario
+        replica = self.replication.open_group(
+            GroupSpec(
+                group=plan.group,
+                name=plan.name,
+                directory=plan.name,
+                configuration=Configuration(
+                    voters=plan.voters, observers=plan.observers, min_insync=plan.min_insync
+                ),
+                log=scenario.log,
+                preferred=plan.voters[0],
+                is_lost=is_lost and not scenario.asks_voters,
+                asks_voters=scenario.asks_voters,
+            )
+        )
+        self.watch(replica)
 
 
 def committed_end(replica: Replica) -> Offset:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error
-from strandline.records.batch import iterate_headers
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.simulation.clients import Client
 from strandline.simulation.clock import WALL_START_MS
@@ -161,10 +160,6 @@ class Producer(Client):
         def done(result: AppendResult) -> None:
             self._on_done(batch, attempt, member=member, result=result)
 
-        replica = member.replication.replicas.get(self.plan.group)
-        if replica is None:
-            done(AppendResult(Error.UNKNOWN_TOPIC_OR_PARTITION, -1, -1))
-            return
         buffer = make_batch(
             batch.values,
             producer_id=self._producer_id,
@@ -173,8 +168,7 @@ class Producer(Client):
             timestamp_ms=batch.made_ms,
             key_count=self.world.scenario.key_count,
         )
-        headers = list(iterate_headers(buffer))
-        replica.replicate([buffer], headers, acks=self.plan.acks, done=done)
+        member.produce(self.plan.group, buffer, acks=self.plan.acks, done=done)
 
     def _on_done(
         self, batch: _Batch, attempt: int, *, member: "Member", result: AppendResult

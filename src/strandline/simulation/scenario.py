@@ -10,9 +10,11 @@ Source: design section 10; "Swarm Testing" (ISSTA 2012); reference/reliability.m
 import random
 from dataclasses import dataclass, replace
 
+from strandline.config.keys import LONG_MAX
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.faults import FAULTS
+from strandline.simulation.scheduler import US_PER_MS
 from strandline.storage.config import LogConfig
 
 REGIONS = ("east", "west", "south")
@@ -20,6 +22,14 @@ LOCAL_US = (50, 800)
 FAR_US = (5_000, 60_000)
 KIB = 1024
 COMPACTED_SHARE = 0.2
+WHOLE_SHARE = 0.4
+CONSUMER_GROUP_SHARE = 0.4
+CONSUMER_GROUP_MS = 12_000
+CONSUMER_GROUP_PAUSE = 6
+"""A consumer group has the time-outs of real clients: a run with one takes longer, and faults leave
+it time to work."""
+SEEDS_MAX = 3
+LEASE_HEARTBEATS = 2
 ASKING_SHARE = 0.3
 
 
@@ -77,11 +87,34 @@ class Scenario:
     """Whether the brokers have to find out by themselves that a disk was lost."""
     key_count: int = 0
     """How many keys records have, in logs that are compacted; 0 where they are not."""
+    has_brokers: bool = False
+    """Whether whole brokers run, with the controller and all request handlers; the groups are
+    topics of one partition then."""
+
+    group_consumer_count: int = 0
+    """Members of a consumer group over all topics; only where there are whole brokers."""
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
         """All broker ids."""
         return tuple(BrokerId(number + 1) for number in range(len(self.regions)))
+
+    @property
+    def seeds(self) -> tuple[BrokerId, ...]:
+        """The controller's voters."""
+        return self.brokers[:SEEDS_MAX]
+
+    @property
+    def topic_configs(self) -> tuple[tuple[str, str], ...]:
+        """What `log` is as the configuration of a topic."""
+        log = self.log
+        return (
+            ("cleanup.policy", "compact" if log.compacted else "delete"),
+            ("index.interval.bytes", str(log.index_interval_bytes)),
+            ("message.timestamp.after.max.ms", str(LONG_MAX)),  # Clocks jump here.
+            ("retention.bytes", str(log.retention_bytes)),
+            ("segment.bytes", str(log.segment_bytes)),
+        )
 
     @property
     def power_fails(self) -> bool:
@@ -118,8 +151,36 @@ class Scenario:
         )
         if random.Random(f"founding {seed}").random() < ASKING_SHARE:
             scenario = replace(scenario, asks_voters=True)
-        is_compacted = random.Random(f"compaction {seed}").random() < COMPACTED_SHARE
-        return scenario.compacted() if is_compacted else scenario
+        if random.Random(f"compaction {seed}").random() < COMPACTED_SHARE:
+            scenario = scenario.compacted()
+        is_whole = random.Random(f"whole {seed}").random() < WHOLE_SHARE
+        return scenario.whole() if is_whole else scenario
+
+    def whole(self) -> "Scenario":
+        """The same with whole brokers: who is a member of what is the controller's to say.
+
+        The controller answers while it has a lease, so a lease has to outlast a round trip."""
+        settings = self.settings
+        rtt_ms = 2 * max(self.one_way_us.values()) * (1 + self.jitter_ratio) / US_PER_MS
+        lease_ms = rtt_ms + LEASE_HEARTBEATS * settings.heartbeat_interval_ms
+        timeout_ms = max(settings.election_timeout_ms, int(lease_ms / settings.lease_ratio))
+        rng = random.Random(f"consumer group {self.seed}")
+        has_group = rng.random() < CONSUMER_GROUP_SHARE
+        return replace(
+            self,
+            group_consumer_count=rng.randint(1, 3) if has_group else 0,
+            active_ms=self.active_ms + (CONSUMER_GROUP_MS if has_group else 0),
+            fault_interval_ms=self.fault_interval_ms * (CONSUMER_GROUP_PAUSE if has_group else 1),
+            settings=replace(settings, election_timeout_ms=timeout_ms),
+            has_brokers=True,
+            asks_voters=True,
+            groups=tuple(replace(plan, observers=(), hosts=plan.voters) for plan in self.groups),
+            fault_weights={
+                kind: weight
+                for kind, weight in self.fault_weights.items()
+                if kind != "configuration-change"
+            },
+        )
 
     def compacted(self) -> "Scenario":
         """The same, with logs that are compacted, often and in small slices."""

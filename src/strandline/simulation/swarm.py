@@ -51,7 +51,8 @@ class Total:
             f"{tally.event_count} events, {tally.message_count} messages",
             f"{tally.acknowledged_count} batches acknowledged, {tally.read_count} records read, "
             f"{tally.election_count} elections, {tally.start_count} starts, "
-            f"{tally.lost_write_count} writes lost or torn, "
+            f"{tally.commit_count} offsets committed, {tally.generation_count} shares of a "
+            f"group, {tally.lost_write_count} writes lost or torn, "
             f"{tally.superseded_count} records superseded",
             f"{sum(tally.fault_counts.values())} faults: "
             + ", ".join(f"{count} {kind}" for kind, count in faults),

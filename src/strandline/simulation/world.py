@@ -1,9 +1,9 @@
 """A simulated cluster: hosts, links, brokers, clients and faults, from start to verdict.
 
 Why:    the one place where a scenario becomes a run.
-How:    start all -> load and faults for `active_ms` -> end every fault -> every group must accept a
-        write again within `PROGRESS_MS` -> load ends -> all replicas must agree within
-        `CONVERGENCE_MS` -> the logs are audited. Audits also happen now and then on the way.
+How:    start all -> load and faults for `active_ms` -> end every fault -> the cluster must work
+        again -> load ends -> all replicas must agree -> the logs are audited -> nobody speaks
+        without need (`verdicts`). Audits also happen now and then on the way.
 Owns:   everything that the run consists of.
 Source: design section 10; design section 3 ("only two places put a broker together")."""
 
@@ -12,30 +12,33 @@ import traceback
 from dataclasses import dataclass, field
 from functools import partial
 
-from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.configuration import Configuration
 from strandline.replication.replica import Replica
 from strandline.simulation.audit import audit
+from strandline.simulation.bootstrap import found_cluster
+from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.checker import Checker
 from strandline.simulation.consumers import Consumer
-from strandline.simulation.facts import IdlePassed
 from strandline.simulation.faults import FAULTS, End
+from strandline.simulation.group_consumers import GroupConsumer
 from strandline.simulation.host import Seams, SimHost
 from strandline.simulation.link import Link
-from strandline.simulation.member import Member
+from strandline.simulation.member import GroupMember, Member
 from strandline.simulation.network import SimFabric
 from strandline.simulation.producers import Producer
-from strandline.simulation.scenario import GroupPlan, ProducerPlan, Scenario
+from strandline.simulation.scenario import GroupPlan, Scenario
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
 from strandline.simulation.trace import WORLD, Trace
 from strandline.simulation.values import Values
+from strandline.simulation.verdicts import (
+    check_convergence,
+    check_group_progress,
+    check_progress,
+    observe_rest,
+)
 
-PROGRESS_MS = 20_000
-CONVERGENCE_MS = 20_000
 AUDIT_INTERVAL_MS = 1_500
-REST_INTERVALS = 5
-REST_ATTEMPTS = 30
 RESTART_DELAY_MS = (1, 1_500)
 START_SPREAD_MS = 300
 
@@ -49,6 +52,10 @@ class Tally:
     message_count: int = 0
     acknowledged_count: int = 0
     read_count: int = 0
+    commit_count: int = 0
+    """Offsets of the consumer group that were committed."""
+    generation_count: int = 0
+    """How often a member of it was given its share."""
     election_count: int = 0
     start_count: int = 0
     lost_write_count: int = 0
@@ -89,9 +96,15 @@ class World:
             Consumer(f"c{number}", self, random.Random(self.rng.getrandbits(64)))
             for number in range(scenario.consumer_count)
         ]
+        self.group_consumers = [
+            GroupConsumer(f"g{number}", self, random.Random(f"group {scenario.seed} {number}"))
+            for number in range(scenario.group_consumer_count)
+        ]
         self._faults_active = False
         self._ends: dict[int, End] = {}
         self._restarts: set[BrokerId] = set()
+        self._cluster_ids: dict[tuple[BrokerId, int], str] = {}
+        """{(broker, number of its disk): the cluster that it has joined with it}."""
         self._lacking: set[BrokerId] = set()
         """Brokers whose disk was lost and that have not been seen to be whole again."""
 
@@ -151,6 +164,8 @@ class World:
         member = self.hosts[broker].program
         if member is None:
             return False
+        if isinstance(member, BrokerMember) and not member.is_whole():
+            return False
         plans = [plan for plan in self.scenario.groups if broker in plan.voters]
         replicas = [member.replication.replicas.get(plan.group) for plan in plans]
         return all(r is not None and not r.raft.is_amnesiac for r in replicas)
@@ -187,24 +202,27 @@ class World:
 
     def _run(self) -> None:
         self.start_brokers()
-        for client in (*self.producers, *self._consumers):
+        if self.scenario.has_brokers:
+            found_cluster(self)
+        for client in (*self.producers, *self._consumers, *self.group_consumers):
             client.start()
         self._faults_active = bool(self.scenario.fault_weights)
         self._next_fault()
         self._audit_later()
-        self._advance(self.scenario.active_ms)
+        self.advance(self.scenario.active_ms)
         self._end_faults()
         for producer in self.producers:
             producer.stop()
-        self._check_progress()
-        for consumer in self._consumers:
+        check_progress(self)
+        check_group_progress(self)
+        for consumer in (*self._consumers, *self.group_consumers):
             consumer.stop()
-        self._check_convergence()
-        if not self._is_over:
+        check_convergence(self)
+        if not self.is_over:
             self._audit(is_final=True)
-            self._observe_rest()
+            observe_rest(self)
 
-    def _advance(self, duration_ms: int) -> None:
+    def advance(self, duration_ms: int) -> None:
         """Let time go by, until something is violated."""
         self.scheduler.run_until(self.scheduler.now_us + duration_ms * US_PER_MS)
 
@@ -212,7 +230,8 @@ class World:
         self.scheduler.is_stopped = True
 
     @property
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
+        """Whether something was violated."""
         return self.checker.violation is not None
 
     # ---- hosts -------------------------------------------------------------------------------
@@ -240,15 +259,42 @@ class World:
         )
 
     def _boot(self, broker: BrokerId, seams: Seams) -> Member:
-        return Member(
+        host = self.hosts[broker]
+        if not self.scenario.has_brokers:
+            return GroupMember(
+                broker,
+                seams,
+                life=host.start_count,
+                has_lost_disk=host.disk_number > 1,
+                scenario=self.scenario,
+                checker=self.checker,
+                trace=self.trace,
+            )
+        identity = broker, host.disk_number
+        return BrokerMember(
             broker,
             seams,
-            life=self.hosts[broker].start_count,
-            has_lost_disk=self.hosts[broker].disk_number > 1,
+            life=host.start_count,
+            disk_number=host.disk_number,
+            cluster_id=self._cluster_ids.get(identity, ""),
+            on_joined=lambda cluster_id: self._cluster_ids.__setitem__(identity, cluster_id),
+            on_ended=lambda reason: self._on_ended(broker, host.start_count, reason),
             scenario=self.scenario,
             checker=self.checker,
             trace=self.trace,
         )
+
+    def _on_ended(self, broker: BrokerId, life: int, reason: str) -> None:
+        """A broker gave up: its process ends, and whoever watches over it starts another one."""
+        self.trace.add(f"broker {broker}", f"gives up: {reason}")
+
+        def end() -> None:
+            host = self.hosts[broker]
+            if host.is_up and host.start_count == life:
+                host.kill()
+            self.restart(broker)
+
+        self.scheduler.after(0, end)
 
     def _start(self, broker: BrokerId) -> None:
         self._restarts.discard(broker)
@@ -313,98 +359,6 @@ class World:
 
     # ---- verdicts ----------------------------------------------------------------------------
 
-    def _check_progress(self) -> None:
-        """Progress: every group takes writes again."""
-        writers = [
-            Producer(
-                ProducerPlan(f"w{plan.group}", plan.group, -1, False, 50, 20),
-                self,
-                random.Random(self.rng.getrandbits(64)),
-                producer_id=-1,
-            )
-            for plan in self.scenario.groups
-        ]
-        for writer in writers:
-            writer.start()
-        limit_us = self.scheduler.now_us + PROGRESS_MS * US_PER_MS
-        self.scheduler.run_until_true(
-            lambda: all(writer.acknowledged_count for writer in writers), limit_us=limit_us
-        )
-        for writer in writers:
-            if not writer.acknowledged_count:
-                self.checker.fail(
-                    f"Progress: {self.plan(writer.plan.group).name} took no write within "
-                    f"{PROGRESS_MS} ms after the last fault"
-                )
-            writer.stop()
-        self.producers.extend(writers)
-
-    def _check_convergence(self) -> None:
-        """Convergence: every request is answered, all members of a group have all of its log."""
-        limit_us = self.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
-        if self._is_over:
-            return
-        while not self._is_over and not self._has_converged():
-            if self.scheduler.now_us >= limit_us:
-                self.checker.fail(f"Convergence: {self._describe_divergence()}")
-                return
-            self._advance(100)
-
-    def _has_converged(self) -> bool:
-        return all(producer.is_idle for producer in self.producers) and not any(
-            self._divergence(plan) for plan in self.scenario.groups
-        )
-
-    def _divergence(self, plan: GroupPlan) -> str:
-        """What keeps a group from being at rest; empty when nothing does."""
-        replicas = {r.self_id: r for r in self.replicas() if r.group == plan.group}
-        leaders = [r for r in replicas.values() if r.is_serving]
-        if len(leaders) != 1:
-            return f"{plan.name} is led by {[r.self_id for r in leaders]}"
-        leader = leaders[0]
-        wanted = (leader.epoch, leader.log_end_offset, leader.log_end_offset)
-        for broker in leader.configuration.members:
-            replica = replicas.get(broker)
-            if replica is None:
-                return f"{plan.name}: broker {broker} is not there"
-            found = (replica.epoch, replica.log_end_offset, replica.high_watermark)
-            if found != wanted:
-                return (
-                    f"{plan.name}: (epoch, log end, high watermark) of broker {broker} is {found}, "
-                    f"of the leader, broker {leader.self_id}, {wanted}"
-                )
-        return ""
-
-    def _describe_divergence(self) -> str:
-        for plan in self.scenario.groups:
-            divergence = self._divergence(plan)
-            if divergence:
-                return divergence
-        waiting = [producer.name for producer in self.producers if not producer.is_idle]
-        return f"producers {waiting} are not answered"
-
-    def _observe_rest(self) -> None:
-        """What stalled in a cut may still arrive for a while; then there must be silence."""
-        for _ in range(REST_ATTEMPTS):
-            fact = self._observe_idle(REST_INTERVALS * self.scenario.settings.heartbeat_interval_ms)
-            if not fact.noise():
-                break
-        self.checker.idle_passed(fact)
-
-    def _observe_idle(self, duration_ms: int) -> IdlePassed:
-        before = dict(self.fabric.counters.sent_count)
-        self._advance(duration_ms)
-        counts: dict[Lane, dict[tuple[BrokerId, BrokerId], int]] = {lane: {} for lane in Lane}
-        for way, count in self.fabric.counters.sent_count.items():
-            source, target, lane = way
-            counts[lane][source, target] = count - before.get(way, 0)
-        return IdlePassed(
-            duration_ms=duration_ms,
-            heartbeat_interval_ms=self.scenario.settings.heartbeat_interval_ms,
-            control_counts=counts[Lane.CONTROL],
-            bulk_counts=counts[Lane.BULK],
-        )
-
     def _audit_later(self) -> None:
         self.scheduler.after(AUDIT_INTERVAL_MS * US_PER_MS, self._audit_now)
 
@@ -415,6 +369,8 @@ class World:
     def _audit(self, *, is_final: bool) -> None:
         members = {r.group: r.configuration.members for r in self.replicas() if r.is_serving}
         for replica in self.replicas():
+            if replica.group not in self._plans:
+                continue
             # Who was removed from its group does not hear of the end.
             is_member = replica.self_id in members.get(replica.group, ())
             fact = audit(replica, self.values, is_final=is_final and is_member)
@@ -431,6 +387,8 @@ class World:
         tally.event_count = self.scheduler.executed_count
         tally.message_count = self.fabric.counters.delivered_count
         tally.acknowledged_count = sum(p.acknowledged_count for p in self.producers)
+        tally.commit_count = sum(one.commit_count for one in self.group_consumers)
+        tally.generation_count = sum(one.generation_count for one in self.group_consumers)
         tally.read_count = sum(consumer.read_count for consumer in self._consumers)
         tally.election_count = self.checker.election_count
         tally.lost_write_count = sum(

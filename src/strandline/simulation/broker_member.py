@@ -1,0 +1,345 @@
+"""A whole broker on a simulated host: request handlers, coordinators and controller, as they serve
+real clients.
+
+Why:    a promise is kept by everything between a client's request and the disk; most of it is above
+        `Replication`.
+How:    boots `Broker` on the seams of a host. A client's request is a frame of the Kafka protocol,
+        handed to the broker's router as a connection would, and its answer is read back from the
+        bytes. A broker that cannot start, or that gives up, ends its process; whoever watches over
+        the process starts it again.
+Owns:   nothing that outlives its process.
+Source: design section 3 ("only two places put a broker together"); `cli.serve` is the other one."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from strandline.base.errors import ApiError
+from strandline.broker.broker import Broker
+from strandline.broker.context import RequestContext
+from strandline.broker.partitions import present_leader
+from strandline.broker.parts import FilePart
+from strandline.config.broker import (
+    BrokerConfig,
+    BrokerSection,
+    ClusterSection,
+    ListenerSection,
+    RpcSection,
+    StorageSection,
+)
+from strandline.controller.commands import ConfigOperation, ResourceType
+from strandline.model.cluster import Partition
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Offset
+from strandline.protocol.apis import APIS
+from strandline.protocol.codec import decode, encode
+from strandline.protocol.errors import Error
+from strandline.protocol.headers import (
+    RequestHeader,
+    decode_response_header,
+    encode_request_header,
+)
+from strandline.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from strandline.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from strandline.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from strandline.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from strandline.protocol.table import Message
+from strandline.replication.appender import NO_ACKS, AppendResult
+from strandline.replication.replica import Replica
+from strandline.simulation.host import Seams
+from strandline.simulation.member import DATA_DIRECTORY, Member, ReadDone
+
+if TYPE_CHECKING:
+    from strandline.simulation.checker import Checker
+    from strandline.simulation.scenario import Scenario
+    from strandline.simulation.trace import Trace
+
+UPKEEP_INTERVAL_MS = 400
+LOOK_INTERVAL_MS = 20
+PRODUCE_TIMEOUT_MS = 1_000
+CORRELATION_ID = 77
+PRODUCE_VERSION = 9
+FETCH_VERSION = 12
+CREATE_TOPICS_VERSION = 7
+ALTER_CONFIGS_VERSION = 1
+
+A = TypeVar("A", bound=Message)
+
+
+class Caller:
+    """The client's end of one request: an `AnswerSink`."""
+
+    client_host = "/10.0.0.1"
+
+    def __init__(
+        self, on_answer: Callable[[bytes], None], on_closed: Callable[[str], None]
+    ) -> None:
+        self._on_answer = on_answer
+        self._on_closed = on_closed
+
+    def on_answered(self, context: RequestContext) -> None:
+        """See `context.AnswerSink`."""
+        self._on_answer(b"".join(_bytes_of(part) for part in context.parts))
+
+    def close(self, reason: str) -> None:
+        """See `context.AnswerSink`."""
+        self._on_closed(reason)
+
+
+class BrokerMember(Member):
+    """See the module. `seeds`: the controller's voters; `on_ended` is called when the broker gives
+    up, outside of any callback of the process."""
+
+    checks_leases = True
+
+    def __init__(
+        self,
+        broker: BrokerId,
+        seams: Seams,
+        *,
+        life: int,
+        disk_number: int,
+        cluster_id: str,
+        on_joined: Callable[[str], None],
+        on_ended: Callable[[str], None],
+        scenario: "Scenario",
+        checker: "Checker",
+        trace: "Trace",
+    ) -> None:
+        super().__init__(broker, seams, life=life, scenario=scenario, checker=checker, trace=trace)
+        self._on_ended = on_ended
+        self.made = Broker(
+            config=BrokerConfig(
+                broker=BrokerSection(id=broker, data_directory=DATA_DIRECTORY),
+                cluster=ClusterSection(
+                    seeds=tuple(f"{one}@host-{one}:1" for one in scenario.seeds)
+                ),
+                listener=ListenerSection(kafka_host=f"kafka-{broker}", kafka_port=9_092),
+                rpc=RpcSection(host=f"host-{broker}", port=1),
+                storage=StorageSection(
+                    retention_check_interval_ms=UPKEEP_INTERVAL_MS,
+                    preallocate=scenario.log.preallocate,
+                ),
+            ),
+            clock=seams.clock,
+            rng=seams.rng,
+            disk=seams.disk,
+            replication=self.replication,
+            directory_id=f"directory-{broker}-{disk_number}",
+            cluster_id=cluster_id,
+            on_joined=on_joined,
+            on_failed=on_ended,
+        )
+        self.is_serving = False
+        """Whether it has joined, and takes requests."""
+        self._known: set[Replica] = set()
+        self._starting = asyncio.get_running_loop().create_task(self._start())
+        self._look()
+
+    async def _start(self) -> None:
+        try:
+            await self.made.start()
+        except Exception as error:  # What `cli.serve` prints before it ends.
+            self._on_ended(f"cannot start: {error}")
+            return
+        self.is_serving = True
+
+    def stop(self) -> None:
+        """See `Member`."""
+        self.made.stop()
+        super().stop()
+
+    def _look(self) -> None:
+        """Watch the replicas that came since."""
+        for replica in self.replication.replicas.values():
+            if replica not in self._known:
+                self._known.add(replica)
+                self.watch(replica)
+        self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+
+    # ---- requests ----------------------------------------------------------------------------
+
+    def ask(
+        self,
+        request: Message,
+        cls: type[A],
+        version: int,
+        *,
+        on_answer: Callable[[A], None],
+        on_closed: Callable[[str], None],
+    ) -> None:
+        """Hand a request to the router; `on_answer` runs inside the broker, at once or later.
+
+        A broker that has not joined yet has no open port: `on_closed`."""
+        if not self.is_serving:
+            on_closed("connection refused")
+            return
+        api = APIS[request.API_KEY]
+        head = encode_request_header(
+            RequestHeader(api.key, version, CORRELATION_ID, "simulated"),
+            flexible=api.is_flexible(version),
+        )
+
+        def read(data: bytes) -> None:
+            if data:
+                _, position = decode_response_header(data, api.key, version, position=4)
+                on_answer(decode(cls, data, position, version)[0])
+
+        router = self.made.router
+        frame = memoryview(bytearray(head + encode(request, version)))
+        router.run(router.open(frame, Caller(read, on_closed)))
+
+    def partition_of(self, group: GroupId) -> Partition | None:
+        """The partition whose Raft group this is."""
+        return self.made.controller.cluster.groups.get(group)
+
+    def leader_of(self, group: GroupId) -> BrokerId:
+        """See `Member`: as in the answer to a Metadata request."""
+        partition = self.partition_of(group)
+        if partition is None or not self.is_serving:
+            return NO_BROKER
+        return present_leader(self.made.services, partition)[0]
+
+    def produce(
+        self, group: GroupId, batch: bytearray, *, acks: int, done: Callable[[AppendResult], None]
+    ) -> None:
+        """See `Member`."""
+        partition = self.partition_of(group)
+        if partition is None:
+            done(AppendResult(Error.UNKNOWN_TOPIC_OR_PARTITION, -1, -1))
+            return
+        data = PartitionProduceData(partition.index, memoryview(batch))
+        topic = TopicProduceData(name=partition.topic, partition_data=[data])
+
+        def on_answer(answer: ProduceResponse) -> None:
+            one = answer.responses[0].partition_responses[0]
+            message = one.error_message or ""
+            done(AppendResult(one.error_code, one.base_offset, one.log_start_offset, message))
+
+        def on_closed(reason: str) -> None:
+            if acks != NO_ACKS:
+                done(AppendResult(Error.NOT_LEADER_OR_FOLLOWER, -1, -1, reason))
+
+        self.ask(
+            ProduceRequest(None, acks, PRODUCE_TIMEOUT_MS, [topic]),
+            ProduceResponse,
+            PRODUCE_VERSION,
+            on_answer=on_answer,
+            on_closed=on_closed,
+        )
+
+    def read(self, replica: Replica, position: Offset, max_bytes: int, done: ReadDone) -> None:
+        """See `Member`: a Fetch request."""
+        partition = self.partition_of(replica.group)
+        if partition is None:
+            done(b"", ApiError(Error.UNKNOWN_TOPIC_OR_PARTITION))
+            return
+        wanted = FetchPartition(
+            partition=partition.index, fetch_offset=position, partition_max_bytes=max_bytes
+        )
+
+        def on_answer(answer: FetchResponse) -> None:
+            one = answer.responses[0].partitions[0]
+            code = answer.error_code or one.error_code
+            assert one.records is None or isinstance(one.records, bytes | bytearray | memoryview)
+            done(bytes(one.records or b""), ApiError(code) if code else None)
+
+        self.ask(
+            FetchRequest(
+                max_wait_ms=0,
+                min_bytes=1,
+                max_bytes=max_bytes,
+                topics=[FetchTopic(topic=partition.topic, partitions=[wanted])],
+            ),
+            FetchResponse,
+            FETCH_VERSION,
+            on_answer=on_answer,
+            on_closed=lambda _: done(b"", ApiError(Error.NOT_LEADER_OR_FOLLOWER)),
+        )
+
+    def create_topics(self, failed: Callable[[str], None]) -> None:
+        """Create the groups of the scenario as topics, in the order of their numbers."""
+
+        def on_answer(answer: CreateTopicsResponse) -> None:
+            for one in answer.topics:
+                if one.error_code:
+                    failed(f"NoUnexpectedError: {one.name}: {one.error_message}")
+
+        configs = [CreatableTopicConfig(key, value) for key, value in self.scenario.topic_configs]
+        topics = [
+            CreatableTopic(
+                name=plan.name,
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=[CreatableReplicaAssignment(0, list(plan.voters))],
+                configs=[
+                    *configs,
+                    CreatableTopicConfig("min.insync.replicas", str(plan.min_insync)),
+                ],
+            )
+            for plan in self.scenario.groups
+        ]
+        self.ask(
+            CreateTopicsRequest(topics=topics),
+            CreateTopicsResponse,
+            CREATE_TOPICS_VERSION,
+            on_answer=on_answer,
+            on_closed=failed,
+        )
+
+    def set_cluster_config(self, key: str, value: str, failed: Callable[[str], None]) -> None:
+        """Set a key for the whole cluster."""
+
+        def on_answer(answer: IncrementalAlterConfigsResponse) -> None:
+            if answer.responses[0].error_code:
+                failed(f"NoUnexpectedError: {key}: {answer.responses[0].error_message}")
+
+        resource = AlterConfigsResource(
+            resource_type=ResourceType.BROKER,
+            resource_name="",
+            configs=[AlterableConfig(key, ConfigOperation.SET, value)],
+        )
+        self.ask(
+            IncrementalAlterConfigsRequest([resource]),
+            IncrementalAlterConfigsResponse,
+            ALTER_CONFIGS_VERSION,
+            on_answer=on_answer,
+            on_closed=failed,
+        )
+
+    def knows(self, broker: BrokerId) -> bool:
+        """Whether the committed state, as it is known here, has that broker."""
+        return broker in self.made.controller.cluster.brokers
+
+    def is_whole(self) -> bool:
+        """Whether every replica that this broker holds remembers what it promised."""
+        replicas = self.replication.replicas
+        return CONTROLLER_GROUP in replicas and not any(
+            replica.raft.is_amnesiac for replica in replicas.values()
+        )
+
+
+def _bytes_of(part: object) -> bytes:
+    if isinstance(part, FilePart):
+        return part.file.pread(part.size_bytes, part.position)
+    return bytes(part)  # type: ignore[call-overload, no-any-return]

@@ -1,0 +1,159 @@
+"""What is asked of a cluster once every fault is over: that it works, agrees and falls silent.
+
+Why:    losing nothing is half of the promise; a cluster that has to be helped up keeps the other
+        half from its users.
+How:    every group must take a write again, and the consumer group must work again -> all replicas
+        of a group must agree on its leader and its log -> nobody says more than one heartbeat and
+        one answer an interval.
+Source: design section 10 (Progress); section 5 (an idle group costs nothing)."""
+
+import random
+from typing import TYPE_CHECKING
+
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId
+from strandline.simulation.facts import IdlePassed
+from strandline.simulation.group_consumers import SESSION_TIMEOUT_MS
+from strandline.simulation.producers import Producer
+from strandline.simulation.scenario import GroupPlan, ProducerPlan
+from strandline.simulation.scheduler import US_PER_MS
+
+if TYPE_CHECKING:
+    from strandline.simulation.world import World
+
+PROGRESS_MS = 20_000
+GROUP_PROGRESS_MS = 40_000
+CONVERGENCE_MS = 20_000
+SESSIONS_END_MS = 3 * SESSION_TIMEOUT_MS
+REST_INTERVALS = 5
+REST_ATTEMPTS = 30
+
+
+def check_progress(world: "World") -> None:
+    """Progress: every group takes writes again."""
+    writers = [
+        Producer(
+            ProducerPlan(f"w{plan.group}", plan.group, -1, False, 50, 20),
+            world,
+            random.Random(world.rng.getrandbits(64)),
+            producer_id=-1,
+        )
+        for plan in world.scenario.groups
+    ]
+    for writer in writers:
+        writer.start()
+    limit_us = world.scheduler.now_us + PROGRESS_MS * US_PER_MS
+    world.scheduler.run_until_true(
+        lambda: all(writer.acknowledged_count for writer in writers), limit_us=limit_us
+    )
+    for writer in writers:
+        if not writer.acknowledged_count:
+            world.checker.fail(
+                f"Progress: {world.plan(writer.plan.group).name} took no write within "
+                f"{PROGRESS_MS} ms after the last fault"
+            )
+        writer.stop()
+    world.producers.extend(writers)
+
+
+def check_group_progress(world: "World") -> None:
+    """Progress: every member of the consumer group gets its share again, and one can commit."""
+    members = world.group_consumers
+    if not members or world.is_over:
+        return
+    commits = sum(one.commit_count for one in members)
+    joins = {one.name: one.generation_count for one in members}
+    limit_us = world.scheduler.now_us + GROUP_PROGRESS_MS * US_PER_MS
+    done = world.scheduler.run_until_true(
+        lambda: (
+            sum(one.commit_count for one in members) > commits
+            and all(one.is_working or one.generation_count > joins[one.name] for one in members)
+        ),
+        limit_us=limit_us,
+    )
+    if not done and not world.is_over:
+        world.checker.fail(
+            f"Progress: the consumer group did not work within {GROUP_PROGRESS_MS} ms after "
+            "the last fault"
+        )
+
+
+def check_convergence(world: "World") -> None:
+    """Convergence: every request is answered, all members of a group have all of its log."""
+    limit_us = world.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
+    if world.is_over:
+        return
+    while not world.is_over and not _has_converged(world):
+        if world.scheduler.now_us >= limit_us:
+            world.checker.fail(f"Convergence: {_describe_divergence(world)}")
+            return
+        world.advance(100)
+
+
+def _has_converged(world: "World") -> bool:
+    return all(producer.is_idle for producer in world.producers) and not any(
+        _divergence(world, plan) for plan in world.scenario.groups
+    )
+
+
+def _divergence(world: "World", plan: GroupPlan) -> str:
+    """What keeps a group from being at rest; empty when nothing does."""
+    replicas = {r.self_id: r for r in world.replicas() if r.group == plan.group}
+    leaders = [r for r in replicas.values() if r.is_serving]
+    if len(leaders) != 1:
+        return f"{plan.name} is led by {[r.self_id for r in leaders]}"
+    leader = leaders[0]
+    end = leader.log_end_offset
+    wanted = (leader.self_id, leader.epoch, end, end)
+    for broker in leader.configuration.members:
+        replica = replicas.get(broker)
+        if replica is None:
+            return f"{plan.name}: broker {broker} is not there"
+        found = (
+            replica.leader_id,
+            replica.epoch,
+            replica.log_end_offset,
+            replica.high_watermark,
+        )
+        if found != wanted:
+            return (
+                f"{plan.name}: (leader, epoch, log end, high watermark) of broker {broker} is "
+                f"{found}, of the leader, broker {leader.self_id}, {wanted}"
+            )
+    return ""
+
+
+def _describe_divergence(world: "World") -> str:
+    for plan in world.scenario.groups:
+        divergence = _divergence(world, plan)
+        if divergence:
+            return divergence
+    waiting = [producer.name for producer in world.producers if not producer.is_idle]
+    return f"producers {waiting} are not answered"
+
+
+def observe_rest(world: "World") -> None:
+    """What stalled in a cut may still arrive for a while, and sessions of consumers end; then
+    there must be silence."""
+    if world.group_consumers:
+        world.advance(SESSIONS_END_MS)
+    for _ in range(REST_ATTEMPTS):
+        fact = _observe_idle(world, REST_INTERVALS * world.scenario.settings.heartbeat_interval_ms)
+        if not fact.noise():
+            break
+    world.checker.idle_passed(fact)
+
+
+def _observe_idle(world: "World", duration_ms: int) -> IdlePassed:
+    before = dict(world.fabric.counters.sent_count)
+    world.advance(duration_ms)
+    counts: dict[Lane, dict[tuple[BrokerId, BrokerId], int]] = {lane: {} for lane in Lane}
+    for way, count in world.fabric.counters.sent_count.items():
+        source, target, lane = way
+        counts[lane][source, target] = count - before.get(way, 0)
+    return IdlePassed(
+        duration_ms=duration_ms,
+        heartbeat_interval_ms=world.scenario.settings.heartbeat_interval_ms,
+        control_counts=counts[Lane.CONTROL],
+        bulk_counts=counts[Lane.BULK],
+    )
