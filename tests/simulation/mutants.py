@@ -2,12 +2,20 @@
 
 A simulator that finds nothing may be looking nowhere: what it must find is kept here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from strandline.base.disk import File
+from strandline.broker.coordinator_shard import CoordinatorShard
+from strandline.broker.fetching import FetchCall
+from strandline.coordinator.effects import Persist
+from strandline.coordinator.replay import OffsetsState
+from strandline.coordinator.requests import Persisted
 from strandline.model.ids import Epoch, Index
+from strandline.protocol.errors import Error
+from strandline.raft.configuration import Configuration
 from strandline.raft.events import PersistState
 from strandline.raft.log_shape import LogShape
 from strandline.raft.messages import AppendRequest, Run
@@ -18,6 +26,8 @@ from strandline.replication.host import Replication
 from strandline.replication.liveness import Liveness
 from strandline.replication.replica import Replica
 from strandline.simulation.disk import SimDisk
+from strandline.simulation.scenario import Scenario
+from strandline.simulation.swarm import run_scenario
 from strandline.storage.log import Log
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -111,7 +121,8 @@ def read_without_a_lease(patch: pytest.MonkeyPatch) -> None:
 
 
 def vote_against_a_living_leader(patch: pytest.MonkeyPatch) -> None:
-    """Voters do not keep the promise on which leases rest."""
+    """Voters do not keep the promise on which leases rest. Random faults do not bring the moment
+    about in which that shows: see `test_leases`."""
     patch.setattr(Liveness, "is_leader_alive", lambda self, replica: False)
 
 
@@ -159,19 +170,142 @@ def _in_epoch(message: AppendRequest, epoch: Epoch) -> AppendRequest:
     return msgspec.structs.replace(message, epoch=epoch)
 
 
-MUTANTS: Sequence[Plant] = (
-    acknowledge_before_the_quorum,
-    commit_what_is_only_written,
-    report_a_flush_that_was_not_made,
-    answer_before_the_state_is_durable,
-    follow_leaders_of_the_past,
-    truncate_what_matches,
-    believe_the_flush_of_another_log,
-    show_what_is_only_appended,
-    read_without_a_lease,
-    vote_against_a_living_leader,
-    forget_what_producers_wrote,
-    take_files_for_durable_after_a_kill,
-    forget_the_names_of_files,
-    let_a_lost_disk_vote,
+def count_observers(patch: pytest.MonkeyPatch) -> None:
+    """An observer's acknowledgement counts like a voter's."""
+    honest = Quorums.__init__
+
+    def init(self: Quorums, configuration: Configuration, progress: object) -> None:
+        honest(self, configuration, progress)  # type: ignore[arg-type]
+        observers = [progress[one] for one in configuration.observers if one in progress]  # type: ignore[operator,index]
+        self._sets = [
+            (counted + observers, position + len(observers)) for counted, position in self._sets
+        ]
+
+    patch.setattr(Quorums, "__init__", init)
+
+
+def go_on_after_a_failed_flush(patch: pytest.MonkeyPatch) -> None:
+    """What could not be flushed counts as flushed."""
+    honest = Replica._on_flushed
+
+    def on_flushed(self: Replica, generation: int, result: Index | OSError) -> None:
+        if isinstance(result, OSError):
+            self.log._flushing.error = None
+            result = self.log.last_index
+        honest(self, generation, result)
+
+    patch.setattr(Replica, "_on_flushed", on_flushed)
+
+
+def commit_offsets_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A group's offsets are acknowledged before a quorum has them."""
+
+    def persist(self: CoordinatorShard, effect: Persist) -> None:
+        patched(self, effect)
+
+    def patched(self: CoordinatorShard, effect: Persist) -> None:
+        honest(self, Persist(effect.group, -1, effect.records))
+        self.feed(Persisted(effect.group, effect.ticket, Error.NONE))
+
+    honest = CoordinatorShard._persist
+    on_persisted = CoordinatorShard._on_persisted
+
+    def quiet(self: CoordinatorShard, effect: Persist, result: AppendResult) -> None:
+        if effect.ticket != -1:
+            on_persisted(self, effect, result)
+
+    patch.setattr(CoordinatorShard, "_persist", persist)
+    patch.setattr(CoordinatorShard, "_on_persisted", quiet)
+
+
+def coordinate_before_the_log_is_read(patch: pytest.MonkeyPatch) -> None:
+    """A coordinator that has just been elected answers with what it knows: nothing."""
+
+    async def load(self: CoordinatorShard) -> None:
+        self._perform(self.coordinator.load(OffsetsState(), now_ms=self._clock.wall_ms()))
+        self.is_loaded = True
+
+    patch.setattr(CoordinatorShard, "_load", load)
+
+
+def read_without_looking_at_the_lease(patch: pytest.MonkeyPatch) -> None:
+    """A Fetch is answered by whoever believes to lead."""
+
+    def check_replica(self: FetchCall, fetch: object, replica: Replica) -> Error:
+        return Error.NONE if replica.is_leader else Error.NOT_LEADER_OR_FOLLOWER
+
+    patch.setattr(FetchCall, "_check_replica", check_replica)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A mistake, and where it shows: these `faults`, in scenarios of which `fits` holds, with
+    `changes`. `seed` is a short cut, and may go stale."""
+
+    plant: Plant
+    faults: tuple[str, ...]
+    seed: int
+    has_brokers: bool | None = None
+    has_group: bool = False
+    has_observers: bool = False
+    changes: Mapping[str, object] = field(default_factory=dict)
+
+    def scenario(self, seed: int) -> Scenario | None:
+        """The scenario of a seed; None where the mistake cannot show."""
+        drawn = Scenario.draw(seed)
+        if self.has_brokers is not None and drawn.has_brokers != self.has_brokers:
+            return None
+        if self.has_group and not drawn.group_consumer_count:
+            return None
+        if self.has_observers and not any(plan.observers for plan in drawn.groups):
+            return None
+        weights = dict.fromkeys(self.faults, 1)
+        return replace(drawn, fault_weights=weights, **self.changes)  # type: ignore[arg-type]
+
+    def is_found_by(self, seed: int) -> bool:
+        """Whether the run of a seed breaks a promise."""
+        scenario = self.scenario(seed)
+        return scenario is not None and run_scenario(scenario).violation is not None
+
+
+SLOW_FLUSHES = {"flush_us": (3_000, 40_000), "asks_voters": False}
+POWER = ("power-failure", "total-power-failure", "leader-power-failure")
+
+MUTANTS: Sequence[Mutant] = (
+    Mutant(acknowledge_before_the_quorum, ("kill-leader", "isolation"), 1),
+    Mutant(commit_what_is_only_written, POWER, 66, False, changes=SLOW_FLUSHES),
+    Mutant(report_a_flush_that_was_not_made, POWER, 2),
+    Mutant(answer_before_the_state_is_durable, POWER, 12, False, changes=SLOW_FLUSHES),
+    Mutant(follow_leaders_of_the_past, ("pause", "isolation", "kill-leader"), 1),
+    Mutant(truncate_what_matches, ("reset", "lossy-link", "leader-power-failure", "mute"), 6),
+    Mutant(
+        believe_the_flush_of_another_log,
+        ("split", "isolation", "slow-disk", "total-power-failure"),
+        355,
+        False,
+        changes=SLOW_FLUSHES,
+    ),
+    Mutant(show_what_is_only_appended, ("isolation", "kill-leader"), 1),
+    Mutant(read_without_a_lease, ("isolation", "pause", "mute"), 123, False),
+    Mutant(forget_what_producers_wrote, ("kill-leader", "reset", "slow-link"), 3),
+    Mutant(
+        take_files_for_durable_after_a_kill,
+        ("kill-all", "total-power-failure"),
+        220,
+        False,
+        changes=SLOW_FLUSHES,
+    ),
+    Mutant(forget_the_names_of_files, POWER, 2),
+    Mutant(
+        let_a_lost_disk_vote,
+        ("lost-disk", "mute", "kill-leader", "isolation"),
+        1,
+        False,
+        changes={"asks_voters": False},
+    ),
+    Mutant(count_observers, ("kill-leader", "mute", "isolation"), 372, False, has_observers=True),
+    Mutant(go_on_after_a_failed_flush, ("failed-flush", "total-power-failure"), 10),
+    Mutant(commit_offsets_at_once, ("isolation", "kill-leader"), 48, True, has_group=True),
+    Mutant(coordinate_before_the_log_is_read, ("kill-leader",), 11, True, has_group=True),
+    Mutant(read_without_looking_at_the_lease, ("isolation", "pause", "mute"), 37, True),
 )

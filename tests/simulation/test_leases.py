@@ -1,6 +1,7 @@
 """A leader answers from its own knowledge only while nobody else can lead (design section 5)."""
 
 import pytest
+from tests.simulation.mutants import vote_against_a_living_leader
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.replication.replica import Replica
@@ -90,6 +91,34 @@ def test_a_vote_that_is_being_made_durable_confirms_no_lease(seed: int) -> None:
         assert world.scheduler.step()
         assert not old.can_serve_reads
     assert world.fabric.counters.delivered_count > answers + 2
+
+
+def outvote(seed: int) -> None:
+    """One follower does not hear its leader, and stands for election; the other one hears both, and
+    the leader, which does not hear it any more, still counts on its promise."""
+    world = started(plain_scenario(seed=seed))
+    world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
+    old = leader_of(world)
+    deaf, voter = (broker for broker in world.scenario.brokers if broker != old.self_id)
+    world.fabric.cut(old.self_id, deaf)
+    world.fabric.cut(deaf, old.self_id)
+    timeout_ms = world.scenario.settings.election_timeout_ms
+    world.scheduler.run_until(world.scheduler.now_us + (timeout_ms - 200) * MS)
+    world.fabric.cut(voter, old.self_id)
+    assert old.can_serve_reads
+    assert_never_stale(world, old, 5_000)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_leader_that_may_count_on_its_lease_is_not_outvoted(seed: int) -> None:
+    outvote(seed)
+
+
+def test_voters_that_forget_their_promise_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    vote_against_a_living_leader(monkeypatch)
+    with pytest.raises(AssertionError, match="answers up to"):
+        for seed in range(1, 11):
+            outvote(seed)
 
 
 def _is_voting(replica: Replica) -> bool:

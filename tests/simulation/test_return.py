@@ -5,6 +5,10 @@ import pytest
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.model.ids import GroupId
+from strandline.raft.messages import AppendRequest
+from strandline.replication import leading
+from strandline.replication.settings import ReplicationSettings
+from strandline.replication.wire import encode_append_head
 from strandline.simulation.scenario import ProducerPlan
 from strandline.simulation.world import World
 
@@ -73,4 +77,34 @@ def test_a_broker_that_lost_its_disk_is_whole_again_though_nothing_is_written(se
     run_for(world, 3_000)
     assert host.program is not None
     assert not any(replica.raft.is_amnesiac for replica in host.program.replicas)
+    assert world.checker.violation is None
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_follower_that_is_behind_is_not_asked_to_put_off_its_flushes(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its window is free again only when they are done: it got one append each 100 ms."""
+    put_off: list[bool] = []
+
+    def encode(group: GroupId, request: AppendRequest, *, may_wait: bool) -> bytes:
+        if request.runs and request.runs[-1].last_index <= request.commit:
+            put_off.append(may_wait)
+        return encode_append_head(group, request, may_wait=may_wait)
+
+    monkeypatch.setattr(leading, "encode_append_head", encode)
+    settings = ReplicationSettings(inflight_count_max=1, append_bytes_max=2_048)
+    plan = ProducerPlan("p", GroupId(1), 1, False, 15, 2_000)
+    world = started(plain_scenario(seed=seed, producers=(plan,), settings=settings))
+    (producer,) = world.producers
+    leader = next(iter(world.leading_brokers()))
+    behind = next(broker for broker in world.scenario.brokers if broker != leader)
+    producer.start()
+    run_for(world, 500)
+    world.fabric.cut(leader, behind)
+    run_for(world, 400)
+    world.fabric.heal(leader, behind)
+    run_for(world, 2_000)
+    assert len(put_off) > 5
+    assert not any(put_off)
     assert world.checker.violation is None

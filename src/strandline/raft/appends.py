@@ -184,6 +184,7 @@ class Appends:
     def _truncate(self, first: Index) -> None:
         state = self._state
         assert first > state.commit, "a leader contradicts what is committed"
+        assert first > self._reported, "a leader contradicts what it was told to be durable here"
         state.log.truncate(first)
         state.visible = min(state.visible, Index(first - 1))
         self._matched = min(self._matched, Index(first - 1))

@@ -217,9 +217,9 @@ class Leading:
                     for index, payload in entries.configurations
                 ]
         request = plan.request(runs, configurations)
-        head = encode_append_head(
-            replica.group, request, may_wait=all(chunk.relaxed for chunk in chunks) and bool(chunks)
-        )
+        # Who is behind says how far it is once that is flushed, and gets more only then.
+        may_wait = plan.commit < last_index and bool(chunks) and all(c.relaxed for c in chunks)
+        head = encode_append_head(replica.group, request, may_wait=may_wait)
         on_handed = partial(self._on_handed, chunks) if chunks else None
         if not replica.host.network.send(peer, Lane.BULK, (head, *parts), on_handed):
             return False

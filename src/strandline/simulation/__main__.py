@@ -3,15 +3,23 @@
 Why:    one command finds a failing seed, and one command replays it.
 How:    with one run the whole trace is written to standard output, and what the brokers log with
         it; with several only what they amount to, and of the first failure the end of its trace.
+        With --shrink the faults of a failure are reduced to those that matter, and written as a
+        scenario that --scenario runs again.
 Source: design section 10."""
 
 import logging
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from strandline.simulation.swarm import Outcome, Total, command, run_seed
+from strandline.base.errors import OperatorError
+from strandline.simulation.scenario import Scenario
+from strandline.simulation.scenario_file import load_scenario, with_faults
+from strandline.simulation.shrink import shrink as reduce_faults
+from strandline.simulation.swarm import Outcome, Total, command, run_scenario
 
 EXCERPT_LINES = 40
 
@@ -19,6 +27,12 @@ EXCERPT_LINES = 40
 def main(
     seed: Annotated[int, typer.Option(help="The first seed.")] = 1,
     runs: Annotated[int, typer.Option(min=1, help="How many seeds, one after the other.")] = 1,
+    scenario: Annotated[
+        Path | None, typer.Option(help="Run the scenario of this TOML file instead of a seed.")
+    ] = None,
+    shrink: Annotated[
+        Path | None, typer.Option(help="Reduce the faults of a failure, and write them here.")
+    ] = None,
     trace: Annotated[
         bool | None, typer.Option(help="Write the whole trace; on by default for a single run.")
     ] = None,
@@ -27,15 +41,41 @@ def main(
     console = Console(highlight=False, soft_wrap=True, markup=False)
     total = Total()
     is_traced = runs == 1 if trace is None else trace
-    for number in range(seed, seed + runs):
-        outcome = run_seed(number, log_level=logging.INFO if is_traced else logging.WARNING)
+    for planned in _scenarios(console, scenario, range(seed, seed + runs)):
+        outcome = run_scenario(planned, log_level=logging.INFO if is_traced else logging.WARNING)
         total.add(outcome.tally)
         if is_traced:
             console.print("\n".join(outcome.trace))
         if outcome.violation is not None:
             _report(console, outcome, is_traced=is_traced)
+            if shrink is not None:
+                text = f"seed = {planned.seed}" if scenario is None else scenario.read_text()
+                _shrink(console, planned, outcome.violation, text=text, path=shrink)
             raise typer.Exit(1)
     console.print("\n".join(total.lines()))
+
+
+def _scenarios(console: Console, path: Path | None, seeds: range) -> Iterator[Scenario]:
+    if path is None:
+        yield from map(Scenario.draw, seeds)
+        return
+    try:
+        yield load_scenario(path)
+    except OperatorError as error:
+        console.print(f"error: {error}")
+        raise typer.Exit(2) from error
+
+
+def _shrink(console: Console, scenario: Scenario, violation: str, *, text: str, path: Path) -> None:
+    reduced = reduce_faults(
+        scenario,
+        violation,
+        lambda candidate: run_scenario(candidate).violation,
+        on_progress=lambda left: console.print(f"still fails with {left} faults"),
+    )
+    path.write_text(with_faults(text, reduced.plan_faults()))
+    console.print(f"written: {path}")
+    console.print(f"replay: python -m strandline.simulation --scenario {path}")
 
 
 def _report(console: Console, outcome: Outcome, *, is_traced: bool) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from strandline.simulation.member import Member
     from strandline.simulation.world import World
 
+SLOW_FACTOR_OF_BROKERS = 5
+
 End = Callable[[], None]
 Begin = Callable[["World", random.Random], End | None]
 
@@ -71,6 +73,18 @@ def _fail_power_of_all(world: "World", rng: random.Random) -> End | None:
     world.trace.add("world", "everybody loses power")
     for host in world.hosts.values():
         host.fail_power()
+
+    def end() -> None:
+        for broker in world.scenario.brokers:
+            world.restart(broker)
+
+    return end
+
+
+def _kill_all(world: "World", rng: random.Random) -> End | None:
+    world.trace.add("world", "everybody is killed")
+    for host in world.hosts.values():
+        host.kill()
 
     def end() -> None:
         for broker in world.scenario.brokers:
@@ -237,6 +251,9 @@ def _slow_disk(world: "World", rng: random.Random) -> End | None:
     broker = rng.choice(world.scenario.brokers)
     faults = world.hosts[broker].disk.faults
     faults.slow_factor = rng.choice((10, 100))
+    if world.scenario.has_brokers:
+        # A broker opens its logs one after the other, and a consumer group has fifty of them.
+        faults.slow_factor = SLOW_FACTOR_OF_BROKERS
     world.trace.add(world.hosts[broker].name, f"its disk is {faults.slow_factor} times slower")
 
     def end() -> None:
@@ -334,6 +351,7 @@ FAULTS: dict[str, FaultKind] = {
     "full-disk": FaultKind(_fill_disk),
     "leadership-transfer": FaultKind(_transfer_leadership),
     "configuration-change": FaultKind(_change_configuration),
+    "kill-all": FaultKind(_kill_all, duration_ms=(50, 1_000)),
 }
 
 

@@ -21,6 +21,7 @@ REGIONS = ("east", "west", "south")
 LOCAL_US = (50, 800)
 FAR_US = (5_000, 60_000)
 KIB = 1024
+QUICK_FLUSH_US = (100, 2_000)
 COMPACTED_SHARE = 0.2
 WHOLE_SHARE = 0.4
 CONSUMER_GROUP_SHARE = 0.4
@@ -62,6 +63,17 @@ class ProducerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """One fault: begins `at_ms` after the load, ends by itself or after `duration_ms`. `seed`: of
+    what it draws (which broker, how slow), so that it is the same whatever else happens."""
+
+    at_ms: int
+    kind: str
+    duration_ms: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """All of it. `regions[i]` is where broker i lives; brokers are numbered from 1."""
 
@@ -93,6 +105,8 @@ class Scenario:
 
     group_consumer_count: int = 0
     """Members of a consumer group over all topics; only where there are whole brokers."""
+    faults: tuple[PlannedFault, ...] | None = None
+    """These faults, and no others; None for those that the seed and the weights stand for."""
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
@@ -119,7 +133,25 @@ class Scenario:
     @property
     def power_fails(self) -> bool:
         """Whether what was written and not flushed may be lost."""
-        return any(FAULTS[kind].loses_page_cache for kind in self.fault_weights)
+        kinds = self.fault_weights if self.faults is None else {one.kind for one in self.faults}
+        return any(FAULTS[kind].loses_page_cache for kind in kinds)
+
+    def plan_faults(self) -> tuple[PlannedFault, ...]:
+        """The faults in the order of their beginnings."""
+        if self.faults is not None:
+            return self.faults
+        rng = random.Random(f"faults {self.seed}")
+        kinds, weights = list(self.fault_weights), list(self.fault_weights.values())
+        planned: list[PlannedFault] = []
+        at_ms = 0
+        while kinds:
+            at_ms += rng.randint(1, 2 * self.fault_interval_ms)
+            if at_ms >= self.active_ms:
+                break
+            kind = rng.choices(kinds, weights=weights)[0]
+            duration_ms = rng.randint(*FAULTS[kind].duration_ms)
+            planned.append(PlannedFault(at_ms, kind, duration_ms, rng.getrandbits(32)))
+        return tuple(planned)
 
     @classmethod
     def draw(cls, seed: int) -> "Scenario":
@@ -150,11 +182,21 @@ class Scenario:
             active_ms=rng.choice((1_500, 3_000, 5_000)),
         )
         if random.Random(f"founding {seed}").random() < ASKING_SHARE:
-            scenario = replace(scenario, asks_voters=True)
+            scenario = scenario.founding()
         if random.Random(f"compaction {seed}").random() < COMPACTED_SHARE:
             scenario = scenario.compacted()
         is_whole = random.Random(f"whole {seed}").random() < WHOLE_SHARE
         return scenario.whole() if is_whole else scenario
+
+    def founding(self) -> "Scenario":
+        """The same where brokers find out by themselves whether they lost their disk.
+
+        One whose first state was lost with the power is as one that lost its disk: it waits for the
+        others, so the others stay who they are."""
+        weights = dict(self.fault_weights)
+        if self.power_fails:
+            weights.pop("configuration-change", None)
+        return replace(self, asks_voters=True, fault_weights=weights)
 
     def whole(self) -> "Scenario":
         """The same with whole brokers: who is a member of what is the controller's to say.
@@ -171,7 +213,13 @@ class Scenario:
             group_consumer_count=rng.randint(1, 3) if has_group else 0,
             active_ms=self.active_ms + (CONSUMER_GROUP_MS if has_group else 0),
             fault_interval_ms=self.fault_interval_ms * (CONSUMER_GROUP_PAUSE if has_group else 1),
-            settings=replace(settings, election_timeout_ms=timeout_ms),
+            settings=replace(
+                settings,
+                election_timeout_ms=timeout_ms,
+                # Over a long run a window that is too small piles up more than can be caught up on.
+                inflight_bytes_max=max(settings.inflight_bytes_max, 1024 * KIB if has_group else 0),
+            ),
+            flush_us=QUICK_FLUSH_US if has_group else self.flush_us,
             has_brokers=True,
             asks_voters=True,
             groups=tuple(replace(plan, observers=(), hosts=plan.voters) for plan in self.groups),

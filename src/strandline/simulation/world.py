@@ -27,7 +27,7 @@ from strandline.simulation.link import Link
 from strandline.simulation.member import GroupMember, Member
 from strandline.simulation.network import SimFabric
 from strandline.simulation.producers import Producer
-from strandline.simulation.scenario import GroupPlan, Scenario
+from strandline.simulation.scenario import GroupPlan, PlannedFault, Scenario
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
 from strandline.simulation.trace import WORLD, Trace
 from strandline.simulation.values import Values
@@ -206,8 +206,10 @@ class World:
             found_cluster(self)
         for client in (*self.producers, *self._consumers, *self.group_consumers):
             client.start()
-        self._faults_active = bool(self.scenario.fault_weights)
-        self._next_fault()
+        self._faults_active = True
+        for number, fault in enumerate(self.scenario.plan_faults()):
+            begin = partial(self._begin_fault, number, fault)
+            self.scheduler.after(fault.at_ms * US_PER_MS, begin)
         self._audit_later()
         self.advance(self.scenario.active_ms)
         self._end_faults()
@@ -313,26 +315,16 @@ class World:
 
     # ---- faults ------------------------------------------------------------------------------
 
-    def _next_fault(self) -> None:
+    def _begin_fault(self, number: int, fault: PlannedFault) -> None:
         if not self._faults_active:
             return
-        pause_ms = self.rng.randint(1, 2 * self.scenario.fault_interval_ms)
-        self.scheduler.after(pause_ms * US_PER_MS, self._begin_fault)
-
-    def _begin_fault(self) -> None:
-        if not self._faults_active:
-            return
-        weights = self.scenario.fault_weights
-        name = self.rng.choices(list(weights), weights=list(weights.values()))[0]
-        kind = FAULTS[name]
-        self.tally.fault_counts[name] = self.tally.fault_counts.get(name, 0) + 1
-        end = kind.begin(self, self.rng)
+        counts = self.tally.fault_counts
+        counts[fault.kind] = counts.get(fault.kind, 0) + 1
+        end = FAULTS[fault.kind].begin(self, random.Random(fault.seed))
         if end is not None:
-            number = sum(self.tally.fault_counts.values())
             self._ends[number] = end
-            duration_ms = self.rng.randint(*kind.duration_ms)
-            self.scheduler.after(duration_ms * US_PER_MS, lambda: self._end_fault(number))
-        self._next_fault()
+            duration_us = fault.duration_ms * US_PER_MS
+            self.scheduler.after(duration_us, lambda: self._end_fault(number))
 
     def _end_fault(self, number: int) -> None:
         end = self._ends.pop(number, None)

@@ -1,0 +1,219 @@
+"""Scenarios that people write: a TOML file over what a seed would have drawn.
+
+Why:    a history that matters (an outage that happened, a fault schedule that once failed) is kept
+        as a file that can be read, changed and run again.
+How:    `seed` stands for everything that the file does not say. Regions, latencies, groups,
+        producers, sizes of the load and `[replication]` keys replace what was drawn; `[[faults]]`
+        are the only faults then. An unknown key, or a broker or kind of fault that does not exist,
+        is one line.
+Source: design section 10; STYLE, "Configuration"."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import msgspec
+
+from strandline.base.errors import OperatorError
+from strandline.model.ids import BrokerId, GroupId
+from strandline.replication.settings import ReplicationSettings
+from strandline.simulation.faults import FAULTS
+from strandline.simulation.scenario import (
+    REGIONS,
+    GroupPlan,
+    PlannedFault,
+    ProducerPlan,
+    Scenario,
+)
+from strandline.simulation.scheduler import US_PER_MS
+
+FAULTS_TABLE = "[[faults]]"
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A table of the file."""
+
+
+class FaultRow(_Row):
+    """`[[faults]]`. `seed`: of what the fault draws, such as which broker it strikes."""
+
+    at_ms: int
+    kind: str
+    duration_ms: int = 1_000
+    seed: int = 0
+
+
+class GroupRow(_Row):
+    """`[[groups]]`: numbered from 1 in the order of the file. Brokers are numbered from 1."""
+
+    voters: list[int]
+    observers: list[int] = []
+    min_insync: int = 2
+
+
+class ProducerRow(_Row):
+    """`[[producers]]`."""
+
+    group: int = 1
+    acks: int = -1
+    is_idempotent: bool = True
+    interval_ms: int = 40
+    value_bytes_max: int = 300
+
+
+class ScenarioFile(_Row):
+    """The whole file. `regions[i]` is where broker i + 1 lives; `one_way_ms`: {"east-west": ...},
+    both ways."""
+
+    seed: int = 1
+    has_brokers: bool | None = None
+    active_ms: int | None = None
+    regions: list[str] | None = None
+    one_way_ms: dict[str, float] = {}
+    jitter_ratio: float | None = None
+    loss_ratio: float | None = None
+    bytes_per_ms: int | None = None
+    consumer_count: int | None = None
+    group_consumer_count: int | None = None
+    groups: list[GroupRow] | None = None
+    producers: list[ProducerRow] | None = None
+    replication: dict[str, int | float] = {}
+    faults: list[FaultRow] | None = None
+
+
+def load_scenario(path: Path) -> Scenario:
+    """The scenario of a file. Raises OperatorError with file and reason."""
+    try:
+        told = msgspec.convert(tomllib.loads(path.read_text()), ScenarioFile)
+        return _scenario(told)
+    except OSError as error:
+        raise OperatorError(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, OperatorError) as error:
+        raise OperatorError(f"{path}: {error}") from error
+
+
+def with_faults(text: str, faults: Sequence[PlannedFault]) -> str:
+    """The text of a scenario's file (for a seed: `seed = N`) with these faults in it, and no
+    others."""
+    kept: list[str] = []
+    is_fault = False
+    for line in text.splitlines():
+        if line.startswith("["):
+            is_fault = line.strip() == FAULTS_TABLE
+        if not is_fault and not line.startswith("faults ="):
+            kept.append(line)
+    while kept and not kept[-1]:
+        kept.pop()
+    lines = kept if faults else ["faults = []", *kept]
+    for fault in faults:
+        lines += [
+            "",
+            FAULTS_TABLE,
+            f"at_ms = {fault.at_ms}",
+            f'kind = "{fault.kind}"',
+            f"duration_ms = {fault.duration_ms}",
+            f"seed = {fault.seed}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _scenario(told: ScenarioFile) -> Scenario:
+    scenario = Scenario.draw(told.seed)
+    if told.regions is not None:
+        scenario = replace(
+            scenario, regions=tuple(told.regions), drift_ppm=(0,) * len(told.regions)
+        )
+    scenario = replace(scenario, one_way_us=_latencies(scenario, told.one_way_ms))
+    if told.groups is not None or told.regions is not None:
+        scenario = replace(scenario, groups=_groups(scenario, told.groups))
+    if told.producers is not None or told.groups is not None:
+        scenario = replace(scenario, producers=_producers(scenario, told.producers or []))
+    for name in ("active_ms", "jitter_ratio", "loss_ratio", "bytes_per_ms", "consumer_count"):
+        value = getattr(told, name)
+        if value is not None:
+            scenario = replace(scenario, **{name: value})
+    scenario = replace(scenario, settings=_settings(scenario, told.replication))
+    if told.faults is not None:
+        scenario = replace(scenario, faults=_faults(told.faults))
+    if told.has_brokers and not scenario.has_brokers:
+        scenario = scenario.whole()
+    elif told.has_brokers is False:
+        scenario = replace(scenario, has_brokers=False, group_consumer_count=0)
+    if told.group_consumer_count is not None:
+        if told.group_consumer_count and not scenario.has_brokers:
+            raise OperatorError("group_consumer_count: only where has_brokers is true")
+        scenario = replace(scenario, group_consumer_count=told.group_consumer_count)
+    return scenario
+
+
+def _latencies(scenario: Scenario, one_way_ms: dict[str, float]) -> dict[tuple[str, str], int]:
+    regions = sorted({*scenario.regions, *REGIONS})
+    latencies = dict(scenario.one_way_us)
+    for one, other in combinations_with_replacement(regions, 2):
+        default = latencies.get((one, other), max(latencies.values()))
+        latencies[one, other] = latencies[other, one] = default
+    for pair, delay_ms in one_way_ms.items():
+        one, _, other = pair.partition("-")
+        if one not in regions or other not in regions or delay_ms < 0:
+            raise OperatorError(f"one_way_ms: {pair!r} = {delay_ms}; the regions are {regions}")
+        latencies[one, other] = latencies[other, one] = int(delay_ms * US_PER_MS)
+    return latencies
+
+
+def _groups(scenario: Scenario, rows: list[GroupRow] | None) -> tuple[GroupPlan, ...]:
+    brokers = scenario.brokers
+    rows = rows or [GroupRow(voters=[int(one) for one in brokers[:3]])]
+    plans: list[GroupPlan] = []
+    for number, row in enumerate(rows, start=1):
+        members = [*row.voters, *row.observers]
+        if not row.voters or len(set(members)) < len(members) or not set(members) <= set(brokers):
+            raise OperatorError(
+                f"groups[{number}]: voters {row.voters}, observers {row.observers}; each of them "
+                f"once, of the brokers {list(brokers)}"
+            )
+        plans.append(
+            GroupPlan(
+                GroupId(number),
+                tuple(BrokerId(one) for one in row.voters),
+                tuple(BrokerId(one) for one in row.observers),
+                tuple(BrokerId(one) for one in members),
+                row.min_insync,
+            )
+        )
+    return tuple(plans)
+
+
+def _producers(scenario: Scenario, rows: list[ProducerRow]) -> tuple[ProducerPlan, ...]:
+    known = {plan.group for plan in scenario.groups}
+    plans: list[ProducerPlan] = []
+    for number, row in enumerate(rows or [ProducerRow()]):
+        if row.group not in known or row.acks not in (-1, 0, 1):
+            raise OperatorError(f"producers: group {row.group} with acks {row.acks}")
+        plans.append(
+            ProducerPlan(
+                f"p{row.group}.{number}",
+                GroupId(row.group),
+                row.acks,
+                row.is_idempotent and row.acks == -1,
+                row.interval_ms,
+                row.value_bytes_max,
+            )
+        )
+    return tuple(plans)
+
+
+def _settings(scenario: Scenario, keys: dict[str, int | float]) -> ReplicationSettings:
+    try:
+        return replace(scenario.settings, **keys)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise OperatorError(f"[replication] {error}") from error
+
+
+def _faults(rows: list[FaultRow]) -> tuple[PlannedFault, ...]:
+    for row in rows:
+        if row.kind not in FAULTS:
+            raise OperatorError(f"faults: no kind {row.kind!r}; there are {', '.join(FAULTS)}")
+    rows = sorted(rows, key=lambda row: row.at_ms)
+    return tuple(PlannedFault(row.at_ms, row.kind, row.duration_ms, row.seed) for row in rows)

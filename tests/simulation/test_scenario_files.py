@@ -1,0 +1,124 @@
+"""Scenarios that people write: what they say holds, what they cannot mean is one line."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from strandline.base.errors import OperatorError
+from strandline.simulation import __main__ as command
+from strandline.simulation.scenario import PlannedFault, Scenario
+from strandline.simulation.scenario_file import load_scenario, with_faults
+from strandline.simulation.shrink import shrink
+from strandline.simulation.swarm import run_scenario
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+
+
+def written(directory: Path, text: str) -> Path:
+    path = directory / "scenario.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_seed_alone_is_that_seed(tmp_path: Path) -> None:
+    assert load_scenario(written(tmp_path, "seed = 12")) == Scenario.draw(12)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_scenarios_here_keep_every_promise(path: Path) -> None:
+    scenario = load_scenario(path)
+    outcome = run_scenario(scenario)
+    assert outcome.violation is None
+    assert sum(outcome.tally.fault_counts.values()) == len(scenario.plan_faults())
+    assert outcome.tally.acknowledged_count > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("sede = 1", "unknown field `sede`"),
+        ("seed = 'one'", "Expected `int`"),
+        ("seed = ", "Invalid value"),
+        ('[[faults]]\nat_ms = 1\nkind = "fire"', "no kind 'fire'; there are kill"),
+        ("[[groups]]\nvoters = [1, 2, 9]", "of the brokers"),
+        ("[[groups]]\nvoters = [1, 2]\nobservers = [2]", "each of them once"),
+        ("[[producers]]\ngroup = 9", "group 9"),
+        ("[one_way_ms]\neast-mars = 3", "'east-mars'"),
+        ("[replication]\nheart_ms = 3", "heart_ms"),
+        ("[replication]\nheartbeat_interval_ms = 900", "election_timeout_ms must be at least"),
+        ("has_brokers = false\ngroup_consumer_count = 2", "only where has_brokers is true"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_with_the_file(
+    text: str, reason: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(OperatorError) as refusal:
+        load_scenario(path)
+    line = str(refusal.value)
+    assert line.startswith(f"{path}: ")
+    assert reason in line
+    assert "\n" not in line
+
+
+def test_faults_are_replaced_in_a_file_and_the_rest_stays(tmp_path: Path) -> None:
+    text = "seed = 5\nactive_ms = 700\n\n[[faults]]\nat_ms = 1\nkind = 'kill'\n\n[one_way_ms]\n"
+    fault = PlannedFault(9, "pause", 50, 77)
+    once = with_faults(text + "east-west = 3\n", [fault])
+    scenario = load_scenario(written(tmp_path, once))
+    assert scenario.faults == (fault,)
+    assert scenario.active_ms == 700
+    assert scenario.one_way_us["west", "east"] == 3_000
+    assert with_faults(once, [fault]) == once
+    assert load_scenario(written(tmp_path, with_faults(once, []))).faults == ()
+
+
+def test_only_the_faults_that_matter_are_left() -> None:
+    scenario = Scenario.draw(1)
+    faults = tuple(PlannedFault(at, "kill", 10, at) for at in range(40))
+    runs = 0
+
+    def run(candidate: Scenario) -> str | None:
+        nonlocal runs
+        runs += 1
+        left = {fault.at_ms for fault in candidate.plan_faults()}
+        if {7, 31} <= left:
+            return "Promise: broken"
+        return "OtherPromise: broken" if 7 in left else None
+
+    from dataclasses import replace
+
+    reduced = shrink(replace(scenario, faults=faults), "Promise: broken, first", run)
+    assert [fault.at_ms for fault in reduced.plan_faults()] == [7, 31]
+    assert runs < 100
+
+
+def test_a_failing_run_is_reduced_to_a_file_that_fails_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.simulation.mutants import show_what_is_only_appended
+
+    show_what_is_only_appended(monkeypatch)
+    path = tmp_path / "reduced.toml"
+    runner = CliRunner()
+    app = command.typer.Typer()
+    app.command()(command.main)
+    first = runner.invoke(app, ["--seed", "1", "--runs", "30", "--shrink", str(path)])
+    assert first.exit_code == 1, first.output
+    assert f"replay: python -m strandline.simulation --scenario {path}" in first.output.replace(
+        "\n", ""
+    )
+    again = runner.invoke(app, ["--scenario", str(path), "--no-trace"])
+    assert again.exit_code == 1, again.output
+    assert len(load_scenario(path).plan_faults()) <= 3
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    runner = CliRunner()
+    app = command.typer.Typer()
+    app.command()(command.main)
+    told = runner.invoke(app, ["--scenario", str(tmp_path / "none.toml")])
+    assert told.exit_code == 2
+    assert "No such file or directory" in told.output
