@@ -99,6 +99,19 @@ def test_a_request_waits_for_all_its_partitions(world: BrokerWorld) -> None:
     assert [one.error_code for one in results(pending)] == [0, 0]
 
 
+@pytest.mark.parametrize("version", [3, 7, 8, 9, 12])
+def test_every_topic_is_answered_also_one_without_a_partition(
+    world: BrokerWorld, version: int
+) -> None:
+    world.add_topic("t")
+    world.add_topic("u")
+    request = produce(batch_of(b"a"), topic="u")
+    request.topic_data.insert(0, TopicProduceData(name="t"))
+    answer = world.ask(request, ProduceResponse, version)
+    told = [(topic.name, len(topic.partition_responses)) for topic in answer.responses]
+    assert told == [("t", 0), ("u", 1)]
+
+
 def test_a_quorum_that_does_not_come_is_a_time_out_for_what_is_missing(world: BrokerWorld) -> None:
     first, second = world.add_topic("t", 2)
     second.commits_at_once = False

@@ -146,13 +146,12 @@ class Appender:
 
     def _next_chunk(self) -> list[Request]:
         """The longest run of requests that can be appended in one go."""
-        requests = self._requests
         chunk: list[Request] = []
         producers: set[int] = set()
         size = 0
-        relaxed = requests[0].acks != QUORUM_ACK
-        while requests:
-            request = requests[0]
+        relaxed = self._requests[0].acks != QUORUM_ACK
+        while self._requests:
+            request = self._requests[0]
             own = _producers_of(request.headers)
             if chunk and (
                 (request.acks != QUORUM_ACK) != relaxed
@@ -160,7 +159,7 @@ class Appender:
                 or (own and not producers.isdisjoint(own))
             ):
                 break
-            requests.popleft()
+            self._requests.popleft()
             self.held_bytes -= request.size_bytes
             if own:
                 if not self._passes_sequence_check(request):

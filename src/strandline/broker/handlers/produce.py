@@ -236,7 +236,7 @@ class ProduceCall:
             self._finish_without_answer()
             return
         results = self._results
-        if len(results) == 1 and not self._endpoints:
+        if len(results) == len(self._asked) == 1 and not self._endpoints:
             body = encode_usual_response(self._asked[0], results[0], context.api_version)
             if body is not None:
                 context.respond((body,))
