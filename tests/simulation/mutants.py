@@ -269,6 +269,7 @@ class Mutant:
 
 
 SLOW_FLUSHES = {"flush_us": (3_000, 40_000), "asks_voters": False}
+SHORT = {"active_ms": 7_000}
 POWER = ("power-failure", "total-power-failure", "leader-power-failure")
 
 MUTANTS: Sequence[Mutant] = (
@@ -305,7 +306,21 @@ MUTANTS: Sequence[Mutant] = (
     ),
     Mutant(count_observers, ("kill-leader", "mute", "isolation"), 372, False, has_observers=True),
     Mutant(go_on_after_a_failed_flush, ("failed-flush", "total-power-failure"), 10),
-    Mutant(commit_offsets_at_once, ("isolation", "kill-leader"), 48, True, has_group=True),
-    Mutant(coordinate_before_the_log_is_read, ("kill-leader",), 11, True, has_group=True),
+    Mutant(
+        commit_offsets_at_once,
+        ("isolation", "kill-leader"),
+        238,
+        True,
+        has_group=True,
+        changes=SHORT,
+    ),
+    Mutant(
+        coordinate_before_the_log_is_read,
+        ("kill-leader",),
+        11,
+        True,
+        has_group=True,
+        changes=SHORT,
+    ),
     Mutant(read_without_looking_at_the_lease, ("isolation", "pause", "mute"), 37, True),
 )

@@ -27,19 +27,19 @@ def run_for(world: World, duration_ms: int) -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", range(1, 25))
 def test_all_invariants_hold_where_logs_are_compacted(seed: int) -> None:
-    outcome = run_scenario(Scenario.draw(seed).compacted())
+    outcome = run_scenario(Scenario.draw(seed).of_groups().compacted())
     assert outcome.violation is None
 
 
 @pytest.mark.simulation
 def test_compaction_takes_something() -> None:
-    outcomes = [run_scenario(Scenario.draw(seed).compacted()) for seed in range(1, 4)]
+    outcomes = [run_scenario(Scenario.draw(seed).of_groups().compacted()) for seed in range(1, 4)]
     assert sum(outcome.tally.superseded_count for outcome in outcomes) > 1_000
 
 
 def contested(seed: int) -> Scenario:
     """Leaders that are cut off and unseated: logs end in what was never committed."""
-    scenario = Scenario.draw(seed).compacted()
+    scenario = Scenario.draw(seed).of_groups().compacted()
     return replace(
         scenario,
         log=replace(scenario.log, segment_bytes=2_048, min_cleanable_dirty_ratio=0.0),

@@ -136,7 +136,7 @@ def test_what_has_been_found_out_is_not_asked_again_after_a_restart() -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", range(1, 25))
 def test_all_invariants_hold_where_brokers_find_out_by_themselves(seed: int) -> None:
-    scenario = Scenario.draw(seed)
+    scenario = Scenario.draw(seed).of_groups()
     weights = {k: w for k, w in scenario.fault_weights.items() if k != "configuration-change"}
     scenario = replace(scenario, asks_voters=True, fault_weights={**weights, "lost-disk": 3})
     assert run_scenario(scenario).violation is None

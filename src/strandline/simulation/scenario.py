@@ -21,6 +21,7 @@ REGIONS = ("east", "west", "south")
 LOCAL_US = (50, 800)
 FAR_US = (5_000, 60_000)
 KIB = 1024
+ACTIVE_MS = (1_500, 3_000, 5_000)
 QUICK_FLUSH_US = (100, 2_000)
 COMPACTED_SHARE = 0.2
 WHOLE_SHARE = 0.4
@@ -179,7 +180,7 @@ class Scenario:
             flush_us=rng.choice(((100, 2_000), (200, 3_000), (3_000, 40_000))),
             fault_weights=_draw_faults(rng),
             fault_interval_ms=rng.choice((100, 250, 600)),
-            active_ms=rng.choice((1_500, 3_000, 5_000)),
+            active_ms=rng.choice(ACTIVE_MS),
         )
         if random.Random(f"founding {seed}").random() < ASKING_SHARE:
             scenario = scenario.founding()
@@ -187,6 +188,15 @@ class Scenario:
             scenario = scenario.compacted()
         is_whole = random.Random(f"whole {seed}").random() < WHOLE_SHARE
         return scenario.whole() if is_whole else scenario
+
+    def of_groups(self) -> "Scenario":
+        """The same without brokers, and no longer than such a run takes."""
+        return replace(
+            self,
+            has_brokers=False,
+            group_consumer_count=0,
+            active_ms=min(self.active_ms, max(ACTIVE_MS)),
+        )
 
     def founding(self) -> "Scenario":
         """The same where brokers find out by themselves whether they lost their disk.
