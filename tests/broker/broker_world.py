@@ -11,26 +11,21 @@ from uuid import UUID
 from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.handler_table import HANDLERS
-from strandline.broker.parts import FilePart
 from strandline.broker.router import Router
 from strandline.config.broker import BrokerConfig, BrokerSection, ClusterSection
 from strandline.controller.commands import Answer, Command
 from strandline.model.cluster import Address, Broker, Cluster, Labels, Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Offset
-from strandline.protocol.apis import APIS
-from strandline.protocol.codec import decode, encode
+from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
-from strandline.protocol.headers import (
-    RequestHeader,
-    decode_response_header,
-    encode_request_header,
-)
+from strandline.protocol.headers import decode_response_header, encode_request
 from strandline.protocol.table import Message
 from strandline.raft.configuration import Configuration
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
 from strandline.replication.waiters import Watch, Watchers
+from strandline.simulation.broker_member import answer_bytes
 from strandline.simulation.clock import WALL_START_MS, HostClock, SimClock
 from strandline.simulation.disk import HostDisk, SimDisk
 from strandline.simulation.loop import SimLoop
@@ -44,6 +39,7 @@ SELF = BrokerId(1)
 OTHER = BrokerId(2)
 THIRD = BrokerId(3)
 NOW_MS = WALL_START_MS
+CORRELATION = 77
 R = TypeVar("R", bound=Message)
 
 
@@ -290,15 +286,9 @@ class BrokerWorld:
 
     # ---- asking --------------------------------------------------------------------------------
 
-    def send(
-        self, request: Message, version: int, *, key: int | None = None, sink: Sink | None = None
-    ) -> "Pending":
+    def send(self, request: Message, version: int, *, sink: Sink | None = None) -> "Pending":
         """Hand a request in; the answer may come later."""
-        api = APIS[request.API_KEY if key is None else key]
-        head = encode_request_header(
-            RequestHeader(api.key, version, 77, "tester"), flexible=api.is_flexible(version)
-        )
-        return self.send_frame(head + encode(request, version), sink=sink)
+        return self.send_frame(frame_of(request, version), sink=sink)
 
     def send_frame(self, frame: bytes, *, sink: Sink | None = None) -> "Pending":
         """Hand any bytes in; raises ProtocolError as the router does."""
@@ -344,6 +334,11 @@ class BrokerWorld:
         assert self.loop.errors == []
 
 
+def frame_of(request: Message, version: int) -> bytearray:
+    """A request as the router gets it."""
+    return encode_request(request, version, correlation_id=CORRELATION, client_id="tester")
+
+
 class Pending:
     """A request on its way."""
 
@@ -359,12 +354,7 @@ class Pending:
     def answer_bytes(self) -> bytes:
         """The frame as it goes to the client."""
         assert self.is_answered
-        data = b"".join(
-            part.file.pread(part.size_bytes, part.position)
-            if isinstance(part, FilePart)
-            else bytes(part)  # type: ignore[arg-type]
-            for part in self.context.parts
-        )
+        data = answer_bytes(self.context)
         assert int.from_bytes(data[:4], "big") == len(data) - 4
         return data[4:]
 
@@ -372,7 +362,7 @@ class Pending:
         data = self.answer_bytes()
         context = self.context
         correlation, position = decode_response_header(data, context.api.key, context.api_version)
-        assert correlation == 77
+        assert correlation == CORRELATION
         message, end = decode(cls, data, position, context.api_version)
         assert end == len(data)
         return message

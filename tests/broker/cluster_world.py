@@ -7,26 +7,19 @@ import random
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TypeVar
 
-from tests.broker.broker_world import Pending, Sink
+from tests.broker.broker_world import Pending, Sink, frame_of
 
 from strandline.broker.broker import Broker
 from strandline.config.broker import (
-    BrokerConfig,
-    BrokerSection,
-    ClusterSection,
-    ListenerSection,
-    RpcSection,
     StorageSection,
 )
 from strandline.controller.commands import Answer, Command, CreateTopics, NewTopic, TopicResults
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
-from strandline.protocol.apis import APIS
-from strandline.protocol.codec import encode
-from strandline.protocol.headers import RequestHeader, encode_request_header
 from strandline.protocol.table import Message
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
+from strandline.simulation.broker_member import config_of
 from strandline.simulation.host import Seams, SimHost
 from strandline.simulation.link import Link
 from strandline.simulation.network import SimFabric
@@ -84,14 +77,10 @@ class ClusterWorld:
         seams.disk.make_directories(DATA_DIRECTORY)
         replication.start()
         made = Broker(
-            config=BrokerConfig(
-                broker=BrokerSection(id=broker, data_directory=DATA_DIRECTORY),
-                cluster=ClusterSection(seeds=SEEDS),
-                listener=ListenerSection(kafka_host=f"kafka-{broker}", kafka_port=9_092),
-                rpc=RpcSection(host=f"host-{broker}", port=1),
-                storage=StorageSection(
-                    retention_check_interval_ms=CLEAN_INTERVAL_MS, preallocate=False
-                ),
+            config=config_of(
+                BrokerId(broker),
+                VOTERS,
+                StorageSection(retention_check_interval_ms=CLEAN_INTERVAL_MS, preallocate=False),
             ),
             clock=seams.clock,
             rng=seams.rng,
@@ -183,19 +172,19 @@ class ClusterWorld:
 
     def ask(self, broker: int, request: Message, answer: type[R], version: int) -> R:
         """Send a request to one broker and wait for its answer."""
-        api = APIS[request.API_KEY]
-        head = encode_request_header(
-            RequestHeader(api.key, version, 77, "tester"), flexible=api.is_flexible(version)
-        )
-        frame = memoryview(bytearray(head + encode(request, version)))
+        pending = self.send(broker, request, version)
+        self.until(lambda: pending.is_answered)
+        return pending.answer(answer)
+
+    def send(self, broker: int, request: Message, version: int) -> Pending:
+        """Hand a request in; its answer may wait for others."""
         router = self.broker(broker).router
         pending = Pending(Sink())
-        pending.context = router.open(frame, pending.sink)
+        pending.context = router.open(memoryview(frame_of(request, version)), pending.sink)
         process = self.hosts[broker].process
         assert process is not None
         process.run_now(lambda: router.run(pending.context))
-        self.until(lambda: pending.is_answered)
-        return pending.answer(answer)
+        return pending
 
     def close(self) -> None:
         """End it; no task may have failed where nobody looks."""

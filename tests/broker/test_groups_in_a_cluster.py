@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
-from tests.broker.broker_world import Pending, Sink
 from tests.broker.cluster_world import ClusterWorld
 
 from strandline.controller.commands import (
@@ -17,10 +16,7 @@ from strandline.controller.commands import (
 )
 from strandline.controller.names import OFFSETS_TOPIC
 from strandline.coordinator.partitioning import partition_for
-from strandline.protocol.apis import APIS
-from strandline.protocol.codec import encode
 from strandline.protocol.errors import Error
-from strandline.protocol.headers import RequestHeader, encode_request_header
 from strandline.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from strandline.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -66,7 +62,7 @@ from strandline.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from strandline.protocol.table import NO_ID, Message
+from strandline.protocol.table import NO_ID
 
 PARTITIONS = 4
 """Of `__consumer_offsets`."""
@@ -115,23 +111,6 @@ def find(world: ClusterWorld, group: str, *, at: int = 1) -> int:
                 return found.node_id
         world.advance(50)
     raise AssertionError("no coordinator is found")
-
-
-def send(world: ClusterWorld, at: int, request: Message, version: int) -> Pending:
-    """Hand a request in; its answer may wait for others."""
-    api = APIS[request.API_KEY]
-    head = encode_request_header(
-        RequestHeader(api.key, version, 77, "tester"), flexible=api.is_flexible(version)
-    )
-    pending = Pending(Sink())
-    router = world.broker(at).router
-    pending.context = router.open(
-        memoryview(bytearray(head + encode(request, version))), pending.sink
-    )
-    process = world.hosts[at].process
-    assert process is not None
-    process.run_now(lambda: router.run(pending.context))
-    return pending
 
 
 class Consumer:
@@ -303,7 +282,7 @@ def test_a_second_member_makes_the_first_join_again(shared: ClusterWorld) -> Non
     first.sync(b"all")
     second = Consumer(shared, "pair")
     second.member_id = second._join().member_id
-    joining = send(shared, second.at, second.join_request(), 9)
+    joining = shared.send(second.at, second.join_request(), 9)
     assert first.heartbeat() == Error.REBALANCE_IN_PROGRESS
     assert not joining.is_answered
     again = first.join()

@@ -13,13 +13,11 @@ from tests.broker.broker_world import BrokerWorld, ObedientReplica, batch_of
 from strandline.broker.limits import MIB, ServerLimits
 from strandline.broker.server import Server
 from strandline.network.loop_clock import LoopClock
-from strandline.protocol.apis import APIS
-from strandline.protocol.codec import decode, encode
+from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import (
-    RequestHeader,
     decode_response_header,
-    encode_request_header,
+    encode_request,
 )
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from strandline.protocol.messages.fetch import (
@@ -72,11 +70,7 @@ class Attacker:
         self.writer = writer
 
     def send(self, request: Message, version: int) -> None:
-        api = APIS[request.API_KEY]
-        head = encode_request_header(
-            RequestHeader(api.key, version, 1, "x"), flexible=api.is_flexible(version)
-        )
-        frame = head + encode(request, version)
+        frame = encode_request(request, version, correlation_id=1, client_id="x")
         self.writer.write(struct.pack(">i", len(frame)) + frame)
 
     async def ask(self, request: Message, answer: type[R], version: int) -> R:

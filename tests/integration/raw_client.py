@@ -9,12 +9,10 @@ from typing import TypeVar
 
 from tests.integration.conftest import DevCluster
 
-from strandline.protocol.apis import APIS
-from strandline.protocol.codec import decode, encode
+from strandline.protocol.codec import decode
 from strandline.protocol.headers import (
-    RequestHeader,
     decode_response_header,
-    encode_request_header,
+    encode_request,
 )
 from strandline.protocol.messages.metadata import (
     MetadataRequest,
@@ -100,11 +98,7 @@ class RawClient:
 
 def frame_of(request: Message, version: int, correlation: int = 1) -> bytes:
     """A request without the length in front."""
-    api = APIS[request.API_KEY]
-    header = RequestHeader(api.key, version, correlation, "raw")
-    return encode_request_header(header, flexible=api.is_flexible(version)) + bytes(
-        encode(request, version)
-    )
+    return bytes(encode_request(request, version, correlation_id=correlation, client_id="raw"))
 
 
 class Broker:

@@ -9,11 +9,32 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 from tests.integration.conftest import DevCluster
+from tests.integration.raw_client import Broker
+
+from strandline.controller.commands import ConfigOperation
+from strandline.controller.commands import ResourceType as ControllerResource
+from strandline.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 pytestmark = pytest.mark.integration
 
 RECORDS = [(f"key-{n % 7}".encode(), f"value-{n}".encode() * (n % 5 + 1)) for n in range(500)]
 TIMEOUT_S = 40
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_groups(cluster: DevCluster) -> None:
+    """Groups begin at once; in other tests they wait for more members, as is the default."""
+    delay = AlterableConfig("group.initial.rebalance.delay.ms", ConfigOperation.SET, "0")
+    everywhere = AlterConfigsResource(ControllerResource.BROKER, "", [delay])
+    with Broker(cluster, 1).connect() as client:
+        request = IncrementalAlterConfigsRequest([everywhere])
+        answer = client.ask(request, IncrementalAlterConfigsResponse, 1)
+    assert answer.responses[0].error_code == 0
 
 
 @pytest.fixture

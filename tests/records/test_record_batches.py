@@ -19,7 +19,6 @@ from strandline.records.batch import (
     iterate_headers,
     read_header,
     set_append_time,
-    stamp,
 )
 from strandline.records.record import (
     Record,
@@ -89,7 +88,8 @@ def test_uncompressed_batches_are_byte_for_byte_those_of_other_clients(
     ours = build_ours(records)
     for builder in (KafkaPythonBuilder, AiokafkaBuilder):
         theirs = bytearray(build_with(builder, records))
-        stamp(theirs, 0, base_offset=Offset(0), epoch=Epoch(0))  # They write other epochs.
+        # They write other epochs.
+        header_of(theirs).stamp(theirs, base_offset=Offset(0), epoch=Epoch(0))
         assert ours == bytes(theirs)
 
 
@@ -250,8 +250,8 @@ def test_decoding_batches_leaves_markers_out() -> None:
 def test_rebuilding_with_fewer_records_keeps_offsets_and_producer(codec: int) -> None:
     records = [Record(n, NOW + n, b"%d" % n, b"v" * n) for n in range(5)]
     batch = bytearray(build_ours(records, codec))
-    stamp(batch, 0, base_offset=Offset(50), epoch=Epoch(3))
     header = header_of(batch)
+    header.stamp(batch, base_offset=Offset(50), epoch=Epoch(3))
     rebuilt = rebuild_batch(header, records[1:3])
     found = header_of(rebuilt)
     assert crc_matches(rebuilt, found)

@@ -201,9 +201,6 @@ def commit_offsets_at_once(patch: pytest.MonkeyPatch) -> None:
     """A group's offsets are acknowledged before a quorum has them."""
 
     def persist(self: CoordinatorShard, effect: Persist) -> None:
-        patched(self, effect)
-
-    def patched(self: CoordinatorShard, effect: Persist) -> None:
         honest(self, Persist(effect.group, -1, effect.records))
         self.feed(Persisted(effect.group, effect.ticket, Error.NONE))
 

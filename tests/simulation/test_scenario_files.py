@@ -1,8 +1,10 @@
 """Scenarios that people write: what they say holds, what they cannot mean is one line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.simulation.mutants import show_what_is_only_appended
 from typer.testing import CliRunner
 
 from strandline.base.errors import OperatorError
@@ -88,8 +90,6 @@ def test_only_the_faults_that_matter_are_left() -> None:
             return "Promise: broken"
         return "OtherPromise: broken" if 7 in left else None
 
-    from dataclasses import replace
-
     reduced = shrink(replace(scenario, faults=faults), "Promise: broken, first", run)
     assert [fault.at_ms for fault in reduced.plan_faults()] == [7, 31]
     assert runs < 100
@@ -98,8 +98,6 @@ def test_only_the_faults_that_matter_are_left() -> None:
 def test_a_failing_run_is_reduced_to_a_file_that_fails_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.simulation.mutants import show_what_is_only_appended
-
     show_what_is_only_appended(monkeypatch)
     path = tmp_path / "reduced.toml"
     runner = CliRunner()

@@ -17,7 +17,9 @@ import msgspec
 from strandline.base.disk import Buffer
 from strandline.base.errors import ProtocolError
 from strandline.protocol.apis import APIS, Api
+from strandline.protocol.codec import encode
 from strandline.protocol.primitives import Part, parts_size_bytes, skip_tags
+from strandline.protocol.table import Message
 
 _API_VERSIONS_KEY = 18
 _TAGGED = frozenset(
@@ -75,6 +77,16 @@ def encode_request_header(header: RequestHeader, *, flexible: bool) -> bytes:
     return fixed + (client_id or b"") + (b"\0" if flexible else b"")
 
 
+def encode_request(
+    message: Message, version: int, *, correlation_id: int, client_id: str | None
+) -> bytearray:
+    """Write a whole request, without the size in front."""
+    api = APIS[message.API_KEY]
+    header = RequestHeader(api.key, version, correlation_id, client_id)
+    head = encode_request_header(header, flexible=api.is_flexible(version))
+    return bytearray(head + encode(message, version))
+
+
 def encode_response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
     """Write the header of a response, without the size in front."""
     return correlation_id.to_bytes(4, "big", signed=True) + _response_tags(api_key, api_version)
@@ -99,7 +111,7 @@ def frame_response(
 ) -> list[Part]:
     """Put size and header in front of an encoded response; the parts themselves are kept."""
     tags = _response_tags(api_key, api_version)
-    if len(parts) == 1 and type(parts[0]) is bytes:
+    if len(parts) == 1 and type(parts[0]) is bytes:  # As for nearly every Produce request.
         body = tags + parts[0]
         return [_SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body]
     size = 4 + len(tags) + parts_size_bytes(parts)

@@ -50,7 +50,6 @@ DELETE_HORIZON_BIT = 0x40
 
 HEADER = Struct(">qiibIhiqqqhii")
 OFFSET_FIELD = Struct(">q")
-EPOCH_FIELD = Struct(">i")
 CRC_FIELD = Struct(">I")
 _ATTRIBUTES_FIELD = Struct(">h")
 _TIMESTAMP_FIELD = Struct(">q")
@@ -124,7 +123,8 @@ class BatchHeader(msgspec.Struct, gc=False):
         return bool(self.attributes & APPEND_TIME_BIT)
 
     def stamp(self, buffer: bytearray | memoryview, *, base_offset: Offset, epoch: Epoch) -> None:
-        """Write the leader's offset and epoch into the batch and into this header."""
+        """Write the leader's offset and epoch into the batch and into this header: the CRC covers
+        neither."""
         _stamp_fields(buffer, self.position, base_offset, self.batch_length, epoch)
         self.base_offset = base_offset
         self.partition_leader_epoch = epoch
@@ -170,14 +170,6 @@ def iterate_headers(
         if position > stop:
             return
         yield header
-
-
-def stamp(
-    buffer: bytearray | memoryview, position: int, *, base_offset: Offset, epoch: Epoch
-) -> None:
-    """Write the leader's offset and epoch into the batch at `position`: the CRC covers neither."""
-    OFFSET_FIELD.pack_into(buffer, position, base_offset)
-    EPOCH_FIELD.pack_into(buffer, position + 12, epoch)
 
 
 def crc_of(buffer: Buffer, position: int, size: int) -> int:

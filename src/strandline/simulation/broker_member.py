@@ -11,7 +11,7 @@ Owns:   nothing that outlives its process.
 Source: design section 3 ("only two places put a broker together"); `cli.serve` is the other one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from strandline.base.errors import ApiError
@@ -30,14 +30,9 @@ from strandline.config.broker import (
 from strandline.controller.commands import ConfigOperation, ResourceType
 from strandline.model.cluster import Partition
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Offset
-from strandline.protocol.apis import APIS
-from strandline.protocol.codec import decode, encode
+from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
-from strandline.protocol.headers import (
-    RequestHeader,
-    decode_response_header,
-    encode_request_header,
-)
+from strandline.protocol.headers import decode_response_header, encode_request
 from strandline.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -86,6 +81,27 @@ ALTER_CONFIGS_VERSION = 1
 A = TypeVar("A", bound=Message)
 
 
+def config_of(broker: BrokerId, seeds: Iterable[int], storage: StorageSection) -> BrokerConfig:
+    """The configuration of a simulated broker; addresses are names that nothing resolves."""
+    return BrokerConfig(
+        broker=BrokerSection(id=broker, data_directory=DATA_DIRECTORY),
+        cluster=ClusterSection(seeds=tuple(f"{one}@host-{one}:1" for one in seeds)),
+        listener=ListenerSection(kafka_host=f"kafka-{broker}", kafka_port=9_092),
+        rpc=RpcSection(host=f"host-{broker}", port=1),
+        storage=storage,
+    )
+
+
+def answer_bytes(context: RequestContext) -> bytes:
+    """The answer as it goes to the client, length included; empty where there is none."""
+    return b"".join(
+        part.file.pread(part.size_bytes, part.position)
+        if isinstance(part, FilePart)
+        else bytes(part)  # type: ignore[arg-type]
+        for part in context.parts
+    )
+
+
 class Caller:
     """The client's end of one request: an `AnswerSink`."""
 
@@ -99,7 +115,7 @@ class Caller:
 
     def on_answered(self, context: RequestContext) -> None:
         """See `context.AnswerSink`."""
-        self._on_answer(b"".join(_bytes_of(part) for part in context.parts))
+        self._on_answer(answer_bytes(context))
 
     def close(self, reason: str) -> None:
         """See `context.AnswerSink`."""
@@ -107,8 +123,8 @@ class Caller:
 
 
 class BrokerMember(Member):
-    """See the module. `seeds`: the controller's voters; `on_ended` is called when the broker gives
-    up, outside of any callback of the process."""
+    """See the module. `on_joined` gets the cluster's id, `on_ended` the reason why the broker
+    gave up."""
 
     checks_leases = True
 
@@ -129,14 +145,10 @@ class BrokerMember(Member):
         super().__init__(broker, seams, life=life, scenario=scenario, checker=checker, trace=trace)
         self._on_ended = on_ended
         self.made = Broker(
-            config=BrokerConfig(
-                broker=BrokerSection(id=broker, data_directory=DATA_DIRECTORY),
-                cluster=ClusterSection(
-                    seeds=tuple(f"{one}@host-{one}:1" for one in scenario.seeds)
-                ),
-                listener=ListenerSection(kafka_host=f"kafka-{broker}", kafka_port=9_092),
-                rpc=RpcSection(host=f"host-{broker}", port=1),
-                storage=StorageSection(
+            config=config_of(
+                broker,
+                scenario.seeds,
+                StorageSection(
                     retention_check_interval_ms=UPKEEP_INTERVAL_MS,
                     preallocate=scenario.log.preallocate,
                 ),
@@ -194,20 +206,18 @@ class BrokerMember(Member):
         if not self.is_serving:
             on_closed("connection refused")
             return
-        api = APIS[request.API_KEY]
-        head = encode_request_header(
-            RequestHeader(api.key, version, CORRELATION_ID, "simulated"),
-            flexible=api.is_flexible(version),
+        sent = encode_request(
+            request, version, correlation_id=CORRELATION_ID, client_id="simulated"
         )
 
         def read(data: bytes) -> None:
             if data:
-                _, position = decode_response_header(data, api.key, version, position=4)
+                key = request.API_KEY
+                _, position = decode_response_header(data, key, version, position=4)
                 on_answer(decode(cls, data, position, version)[0])
 
         router = self.made.router
-        frame = memoryview(bytearray(head + encode(request, version)))
-        router.run(router.open(frame, Caller(read, on_closed)))
+        router.run(router.open(memoryview(sent), Caller(read, on_closed)))
 
     def partition_of(self, group: GroupId) -> Partition | None:
         """The partition whose Raft group this is."""
@@ -337,9 +347,3 @@ class BrokerMember(Member):
         return CONTROLLER_GROUP in replicas and not any(
             replica.raft.is_amnesiac for replica in replicas.values()
         )
-
-
-def _bytes_of(part: object) -> bytes:
-    if isinstance(part, FilePart):
-        return part.file.pread(part.size_bytes, part.position)
-    return bytes(part)  # type: ignore[call-overload, no-any-return]

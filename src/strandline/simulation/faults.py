@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from strandline.simulation.member import Member
     from strandline.simulation.world import World
 
-SLOW_FACTOR_OF_BROKERS = 5
-
 End = Callable[[], None]
 Begin = Callable[["World", random.Random], End | None]
 
@@ -59,35 +57,27 @@ def _fail_power_of_region(world: "World", rng: random.Random) -> End | None:
     region = rng.choice(sorted(set(world.scenario.regions)))
     brokers = [b for b in world.scenario.brokers if world.region_of(b) == region]
     world.trace.add("world", f"region {region} loses power")
-    for broker in brokers:
-        world.hosts[broker].fail_power()
-
-    def end() -> None:
-        for broker in brokers:
-            world.restart(broker)
-
-    return end
+    return _strike_several(world, brokers, lambda host: host.fail_power())
 
 
 def _fail_power_of_all(world: "World", rng: random.Random) -> End | None:
     world.trace.add("world", "everybody loses power")
-    for host in world.hosts.values():
-        host.fail_power()
-
-    def end() -> None:
-        for broker in world.scenario.brokers:
-            world.restart(broker)
-
-    return end
+    return _strike_several(world, world.scenario.brokers, lambda host: host.fail_power())
 
 
 def _kill_all(world: "World", rng: random.Random) -> End | None:
     world.trace.add("world", "everybody is killed")
-    for host in world.hosts.values():
-        host.kill()
+    return _strike_several(world, world.scenario.brokers, lambda host: host.kill())
+
+
+def _strike_several(
+    world: "World", brokers: Sequence[BrokerId], strike: Callable[["SimHost[Member]"], None]
+) -> End:
+    for broker in brokers:
+        strike(world.hosts[broker])
 
     def end() -> None:
-        for broker in world.scenario.brokers:
+        for broker in brokers:
             world.restart(broker)
 
     return end
@@ -250,10 +240,9 @@ def _lossy_link(world: "World", rng: random.Random) -> End | None:
 def _slow_disk(world: "World", rng: random.Random) -> End | None:
     broker = rng.choice(world.scenario.brokers)
     faults = world.hosts[broker].disk.faults
-    faults.slow_factor = rng.choice((10, 100))
-    if world.scenario.has_brokers:
-        # A broker opens its logs one after the other, and a consumer group has fifty of them.
-        faults.slow_factor = SLOW_FACTOR_OF_BROKERS
+    # A broker opens its logs one after the other, and a consumer group has fifty of them.
+    factors = (5,) if world.scenario.has_brokers else (10, 100)
+    faults.slow_factor = rng.choice(factors)
     world.trace.add(world.hosts[broker].name, f"its disk is {faults.slow_factor} times slower")
 
     def end() -> None:
