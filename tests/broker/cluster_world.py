@@ -31,15 +31,18 @@ BROKERS = (1, 2, 3, 4)
 SEEDS = tuple(f"{one}@host-{one}:1" for one in VOTERS)
 DATA_DIRECTORY = "/data"
 CLEAN_INTERVAL_MS = 1_000
+SCRUB_INTERVAL_MS = 1_000
 LIMIT_MS = 60_000
 T = TypeVar("T")
 R = TypeVar("R", bound=Message)
 
 
 class ClusterWorld:
-    """See the module. Brokers are named by their ids."""
+    """See the module. Brokers are named by their ids. With `scrubs`, they look for damage all the
+    time."""
 
-    def __init__(self, brokers: Iterable[int] = BROKERS) -> None:
+    def __init__(self, brokers: Iterable[int] = BROKERS, *, scrubs: bool = False) -> None:
+        self.scrubs = scrubs
         self.scheduler = Scheduler()
         self._fabric = SimFabric(
             self.scheduler,
@@ -80,7 +83,12 @@ class ClusterWorld:
             config=config_of(
                 BrokerId(broker),
                 VOTERS,
-                StorageSection(retention_check_interval_ms=CLEAN_INTERVAL_MS, preallocate=False),
+                StorageSection(
+                    retention_check_interval_ms=CLEAN_INTERVAL_MS,
+                    preallocate=False,
+                    scrub_rate=StorageSection().scrub_rate if self.scrubs else 0,
+                    scrub_interval_ms=SCRUB_INTERVAL_MS,
+                ),
             ),
             clock=seams.clock,
             rng=seams.rng,

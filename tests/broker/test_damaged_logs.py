@@ -8,6 +8,8 @@ import pytest
 from tests.broker.cluster_world import DATA_DIRECTORY, ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 
+from strandline.base.errors import StorageError
+from strandline.model.ids import BrokerId, Offset
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.fetch import (
     FetchPartition,
@@ -49,11 +51,28 @@ def cluster() -> Iterator[ClusterWorld]:
     world.close()
 
 
-def rot(world: ClusterWorld, broker: int, replica: Replica, *, at: int) -> None:
-    """Change a byte, `at` bytes into the first data batch in the replica's first segment."""
+@pytest.fixture
+def scrubbed() -> Iterator[ClusterWorld]:
+    """Three brokers that have joined and look for damage."""
+    world = ClusterWorld((1, 2, 3), scrubs=True)
+    world.until_started()
+    yield world
+    world.close()
+
+
+def rot(world: ClusterWorld, broker: int, replica: Replica, *, at: int, batch: int = 0) -> None:
+    """Change a byte, `at` bytes into the first data batch in the replica's first segment, or into
+    a later one."""
     path = f"{replica.log.directory}/{FIRST_SEGMENT}"
-    start = first_data_batch(world, broker, path)
+    start = data_batches(world, broker, path)[batch]
     world.hosts[broker].disk.rot(path, (start + at) * 8)
+    return file_size(world, broker, path)
+
+
+def file_size(world: ClusterWorld, broker: int, path: str) -> int:
+    image = world.hosts[broker].disk.tree.find(path)
+    assert isinstance(image, FileImage)
+    return image.current.size
 
 
 def fetch_error(world: ClusterWorld, broker: int, topic: str) -> int:
@@ -183,11 +202,12 @@ def stop(world: ClusterWorld, broker: int) -> None:
     world.hosts[broker].kill()
 
 
-def first_data_batch(world: ClusterWorld, broker: int, path: str) -> int:
+def data_batches(world: ClusterWorld, broker: int, path: str) -> list[int]:
+    """Where they begin."""
     image = world.hosts[broker].disk.tree.find(path)
     assert isinstance(image, FileImage)
-    headers = iterate_headers(image.current.read(10_000, 0))
-    return next(header.position for header in headers if not header.is_marker)
+    headers = iterate_headers(image.current.read(100_000, 0))
+    return [header.position for header in headers if not header.is_marker]
 
 
 def coordinating_partition(world: ClusterWorld) -> str:
@@ -232,3 +252,149 @@ def committed_offset(world: ClusterWorld, coordinator: int) -> int:
     )
     answer = world.ask(coordinator, request, OffsetFetchResponse, 7)
     return answer.topics[0].partitions[0].committed_offset if answer.topics else -1
+
+
+# ---- mending -----------------------------------------------------------------------------------
+
+
+def mended(cluster: ClusterWorld, broker: int) -> int:
+    return cluster.broker(broker).replication.repairs.mended_count
+
+
+def is_sound(cluster: ClusterWorld, broker: int, topic: str) -> bool:
+    """Whether everything that a replica holds is as it was written."""
+    replica = cluster.replicas_of(topic)[broker]
+    scrub = replica.log.mending.scrub(replica.log.start_index)
+    while scrub.step(1 << 20):
+        pass
+    return not scrub.gaps and not replica.damage.is_known
+
+
+def test_what_a_leader_cannot_read_is_mended_and_it_may_lead_again(cluster: ClusterWorld) -> None:
+    cluster.create_topic("t")
+    assert produce(cluster, "t", *VALUES).error_code == 0
+    leader = cluster.leader_of("t")
+    rot(cluster, leader, cluster.replicas_of("t")[leader], at=IN_RECORDS)
+    with pytest.raises(StorageError):
+        cluster.replicas_of("t")[leader].read_proved(Offset(0), 10_000)
+    cluster.until(lambda: mended(cluster, leader) == 1)
+    cluster.until(lambda: is_sound(cluster, leader, "t"))
+    cluster.until(lambda: cluster.leader_of("t") not in (0, leader))
+    cluster.replicas_of("t")[cluster.leader_of("t")].transfer_leadership(BrokerId(leader))
+    cluster.until(lambda: cluster.leader_of("t") == leader)
+    assert fetch(cluster, "t") == VALUES
+    assert produce(cluster, "t", b"more").base_offset == len(VALUES)
+
+
+def test_what_nobody_reads_is_found_by_the_scrub_and_mended(scrubbed: ClusterWorld) -> None:
+    scrubbed.create_topic("t")
+    assert produce(scrubbed, "t", *VALUES).error_code == 0
+    leader = scrubbed.leader_of("t")
+    damaged = next(broker for broker in (1, 2, 3) if broker != leader)
+    scrubbed.until(lambda: scrubbed.replicas_of("t")[damaged].high_watermark == len(VALUES))
+    rot(scrubbed, damaged, scrubbed.replicas_of("t")[damaged], at=IN_RECORDS)
+    scrubbed.until(lambda: mended(scrubbed, damaged) == 1)
+    assert is_sound(scrubbed, damaged, "t")
+    assert fetch(scrubbed, "t", at=damaged) == VALUES
+    assert scrubbed.leader_of("t") == leader
+
+
+def test_replicas_that_are_all_damaged_mend_each_other(scrubbed: ClusterWorld) -> None:
+    scrubbed.create_topic("t")
+    for value in VALUES:
+        assert produce(scrubbed, "t", value * 5_000).error_code == 0
+    scrubbed.until(
+        lambda: all(one.high_watermark == len(VALUES) for one in scrubbed.replicas_of("t").values())
+    )
+    for number, (broker, replica) in enumerate(scrubbed.replicas_of("t").items()):
+        rot(scrubbed, broker, replica, at=IN_RECORDS, batch=number)
+    scrubbed.until(lambda: all(is_sound(scrubbed, broker, "t") for broker in (1, 2, 3)))
+    assert fetch(scrubbed, "t") == [value * 5_000 for value in VALUES]
+    assert produce(scrubbed, "t", b"more").base_offset == len(VALUES)
+
+
+def test_what_nobody_else_has_stays_damaged_and_nothing_else_does(scrubbed: ClusterWorld) -> None:
+    scrubbed.create_topic("t", replicas=1)
+    for value in VALUES:
+        assert produce(scrubbed, "t", value * 5_000).error_code == 0
+    leader = scrubbed.leader_of("t")
+    rot(scrubbed, leader, scrubbed.replicas_of("t")[leader], at=IN_RECORDS)
+    scrubbed.until(lambda: scrubbed.replicas_of("t")[leader].damage.is_known)
+    scrubbed.advance(30_000)
+    assert scrubbed.leader_of("t") == leader
+    assert fetch_error(scrubbed, leader, "t") == Error.KAFKA_STORAGE_ERROR
+    assert fetch(scrubbed, "t", offset=1) == [value * 5_000 for value in VALUES[1:]]
+
+
+def test_the_offsets_of_groups_are_mended_though_their_log_is_compacted(
+    scrubbed: ClusterWorld,
+) -> None:
+    scrubbed.create_topic("t")
+    leader = commit_offset(scrubbed, 7)
+    topic, _, index = coordinating_partition(scrubbed).rpartition("-")
+    replicas = scrubbed.replicas_of(topic, int(index))
+    damaged = next(broker for broker in replicas if broker != leader)
+    scrubbed.until(lambda: replicas[damaged].high_watermark == replicas[leader].high_watermark)
+    rot(scrubbed, damaged, replicas[damaged], at=IN_RECORDS)
+    scrubbed.until(lambda: mended(scrubbed, damaged) == 1)
+    replicas[leader].transfer_leadership(BrokerId(damaged))
+    scrubbed.until(lambda: scrubbed.leader_of(topic, int(index)) == damaged)
+    scrubbed.until(lambda: committed_offset(scrubbed, damaged) == 7)
+
+
+def test_a_log_that_is_found_damaged_at_the_start_is_cut_and_copied_again(
+    cluster: ClusterWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.create_topic("t")
+    for value in VALUES:
+        assert produce(cluster, "t", value * 5_000).error_code == 0
+    leader = cluster.leader_of("t")
+    damaged = next(broker for broker in (1, 2, 3) if broker != leader)
+    cluster.until(lambda: cluster.replicas_of("t")[damaged].high_watermark == len(VALUES))
+    cluster.advance(6_000)  # What is durable is noted every 5 s.
+    assert produce(cluster, "t", b"last").error_code == 0
+    cluster.advance(1_000)
+    replica = cluster.replicas_of("t")[damaged]
+    cluster.hosts[damaged].kill()
+    rot(cluster, damaged, replica, at=IN_RECORDS, batch=2)
+    cluster.hosts[damaged].start()
+    cluster.until_started(damaged)
+    assert "its log cannot be opened" in caplog.text
+    assert damaged not in cluster.replicas_of("t")
+    cluster.until(lambda: damaged in cluster.replicas_of("t"))
+    copy = cluster.replicas_of("t")[damaged]
+    assert copy.raft.is_amnesiac
+    assert copy.log_end_offset == 2
+    cluster.until(lambda: not copy.raft.is_amnesiac)
+    cluster.until(lambda: copy.high_watermark == len(VALUES) + 1)
+    assert is_sound(cluster, damaged, "t")
+    assert fetch(cluster, "t", at=damaged) == [*(value * 5_000 for value in VALUES), b"last"]
+
+
+def test_a_damaged_log_is_kept_while_nobody_else_leads(cluster: ClusterWorld) -> None:
+    cluster.create_topic("t")
+    for value in VALUES:
+        assert produce(cluster, "t", value * 5_000).error_code == 0
+    leader = cluster.leader_of("t")
+    damaged = next(broker for broker in (1, 2, 3) if broker != leader)
+    other = next(broker for broker in (1, 2, 3) if broker not in (leader, damaged))
+    cluster.until(lambda: cluster.replicas_of("t")[damaged].high_watermark == len(VALUES))
+    cluster.advance(6_000)
+    assert produce(cluster, "t", b"last").error_code == 0
+    cluster.advance(1_000)
+    replica = cluster.replicas_of("t")[damaged]
+    for broker in (1, 2, 3):
+        cluster.hosts[broker].kill()
+    path = f"{replica.log.directory}/{FIRST_SEGMENT}"
+    size = rot(cluster, damaged, replica, at=IN_RECORDS, batch=2)
+    for broker in (damaged, other):
+        cluster.hosts[broker].start()
+    cluster.until_started(damaged, other)
+    cluster.advance(60_000)
+    assert cluster.leader_of("t") == 0
+    assert file_size(cluster, damaged, path) == size
+    cluster.hosts[leader].start()
+    cluster.until(lambda: cluster.leader_of("t") != 0)
+    cluster.until(lambda: damaged in cluster.replicas_of("t"))
+    cluster.until(lambda: cluster.replicas_of("t")[damaged].high_watermark == len(VALUES) + 1)
+    assert is_sound(cluster, damaged, "t")

@@ -3,6 +3,7 @@ replication.liveness."""
 
 import random
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import cast
 
 from strandline.base.clock import Clock
@@ -41,6 +42,7 @@ class Follower:
     is_leader: bool = False
     is_fresh: bool = False
     has_restarted: bool = False
+    damage: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_known=False))
     heard_ms: int = 0
     timeout_ms: int = 0
     stand_after_ms: int = 0

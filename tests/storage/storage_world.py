@@ -139,6 +139,9 @@ class ForgetfulFile:
         if growth:
             self.content.change(size, None)
 
+    def forget_cached(self, position: int, length: int) -> None:
+        assert length > 0
+
     def fileno(self) -> int:
         return -1
 

@@ -42,6 +42,9 @@ class File(Protocol):
     def allocate(self, size: int) -> None:
         """Reserve zeroed space up to `size` bytes, so that later writes change no metadata."""
 
+    def forget_cached(self, position: int, length: int) -> None:
+        """Let what is durable of these bytes leave the page cache: the next read asks the disk."""
+
     def fileno(self) -> int:
         """The descriptor for sendfile, or -1 where there is none (the simulator)."""
 

@@ -126,6 +126,10 @@ class Broker:
         await self._reconciled.wait()
         self._hosting.remove_strays()
         self._upkeep.start()
+        storage = self.config.storage
+        self.replication.repairs.start(
+            rate_bytes=storage.scrub_rate, interval_ms=storage.scrub_interval_ms
+        )
 
     async def listen(self, limits: ServerLimits, *, claimed: socket.socket | None = None) -> Server:
         """Open the port for Kafka clients, on the socket of `server.claim_port` where there is one.

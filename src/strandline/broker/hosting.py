@@ -13,6 +13,7 @@ Source: design sections 3 and 6; reliability reference 1b (a wiped follower that
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk, is_full
@@ -35,6 +36,7 @@ TOPIC_CHARACTERS_MAX = 200
 
 RECONCILE_SHARE_MS = 20
 FULL_RETRY_MS = 10_000
+BROKEN_RETRY_MS = 10_000
 
 _log = logging.getLogger("strandline.broker")
 
@@ -66,8 +68,9 @@ class Hosting:
         # What is left to do for this version of the cluster.
         self._version = -1
         self._work: Iterator[None] = iter(())
-        # Groups whose log could not be opened: they stay closed until the broker starts anew.
+        # Groups whose log could not be opened; those of them whose damage was to be cut.
         self._broken: set[GroupId] = set()
+        self._cut: set[GroupId] = set()
         # Groups whose log found no space to begin in: they are tried again.
         self._waiting: set[GroupId] = set()
 
@@ -174,14 +177,13 @@ class Hosting:
             return
         if partition.group in self._broken:
             return
-        name = f"{topic.name}-{partition.index}"
-        short = topic.name[:TOPIC_CHARACTERS_MAX]
+        name = partition.name
         try:
             self._replication.open_group(
                 GroupSpec(
                     group=partition.group,
                     name=name,
-                    directory=f"{short}-{partition.index}.{partition.group}",
+                    directory=self._directory_of(partition),
                     configuration=Configuration(
                         voters=partition.replicas, min_insync=config.min_insync_replicas
                     ),
@@ -191,12 +193,55 @@ class Hosting:
                 )
             )
             self._waiting.discard(partition.group)
+            self._cut.discard(partition.group)
         except (OSError, StorageError) as error:
             if is_full(error):
                 self._wait_for_space(partition.group, name, error)
                 return
+            if not self._broken:
+                self._clock.call_later(BROKEN_RETRY_MS, self._open_broken)
             self._broken.add(partition.group)
             _log.error("%s: its log cannot be opened, other replicas serve it: %s", name, error)
+
+    def _open_broken(self) -> None:
+        """Take part again with logs that were damaged at the start, where another broker leads: as
+        one that lost its disk, and kept the part before the damage.
+
+        See decision 0007. Where the rest cannot be opened either, all of it is copied anew."""
+        cluster = self._controller.cluster
+        for group in list(self._broken):
+            leader = self._replication.leaders.get(group)
+            partition = cluster.groups.get(group)
+            if (
+                leader is not None
+                and leader.leader != self._self_id
+                and partition is not None
+                and self._replication.is_peer_alive(leader.leader)
+            ):
+                configuration = Configuration(voters=partition.replicas)
+                opened = partial(self._reopen, partition)
+                self._replication.distrust(group, configuration, opened)
+        if self._broken:
+            self._clock.call_later(BROKEN_RETRY_MS, self._open_broken)
+
+    def _reopen(self, partition: Partition, error: OSError | None) -> None:
+        """It is durable that the replica has lost what it had acknowledged: open what is left."""
+        group = partition.group
+        if error is not None or group not in self._broken:
+            return
+        if group in self._cut:
+            directory = self._directory_of(partition)
+            self._disk.remove_tree(f"{self._config.broker.data_directory}/logs/{directory}")
+        self._cut.add(group)
+        self._broken.discard(group)
+        _log.warning("%s: opened without what is damaged", partition.name)
+        self._version = -1
+        self._reconcile_soon()
+
+    @staticmethod
+    def _directory_of(partition: Partition) -> str:
+        short = partition.topic[:TOPIC_CHARACTERS_MAX]
+        return f"{short}-{partition.index}.{partition.group}"
 
     def _wait_for_space(self, group: GroupId, name: str, error: Exception) -> None:
         if not self._waiting:
@@ -222,6 +267,7 @@ class Hosting:
                 self._replication.close_group(group, remove=True)
                 yield
         self._broken &= groups.keys()
+        self._cut &= groups.keys()
         self._waiting &= groups.keys()
 
     def _change(

@@ -20,7 +20,7 @@ from strandline.config.addresses import (
     parse_peer_rtt,
     parse_seed,
 )
-from strandline.config.keys import Key, Value, key, keys_of, required
+from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of, required
 from strandline.model.cluster import Address, Labels
 from strandline.model.ids import BrokerId
 
@@ -277,6 +277,21 @@ class StorageSection:
         True,
         "Reserve disk space ahead of the log's end: faster flushes, and a full disk is found "
         "early.",
+    )
+    scrub_rate: int = key(
+        4_194_304,
+        "How much of the logs is read from the disk and checked in the background; 0: nothing. "
+        "Damage that is found is mended from other replicas.",
+        unit="bytes per second",
+        minimum=0,
+        maximum=INT_MAX,
+    )
+    scrub_interval_ms: int = key(
+        604_800_000,
+        "How often at most all logs are checked in the background.",
+        unit="ms",
+        minimum=1_000,
+        maximum=LONG_MAX,
     )
     flush_by: str = key(
         "kernel",

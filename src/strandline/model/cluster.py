@@ -58,6 +58,11 @@ class Partition:
     group: GroupId
     replicas: tuple[BrokerId, ...]
 
+    @property
+    def name(self) -> str:
+        """The topic and the index, as Kafka's tools write it."""
+        return f"{self.topic}-{self.index}"
+
 
 @dataclass(slots=True)
 class Topic:

@@ -9,5 +9,7 @@ Map, from the outside in:
         proof.py (records for a reader that believes them), liveness.py and sessions.py (who hears
         whom: coalesced heartbeats, leases, election timers), leaders.py (who leads what,
         cluster-wide), founding.py (a new group, or a lost disk?), budget.py (memory), compactor.py
-        (compaction in slices), wire.py (messages as bytes), settings.py.
+        (compaction in slices), damage.py and repairs.py (damaged logs
+        are led by others, and mended from them), wire.py
+        (messages as bytes), settings.py.
 Source: design section 5; Redpanda RFC 20220119 (one path for all acks levels)."""

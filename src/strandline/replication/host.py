@@ -34,6 +34,7 @@ from strandline.replication.entries import Entries
 from strandline.replication.founding import Founding
 from strandline.replication.leaders import Leaders
 from strandline.replication.liveness import Liveness
+from strandline.replication.repairs import Repairs
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import (
@@ -108,6 +109,7 @@ class Replication:
         self.on_failed: list[Callable[[Replica], None]] = []
         self.leaders = Leaders(self._on_leader_known)
         self.calls = Calls(self._send_call)
+        self.repairs = Repairs(self)
         session = rng.getrandbits(62) + 1
         self.founding = Founding(self, session)
         self.liveness = Liveness(
@@ -147,6 +149,7 @@ class Replication:
             self._timer.cancel()
         self.calls.stop()
         self.compactor.stop()
+        self.repairs.stop()
         for group in list(self.replicas):
             self.close_group(group)
         if self._journal is not None:
@@ -165,7 +168,9 @@ class Replication:
         directory = f"{self._data_directory}/logs/{spec.directory}"
         state = self._journal.get(spec.group)
         is_fresh = state is None and not self.disk.exists(directory)
-        log = Log.open(self.disk, directory, config=spec.log, clock=self.clock)
+        # Who has lost what it acknowledged anyway need not stop at damage.
+        cuts = state is not None and state.amnesiac
+        log = Log.open(self.disk, directory, config=spec.log, clock=self.clock, cut_corruption=cuts)
         if log.last_epoch > (0 if state is None else state.epoch):
             raise self._forgotten(spec.group, log, state)
         voters = spec.configuration.voters
@@ -192,6 +197,15 @@ class Replication:
         if is_asking:
             self.founding.ask(replica)
         return replica
+
+    def distrust(
+        self, group: GroupId, base: Configuration, done: Callable[[OSError | None], None]
+    ) -> None:
+        """Make it durable that the log of a closed group has lost what it acknowledged: opened
+        again, its replica takes no part until it has rejoined."""
+        assert self._journal is not None and group not in self.replicas
+        state = self._journal.get(group) or GroupState(Epoch(0), NO_BROKER, base)
+        self._journal.put(group, msgspec.structs.replace(state, amnesiac=True), done)
 
     def begin_fresh(self, replica: Replica) -> None:
         """The group of a replica that asked turned out to be new: elect somebody at once."""

@@ -28,6 +28,8 @@ ELECTION_MS = 50
 ELECTION_ROUND_TRIPS = 2
 FRESH_RETRY_MS = 60
 NOT_PREFERRED_SHARE = 0.4
+DAMAGED_TURNS = 3
+"""So many election time-outs later a replica stands whose log is damaged."""
 TELLING_LOSSES = 2
 """The loss of a connection, and of the first attempt at another, say something about the peer; all
 later ones repeat it."""
@@ -332,6 +334,8 @@ class Liveness:
             extra = self._rng.randrange(part + 1)
         else:
             extra = part + self._rng.randrange(spread - part + 1)
+        if replica.damage.is_known:  # Others may have what is missing here: they go first.
+            extra += DAMAGED_TURNS * settings.election_timeout_ms
         rtt = self.rtt_ms(replica.leader_id) if replica.leader_id != NO_BROKER else 0.0
         return settings.election_timeout_ms + extra + int(rtt)
 

@@ -42,6 +42,7 @@ from strandline.raft.events import (
 from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact, VoteRequest
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appended, Appender, AppendResult, Request
+from strandline.replication.damage import Damage
 from strandline.replication.effects import PERFORM
 from strandline.replication.entries import Entries
 from strandline.replication.leading import Leading
@@ -55,9 +56,8 @@ if TYPE_CHECKING:
     from strandline.replication.host import Replication
 
 TRANSFER_TIMEOUT_MS = 3_000
-COMPLAINT_INTERVAL_MS = 10_000
-"""How often at most a leader that cannot read its log says so, and asks another one to lead; and
-how long what is not urgent waits for space on a full disk."""
+FULL_RETRY_MS = 10_000
+"""How long what is not urgent waits for space on a full disk."""
 RELAXED_FLUSH_MS = 100
 
 _log = logging.getLogger("strandline.replication")
@@ -89,6 +89,7 @@ class Replica:
         self.base = base
         self.is_fresh = is_fresh
         self.has_restarted = not is_fresh
+        self.damage = Damage(self)
         self.failed: Exception | None = None
         self.heard_ms = 0
         self.timeout_ms = 0
@@ -102,7 +103,6 @@ class Replica:
         self.is_serving = False
         self._lease_end_ms = 0
         self._is_full = False
-        self._unreadable_ms = -COMPLAINT_INTERVAL_MS
         self._busy = False
         self._pending: deque[tuple[Event, Entries | None]] = deque()
         self._flushing = False
@@ -226,25 +226,10 @@ class Replica:
             raise
 
     def on_unreadable(self, error: OSError | StorageError) -> None:
-        """Something in the log cannot be read: say so, and let a replica lead that may have it.
+        """Something in the log cannot be read: it is mended, and another replica leads meanwhile.
 
         A replica that is alone goes on with what can be read."""
-        now = self.host.clock.monotonic_ms()
-        if now - self._unreadable_ms < COMPLAINT_INTERVAL_MS:
-            return
-        self._unreadable_ms = now
-        _log.error("%s: the log on this broker cannot be read: %s", self.name, error)
-        # Not from within whatever was reading.
-        self.host.clock.call_soon(self._hand_over)
-
-    def _hand_over(self) -> None:
-        """Let the next replica in sync lead: in turn, since that one may be damaged as well."""
-        if self.leading is None or self.raft.transferring_to is not None:
-            return
-        others = [broker for broker in self.in_sync() if broker != self.self_id]
-        if others:
-            following = [broker for broker in others if broker > self.self_id]
-            self.transfer_leadership(min(following or others))
+        self.damage.met(error)
 
     def hand_over(self) -> BrokerId:
         """Let another replica in sync lead, before this broker ends; which one depends on the
@@ -320,7 +305,7 @@ class Replica:
             self.fail(error)
 
     def _persist_base_later(self) -> None:
-        self.host.clock.call_later(COMPLAINT_INTERVAL_MS, self._persist_base)
+        self.host.clock.call_later(FULL_RETRY_MS, self._persist_base)
 
     def _persist_base(self) -> None:
         if self.failed is not None:
@@ -514,6 +499,8 @@ class Replica:
             if not self.is_serving and self.raft.may_serve:
                 self.is_serving = True
                 self.host.on_serving(self, True)
+                if self.damage.is_known:
+                    self.damage.found()
 
     # ---- the batcher's sink ----------------------------------------------------------------------
 

@@ -196,6 +196,9 @@ class SimFile:
             self._disk.reserve(size - self.image.current.size)
             self.image.resize(size)
 
+    def forget_cached(self, position: int, length: int) -> None:
+        """Nothing is cached that is durable."""
+
     def fileno(self) -> int:
         """There is no descriptor."""
         return -1

@@ -10,6 +10,8 @@ Map:    log.py (one group's log), which is made of
             flushing.py   what is durable
             reads.py      finding batches for consumers and followers;  times.py  by timestamp
             proving.py    looking once at what an earlier process wrote, before it is served
+            scrubbing.py  looking for damage;  mending.py, rewriting.py, segment_writer.py  other
+                          replicas' batches in its place
             retention.py  letting go of old segments;  compaction.py  keeping the last value per key
             producers.py  idempotence: the last five batches of each producer
         state_journal.py (epoch and vote of every group), identity.py (whose directory this is),

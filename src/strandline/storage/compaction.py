@@ -14,20 +14,20 @@ Source: design section 4; Kafka's log cleaner."""
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
-from strandline.base.disk import Buffer, Disk, File
+from strandline.base.disk import Buffer, Disk
 from strandline.base.errors import ApiError
 from strandline.model.ids import Offset
-from strandline.records.batch import BatchHeader, read_header
-from strandline.records.cleaning import OFFSETS_MAX, clean_batch, empty_batch, filler, is_filler
+from strandline.records.batch import BatchHeader
+from strandline.records.cleaning import OFFSETS_MAX, clean_batch, empty_batch, is_filler
 from strandline.records.record import decode_records
 from strandline.storage.config import LogConfig
 from strandline.storage.layout import CLEANED
 from strandline.storage.producers import ProducerStates
 from strandline.storage.segment import Segment
+from strandline.storage.segment_writer import SegmentWriter
 
 KEY_OVERHEAD_BYTES = 120
 """About what an entry of the map costs besides the key."""
-_WRITE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Compaction:
         target = self._new_segment(row[0])
         file = self._disk.open(target.path(CLEANED), create=True)
         file.truncate(0)
-        writer = _Writer(target, file)
+        writer = SegmentWriter(target, file)
         for segment in row:
             for header, batch in _batches(segment):
                 self._clean(writer, header, batch)
@@ -151,7 +151,7 @@ class Compaction:
         self._cleaned = Cleaned(target, row)
         yield True
 
-    def _clean(self, writer: "_Writer", header: BatchHeader, batch: bytes) -> None:
+    def _clean(self, writer: SegmentWriter, header: BatchHeader, batch: bytes) -> None:
         if header.is_control:
             writer.write(header, batch)
             return
@@ -189,67 +189,6 @@ class Compaction:
     def _spend(self, count: int) -> bool:
         self._budget -= count
         return self._budget < 0
-
-
-class _Writer:
-    """Writes cleaned batches one after the other, and joins neighbouring fillers."""
-
-    def __init__(self, target: Segment, file: File) -> None:
-        self._target = target
-        self._file = file
-        self._buffers: list[Buffer] = []
-        self._buffered = 0
-        self._gap: BatchHeader | None = None
-        """The first of the batches that were skipped since the last one written."""
-        self._gap_end = Offset(0)
-        self._gap_count = 0
-        self.has_changed = False
-
-    def write(self, header: BatchHeader, batch: Buffer) -> None:
-        """Keep a batch."""
-        self._close_gap()
-        self._put(batch)
-
-    def skip(self, header: BatchHeader) -> None:
-        """Let an empty batch stand for this one."""
-        gap = self._gap
-        if gap is not None and (
-            gap.partition_leader_epoch != header.partition_leader_epoch
-            or header.next_offset - gap.base_offset > OFFSETS_MAX
-        ):
-            self._close_gap()
-        if self._gap is None:
-            self._gap = header
-            self._gap_count = 0
-        self._gap_end = header.next_offset
-        self._gap_count += 1
-
-    def finish(self) -> None:
-        """Write what is left."""
-        self._close_gap()
-        self._flush_buffers()
-
-    def _close_gap(self) -> None:
-        gap = self._gap
-        if gap is not None:
-            self._gap = None
-            self.has_changed |= self._gap_count > 1
-            self._put(filler(gap.base_offset, self._gap_end, gap.partition_leader_epoch))
-
-    def _put(self, batch: Buffer) -> None:
-        header = read_header(batch)
-        assert header is not None
-        self._buffers.append(batch)
-        self._buffered += len(batch)
-        self._target.note(header)
-        if self._buffered >= _WRITE_BYTES:
-            self._flush_buffers()
-
-    def _flush_buffers(self) -> None:
-        if self._buffers:
-            self._file.pwrite(self._buffers, self._target.size - self._buffered)
-            self._buffers = []
-            self._buffered = 0
 
 
 def compactable_segments(

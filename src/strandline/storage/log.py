@@ -23,6 +23,7 @@ from strandline.storage.compaction import Compaction, compactable_segments, has_
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
 from strandline.storage.flushing import FlushDone, Flushing
 from strandline.storage.layout import RESET, START, SegmentName
+from strandline.storage.mending import Mending
 from strandline.storage.producers import ProducerSnapshot, ProducerStates
 from strandline.storage.recovery import RecoveredLog, Recovery, replay_producers
 from strandline.storage.row import SegmentRow
@@ -68,6 +69,15 @@ class Log:
             flushed_index=self.last_index,
             on_segment_durable=self._on_segment_durable,
         )
+        self.mending = Mending(
+            disk,
+            self._row,
+            self._flushing,
+            new_segment=self._cleaning_target,
+            abandon_compaction=self._abandon_compaction,
+            roll=self._roll,
+        )
+        """Finds damage, and puts in its place what other replicas have."""
 
     @classmethod
     def open(

@@ -79,6 +79,10 @@ class RealFile:
         if size > present:
             os.posix_fallocate(self._number, present, size - present)
 
+    def forget_cached(self, position: int, length: int) -> None:
+        """Let what is durable of these bytes leave the page cache."""
+        os.posix_fadvise(self._number, position, length, os.POSIX_FADV_DONTNEED)
+
     def fileno(self) -> int:
         """The descriptor. It lives as long as this object, or until `close`."""
         return self._number

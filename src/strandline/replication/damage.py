@@ -1,0 +1,70 @@
+"""What one replica does about damage in its own log: let another one lead.
+
+Why:    who cannot read a part of the log cannot serve it, nor give it to followers that lack it.
+How:    met by a reader --> said once, mended (`repairs`), lead handed over
+        found by the scrub --> the same, and it leads again only where nobody else can
+            Not again and again: all replicas may be damaged, each somewhere else.
+Owns:   whether the log is known to be damaged, and when that was last said.
+Source: reliability reference 1b (disk corruption); decision 0007."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import StorageError
+
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
+COMPLAINT_INTERVAL_MS = 10_000
+"""How often at most damage is said, and the lead given away for it."""
+
+_log = logging.getLogger("strandline.replication")
+
+
+class Damage:
+    """See the module."""
+
+    def __init__(self, replica: "Replica") -> None:
+        self._replica = replica
+        self._silence_ms = 0
+        self.is_known = False
+        """Whether a part of the log is damaged here, and not mended yet."""
+
+    def met(self, error: OSError | StorageError) -> None:
+        """Something in the log cannot be read."""
+        replica = self._replica
+        replica.host.repairs.suspect(replica, error)
+        if self._may_complain():
+            _log.error("%s: the log on this broker cannot be read: %s", replica.name, error)
+            self._hand_over_soon()
+
+    def found(self) -> None:
+        """The scrub has found damage, or this damaged replica has come to lead."""
+        self.is_known = True
+        if self._replica.leading is not None and self._may_complain():
+            self._hand_over_soon()
+
+    def mended(self) -> None:
+        """Nothing is damaged any more."""
+        self.is_known = False
+
+    def _may_complain(self) -> bool:
+        now = self._replica.host.clock.monotonic_ms()
+        if now < self._silence_ms:
+            return False
+        self._silence_ms = now + COMPLAINT_INTERVAL_MS
+        return True
+
+    def _hand_over_soon(self) -> None:
+        """Not from within whatever was reading."""
+        self._replica.host.clock.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Let the next replica in sync lead: in turn, since that one may be damaged as well."""
+        replica = self._replica
+        if replica.leading is None or replica.raft.transferring_to is not None:
+            return
+        others = [broker for broker in replica.in_sync() if broker != replica.self_id]
+        if others:
+            following = [broker for broker in others if broker > replica.self_id]
+            replica.transfer_leadership(min(following or others))

@@ -1,0 +1,356 @@
+"""Damaged logs of one broker are found, and mended from other replicas.
+
+Why:    a flipped bit takes one copy away, of one batch; copying the whole log for it would take a
+        voter away for hours, and leaving it would wait for the next one.
+How:    one task goes over the logs for ever, at a bounded rate (the scrub), and at once over a
+        segment in which somebody met damage:
+
+            gap --ask the leader, then the other replicas, for its indexes--> `storage.mending`
+                --flush--> looked at again
+
+        Only what is committed here and there is taken: committed entries are the same everywhere.
+            Meanwhile the replica knows what it has acknowledged, indexes and epochs, so its votes
+        and its acknowledgements of new entries are worth what they always are. It only has nobody
+        to lead with: it hands its lead over, and does not stand for election before others had
+        their turn.
+Owns:   the task, the gaps that are known; one per broker.
+Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18 (repair from peers, not by
+        truncation); design section 4."""
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from strandline.base.errors import ApiError, ProtocolError, StorageError, StrandlineError
+from strandline.model.ids import BrokerId, GroupId, Index
+from strandline.network.calls import CallError
+from strandline.protocol.errors import Error
+from strandline.records.batch import crc_matches, iterate_headers
+from strandline.storage.layout import parse_name
+from strandline.storage.mending import fits_in_place
+from strandline.storage.rewriting import Rewrite
+from strandline.storage.scrubbing import Gap, Scrub
+
+if TYPE_CHECKING:
+    from strandline.replication.host import Replication
+    from strandline.replication.replica import Replica
+
+METHOD = "entries-of"
+SLICE_BYTES = 256 << 10
+ANSWER_BYTES_MAX = 256 << 10
+"""So much is asked for at once; a single batch may be larger."""
+CALL_TIMEOUT_MS = 10_000
+RETRY_MS = 10_000
+"""After this time what could not be mended is tried again."""
+PAUSE_S = 0.005
+
+_log = logging.getLogger("strandline.replication")
+
+
+class EntriesOf(msgspec.Struct, frozen=True, array_like=True):
+    """ "What do you have for these indexes?" `last_index` is inclusive."""
+
+    group: GroupId
+    first_index: Index
+    last_index: Index
+
+
+class EntriesFound(msgspec.Struct, frozen=True, array_like=True):
+    """Whole batches from the asked index on, up to `last_index`: maybe less, maybe more."""
+
+    last_index: Index
+    data: bytes
+
+
+_encoder = msgspec.msgpack.Encoder()
+_questions = msgspec.msgpack.Decoder(EntriesOf)
+_answers = msgspec.msgpack.Decoder(EntriesFound)
+
+
+class Repairs:
+    """See the module. `start` begins the task; without it, nothing is looked for or mended."""
+
+    def __init__(self, host: "Replication") -> None:
+        self._host = host
+        self._rate_bytes = 0
+        self._interval_ms = 0
+        self._suspects: dict[GroupId, str] = {}
+        self._gaps: dict[GroupId, list[Gap]] = {}
+        self._retry_ms = 0
+        self._round: deque[GroupId] = deque()
+        self._round_due_ms = 0
+        self._scrub: Scrub | None = None
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.scrubbed_bytes = 0
+        self.mended_count = 0
+        host.calls.register(METHOD, self._on_question)
+
+    def start(self, *, rate_bytes: int, interval_ms: int) -> None:
+        """Look at every log, `rate_bytes` a second (0: never), a new round `interval_ms` after the
+        last one began."""
+        self._rate_bytes = rate_bytes
+        self._interval_ms = interval_ms
+        self._round_due_ms = self._host.clock.monotonic_ms()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """End the task."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def suspect(self, replica: "Replica", error: OSError | StorageError) -> None:
+        """Somebody could not read in a log: look for what is wrong, soon."""
+        path = error.path if isinstance(error, StorageError) else ""
+        self._suspects.setdefault(replica.group, path)
+        self._wake.set()
+
+    # ---- the task --------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                wait_s = await self._step()
+            except (OSError, StrandlineError) as error:
+                _log.warning("damaged logs are looked after again later: %s", error)
+                wait_s = RETRY_MS / 1000
+            except (
+                Exception
+            ):  # A task boundary: one log must not keep the others from being mended.
+                _log.exception("damaged logs are looked after again later")
+                wait_s = RETRY_MS / 1000
+            if wait_s > 0:
+                self._wake.clear()
+                try:
+                    async with asyncio.timeout(wait_s):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+
+    async def _step(self) -> float:
+        """Do what is most urgent; after how many seconds to come again."""
+        now_ms = self._host.clock.monotonic_ms()
+        if self._suspects:
+            group = next(iter(self._suspects))
+            await self._examine(group, self._suspects.pop(group))
+        elif self._gaps and now_ms >= self._retry_ms:
+            self._retry_ms = now_ms + RETRY_MS
+            for group in list(self._gaps):
+                await self._mend(group)
+        elif self._rate_bytes:
+            return self._scrub_slice()
+        else:
+            return RETRY_MS / 1000
+        return PAUSE_S
+
+    # ---- finding ---------------------------------------------------------------------------------
+
+    async def _examine(self, group: GroupId, path: str) -> None:
+        """Look at the segment in `path`, or at all of the log, and mend what is wrong."""
+        replica = self._replica(group)
+        if replica is None:
+            return
+        parsed = parse_name(path.rpartition("/")[2])
+        scrub = replica.log.mending.scrub(parsed[0].base_index if parsed else Index(0))
+        while (replica := self._replica(group)) is not None and scrub.step(SLICE_BYTES):
+            self._take_gaps(replica, scrub)
+            if parsed is not None and scrub.done_index > parsed[0].base_index:
+                break
+            await asyncio.sleep(PAUSE_S)
+        await self._mend(group)
+
+    def _scrub_slice(self) -> float:
+        now_ms = self._host.clock.monotonic_ms()
+        if self._scrub is None and not self._begin_next(now_ms):
+            return max(1, self._round_due_ms - now_ms) / 1000
+        replica = self._replica(self._round[0])
+        count = 0
+        if replica is not None and self._scrub is not None:
+            count = self._scrub.step(min(SLICE_BYTES, self._rate_bytes))
+            self._take_gaps(replica, self._scrub)
+        if not count:
+            self._round.popleft()
+            self._scrub = None
+        self.scrubbed_bytes += count
+        return count / self._rate_bytes
+
+    def _begin_next(self, now_ms: int) -> bool:
+        """Begin with the next log of the round, or a new round; whether there is one."""
+        if not self._round:
+            if now_ms < self._round_due_ms:
+                return False
+            self._round_due_ms = now_ms + self._interval_ms
+            self._round.extend(self._host.replicas)
+        while self._round:
+            replica = self._replica(self._round[0])
+            if replica is not None:
+                self._scrub = replica.log.mending.scrub(replica.log.start_index)
+                return True
+            self._round.popleft()
+        return False
+
+    def _take_gaps(self, replica: "Replica", scrub: Scrub) -> None:
+        known = self._gaps.get(replica.group, [])
+        found = [gap for gap in scrub.gaps if gap not in known]
+        scrub.gaps.clear()
+        for gap in found:
+            _log.error(
+                "%s: damaged in %s at byte %d: offsets %d to %d; the other replicas are asked",
+                replica.name,
+                gap.path,
+                gap.start.position,
+                gap.start.offset,
+                gap.end.offset - 1,
+            )
+        if found:
+            self._gaps[replica.group] = [*known, *found]
+            self._retry_ms = 0
+            replica.damage.found()
+
+    # ---- mending ---------------------------------------------------------------------------------
+
+    async def _mend(self, group: GroupId) -> None:
+        """Mend the gaps of a log, a segment at a time, as far as other replicas help."""
+        replica = self._replica(group)
+        gaps = self._gaps.get(group, [])
+        left: list[Gap] = []
+        while gaps and replica is not None:
+            segment = gaps[0].segment
+            own = [gap for gap in gaps if gap.segment is segment]
+            gaps = [gap for gap in gaps if gap.segment is not segment]
+            if not await self._mend_segment(replica, own):
+                left += own
+        if left and self._replica(group) is not None:
+            self._gaps[group] = left
+            return
+        self._gaps.pop(group, None)
+        if replica is not None and group not in self._suspects:
+            replica.damage.mended()
+
+    async def _mend_segment(self, replica: "Replica", gaps: list[Gap]) -> bool:
+        """Whether the segment of these gaps has none any more."""
+        mending = replica.log.mending
+        replacements: list[tuple[Gap, bytes]] = []
+        helper = None
+        for known in gaps:
+            gap = mending.find_again(known)
+            if gap is None:
+                continue
+            found = await self._fetch(replica, gap)
+            if found is None:
+                return False
+            data, helper = found
+            if mending.find_again(gap) != gap:
+                return False  # The log has changed meanwhile: another time.
+            replacements.append((gap, data))
+        if not replacements or replica.failed is not None:
+            return True
+        if all(fits_in_place(gap, data) for gap, data in replacements):
+            for gap, data in replacements:
+                mending.fill(gap, data)
+            replica.flush()
+        elif not await self._rewrite(replica, mending.rewrite(replacements)):
+            return False
+        self.mended_count += len(replacements)
+        for gap, _ in replacements:
+            _log.info(
+                "%s: mended, offsets %d to %d, with the help of broker %s",
+                replica.name,
+                gap.start.offset,
+                gap.end.offset - 1,
+                helper,
+            )
+        return True
+
+    async def _rewrite(self, replica: "Replica", rewrite: Rewrite) -> bool:
+        try:
+            while rewrite.step(SLICE_BYTES):
+                cleaned = rewrite.take()
+                if cleaned is not None:
+                    replica.log.mending.replace(cleaned)
+                    return True
+                await asyncio.sleep(PAUSE_S)
+                if replica.failed is not None:
+                    break
+        except StorageError as error:
+            self.suspect(replica, error)
+        except OSError as error:
+            if replica.log.failed:
+                replica.fail(error)
+            _log.warning("%s: not mended for now: %s", replica.name, error)
+        rewrite.abandon()
+        return False
+
+    async def _fetch(self, replica: "Replica", gap: Gap) -> tuple[bytes, BrokerId] | None:
+        """What another replica has for a gap, and who that was."""
+        if gap.last_index > replica.raft.commit:
+            return None  # What is not committed, its leader may still replace.
+        members = replica.configuration.members
+        peers = [peer for peer in members if peer != replica.self_id]
+        peers.sort(key=lambda peer: peer != replica.leader_id)
+        for peer in peers:
+            try:
+                data = await self._fetch_from(peer, replica, gap)
+                return replica.log.mending.fitting(gap, data), peer
+            except (CallError, StorageError, msgspec.DecodeError) as error:
+                _log.warning("%s: no help from broker %d: %s", replica.name, peer, error)
+        return None
+
+    async def _fetch_from(self, peer: BrokerId, replica: "Replica", gap: Gap) -> bytes:
+        parts: list[bytes] = []
+        index = gap.start.raft_index
+        while index <= gap.last_index:
+            question = EntriesOf(replica.group, index, gap.last_index)
+            answer = _answers.decode(
+                await self._host.calls.call(
+                    peer, METHOD, _encoder.encode(question), timeout_ms=CALL_TIMEOUT_MS
+                )
+            )
+            if answer.last_index < index:
+                raise CallError("an answer without entries")
+            parts.append(answer.data)
+            index = Index(answer.last_index + 1)
+        return b"".join(parts)
+
+    # ---- helping ---------------------------------------------------------------------------------
+
+    async def _on_question(self, sender: BrokerId, payload: bytes) -> bytes:
+        """Another replica has lost some entries: give it what is here, proved."""
+        try:
+            question = _questions.decode(payload)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"bad question for entries: {error}") from error
+        replica = self._replica(question.group)
+        if (
+            replica is None
+            or question.last_index > replica.raft.commit
+            or question.first_index < replica.log.start_index
+            or question.first_index > replica.log.last_index
+        ):
+            raise ApiError(Error.OFFSET_OUT_OF_RANGE, "these entries are not here, or not yet")
+        try:
+            entries = replica.log.read_entries(question.first_index, ANSWER_BYTES_MAX)
+            _prove(replica, entries.data)
+        except (OSError, StorageError) as error:
+            replica.on_unreadable(error)
+            raise ApiError(Error.KAFKA_STORAGE_ERROR, f"damaged here, too: {error}") from error
+        return _encoder.encode(EntriesFound(entries.last_index, entries.data))
+
+    def _replica(self, group: GroupId) -> "Replica | None":
+        replica = self._host.replicas.get(group)
+        return None if replica is None or replica.failed is not None else replica
+
+
+def _prove(replica: "Replica", data: bytes) -> None:
+    """What was read before may have been damaged since."""
+    for header in iterate_headers(data):
+        if not crc_matches(data, header):
+            raise StorageError(
+                replica.log.directory,
+                header.position,
+                expected=f"the batch of offset {header.base_offset} with the right checksum",
+                found="damaged bytes",
+            )

@@ -1,0 +1,149 @@
+"""Finds what of a log is damaged, and puts in its place what other replicas have.
+
+Why:    a committed entry is the same on every replica, so what one has lost another can give back,
+        and the log need not be copied as a whole.
+How:    scrub -> gaps -> the owner fetches batches -> `fitting` checks them: as many indexes, of the
+        same epochs, checksums right -> `fill` writes them over the gap, or, where they do not take
+        as many bytes, `rewrite` makes the segment anew.
+Owns:   nothing; it works on the row of segments of one log, as that log's owner asks.
+Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Storage, FAST'18."""
+
+from collections.abc import Callable, Sequence
+from errno import EIO
+
+from strandline.base.disk import Disk
+from strandline.base.errors import ApiError, StorageError
+from strandline.model.ids import Index
+from strandline.records.batch import HEADER, BatchHeader, crc_of, iterate_headers
+from strandline.records.cleaning import filler, is_filler
+from strandline.storage.compaction import Cleaned
+from strandline.storage.flushing import Flushing
+from strandline.storage.history import History
+from strandline.storage.rewriting import Rewrite
+from strandline.storage.row import SegmentRow
+from strandline.storage.scrubbing import Gap, Scrub, find_gap
+from strandline.storage.segment import Segment
+
+
+class Mending:
+    """See the module; one per log."""
+
+    __slots__ = ("_abandon_compaction", "_disk", "_flushing", "_new_segment", "_roll", "_row")
+
+    def __init__(
+        self,
+        disk: Disk,
+        row: SegmentRow,
+        flushing: Flushing,
+        *,
+        new_segment: Callable[[Segment], Segment],
+        abandon_compaction: Callable[[], None],
+        roll: Callable[[], None],
+    ) -> None:
+        self._disk = disk
+        self._row = row
+        self._flushing = flushing
+        self._new_segment = new_segment
+        self._abandon_compaction = abandon_compaction
+        self._roll = roll
+
+    def scrub(self, from_index: Index) -> Scrub:
+        """A pass over what lies on the disk, from the segment that holds `from_index` on."""
+        return Scrub(self._row, max(from_index, self._row.history.start.base_index))
+
+    def find_again(self, gap: Gap) -> Gap | None:
+        """A gap as it is now, after the log may have changed; None where it is no more."""
+        if gap.segment not in self._row.segments or gap.start.position >= gap.segment.size:
+            return None
+        return find_gap(gap.segment, self._row.history, gap.start.position)
+
+    def fitting(self, gap: Gap, data: bytes) -> bytes:
+        """The batches of another replica as they have to stand in `gap`. Raises StorageError."""
+        return fitting(gap, self._row.history, data)
+
+    def fill(self, gap: Gap, data: bytes) -> None:
+        """Write batches over a gap, of which `fits_in_place` holds. Durable with the next flush.
+
+        Raises OSError, after which the log has failed."""
+        self._flushing.check()
+        self._abandon_compaction()
+        try:
+            gap.segment.file.pwrite((data,), gap.start.position)
+        except OSError as error:
+            self._flushing.fail(error)
+            raise
+        self._flushing.mark_dirty(gap.segment)
+
+    def rewrite(self, replacements: Sequence[tuple[Gap, bytes]]) -> Rewrite:
+        """Begin to write the segment of these gaps anew: step it, then `replace`. Raises OSError.
+
+        `replacements`: (gap, fitting batches), ascending, all gaps of one segment, which is closed
+        where it was the active one."""
+        self._flushing.check()
+        self._abandon_compaction()
+        segment = replacements[0][0].segment
+        if segment is self._row.active:
+            self._roll()
+        return Rewrite(self._disk, segment, replacements, new_segment=self._new_segment)
+
+    def replace(self, cleaned: Cleaned) -> None:
+        """Let a rewritten segment take its place. Raises OSError: where the log has changed
+        meanwhile it goes on as it is, otherwise it has failed."""
+        self._flushing.check()
+        if not all(segment in self._row.segments[:-1] for segment in cleaned.replaced):
+            raise OSError(EIO, "the log has changed meanwhile")
+        self._abandon_compaction()
+        for segment in cleaned.replaced:
+            self._flushing.mark_clean(segment)
+        try:
+            self._row.replace(cleaned)
+        except OSError as error:
+            self._flushing.fail(error)
+            raise
+
+
+def fitting(gap: Gap, history: History, data: bytes) -> bytes:
+    """The batches of `data` as they have to stand in `gap`: one that says nothing is cut to end
+    with it. Raises StorageError where they are not the gap's."""
+    parts: list[bytes] = []
+    offset, index = gap.start.offset, gap.start.raft_index
+    try:
+        for header in iterate_headers(data):
+            if index > gap.last_index:
+                break
+            batch = data[header.position : header.position + header.size]
+            if header.next_offset > gap.end.offset and is_filler(header):
+                batch = bytes(filler(offset, gap.end.offset, header.partition_leader_epoch))
+                header = BatchHeader(0, *HEADER.unpack_from(batch))
+            if (
+                header.base_offset != offset
+                or header.partition_leader_epoch != history.epoch_of(index)
+                or header.is_marker != history.is_marker(index)
+                or crc_of(batch, 0, len(batch)) != header.crc
+            ):
+                break
+            parts.append(batch)
+            offset = header.next_offset
+            index = Index(index + header.index_count)
+    except ApiError:
+        pass  # Not even a header.
+    if (offset, index) != (gap.end.offset, gap.end.raft_index):
+        raise StorageError(
+            gap.path,
+            gap.start.position,
+            expected=f"batches of the indexes {gap.start.raft_index} to {gap.last_index}",
+            found=f"a replacement that fits up to index {index - 1}",
+        )
+    return b"".join(parts)
+
+
+def fits_in_place(gap: Gap, data: bytes) -> bool:
+    """Whether these batches can be written over the gap: the index knows where batches begin."""
+    if len(data) != gap.end.position - gap.start.position:
+        return False
+    begins = {gap.start.position + header.position for header in iterate_headers(data)}
+    position = gap.start.position
+    while (position := gap.segment.index.after(position, gap.end.position)) < gap.end.position:
+        if position not in begins:
+            return False
+    return True

@@ -1,0 +1,93 @@
+"""Writes a closed segment anew, with other batches in the place of damaged ones.
+
+Why:    where one log was compacted and the other was not yet, what a peer has for a gap does not
+        take as many bytes as the gap.
+How:    [kept][batches that came][kept] --> {stem}.cleaned --> flush --> the owner renames it over
+        the segment, as after a compaction. Slices of bounded work; what is kept is proved.
+Owns:   the `.cleaned` file while it is written.
+Source: design section 4 (compacted logs match entry by entry)."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+from strandline.base.disk import Disk
+from strandline.base.errors import StorageError
+from strandline.records.batch import crc_of, iterate_headers
+from strandline.storage.compaction import Cleaned
+from strandline.storage.layout import CLEANED, LOG
+from strandline.storage.scrubbing import Gap
+from strandline.storage.segment import Segment
+from strandline.storage.segment_writer import SegmentWriter
+
+
+class Rewrite:
+    """Writes a closed segment anew, with other bytes in its gaps, in slices.
+
+    `replacements`: (gap, fitting bytes), ascending, all gaps of the segment."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        segment: Segment,
+        replacements: Sequence[tuple[Gap, bytes]],
+        *,
+        new_segment: Callable[[Segment], Segment],
+    ) -> None:
+        self._disk = disk
+        self._segment = segment
+        self._replacements = replacements
+        self._target = new_segment(segment)
+        self._budget = 0
+        self._cleaned: Cleaned | None = None
+        self._steps = self._run()
+
+    def step(self, bytes_max: int) -> bool:
+        """Copy about `bytes_max`; whether there is more to do. Raises OSError, StorageError."""
+        self._budget = bytes_max
+        return next(self._steps, None) is not None
+
+    def take(self) -> Cleaned | None:
+        """The new segment, once it is durable."""
+        cleaned, self._cleaned = self._cleaned, None
+        return cleaned
+
+    def abandon(self) -> None:
+        """Give up."""
+        self._steps.close()
+        self._disk.remove(self._target.path(CLEANED))
+
+    def _run(self) -> Generator[bool, None, None]:
+        file = self._disk.open(self._target.path(CLEANED), create=True)
+        file.truncate(0)
+        writer = SegmentWriter(self._target, file)
+        position = 0
+        for gap, data in self._replacements:
+            yield from self._keep(writer, position, gap.start.position)
+            for header in iterate_headers(data):
+                start = header.position
+                writer.write(header, data[start : start + header.size])
+            position = gap.end.position
+        yield from self._keep(writer, position, self._segment.size)
+        writer.finish()
+        answers: list[OSError | None] = []
+        self._disk.flush_soon(file, answers.append)
+        while not answers:
+            yield True
+        if answers[0] is not None:
+            raise answers[0]
+        self._cleaned = Cleaned(self._target, [self._segment])
+        yield True
+
+    def _keep(self, writer: SegmentWriter, start: int, end: int) -> Iterator[bool]:
+        for header in self._segment.headers(start, end):
+            batch = self._segment.file.pread(header.size, header.position)
+            if crc_of(batch, 0, len(batch)) != header.crc:
+                raise StorageError(
+                    self._segment.path(LOG),
+                    header.position,
+                    expected="a batch with the right checksum",
+                    found="damaged bytes",
+                )
+            writer.write(header, batch)
+            self._budget -= header.size
+            if self._budget < 0:
+                yield True

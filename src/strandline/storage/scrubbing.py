@@ -1,0 +1,162 @@
+"""Looks for bytes of a log that are not what was written: one pass, in slices.
+
+Why:    what nobody reads rots unseen, until it is asked for and the other copies are gone, too.
+How:    headers and checksums are walked as when a reader asks for the first time, but always, and
+        from the disk: what the page cache holds of a closed segment is let go before. Where the
+        walk ends early is a gap:
+
+            [batch][batch]xxxxxxxxxxxxxx[batch][batch]
+                          start         end: the next place that the index or a marker knows of,
+                                        and at which a batch can be proved
+        Index, epochs and markers of what is in the gap are known without it.
+Owns:   its place in the log, and the gaps found.
+Source: reliability reference 3; ZFS and Ceph scrub what is stored, in the background."""
+
+from dataclasses import dataclass
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import Index
+from strandline.storage.history import History
+from strandline.storage.layout import LOG
+from strandline.storage.proving import Place, Unproved
+from strandline.storage.reads import segment_at_index
+from strandline.storage.row import SegmentRow
+from strandline.storage.scan import proved_batches
+from strandline.storage.segment import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The batches from `start` to before `end` are damaged, or some of them are."""
+
+    segment: Segment
+    start: Place
+    end: Place
+
+    @property
+    def path(self) -> str:
+        """The damaged file."""
+        return self.segment.path(LOG)
+
+    @property
+    def last_index(self) -> Index:
+        """The last entry of the gap."""
+        return Index(self.end.raft_index - 1)
+
+
+class Scrub:
+    """A pass over the segments of `row` from the one that holds `from_index` on."""
+
+    def __init__(self, row: SegmentRow, from_index: Index) -> None:
+        self._row = row
+        self.done_index = from_index
+        """All segments that end at or before this index have been looked at."""
+        self._segment: Segment | None = None
+        self._position = 0
+        self.gaps: list[Gap] = []
+        """What was found and has not been taken from here."""
+
+    def step(self, bytes_max: int) -> int:
+        """Look at the next bytes, about `bytes_max` and never beyond a segment; how many these
+        were, 0 at the log's end."""
+        segment = self._find_segment()
+        if segment is None:
+            return 0
+        start = self._position
+        until = min(start + bytes_max, segment.size)
+        if segment is not self._row.active:
+            segment.file.forget_cached(start, until - start)
+        place = _place_before(segment, start)
+        position = _walk(segment, self._row.history, place, until).position
+        if position < until:
+            gap = find_gap(segment, self._row.history, position)
+            if gap is not None:
+                self.gaps.append(gap)
+                _distrust(segment, self._row.history)
+                position = max(position, gap.end.position)
+            else:
+                position = until
+        if segment is not self._row.active:
+            segment.file.forget_cached(start, until - start)
+        self._position = position
+        if position >= segment.size:
+            self.done_index = segment.end_index
+        return max(1, position - start)
+
+    def _find_segment(self) -> Segment | None:
+        """The segment to go on in; the log may have changed since the last step."""
+        segments = self._row.segments
+        segment = self._segment
+        if segment is not None and segment in segments and self._position < segment.size:
+            return segment
+        if segments[-1].end_index <= self.done_index:
+            return None
+        segment = segments[segment_at_index(segments, self.done_index)]
+        if not segment.size or segment.end_index <= self.done_index:
+            return None
+        self._segment = segment
+        self._position = 0
+        return segment
+
+
+def find_gap(segment: Segment, history: History, position: int) -> Gap | None:
+    """The gap that begins at or before `position` and reaches it; None where that is sound."""
+    start = _walk(segment, history, _place_before(segment, position), position + 1)
+    if start.position > position or start.position >= segment.size:
+        return None
+    return Gap(segment, start, _end_of_gap(segment, history, start.position))
+
+
+def _distrust(segment: Segment, history: History) -> None:
+    """Nothing of a damaged segment is served from now on that has not been looked at."""
+    epochs = history.epochs_between(segment.name.base_index, segment.end_index)
+    segment.unproved = Unproved(segment.size, epochs)
+
+
+def _place_before(segment: Segment, position: int) -> Place:
+    try:
+        return segment.place_before(position)
+    except StorageError:  # The index was lost, and cannot be made anew.
+        return Place(0, segment.name.base_offset, segment.name.base_index)
+
+
+def _walk(segment: Segment, history: History, first: Place, until: int) -> Place:
+    """The end of the last proved batch of those that begin at `first` and before `until`."""
+    position, offset, index = first
+    if index >= segment.end_index:
+        return first
+    batches = proved_batches(
+        segment.file,
+        position,
+        end=segment.size,
+        until=until,
+        offset=offset,
+        epoch=history.epoch_of(index),
+    )
+    try:
+        for header, _, _ in batches:
+            if (
+                index >= segment.end_index
+                or header.partition_leader_epoch != history.epoch_of(index)
+                or header.is_marker != history.is_marker(index)
+            ):
+                break
+            position += header.size
+            offset = header.next_offset
+            index = Index(index + header.index_count)
+    except OSError:
+        pass  # The disk does not give the next batch out: as bad as a wrong one.
+    return Place(position, offset, index)
+
+
+def _end_of_gap(segment: Segment, history: History, position: int) -> Place:
+    """The next place that is known without the gap and where something can be proved."""
+    end = Place(segment.size, segment.end_offset, segment.end_index)
+    try:
+        while (position := segment.index.after(position, segment.size)) < segment.size:
+            place = segment.place_before(position)
+            if _walk(segment, history, place, place.position + 1).position > place.position:
+                return place
+    except StorageError:
+        pass  # Without an index, nothing in the segment can be told from its damage.
+    return end

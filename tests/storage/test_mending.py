@@ -1,0 +1,206 @@
+"""Damage in a log is found wherever it lies, and another replica's batches take its place.
+
+Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Storage, FAST'18."""
+
+import random
+
+import pytest
+from tests.storage.test_damage import DIRECTORY, closed_world, entries, every_byte, records, times
+from tests.storage.test_log import World
+from tests.storage.test_log_compaction import World as CompactedWorld
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import Index
+from strandline.records.record import decode_batches as decode
+from strandline.storage.log import Log
+from strandline.storage.mending import fits_in_place
+from strandline.storage.scrubbing import Gap
+
+SLICE = 100
+
+
+def scrubbed(log: Log) -> list[Gap]:
+    """What a whole pass finds."""
+    scrub = log.mending.scrub(log.start_index)
+    while scrub.step(SLICE):
+        pass
+    return scrub.gaps
+
+
+def entries_of(peer: Log, gap: Gap) -> bytes:
+    """What another replica has for a gap."""
+    found = bytearray()
+    index = gap.start.raft_index
+    while index <= gap.last_index:
+        read = peer.read_entries(index, SLICE)
+        found += read.data
+        index = Index(read.last_index + 1)
+    return bytes(found)
+
+
+def contents(log: Log) -> list[object]:
+    return [records(log), entries(log), times(log)]
+
+
+def flip(world: World, rng: random.Random, count: int) -> None:
+    logs = [name for name in world.files() if name.endswith(".log")]
+    for _ in range(count):
+        path = f"{DIRECTORY}/{rng.choice(logs)}"
+        size = world.disk.open(path).size()
+        if size:
+            world.disk.flip_bit(path, rng.randrange(size))
+
+
+def test_a_sound_log_has_no_gaps() -> None:
+    world = closed_world()
+    log = world.open()
+    assert not scrubbed(log)
+    world.append(2, epoch=9)
+    assert not scrubbed(log)
+
+
+def test_every_flipped_byte_of_a_segment_is_found() -> None:
+    world = closed_world()
+    sound = contents(world.open())
+    for _ in every_byte(world, stride=3):
+        log = world.open()
+        gaps = scrubbed(log)
+        assert len(gaps) <= 1
+        if not gaps:  # Not in a segment, or in what its name and summary say anyway.
+            assert contents(log) == sound
+        else:
+            gap = gaps[0]
+            assert gap.start.raft_index <= gap.last_index
+            assert log.mending.find_again(gap) == gap
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_gaps_are_filled_with_what_another_replica_has(seed: int) -> None:
+    rng = random.Random(seed)
+    world, peer = closed_world(), closed_world().open()
+    sound = contents(peer)
+    flip(world, rng, rng.choice((1, 1, 2, 5)))
+    log = world.open()
+    for gap in scrubbed(log):
+        data = log.mending.fitting(gap, entries_of(peer, gap))
+        assert fits_in_place(gap, data)
+        log.mending.fill(gap, data)
+    assert not scrubbed(log)
+    results: list[Index | OSError] = []
+    log.flush_soon(results.append)
+    world.disk.run()
+    world.clock.run()
+    assert results == [log.last_index]
+    world.disk.crash(rng)
+    assert contents(world.open()) == sound
+
+
+def test_damage_in_the_segment_that_is_written_is_mended_too() -> None:
+    world, peer = closed_world(), closed_world().open()
+    log = world.open()
+    active = log._row.active
+    assert active.size
+    world.disk.flip_bit(active.path(".log"), active.size // 2)
+    (gap,) = scrubbed(log)
+    assert gap.segment is active
+    log.mending.fill(gap, log.mending.fitting(gap, entries_of(peer, gap)))
+    assert contents(log) == contents(peer)
+
+
+@pytest.mark.parametrize("wrong", ["epoch", "bit", "short", "nothing", "others"])
+def test_what_does_not_fit_is_refused(wrong: str) -> None:
+    world, peer = closed_world(), closed_world().open()
+    log = world.open()
+    segment = log._row.segments[1]
+    world.disk.flip_bit(segment.path(".log"), segment.size // 2)
+    (gap,) = scrubbed(log)
+    data = bytearray(entries_of(peer, gap))
+    if wrong == "epoch":
+        data[15] ^= 1
+    elif wrong == "bit":
+        data[-1] ^= 1
+    elif wrong == "short":
+        del data[-1]
+    elif wrong == "nothing":
+        data.clear()
+    else:
+        data[:] = peer.read_entries(peer.start_index, 100).data
+    with pytest.raises(StorageError, match="a replacement that fits up to"):
+        log.mending.fitting(gap, bytes(data))
+
+
+def test_a_gap_that_the_log_let_go_of_is_no_more() -> None:
+    world = closed_world()
+    log = world.open()
+    segment = log._row.segments[0]
+    world.disk.flip_bit(segment.path(".log"), segment.size // 2)
+    (gap,) = scrubbed(log)
+    log.remove_segments_before(log._row.segments[1].name.base_index)
+    assert log.mending.find_again(gap) is None
+    assert not scrubbed(log)
+
+
+def compacted_pair(rng: random.Random) -> tuple[CompactedWorld, CompactedWorld]:
+    """The same entries twice, not compacted yet."""
+    worlds = CompactedWorld(), CompactedWorld()
+    for number in range(60):
+        if number % 9 == 0:
+            for world in worlds:
+                world.mark(1 + number // 9)
+        pairs = [(b"k%d" % rng.randrange(8), rng.randbytes(rng.randrange(80))) for _ in range(3)]
+        for world in worlds:
+            world.append(list(pairs), epoch=1 + number // 9)
+        if number % 7 == 6:
+            for world in worlds:
+                world.close_segment()
+    for world in worlds:
+        world.flush()
+    return worlds
+
+
+def newest(log: Log) -> dict[bytes | None, tuple[int, bytes | None]]:
+    """{key: (offset, value)} of the last record of each key."""
+    found: dict[bytes | None, tuple[int, bytes | None]] = {}
+    data = log.read_records(log.start_offset, 1 << 30, log.end_offset).bytes()
+    for offset, record in decode(data):
+        found[record.key] = (offset, record.value)
+    return found
+
+
+@pytest.mark.parametrize("who", ["peer", "own", "both"])
+@pytest.mark.parametrize("seed", range(10))
+def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, seed: int) -> None:
+    rng = random.Random(seed)
+    world, peer = compacted_pair(rng)
+    expected = newest(peer.log)
+    for compacted in {"peer": [peer], "own": [world], "both": [world, peer]}[who]:
+        while compacted.log.compact(compacted.log.end_offset, bytes_max=10_000):
+            compacted.disk.run()
+    for segment in rng.sample(list(world.log._row.segments), 3):
+        if segment.size:
+            world.disk.flip_bit(segment.path(".log"), rng.randrange(segment.size))
+    log = world.log
+    for segment in list(log._row.segments):
+        gaps = [gap for gap in scrubbed(log) if gap.segment is segment]
+        if not gaps:
+            continue
+        replacements = [(gap, log.mending.fitting(gap, entries_of(peer.log, gap))) for gap in gaps]
+        if all(fits_in_place(*one) for one in replacements):
+            for one in replacements:
+                log.mending.fill(*one)
+            continue
+        rewrite = log.mending.rewrite(replacements)
+        while rewrite.step(300):
+            world.disk.run()
+            cleaned = rewrite.take()
+            if cleaned is not None:
+                log.mending.replace(cleaned)
+                break
+    assert not scrubbed(log)
+    assert newest(log) == expected
+    assert (log.end_offset, log.last_index) == (peer.log.end_offset, peer.log.last_index)
+    world.flush()
+    world.disk.crash(rng)
+    again = world.open()
+    assert not scrubbed(again)
+    assert newest(again) == expected
