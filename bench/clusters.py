@@ -19,6 +19,8 @@ from pathlib import Path
 
 STRANDLINE = str(Path(sys.executable).parent / "strandline")
 KAFKA_SCRIPTS = Path(__file__).parent / "kafka"
+PORT_BASE = os.environ.get("STRANDLINE_BENCH_PORT_BASE", "")
+"""The first Kafka port of clusters to measure; empty for the default of `dev start`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ def strandline(
     directory: Path, *, regions: str, options: tuple[str, ...] = ()
 ) -> Iterator[Cluster]:
     """A development cluster, stopped and removed at the end."""
+    if PORT_BASE:
+        options = (*options, "--port-base", PORT_BASE)
     told = json.loads(
         command("dev", "start", "--dir", str(directory), "--regions", regions, "--json", *options)
     )

@@ -44,7 +44,7 @@ class ClusterWorld:
     def __init__(self, brokers: Iterable[int] = BROKERS, *, scrubs: bool = False) -> None:
         self.scrubs = scrubs
         self.scheduler = Scheduler()
-        self._fabric = SimFabric(
+        self.fabric = SimFabric(
             self.scheduler,
             random.Random(1),
             lambda _from, _to: Link(latency_us=500, jitter_us=100, bytes_per_ms=1_000_000),
@@ -60,7 +60,7 @@ class ClusterWorld:
     def _make_host(self, broker: int) -> SimHost[Broker]:
         return SimHost(
             BrokerId(broker),
-            fabric=self._fabric,
+            fabric=self.fabric,
             trace=Trace(self.scheduler),
             rng=random.Random(broker),
             drift_ppm=0,

@@ -12,7 +12,8 @@ from strandline.raft.configuration import Configuration
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication.appender import AppendResult
-from strandline.replication.host import GroupSpec, Replication
+from strandline.replication.group_spec import GroupSpec
+from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.storage.config import LogConfig

@@ -7,12 +7,14 @@ from types import SimpleNamespace
 from typing import cast
 
 from strandline.base.clock import Clock
-from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.raft.configuration import Configuration
-from strandline.replication.liveness import Liveness
+from strandline.replication.led_groups import LedGroups
+from strandline.replication.liveness import STANDING_COUNT_MAX, Liveness
 from strandline.replication.replica import Replica
 from strandline.replication.sessions import LeadSession
 from strandline.replication.settings import ReplicationSettings
+from strandline.replication.wire import HeartbeatAnswer
 
 LEADER, FIRST, SECOND, SELF = (BrokerId(number) for number in (1, 2, 3, 4))
 EPOCH = Epoch(1)
@@ -46,6 +48,7 @@ class Follower:
     heard_ms: int = 0
     timeout_ms: int = 0
     stand_after_ms: int = 0
+    leading_since_ms: int = 0
     configuration: Configuration = field(
         default_factory=lambda: Configuration(voters=(LEADER, FIRST, SECOND, SELF))
     )
@@ -146,3 +149,79 @@ def test_a_hang_up_moves_only_the_followers_of_that_leader() -> None:
     world = World(Follower(), follower)
     world.liveness.on_lost(LEADER)
     assert follower.timeout_ms == 100_000
+
+
+def test_after_the_loss_of_a_broker_only_so_many_elections_are_under_way_at_once() -> None:
+    followers = [Follower(group=GroupId(number)) for number in range(10 * STANDING_COUNT_MAX)]
+    world = World(*followers)
+    world.liveness.on_lost(LEADER)
+    world.clock.now_ms += SETTINGS.election_timeout_ms
+    due = world.liveness.timed_out()
+    assert len(due) == STANDING_COUNT_MAX
+    for replica in due:
+        replica.leader_id = NO_BROKER  # type: ignore[misc]
+    assert world.liveness.timed_out() == []
+    elected = cast("Follower", due[0])
+    elected.leader_id = SELF
+    elected.is_leader = True
+    assert len(world.liveness.timed_out()) == 1
+
+
+def test_groups_that_stand_in_vain_do_not_keep_the_others_from_standing() -> None:
+    followers = [Follower(group=GroupId(number)) for number in range(5 * STANDING_COUNT_MAX)]
+    world = World(*followers)
+    for one in followers:
+        one.timeout_ms = SETTINGS.election_timeout_ms
+    stood: set[GroupId] = set()
+    for _ in range(20):
+        world.clock.now_ms += 1_000
+        for replica in world.liveness.timed_out():
+            replica.leader_id = NO_BROKER  # type: ignore[misc]
+            stood.add(replica.group)
+    assert stood == {one.group for one in followers}
+
+
+class CountedLeaders(LedGroups):
+    """Counts how often all are gone through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_count = 0
+
+    @property
+    def all(self) -> list[Replica]:
+        self.looked_count += 1
+        return super().all
+
+
+def test_while_a_peer_is_silent_the_leaders_are_looked_at_once() -> None:
+    world = World()
+    led = CountedLeaders()
+    for peer in (LEADER, FIRST, SECOND):
+        world.liveness.lead_session(peer)
+    for number in range(3):
+        leader = Follower(group=GroupId(number), leader_id=SELF, is_leader=True)
+        led.add(cast("Replica", leader))
+        world.liveness.on_leading(cast("Replica", leader), leader.configuration.members)
+
+    def answer(*peers: BrokerId) -> None:
+        for peer in peers:
+            heartbeat = world.liveness.lead_session(peer).heartbeat(world.clock.now_ms)
+            told = HeartbeatAnswer(
+                session=heartbeat.session,
+                number=heartbeat.number,
+                sent_ms=heartbeat.sent_ms,
+                version=heartbeat.version,
+                refused=[],
+            )
+            world.liveness.on_heartbeat_answer(peer, told)
+
+    for _ in range(40):
+        world.clock.now_ms += 100
+        answer(FIRST, SECOND)
+        assert world.liveness.without_quorum(led) == []
+    assert led.looked_count == 1
+    for _ in range(40):
+        world.clock.now_ms += 100
+        lost = world.liveness.without_quorum(led)
+    assert len(lost) == 3

@@ -83,6 +83,10 @@ class Disk(Protocol):
         """Make everything written to `file` durable; blocks. For start-up and rare metadata. Raises
         OSError."""
 
+    def flush_file_system(self, path: str) -> None:
+        """Make everything that was written so far, and every name, on the file system that holds
+        `path` durable; blocks. For many files at once. Raises OSError."""
+
     def flush_soon(self, file: File, done: Callable[[OSError | None], None]) -> None:
         """Make what is written to `file` by now durable, then call `done` on the broker's thread.
 

@@ -12,11 +12,13 @@ Source: Kafka's CreateTopics `timeoutMs`; Raft thesis 6.4 (read-only queries wai
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import present_leader
+from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER, GroupId
 
 if TYPE_CHECKING:
@@ -29,7 +31,10 @@ LEASE_LOOKS = 4
 
 async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout_ms: int) -> None:
     """Until every partition of these topics has a leader that this broker knows of."""
-    waiting = list(topics)
+    waiting = deque(topics)
+    # Of the first topic that waits, how many partitions were found to have a leader: none is looked
+    # at twice, however many elections there are.
+    led_count = 0
     changed = asyncio.Event()
 
     def on_change(_: GroupId) -> None:
@@ -45,7 +50,15 @@ async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout
     services.replication.on_leader_known.append(on_change)
     timer = services.clock.call_later(max(0, min(timeout_ms, WAIT_MS_MAX)), on_timeout)
     try:
-        while not is_late and not all(_has_leaders(services, name) for name in waiting):
+        while waiting and not is_late:
+            topic = services.cluster.topics.get(waiting[0])
+            partitions = () if topic is None else topic.partitions
+            while led_count < len(partitions) and _has_leader(services, partitions[led_count]):
+                led_count += 1
+            if topic is not None and led_count == len(partitions):
+                waiting.popleft()
+                led_count = 0
+                continue
             changed.clear()
             await changed.wait()
     finally:
@@ -53,11 +66,8 @@ async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout
         services.replication.on_leader_known.remove(on_change)
 
 
-def _has_leaders(services: Services, name: str) -> bool:
-    topic = services.cluster.topics.get(name)
-    return topic is not None and all(
-        present_leader(services, partition)[0] != NO_BROKER for partition in topic.partitions
-    )
+def _has_leader(services: Services, partition: Partition) -> bool:
+    return present_leader(services, partition)[0] != NO_BROKER
 
 
 def when_leases_hold(

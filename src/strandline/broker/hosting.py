@@ -19,6 +19,7 @@ from strandline.base.clock import Clock
 from strandline.base.disk import Disk, is_full
 from strandline.base.errors import StorageError
 from strandline.broker.controller_host import ControllerHost
+from strandline.broker.damaged_logs import DamagedLogs
 from strandline.broker.topic_configs import TopicConfigs
 from strandline.config.broker import BrokerConfig
 from strandline.config.cluster import ClusterConfig
@@ -26,7 +27,9 @@ from strandline.config.topic import TopicConfig
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.configuration import Configuration
-from strandline.replication.host import GroupSpec, Replication
+from strandline.replication.group_spec import GroupSpec
+from strandline.replication.host import Replication
+from strandline.replication.opening import FLUSHED_EACH_MAX
 from strandline.replication.replica import Replica
 from strandline.storage.config import LogConfig
 
@@ -36,7 +39,6 @@ TOPIC_CHARACTERS_MAX = 200
 
 RECONCILE_SHARE_MS = 20
 FULL_RETRY_MS = 10_000
-BROKEN_RETRY_MS = 10_000
 
 _log = logging.getLogger("strandline.broker")
 
@@ -68,9 +70,15 @@ class Hosting:
         # What is left to do for this version of the cluster.
         self._version = -1
         self._work: Iterator[None] = iter(())
-        # Groups whose log could not be opened; those of them whose damage was to be cut.
+        # Groups whose log the disk could not open: they stay closed until the broker starts anew.
         self._broken: set[GroupId] = set()
-        self._cut: set[GroupId] = set()
+        self._damaged = DamagedLogs(
+            clock=clock,
+            disk=disk,
+            replication=replication,
+            directory=f"{config.broker.data_directory}/logs",
+            reopen=self._look_again,
+        )
         # Groups whose log found no space to begin in: they are tried again.
         self._waiting: set[GroupId] = set()
 
@@ -122,13 +130,19 @@ class Hosting:
         if not self.is_registered:
             return
         values = ClusterConfig.from_values(cluster.cluster_configs)
+        absent: list[GroupSpec] = []
         for topic in cluster.topics.values():
             config = self._topic_configs.of(topic, cluster)
             log_config = self._log_config(config, values.producer_id_expiration_ms)
             for partition in topic.partitions:
                 if self._self_id in partition.replicas:
-                    self._host(topic, partition, config, log_config)
+                    replica = self._replication.replicas.get(partition.group)
+                    if replica is None:
+                        absent.append(self._spec(topic, partition, config, log_config))
+                    elif replica.log.config != log_config:
+                        replica.log.config = log_config
                     yield
+        yield from self._open(absent)
         self.adjust_led_groups()
 
     def adjust_led_groups(self) -> None:
@@ -167,81 +181,65 @@ class Hosting:
 
     # ---- each group ----------------------------------------------------------------------------
 
-    def _host(
-        self, topic: Topic, partition: Partition, config: TopicConfig, log_config: LogConfig
-    ) -> None:
-        replica = self._replication.replicas.get(partition.group)
-        if replica is not None:
-            if replica.log.config != log_config:
-                replica.log.config = log_config
+    def _open(self, specs: list[GroupSpec]) -> Iterator[None]:
+        """Open these groups, a few at a time; many are made durable together."""
+        closed = (self._broken, self._damaged)
+        wanted = [spec for spec in specs if not any(spec.group in groups for groups in closed)]
+        opening = self._replication.opening()
+        if len(wanted) <= FLUSHED_EACH_MAX:
+            for spec in wanted:
+                self._attempt(partial(opening.open_one, spec), [spec])
+                yield
             return
-        if partition.group in self._broken:
-            return
-        name = partition.name
+        end_ms = self._clock.monotonic_ms() + RECONCILE_SHARE_MS
+        found: list[GroupSpec] = []
+        for spec in wanted:
+            if self._attempt(partial(opening.add, spec), [spec]):
+                found.append(spec)
+            if opening.is_full or self._clock.monotonic_ms() >= end_ms or spec is wanted[-1]:
+                self._attempt(opening.finish, found)
+                found = []
+                yield
+                end_ms = self._clock.monotonic_ms() + RECONCILE_SHARE_MS
+
+    def _attempt(self, attempt: Callable[[], object], specs: list[GroupSpec]) -> bool:
+        """Whether it went well; otherwise it is noted that these groups could not be opened."""
         try:
-            self._replication.open_group(
-                GroupSpec(
-                    group=partition.group,
-                    name=name,
-                    directory=self._directory_of(partition),
-                    configuration=Configuration(
-                        voters=partition.replicas, min_insync=config.min_insync_replicas
-                    ),
-                    log=log_config,
-                    preferred=partition.replicas[0],
-                    is_lost=self._controller.state.has_lost(self._self_id, partition.group),
-                )
-            )
-            self._waiting.discard(partition.group)
-            self._cut.discard(partition.group)
+            attempt()
         except (OSError, StorageError) as error:
-            if is_full(error):
-                self._wait_for_space(partition.group, name, error)
-                return
-            if not self._broken:
-                self._clock.call_later(BROKEN_RETRY_MS, self._open_broken)
-            self._broken.add(partition.group)
-            _log.error("%s: its log cannot be opened, other replicas serve it: %s", name, error)
+            for spec in specs:
+                self._on_not_opened(spec, error)
+            return False
+        self._waiting.difference_update(spec.group for spec in specs)
+        for spec in specs:
+            self._damaged.on_opened(spec.group)
+        return True
 
-    def _open_broken(self) -> None:
-        """Take part again with logs that were damaged at the start, where another broker leads: as
-        one that lost its disk, and kept the part before the damage.
-
-        See decision 0007. Where the rest cannot be opened either, all of it is copied anew."""
-        cluster = self._controller.cluster
-        for group in list(self._broken):
-            leader = self._replication.leaders.get(group)
-            partition = cluster.groups.get(group)
-            if (
-                leader is not None
-                and leader.leader != self._self_id
-                and partition is not None
-                and self._replication.is_peer_alive(leader.leader)
-            ):
-                configuration = Configuration(voters=partition.replicas)
-                opened = partial(self._reopen, partition)
-                self._replication.distrust(group, configuration, opened)
-        if self._broken:
-            self._clock.call_later(BROKEN_RETRY_MS, self._open_broken)
-
-    def _reopen(self, partition: Partition, error: OSError | None) -> None:
-        """It is durable that the replica has lost what it had acknowledged: open what is left."""
-        group = partition.group
-        if error is not None or group not in self._broken:
+    def _on_not_opened(self, spec: GroupSpec, error: Exception) -> None:
+        if is_full(error):
+            self._wait_for_space(spec.group, spec.name, error)
             return
-        if group in self._cut:
-            directory = self._directory_of(partition)
-            self._disk.remove_tree(f"{self._config.broker.data_directory}/logs/{directory}")
-        self._cut.add(group)
-        self._broken.discard(group)
-        _log.warning("%s: opened without what is damaged", partition.name)
-        self._version = -1
-        self._reconcile_soon()
+        if isinstance(error, StorageError):
+            self._damaged.add(spec)
+        else:
+            self._broken.add(spec.group)
+        _log.error("%s: its log cannot be opened, other replicas serve it: %s", spec.name, error)
 
-    @staticmethod
-    def _directory_of(partition: Partition) -> str:
-        short = partition.topic[:TOPIC_CHARACTERS_MAX]
-        return f"{short}-{partition.index}.{partition.group}"
+    def _spec(
+        self, topic: Topic, partition: Partition, config: TopicConfig, log_config: LogConfig
+    ) -> GroupSpec:
+        short = topic.name[:TOPIC_CHARACTERS_MAX]
+        return GroupSpec(
+            group=partition.group,
+            name=partition.name,
+            directory=f"{short}-{partition.index}.{partition.group}",
+            configuration=Configuration(
+                voters=partition.replicas, min_insync=config.min_insync_replicas
+            ),
+            log=log_config,
+            preferred=partition.replicas[0],
+            is_lost=self._controller.state.has_lost(self._self_id, partition.group),
+        )
 
     def _wait_for_space(self, group: GroupId, name: str, error: Exception) -> None:
         if not self._waiting:
@@ -250,9 +248,12 @@ class Hosting:
             self._waiting.add(group)
             _log.warning("%s: its log waits for space, other replicas serve it: %s", name, error)
 
-    def _try_again(self) -> None:
+    def _look_again(self) -> None:
         self._version = -1
         self._reconcile_soon()
+
+    def _try_again(self) -> None:
+        self._look_again()
         if self._waiting:
             self._clock.call_later(FULL_RETRY_MS, self._try_again)
 
@@ -267,7 +268,7 @@ class Hosting:
                 self._replication.close_group(group, remove=True)
                 yield
         self._broken &= groups.keys()
-        self._cut &= groups.keys()
+        self._damaged.keep(groups.keys())
         self._waiting &= groups.keys()
 
     def _change(

@@ -24,6 +24,7 @@ from strandline.broker.server import claim_port
 from strandline.cli.broker_file import load_file
 from strandline.cli.exit_codes import ERROR, OK
 from strandline.cli.logs import configure_logging
+from strandline.cli.open_files import raise_open_files_limit
 from strandline.cli.output import print_error
 from strandline.config.broker import BrokerConfig
 from strandline.network.loop_clock import LoopClock
@@ -63,6 +64,7 @@ async def run_broker(config: BrokerConfig) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     _end_on_signals(loop, ended)
+    raise_open_files_limit()
     directory = DataDirectory.acquire(
         config.broker.data_directory, broker_id=config.broker_id, cluster_id=config.cluster.id
     )

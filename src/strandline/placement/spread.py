@@ -81,6 +81,36 @@ def place(
     return [call.place_one(replication_factor) for _ in range(partitions)]
 
 
+class _Candidate:
+    """A broker, with what it and its region carry.
+
+    Plain numbers: keys are compared a dozen times for each of thousands of partitions."""
+
+    __slots__ = (
+        "domains",
+        "id",
+        "is_avoided",
+        "leaders",
+        "placed_leaders",
+        "placed_replicas",
+        "region",
+        "replicas",
+    )
+
+    def __init__(
+        self, broker: Broker, *, load: Load, is_avoided: bool, domains: tuple[int, ...]
+    ) -> None:
+        self.id = broker.id
+        self.is_avoided = is_avoided
+        self.domains = domains
+        """Numbers of its failure domains, widest first."""
+        self.region = domains[0]
+        self.leaders = load.leaders[broker.id]
+        self.replicas = load.replicas[broker.id]
+        self.placed_leaders = 0
+        self.placed_replicas = 0
+
+
 class _Call:
     """One call of `place`: the brokers, what the cluster carries, what was placed so far."""
 
@@ -91,63 +121,71 @@ class _Call:
         load: Load,
         avoid: Collection[BrokerId],
     ) -> None:
-        self._brokers = sorted(brokers, key=lambda broker: broker.id)
-        self._rng = rng
-        self._avoid = frozenset(avoid)
-        self._domains = {broker.id: domains_of(broker) for broker in self._brokers}
-        self._cluster = Load(Counter(load.replicas), Counter(load.leaders))
-        self._placed = Load()
-        self._cluster_region_leaders = self._leaders_by_region(load)
-        self._placed_region_leaders: Counter[Domain] = Counter()
+        self._draw = rng.random
+        numbers: dict[Domain, int] = {}
+        self._brokers: list[_Candidate] = []
+        for broker in sorted(brokers, key=lambda broker: broker.id):
+            domains = domains_of(broker)
+            known = tuple(numbers.setdefault(domain, len(numbers)) for domain in domains)
+            is_avoided = broker.id in avoid
+            self._brokers.append(
+                _Candidate(broker, load=load, is_avoided=is_avoided, domains=known)
+            )
+        self._domain_count = len(numbers)
+        # By the number of the region; the other domains' places stay empty.
+        self._region_leaders = [0] * len(numbers)
+        self._placed_region_leaders = [0] * len(numbers)
+        for one in self._brokers:
+            self._region_leaders[one.region] += one.leaders
 
     def place_one(self, replication_factor: int) -> Replicas:
         """Choose the replicas of one partition, and count them."""
         leader = min(self._brokers, key=self._leader_key)
-        chosen = [leader.id]
-        held = Counter(self._domains[leader.id])
+        leader.leaders += 1
+        leader.placed_leaders += 1
+        self._placed_region_leaders[leader.region] += 1
+        self._region_leaders[leader.region] += 1
+        held = [0] * self._domain_count
+        chosen = [self._take(leader, held)]
+        free = [one for one in self._brokers if one is not leader]
         while len(chosen) < replication_factor:
-            free = [broker for broker in self._brokers if broker.id not in chosen]
-            follower = min(free, key=lambda broker: self._follower_key(broker, held))
-            chosen.append(follower.id)
-            held.update(self._domains[follower.id])
-        replicas = tuple(chosen)
-        self._count(replicas)
-        return replicas
+            follower = min(free, key=lambda one: self._follower_key(one, held))
+            free.remove(follower)
+            chosen.append(self._take(follower, held))
+        return tuple(chosen)
 
-    def _leader_key(self, broker: Broker) -> tuple[float, ...]:
-        region = self._domains[broker.id][0]
+    @staticmethod
+    def _take(one: _Candidate, held: list[int]) -> BrokerId:
+        one.replicas += 1
+        one.placed_replicas += 1
+        for domain in one.domains:
+            held[domain] += 1
+        return one.id
+
+    def _leader_key(self, one: _Candidate) -> tuple[float, ...]:
         return (
-            broker.id in self._avoid,
-            self._placed.leaders[broker.id],
-            self._cluster.leaders[broker.id],
-            self._placed_region_leaders[region],
-            self._cluster_region_leaders[region],
-            self._placed.replicas[broker.id],
-            self._cluster.replicas[broker.id],
-            self._rng.random(),
+            one.is_avoided,
+            one.placed_leaders,
+            one.leaders,
+            self._placed_region_leaders[one.region],
+            self._region_leaders[one.region],
+            one.placed_replicas,
+            one.replicas,
+            self._draw(),
         )
 
-    def _follower_key(self, broker: Broker, held: Counter[Domain]) -> tuple[float, ...]:
+    def _follower_key(self, one: _Candidate, held: list[int]) -> tuple[float, ...]:
+        region, zone, rack, host = one.domains
         return (
-            broker.id in self._avoid,
-            *(held[domain] for domain in self._domains[broker.id]),
-            self._placed.replicas[broker.id],
-            self._cluster.replicas[broker.id],
-            self._rng.random(),
+            one.is_avoided,
+            held[region],
+            held[zone],
+            held[rack],
+            held[host],
+            one.placed_replicas,
+            one.replicas,
+            self._draw(),
         )
-
-    def _count(self, replicas: Replicas) -> None:
-        region = self._domains[replicas[0]][0]
-        self._placed.add(replicas)
-        self._cluster.add(replicas)
-        self._placed_region_leaders[region] += 1
-        self._cluster_region_leaders[region] += 1
-
-    def _leaders_by_region(self, load: Load) -> Counter[Domain]:
-        counts: Counter[Domain] = Counter()
-        for broker in self._brokers:
-            counts[self._domains[broker.id][0]] += load.leaders[broker.id]
-        return counts
 
 
 def domains_of(broker: Broker) -> tuple[Domain, ...]:

@@ -1,13 +1,15 @@
 """All Raft groups of one broker, and the one path on which records are replicated.
 
 Map, from the outside in:
-        host.py (Replication: the broker's side of it all), replica.py (one group here: performs
+        host.py (Replication: the broker's side of it all), group_spec.py (what a replica is opened
+        with), opening.py (opens groups, many together), replica.py (one group here: performs
         what its Raft core decides), effects.py (how each effect is performed), appender.py (the
         batcher: what waits becomes one append), waiters.py (who waits for which mark), leading.py
         (what exists only while leading), sender.py (the leader's stream to one follower), tail.py
         (entries still in memory), entries.py (batches that a follower takes: checked, split),
         proof.py (records for a reader that believes them), liveness.py and sessions.py (who hears
-        whom: coalesced heartbeats, leases, election timers), leaders.py (who leads what,
+        whom: coalesced heartbeats, leases, election timers), led_groups.py (the leaders here),
+        leaders.py (who leads what,
         cluster-wide), founding.py (a new group, or a lost disk?), budget.py (memory), compactor.py
         (compaction in slices), damage.py and repairs.py (damaged logs
         are led by others, and mended from them), wire.py

@@ -87,6 +87,7 @@ def _marks_advanced(replica: "Replica", effect: MarksAdvanced, _: Entries | None
 def _became_leader(replica: "Replica", effect: BecameLeader, _: Entries | None) -> None:
     replica.is_fresh = False
     replica.leading = Leading(replica)
+    replica.host.led.add(replica)
     replica.leading_since_ms = replica.host.clock.monotonic_ms()
     replica.host.liveness.on_leading(replica, replica.configuration.members)
     replica.host.announce(replica, effect.epoch)

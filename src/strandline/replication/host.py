@@ -11,15 +11,13 @@ Source: design section 5."""
 
 import logging
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
 
 import msgspec
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.disk import Disk
-from strandline.base.errors import ApiError, ProtocolError, StorageError
+from strandline.base.errors import ApiError, ProtocolError
 from strandline.base.network import Lane, Network
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.network.calls import Calls
@@ -32,8 +30,11 @@ from strandline.replication.budget import MemoryBudget
 from strandline.replication.compactor import Compactor
 from strandline.replication.entries import Entries
 from strandline.replication.founding import Founding
+from strandline.replication.group_spec import GroupSpec
 from strandline.replication.leaders import Leaders
+from strandline.replication.led_groups import LedGroups
 from strandline.replication.liveness import Liveness
+from strandline.replication.opening import Opening
 from strandline.replication.repairs import Repairs
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -50,7 +51,6 @@ from strandline.replication.wire import (
     decode_raft,
     encode_control,
 )
-from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
 from strandline.storage.state_journal import GroupState, StateJournal
 
@@ -63,23 +63,6 @@ TELL_DELAY_MS = 5
 _log = logging.getLogger("strandline.replication")
 _NO_MARKS = Marks(Index(-1), Index(-1))
 _configurations = msgspec.json.Decoder(Configuration)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupSpec:
-    """What a broker needs to know to hold a replica. `directory` is relative to `logs`.
-
-    `is_lost`: this broker held the replica before, on a disk that is gone. `asks_voters`: whether
-    that is so, nobody here knows; where nothing is remembered, see `founding`."""
-
-    group: GroupId
-    name: str
-    directory: str
-    configuration: Configuration
-    log: LogConfig
-    preferred: BrokerId
-    is_lost: bool = False
-    asks_voters: bool = False
 
 
 class Replication:
@@ -102,6 +85,7 @@ class Replication:
         self.network = network
         self.settings = settings
         self.replicas: dict[GroupId, Replica] = {}
+        self.led = LedGroups()
         self.memory = MemoryBudget(settings.memory_bytes_max)
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
         self.on_leadership: list[Callable[[Replica, bool], None]] = []
@@ -124,6 +108,8 @@ class Replication:
         self._peers: dict[BrokerId, None] = {}
         self._to_tell: dict[GroupId, Replica] = {}
         self._outbox: dict[BrokerId, list[tuple[GroupId, ControlMessage]]] = {}
+        self._announcements: list[LeaderEntry] = []
+        self._connected: set[tuple[BrokerId, Lane]] = set()
         self._flush_scheduled = False
         self._timer: Timer | None = None
         self._ticked_ms = 0
@@ -163,40 +149,12 @@ class Replication:
 
     def open_group(self, spec: GroupSpec) -> Replica:
         """Open or create the replica of a group here. Raises OSError, StorageError."""
+        return self.opening().open_one(spec)
+
+    def opening(self) -> Opening:
+        """For groups that are opened together."""
         assert self._journal is not None
-        assert spec.group not in self.replicas
-        directory = f"{self._data_directory}/logs/{spec.directory}"
-        state = self._journal.get(spec.group)
-        is_fresh = state is None and not self.disk.exists(directory)
-        # Who has lost what it acknowledged anyway need not stop at damage.
-        cuts = state is not None and state.amnesiac
-        log = Log.open(self.disk, directory, config=spec.log, clock=self.clock, cut_corruption=cuts)
-        if log.last_epoch > (0 if state is None else state.epoch):
-            raise self._forgotten(spec.group, log, state)
-        voters = spec.configuration.voters
-        is_asking = spec.asks_voters and state is None and {self.self_id} < set(voters)
-        if state is None:
-            amnesiac = spec.is_lost or is_asking
-            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, amnesiac)
-        base = state.configuration if state.configuration is not None else spec.configuration
-        raft = self._new_raft(spec.group, log, state, base)
-        replica = Replica(
-            host=self,
-            group=spec.group,
-            name=spec.name,
-            log=log,
-            raft=raft,
-            preferred=spec.preferred,
-            base=base,
-            is_fresh=is_fresh and not state.amnesiac,
-        )
-        self.replicas[spec.group] = replica
-        self.liveness.add(replica)
-        if is_fresh and replica.is_preferred:
-            self.clock.call_soon(partial(self._start_fresh, replica))
-        if is_asking:
-            self.founding.ask(replica)
-        return replica
+        return Opening(self, self._journal, f"{self._data_directory}/logs")
 
     def distrust(
         self, group: GroupId, base: Configuration, done: Callable[[OSError | None], None]
@@ -215,17 +173,13 @@ class Replication:
         replica.has_restarted = False
         self.liveness.add(replica)
         if replica.is_preferred:
-            self._start_fresh(replica)
+            self.start_fresh(replica)
 
-    def _forgotten(self, group: GroupId, log: Log, state: GroupState | None) -> StorageError:
-        """The epoch and the vote are durable before any entry of the epoch is: they were lost."""
-        log.close()
-        return StorageError(
-            f"{self._data_directory}/{JOURNAL}",
-            0,
-            expected=f"the state of group {group} in epoch {log.last_epoch}, as its log has it",
-            found="none" if state is None else f"epoch {state.epoch}: it is damaged",
-        )
+    @staticmethod
+    def start_fresh(replica: Replica) -> None:
+        """Stand for election in a new group that nobody leads yet."""
+        if replica.is_fresh and not replica.is_leader and replica.failed is None:
+            replica.on_election_timeout()
 
     def rebuild(self, replica: Replica) -> Raft:
         """A fresh core for a replica that could not do what its core had decided: as after a
@@ -236,9 +190,9 @@ class Replication:
             state = GroupState(Epoch(0), NO_BROKER, replica.base, replica.raft.is_amnesiac)
         last = replica.log.last_index
         marks = Marks(Index(min(replica.raft.commit, last)), Index(min(replica.raft.visible, last)))
-        return self._new_raft(replica.group, replica.log, state, replica.base, marks)
+        return self.new_raft(replica.group, replica.log, state, replica.base, marks)
 
-    def _new_raft(
+    def new_raft(
         self,
         group: GroupId,
         log: Log,
@@ -246,6 +200,7 @@ class Replication:
         base: Configuration,
         marks: Marks = _NO_MARKS,
     ) -> Raft:
+        """A core that stands on this log and this state."""
         shape = LogShape(
             first_index=log.start_index,
             last_index=log.last_index,
@@ -353,9 +308,8 @@ class Replication:
         """Tell every broker that this one leads `replica`."""
         entry = LeaderEntry(replica.group, epoch, self.self_id)
         self.leaders.learn(entry)
-        message = encode_control(Kind.LEADERS, [entry])
-        for peer in self._peers:
-            self.network.send(peer, Lane.CONTROL, [message])
+        self._announcements.append(entry)
+        self._flush_later()
 
     def learn_leader(self, group: GroupId, epoch: Epoch, leader: BrokerId) -> None:
         """A replica here follows `leader`."""
@@ -403,6 +357,7 @@ class Replication:
         """See `base.network.PeerEvents`."""
         if self._stopped:
             return
+        self._connected.add((peer, lane))
         if lane is Lane.CONTROL:
             self.liveness.on_connected(peer)
             self._send_heartbeat(peer)
@@ -410,8 +365,7 @@ class Replication:
             entries = self.leaders.led_by(self.self_id)
             if entries:
                 self.network.send(peer, lane, [encode_control(Kind.LEADERS, entries)])
-        for replica in self._leading():
-            replica.on_peer_reset(peer)
+        self.led.reset(peer)
 
     def on_peer_lost(self, peer: BrokerId, lane: Lane) -> None:
         """See `base.network.PeerEvents`."""
@@ -420,8 +374,9 @@ class Replication:
         if lane is Lane.CONTROL:
             self.liveness.on_lost(peer)
             self.calls.on_peer_lost(peer)
-        for replica in self._leading():
-            replica.on_peer_reset(peer)
+        if (peer, lane) in self._connected:  # Else it is one more attempt that has failed.
+            self._connected.discard((peer, lane))
+            self.led.reset(peer)
 
     def _on_append(self, peer: BrokerId, message: memoryview) -> None:
         head, payload = decode_append(message)
@@ -478,6 +433,11 @@ class Replication:
         self._flush_scheduled = False
         if self._stopped:
             return
+        if self._announcements:
+            message = encode_control(Kind.LEADERS, self._announcements)
+            self._announcements = []
+            for peer in self._peers:
+                self.network.send(peer, Lane.CONTROL, [message])
         outbox, self._outbox = self._outbox, {}
         for peer, items in outbox.items():
             self.network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])
@@ -506,7 +466,7 @@ class Replication:
         if late:
             self.liveness.forgive()
         else:
-            for replica in self.liveness.without_quorum(self._leading()):
+            for replica in self.liveness.without_quorum(self.led):
                 _log.warning("%s: no quorum answers; giving up leadership", replica.name)
                 replica.on_quorum_lost()
             for replica, leader, epoch in self.liveness.found_leaders():
@@ -514,25 +474,12 @@ class Replication:
             for replica in self.liveness.timed_out():
                 replica.on_election_timeout()
         self.founding.tick()
-        self._resend(now)
+        self.led.resend(now)
         self._tick_later()
-
-    def _resend(self, now: int) -> None:
-        for replica in self._leading():
-            if replica.leading is not None and replica.leading.has_inflight:
-                for peer in replica.leading.stalled_peers(now):
-                    replica.on_peer_reset(peer)
 
     @staticmethod
     def _meet_leader(replica: Replica, leader: BrokerId, epoch: Epoch) -> None:
         replica.on_message(leader, LeaderContact(epoch, Index(-1), Index(-1)))
-
-    def _start_fresh(self, replica: Replica) -> None:
-        if replica.is_fresh and not replica.is_leader and replica.failed is None:
-            replica.on_election_timeout()
-
-    def _leading(self) -> Sequence[Replica]:
-        return [replica for replica in self.replicas.values() if replica.leading is not None]
 
     def _on_leader_known(self, group: GroupId) -> None:
         for callback in self.on_leader_known:

@@ -159,6 +159,7 @@ class Leading:
                 replica.host.send_soon(peer, replica.group, plan)
                 replica.raft.mark_sent(peer, Index(plan.start_index - 1))
                 stream.on_sent(Index(plan.start_index - 1), 0, replica.host.clock.monotonic_ms())
+                replica.host.led.has_sent(replica)
                 break
             # Only an append tells a replica that lost its disk when it may take part again.
             is_contact = not plan.is_probe and plan.rejoin_at < 0
@@ -226,6 +227,7 @@ class Leading:
         replica.raft.mark_sent(peer, last_index)
         size = len(head) + sum(map(len, parts))
         stream.on_sent(last_index, size, replica.host.clock.monotonic_ms())
+        replica.host.led.has_sent(replica)
         return True
 
     def _forget_sent(self) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
+from strandline.replication.led_groups import LedGroups
 from strandline.replication.sessions import NEVER_MS, FollowSession, LeadSession
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Heartbeat, HeartbeatAnswer
@@ -27,6 +28,10 @@ ELECTION_MS = 50
 """What an election takes besides its round trips: the state is written twice."""
 ELECTION_ROUND_TRIPS = 2
 FRESH_RETRY_MS = 60
+STANDING_COUNT_MAX = 128
+"""So many elections are under way from here at most; the others wait. When a broker with thousands
+of leaders is gone, all that its followers could ask at once would keep everybody busy for so long
+that the living leaders fell silent too."""
 NOT_PREFERRED_SHARE = 0.4
 DAMAGED_TURNS = 3
 """So many election time-outs later a replica stands whose log is damaged."""
@@ -62,9 +67,15 @@ class Liveness:
         # {group: replica} whose own timer counts; all others are covered by a session with a living
         # peer.
         self._uncovered: dict[GroupId, Replica] = {}
+        # {group: replica} that stand for election and have neither won, lost nor given up.
+        self._standing: dict[GroupId, Replica] = {}
         # Silent peers whose groups were put under their own timers already.
         self._swept: set[BrokerId] = set()
         self._started_ms = clock.monotonic_ms()
+        # Rises with every change of what is led here, and of who is a member there.
+        self._led_version = 0
+        # (silent peers, version) for which all leaders here were found to have their quorum.
+        self._quorums_found: tuple[frozenset[BrokerId], int] = (frozenset(), -1)
 
     # ---- peers -----------------------------------------------------------------------------------
 
@@ -162,6 +173,7 @@ class Liveness:
 
     def on_leading(self, replica: "Replica", members: Iterable[BrokerId]) -> None:
         """The replica leads its epoch, over these members."""
+        self._led_version += 1
         self._uncovered.pop(replica.group, None)
         wanted = set(members)
         for peer in wanted:
@@ -264,6 +276,9 @@ class Liveness:
         now = self._clock.monotonic_ms()
         self._watch_groups_of_silent_peers(now)
         due: list[Replica] = []
+        self._forget_decided(now)
+        room = STANDING_COUNT_MAX - len(self._standing)
+        is_held = False
         for group, replica in list(self._uncovered.items()):
             if replica.is_leader or self._is_covered(replica, now):
                 del self._uncovered[group]
@@ -271,24 +286,46 @@ class Liveness:
                 now >= replica.stand_after_ms
                 and now - self._last_sign_ms(replica) >= replica.timeout_ms
             ):
-                due.append(replica)
-                self.await_election(replica)
+                if len(due) < room:
+                    due.append(replica)
+                    self._standing[group] = replica
+                    self.await_election(replica)
+                else:
+                    is_held = True
+        if is_held:  # Who stands in vain must not stand before the others for ever.
+            for replica in due:
+                self._uncovered[replica.group] = self._uncovered.pop(replica.group)
         return due
 
-    def without_quorum(self, leading: Iterable["Replica"]) -> list["Replica"]:
-        """Leaders here that have not been answered by a quorum for two election time-outs."""
+    def _forget_decided(self, now: int) -> None:
+        self._standing = {
+            group: replica
+            for group, replica in self._standing.items()
+            if replica.leader_id == NO_BROKER and now < replica.stand_after_ms
+        }
+
+    def without_quorum(self, led: LedGroups) -> list["Replica"]:
+        """Leaders here that have not been answered by a quorum for two election time-outs.
+
+        They are gone through once when somebody falls silent, and not again while nothing
+        changes."""
         now = self._clock.monotonic_ms()
         limit = 2 * self._settings.election_timeout_ms
-        silent = {p for p, s in self._leads.items() if now - s.answered_ms >= limit}
-        if not silent:
+        silent = frozenset(p for p, s in self._leads.items() if now - s.answered_ms >= limit)
+        if not silent or self._quorums_found == (silent, self._led_version):
             return []
         lost: list[Replica] = []
-        for replica in leading:
-            if now - replica.leading_since_ms < limit + RTT_FACTOR * self._slowest_rtt_ms():
+        is_early = False
+        since_ms = now - limit - RTT_FACTOR * self._slowest_rtt_ms()
+        for replica in led.all:
+            if replica.leading_since_ms > since_ms:
+                is_early = True
                 continue
             heard = [peer for peer in replica.configuration.all_voters if peer not in silent]
             if not replica.configuration.wins_election(heard):
                 lost.append(replica)
+        if not lost and not is_early:
+            self._quorums_found = (silent, self._led_version)
         return lost
 
     def _leader_is_gone(self, replica: "Replica") -> None:

@@ -477,6 +477,7 @@ class Replica:
         if self.leading is not None:
             self.leading.close()
             self.leading = None
+            self.host.led.remove(self)
         self._lease_end_ms = 0
         self.appender.fail(error)
         self.waiters.fail()

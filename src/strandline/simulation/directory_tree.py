@@ -98,6 +98,12 @@ class DirectoryTree:
         self.unflushed = rest
         self._flush_place(path)
 
+    def flush_all(self) -> None:
+        """Make all names durable."""
+        for change in self.unflushed:
+            change.apply()
+        self.unflushed = []
+
     def files(self) -> Iterator[tuple[str, FileImage]]:
         """Every file as seen, with its path, sorted by path."""
         yield from _walk("", self.root)

@@ -301,6 +301,19 @@ class SimDisk:
         if error is not None:
             raise error
 
+    def flush_file_system(self, path: str) -> None:
+        """See `base.disk.Disk`."""
+        if not self.admit_change():
+            return
+        hardware = self.hardware
+        self._process.charge(hardware.flush_duration_us())
+        for _, image in hardware.tree.files():
+            error = hardware.flush_image(image, image.sequence)
+            if error is not None:
+                raise error
+        if not hardware.faults.lying_flushes:
+            hardware.tree.flush_all()
+
     def flush_soon(self, file: File, done: Callable[[OSError | None], None]) -> None:
         """See `base.disk.Disk`."""
         assert isinstance(file, SimFile)

@@ -18,7 +18,8 @@ from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
 from strandline.records.batch import iterate_headers
 from strandline.replication.appender import AppendResult
-from strandline.replication.host import GroupSpec, Replication
+from strandline.replication.group_spec import GroupSpec
+from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.simulation.facts import LeaderElected, LeaderKnown, MarksMoved
 from strandline.simulation.host import Seams

@@ -54,6 +54,10 @@ class Flusher:
             elif len(self._queue) == 1:
                 self._wake.notify()
 
+    def flush_device(self, descriptor: Descriptor) -> None:
+        """Make everything on the device of `descriptor` durable; blocks. Raises OSError."""
+        _syncfs(self._watched.get(descriptor.device, descriptor).number)
+
     def close(self) -> None:
         """Finish, and end the thread."""
         with self._wake:

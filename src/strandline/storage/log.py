@@ -30,7 +30,8 @@ from strandline.storage.row import SegmentRow
 from strandline.storage.sealing import write_producers
 from strandline.storage.segment import Segment
 
-_ALLOCATE_BYTES_MIN = 1 << 20
+_ALLOCATE_BYTES_MIN = 16 << 10
+"""Taken ahead at first, and twice as much each time: most of many partitions are never large."""
 _ALLOCATE_BYTES_MAX = 64 << 20
 _CHECKPOINT_BYTES = 64 << 20
 _CHECKPOINT_COUNT_MAX = 4
@@ -89,8 +90,10 @@ class Log:
         clock: Clock,
         flushed_index: Index = NO_INDEX,
         cut_corruption: bool = False,
+        defer_flush: bool = False,
     ) -> "Log":
-        """Open the log in `directory`, created when absent. All that is found is durable then.
+        """Open the log in `directory`, created when absent. All that is found is durable then;
+        with `defer_flush` the caller has to see to that before the log is trusted with anything.
 
         `flushed_index`: what the caller knows to have been flushed; -1 for nothing.
         Raises StorageError when something that was flushed is damaged or missing, unless
@@ -103,6 +106,7 @@ class Log:
             now_ms=clock.wall_ms(),
             flushed_index=flushed_index,
             cut_corruption=cut_corruption,
+            defer_flush=defer_flush,
         ).run()
         return cls(disk, directory, config=config, clock=clock, found=found)
 
@@ -460,6 +464,11 @@ class Log:
                 self._row.seal(active)
                 producers = self.producers.checkpoint()
                 write_producers(self._disk, self.directory, self._row.end_name(), producers)
+        self._row.release()
+
+    def give_up(self, error: OSError) -> None:
+        """What was found could not be made durable: write nothing, and close."""
+        self._flushing.fail(error)
         self._row.release()
 
     def destroy(self) -> None:

@@ -163,6 +163,10 @@ class RealDisk:
         """Make a file durable; blocks."""
         os.fdatasync(file.fileno())
 
+    def flush_file_system(self, path: str) -> None:
+        """Make everything on the file system of `path` durable; blocks."""
+        self._flusher.flush_device(Descriptor(path, os.O_RDONLY | os.O_CLOEXEC))
+
     def flush_soon(self, file: File, done: FlushDone) -> None:
         """Make what was written to a file so far durable; `done` is never called at once."""
         assert isinstance(file, RealFile)

@@ -3,7 +3,8 @@
 Why:    nothing that was not flushed may be believed, nothing that was flushed may be dropped
         quietly.
 How:    finish a reset that was begun -> for each segment in order: its summary, if that fits,
-        or else a scan of headers and CRCs -> cut the torn tail, drop what does not follow -> flush.
+        or else a scan of headers and CRCs -> cut the torn tail, drop what does not follow -> flush
+        (left to the caller with `defer_flush`: one flush for many logs).
         A segment with a fitting summary was durable, and so was everything before it: a bad batch
         below that, or below a mark of what was flushed (the last one that the log left, or what the
         caller knows), is corruption (StorageError).
@@ -70,6 +71,7 @@ class Recovery:
         now_ms: int,
         flushed_index: Index,
         cut_corruption: bool,
+        defer_flush: bool = False,
     ) -> None:
         self._disk = disk
         self._directory = directory
@@ -77,6 +79,7 @@ class Recovery:
         self._now_ms = now_ms
         self._flushed_index = flushed_index
         self._cut_corruption = cut_corruption
+        self._defer_flush = defer_flush
         self._cache = IndexCache()
         self._segments: list[Segment] = []
         self._history = History(FIRST_SEGMENT)
@@ -107,7 +110,10 @@ class Recovery:
     def _find_segments(self) -> list[SegmentName]:
         """The names of the log's segments in order, after tidying up; at least one."""
         disk, directory = self._disk, self._directory
-        make_durable_directory(disk, directory)
+        if self._defer_flush:
+            disk.make_directories(directory)
+        else:
+            make_durable_directory(disk, directory)
         finish_removals(disk, directory)
         names = []
         for file in disk.list_directory(directory):
@@ -121,7 +127,8 @@ class Recovery:
                 disk.remove(f"{directory}/{file}")
         if not names:
             disk.open(f"{directory}/{FIRST_SEGMENT.stem}{LOG}", create=True).close()
-            disk.flush_directory(directory)
+            if not self._defer_flush:
+                disk.flush_directory(directory)
             names.append(FIRST_SEGMENT)
         return sorted(names, key=_order)
 
@@ -230,7 +237,7 @@ class Recovery:
                 self._producers.update(header, self._now_ms)
         if found_bytes > segment.size:
             self._cut_tail(segment)
-        if found_bytes:
+        if found_bytes and not self._defer_flush:
             self._disk.flush_now(file)
 
     def _cut_tail(self, segment: Segment) -> None:

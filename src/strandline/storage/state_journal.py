@@ -65,7 +65,7 @@ class StateJournal:
         self, disk: Disk, path: str, *, file: File, states: dict[GroupId, GroupState], end: int
     ) -> None:
         self._disk = disk
-        self._path = path
+        self.path = path
         self._file = file
         self._states = states
         self._end = end
@@ -192,20 +192,20 @@ class StateJournal:
         data = b"".join(
             _encode(_Record(group, state), 0) for group, state in sorted(self._states.items())
         )
-        new_path = f"{self._path}.new"
+        new_path = f"{self.path}.new"
         try:
             file = self._disk.open(new_path, create=True)
             file.truncate(0)
             file.pwrite((data,), 0)
             file.allocate(len(data) + _ALLOCATE_BYTES)
             self._disk.flush_now(file)
-            self._disk.rename(new_path, self._path)
+            self._disk.rename(new_path, self.path)
         except OSError as error:
             if not is_full(error):
                 raise
             self._disk.remove(new_path)
             return False
-        self._disk.flush_directory(self._path.rsplit("/", 1)[0])
+        self._disk.flush_directory(self.path.rsplit("/", 1)[0])
         self._file = file
         self._end = self._durable_end = self._live_bytes = len(data)
         self._allocated = file.size()

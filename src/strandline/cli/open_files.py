@@ -1,0 +1,33 @@
+"""How many files a broker may have open: as many as the operating system lets it.
+
+Why:    each partition's log is an open file, and shells start processes with room for 1,024.
+How:    the soft limit of the process is raised to the hard one; where even that is small, a line
+        says so before logs fail to open.
+Source: setrlimit(2)."""
+
+import logging
+import resource
+
+OPEN_FILES_MIN = 8_192
+"""With fewer a broker starts, and says so."""
+
+_log = logging.getLogger("strandline.cli")
+
+
+def raise_open_files_limit() -> int:
+    """Raise this process's limit as far as it may be; returns it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (OSError, ValueError) as error:  # Some systems bound it below what they say.
+            _log.warning("the limit of open files stays at %d: %s", soft, error)
+    if soft != resource.RLIM_INFINITY and soft < OPEN_FILES_MIN:
+        _log.warning(
+            "this process may have %d files open, one for each partition and client: raise the "
+            "limit (ulimit -Hn, LimitNOFILE=) to %d or more",
+            soft,
+            OPEN_FILES_MIN,
+        )
+    return soft

@@ -1,0 +1,26 @@
+"""What a broker needs to know to hold a replica of a group.
+
+Source: design section 5."""
+
+from dataclasses import dataclass
+
+from strandline.model.ids import BrokerId, GroupId
+from strandline.raft.configuration import Configuration
+from strandline.storage.config import LogConfig
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """`directory` is relative to `logs`.
+
+    `is_lost`: this broker held the replica before, on a disk that is gone. `asks_voters`: whether
+    that is so, nobody here knows; where nothing is remembered, see `founding`."""
+
+    group: GroupId
+    name: str
+    directory: str
+    configuration: Configuration
+    log: LogConfig
+    preferred: BrokerId
+    is_lost: bool = False
+    asks_voters: bool = False

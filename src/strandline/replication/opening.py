@@ -1,0 +1,122 @@
+"""Opens groups on this broker: finds their logs and what is remembered of them, and lets them take
+part.
+
+Why:    a broker that starts, or a topic that is created, brings thousands of logs, and each of them
+        has to be durable, names and bytes, before anybody votes or acknowledges on the strength of
+        it: a flush for each would take minutes.
+How:    add --> log found, not trusted yet --finish--> one flush of the file system --> replicas
+        Nothing comes in between, so no replica is there before its log is durable. A few logs
+        (`open_one`) are flushed each for itself.
+Owns:   the logs between `add` and `finish`.
+Source: design sections 4 (many dirty logs: one `syncfs`) and 5."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import NO_BROKER, Epoch
+from strandline.replication.group_spec import GroupSpec
+from strandline.replication.replica import Replica
+from strandline.storage.log import Log
+from strandline.storage.state_journal import GroupState, StateJournal
+
+if TYPE_CHECKING:
+    from strandline.replication.host import Replication
+
+FLUSHED_EACH_MAX = 8
+"""So many logs are flushed one by one; more by one flush of everything."""
+OPENED_AT_ONCE_MAX = 64
+
+
+class Opening:
+    """See the module. `directory` is where the logs lie."""
+
+    def __init__(self, host: "Replication", journal: StateJournal, directory: str) -> None:
+        self._host = host
+        self._journal = journal
+        self._directory = directory
+        # (spec, its log, whether there was nothing of the group here)
+        self._found: list[tuple[GroupSpec, Log, bool]] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to finish."""
+        return len(self._found) >= OPENED_AT_ONCE_MAX
+
+    def open_one(self, spec: GroupSpec) -> Replica:
+        """Open one group at once. Raises OSError, StorageError."""
+        return self._take_part(*self._find(spec, defer_flush=False))
+
+    def add(self, spec: GroupSpec) -> None:
+        """Find the log of a group; it takes part after `finish`. Raises OSError, StorageError."""
+        self._found.append(self._find(spec, defer_flush=True))
+
+    def finish(self) -> None:
+        """Make all logs that were found durable, and let their groups take part. Blocks.
+
+        Raises OSError when they could not be made durable: then none of them takes part."""
+        found, self._found = self._found, []
+        if not found:
+            return
+        try:
+            self._host.disk.flush_file_system(self._directory)
+        except OSError as error:
+            for _, log, _ in found:
+                log.give_up(error)
+            raise
+        for spec, log, is_new in found:
+            self._take_part(spec, log, is_new)
+
+    def _find(self, spec: GroupSpec, *, defer_flush: bool) -> tuple[GroupSpec, Log, bool]:
+        host = self._host
+        assert spec.group not in host.replicas
+        directory = f"{self._directory}/{spec.directory}"
+        state = self._journal.get(spec.group)
+        is_new = state is None and not host.disk.exists(directory)
+        log = Log.open(
+            host.disk,
+            directory,
+            config=spec.log,
+            clock=host.clock,
+            # Who has lost what it acknowledged anyway need not stop at damage.
+            cut_corruption=state is not None and state.amnesiac,
+            defer_flush=defer_flush,
+        )
+        if log.last_epoch > (0 if state is None else state.epoch):
+            log.close()
+            # The epoch and the vote are durable before any entry of the epoch is: they were lost.
+            raise StorageError(
+                self._journal.path,
+                0,
+                expected=f"the state of group {spec.group} in epoch {log.last_epoch}, "
+                "as its log has it",
+                found="none" if state is None else f"epoch {state.epoch}: it is damaged",
+            )
+        return spec, log, is_new
+
+    def _take_part(self, spec: GroupSpec, log: Log, is_new: bool) -> Replica:
+        host = self._host
+        state = self._journal.get(spec.group)
+        voters = spec.configuration.voters
+        is_asking = spec.asks_voters and state is None and {host.self_id} < set(voters)
+        if state is None:
+            amnesiac = spec.is_lost or is_asking
+            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, amnesiac)
+        base = state.configuration if state.configuration is not None else spec.configuration
+        replica = Replica(
+            host=host,
+            group=spec.group,
+            name=spec.name,
+            log=log,
+            raft=host.new_raft(spec.group, log, state, base),
+            preferred=spec.preferred,
+            base=base,
+            is_fresh=is_new and not state.amnesiac,
+        )
+        host.replicas[spec.group] = replica
+        host.liveness.add(replica)
+        if is_new and replica.is_preferred:
+            host.clock.call_soon(partial(host.start_fresh, replica))
+        if is_asking:
+            host.founding.ask(replica)
+        return replica
