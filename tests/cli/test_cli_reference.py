@@ -38,6 +38,8 @@ def test_every_command_of_a_first_day_is_there() -> None:
         "consume",
         "group list",
         "group describe",
+        "log inspect",
+        "log verify",
         "config check",
         "config reference",
         "pipeline lake",

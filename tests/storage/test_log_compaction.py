@@ -13,6 +13,7 @@ from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch, decode_batches, decode_records
 from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
+from strandline.storage.verification import verify_log
 
 DIRECTORY = "/data/topic-0.1"
 HOUR_MS = 3_600_000
@@ -94,6 +95,7 @@ class World:
         while self.log.compact(self.log.end_offset, bytes_max=bytes_max):
             count += 1
             self.disk.run()
+        assert not verify_log(self.disk, DIRECTORY).is_damaged
         return count
 
     def records(self) -> list[tuple[Offset, Record]]:

@@ -19,6 +19,8 @@ from tests.storage.storage_world import ForgetfulDisk, ManualClock
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
+from strandline.storage.survey import survey_log
+from strandline.storage.verification import FindingKind, verify_log
 
 DIRECTORY = "/data/topic-0.1"
 SEEDS = st.integers(min_value=0, max_value=2**32)
@@ -47,6 +49,15 @@ class LogMachine(RuleBasedStateMachine):
 
     def open(self) -> Log:
         return Log.open(self.disk, DIRECTORY, config=self.config, clock=self.clock)
+
+    def findings(self) -> list[FindingKind]:
+        """What somebody who only looks finds wrong; nothing is changed by that."""
+        survey = survey_log(self.disk, DIRECTORY)
+        assert [one.segment.name for one in survey.segments] <= survey.files.names
+        fuse, self.disk.fuse = self.disk.fuse, 0
+        found = verify_log(self.disk, DIRECTORY).findings
+        self.disk.fuse = fuse
+        return [one.kind for one in found]
 
     def forget_callbacks(self) -> None:
         """Those of the process that ended."""
@@ -127,6 +138,7 @@ class LogMachine(RuleBasedStateMachine):
     def restart(self) -> None:
         self.log.close()
         self.forget_callbacks()
+        assert set(self.findings()) <= {FindingKind.STALE}
         self.log = self.open()
         self.durable_index = self.model.end_index - 1
 
@@ -138,6 +150,8 @@ class LogMachine(RuleBasedStateMachine):
             for name in self.disk.list_directory(DIRECTORY):
                 if not name.endswith(".log") and self.rng.random() < 0.3:
                     self.disk.remove(f"{DIRECTORY}/{name}")
+            self.disk.flush_directory(DIRECTORY)
+        assert set(self.findings()) <= {FindingKind.STALE}
         self.log = self.open()
         self.durable_index = self.model.end_index - 1
 
@@ -145,6 +159,7 @@ class LogMachine(RuleBasedStateMachine):
     def lose_power(self) -> None:
         self.forget_callbacks()
         self.disk.crash(self.rng)
+        assert FindingKind.DAMAGE not in self.findings(), "a torn tail is no damage"
         self.log = self.open()
         assert self.log.last_index >= self.durable_index, "lost what was flushed"
         assert self.log.last_index < self.model.end_index

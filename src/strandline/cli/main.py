@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import typer
 
 from strandline.base.errors import StrandlineError
-from strandline.cli.commands import config, consume, dev, group, produce, serve, topic, version
+from strandline.cli.commands import config, consume, dev, group, log, produce, serve, topic, version
 from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, INTERRUPTED
 from strandline.cli.output import print_error
 
@@ -32,6 +32,7 @@ app.add_typer(topic.app, name="topic")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.add_typer(group.app, name="group")
+app.add_typer(log.app, name="log")
 app.add_typer(config.app, name="config")
 app.command("version")(version.version)
 

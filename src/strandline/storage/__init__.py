@@ -14,7 +14,8 @@ Map:    log.py (one group's log), which is made of
                           replicas' batches in its place
             retention.py  letting go of old segments;  compaction.py  keeping the last value per key
             producers.py  idempotence: the last five batches of each producer
+            survey.py     what lies in a log's directory;  verification.py  what is wrong with it
         state_journal.py (epoch and vote of every group), identity.py (whose directory this is),
-        real_disk.py (files), kernel_flusher.py and flusher.py (who makes them durable),
-        descriptor.py.
+        real_disk.py (files), read_only_disk.py (the same, to look at only),
+        kernel_flusher.py and flusher.py (who makes them durable), descriptor.py.
 Source: design section 4."""

@@ -6,9 +6,11 @@ How:    identity.json, written once:  {"cluster_id": ..., "broker_id": ..., "dir
 Owns:   the two files. For the real world only: a simulated broker has its disk to itself.
 Source: design section 4."""
 
+import contextlib
 import fcntl
 import os
 import uuid
+from collections.abc import Iterator
 
 import msgspec
 
@@ -70,13 +72,34 @@ class DataDirectory:
         os.close(self._lock)
 
 
-def _acquire(path: str, lock: int, *, broker_id: BrokerId, cluster_id: str) -> Identity:
+@contextlib.contextmanager
+def held_offline(path: str) -> Iterator[None]:
+    """Keep brokers off a data directory that is only looked at; nothing in it is changed.
+
+    Where no broker ever was, there is nothing to hold. Raises OperatorError when it is in use."""
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = os.open(f"{path}/{_LOCK}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        _flock(path, lock, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _flock(path: str, lock: int, kind: int) -> None:
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except OSError as error:
         raise OperatorError(
             f"data_directory {path} is in use by another process; stop that one first"
         ) from error
+
+
+def _acquire(path: str, lock: int, *, broker_id: BrokerId, cluster_id: str) -> Identity:
+    _flock(path, lock, fcntl.LOCK_EX)
     identity = _read(path)
     if identity is None:
         identity = Identity(broker_id, cluster_id, str(uuid.uuid4()))

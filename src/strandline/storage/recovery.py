@@ -11,12 +11,13 @@ How:    finish a reset that was begun -> for each segment in order: its summary,
 Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import Epoch, Index, Offset
+from strandline.records.batch import BatchHeader
 from strandline.records.marker import Marker, MarkerKind, parse_marker
 from strandline.storage.config import LogConfig
 from strandline.storage.history import History
@@ -136,19 +137,8 @@ class Recovery:
         """Learn what was durable, also from files beside segments that have grown or are gone.
 
         `fitting`: the summaries that fit, of the segments that are there."""
-        disk, directory = self._disk, self._directory
-        for file in disk.list_directory(directory):
-            parsed = parse_name(file)
-            if parsed is None or parsed[1] not in CLAIMS:
-                continue
-            name, suffix = parsed
-            if suffix == FLUSHED:
-                index = read_flushed(disk, directory, name)
-            else:
-                path = f"{directory}/{file}"
-                summary = fitting.get(name) or read_checked(disk, path, SegmentSummary)
-                index = Index(-1 if summary is None else summary.end_index - 1)
-            self._flushed_index = max(self._flushed_index, index)
+        claimed = claimed_index(self._disk, self._directory, fitting)
+        self._flushed_index = max(self._flushed_index, claimed)
 
     def _remove_strays(self) -> None:
         """Remove the files beside segments that are no more."""
@@ -215,24 +205,9 @@ class Recovery:
         if self._producers is None:
             producers = read_producers(self._disk, self._directory, segment.name)
             self._producers = None if producers is None else ProducerStates(producers)
-        file, name = segment.file, segment.name
+        file = segment.file
         found_bytes = file.size()
-        batches = proved_batches(
-            file,
-            0,
-            end=found_bytes,
-            until=found_bytes,
-            offset=name.base_offset,
-            epoch=name.previous_epoch,
-        )
-        for header, chunk, at in batches:
-            index = segment.end_index
-            self._history.note_epoch(header.partition_leader_epoch, index)
-            if header.is_marker:
-                marker = _read_marker(chunk, at, segment)
-                is_configuration = marker.kind is MarkerKind.CONFIGURATION
-                self._history.note_marker(index, marker.payload if is_configuration else None)
-            segment.note(header)
+        for header, _, _ in noted_batches(segment, self._history, end=found_bytes):
             if self._producers is not None:
                 self._producers.update(header, self._now_ms)
         if found_bytes > segment.size:
@@ -274,6 +249,54 @@ class Recovery:
         if producers is not None:
             return ProducerStates(producers)
         return replay_producers(self._disk, self._directory, self._segments, now_ms=self._now_ms)
+
+
+def claimed_index(
+    disk: Disk, directory: str, fitting: Mapping[SegmentName, SegmentSummary | None]
+) -> Index:
+    """The highest index that a file in the directory says is durable; -1 for none.
+
+    `fitting`: the summaries that fit, of the segments that are there."""
+    claimed = Index(-1)
+    for file in disk.list_directory(directory):
+        parsed = parse_name(file)
+        if parsed is None or parsed[1] not in CLAIMS:
+            continue
+        name, suffix = parsed
+        if suffix == FLUSHED:
+            index = read_flushed(disk, directory, name)
+        else:
+            path = f"{directory}/{file}"
+            summary = fitting.get(name) or read_checked(disk, path, SegmentSummary)
+            index = Index(-1 if summary is None else summary.end_index - 1)
+        claimed = max(claimed, index)
+    return claimed
+
+
+def noted_batches(
+    segment: Segment, history: History, *, end: int
+) -> Iterator[tuple[BatchHeader, bytes, int]]:
+    """The batches that count from the segment's beginning on, as `proved_batches` gives them; each
+    is noted in the segment and in the history, whose end this segment is. None lies beyond `end`.
+
+    Raises StorageError for a marker of a kind that is not known."""
+    batches = proved_batches(
+        segment.file,
+        0,
+        end=end,
+        until=end,
+        offset=segment.name.base_offset,
+        epoch=segment.name.previous_epoch,
+    )
+    for header, chunk, at in batches:
+        index = segment.end_index
+        history.note_epoch(header.partition_leader_epoch, index)
+        if header.is_marker:
+            marker = _read_marker(chunk, at, segment)
+            is_configuration = marker.kind is MarkerKind.CONFIGURATION
+            history.note_marker(index, marker.payload if is_configuration else None)
+        segment.note(header)
+        yield header, chunk, at
 
 
 def _read_marker(chunk: bytes, at: int, segment: Segment) -> Marker:

@@ -60,3 +60,24 @@ def proved_batches(
         offset = header.next_offset
         epoch = header.partition_leader_epoch
         position += length
+
+
+def why_refused(file: File, position: int, *, end: int, offset: Offset, epoch: Epoch) -> str:
+    """Why `proved_batches` ended before the batch at `position`; for people."""
+    head = file.pread(min(HEADER_BYTES, end - position), position)
+    if len(head) < HEADER_BYTES:
+        return f"{len(head)} bytes, less than a header"
+    header = BatchHeader(position, *_unpack_header(head, 0))
+    length = header.batch_length + LENGTH_END
+    if header.magic != MAGIC or header.batch_length < BATCH_LENGTH_MIN:
+        return f"no header of a batch, {head[:16].hex()}"
+    if header.base_offset != offset:
+        return f"a batch at offset {header.base_offset}, not {offset}"
+    if header.partition_leader_epoch < epoch:
+        return f"a batch of epoch {header.partition_leader_epoch} after one of {epoch}"
+    if position + length > end:
+        return f"a batch of {length} bytes, {end - position} of which are there"
+    if not (header.last_offset_delta >= 0 or header.is_marker):
+        return f"a batch whose last offset delta is {header.last_offset_delta}"
+    found = crc_of(file.pread(length, position), 0, length)
+    return f"a batch with the checksum {found:08x}, not {header.crc:08x}"

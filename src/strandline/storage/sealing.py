@@ -35,9 +35,16 @@ def seal_segment(disk: Disk, segment: Segment, history: History, *, keep_index: 
     crcs = (checksum(offsets), checksum(times))
     write_whole(disk, segment.path(INDEX), offsets)
     write_whole(disk, segment.path(TIME_INDEX), times)
+    summary = summarize(segment, history, index_crcs=crcs)
+    write_checked(disk, segment.path(SUMMARY), summary)
+    segment.close_index(crcs, keep=keep_index)
+
+
+def summarize(segment: Segment, history: History, *, index_crcs: tuple[int, int]) -> SegmentSummary:
+    """What the summary of a segment says; `history` is the log's, or the segment's own."""
     first, end = segment.name.base_index, segment.end_index
     epochs = history.epochs_between(first, end)
-    summary = SegmentSummary(
+    return SegmentSummary(
         size_bytes=segment.size,
         end_offset=segment.end_offset,
         end_index=end,
@@ -47,11 +54,9 @@ def seal_segment(disk: Disk, segment: Segment, history: History, *, keep_index: 
         markers=[(span.raft_index, span.position, span.size) for span in segment.markers],
         epochs=epochs,
         configurations=history.configurations_between(first, Index(end - 1)),
-        index_crc=crcs[0],
-        time_index_crc=crcs[1],
+        index_crc=index_crcs[0],
+        time_index_crc=index_crcs[1],
     )
-    write_checked(disk, segment.path(SUMMARY), summary)
-    segment.close_index(crcs, keep=keep_index)
 
 
 def read_summary(disk: Disk, directory: str, name: SegmentName) -> SegmentSummary | None:

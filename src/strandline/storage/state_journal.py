@@ -88,7 +88,7 @@ class StateJournal:
             disk.flush_directory(directory)
         file = disk.open(path)
         data = file.pread(file.size(), 0)
-        states, end = _read(path, data)
+        states, end = read_states(path, data)
         if any(data[end:]):
             file.truncate(end)
         if file.size() < end + _ROOM_BYTES_MIN:
@@ -231,8 +231,10 @@ def _decode(data: bytes, position: int) -> tuple[_Record, int, int] | None:
     return record, end + -(end - position) % _ALIGNMENT_BYTES, durable_end
 
 
-def _read(path: str, data: bytes) -> tuple[dict[GroupId, GroupState], int]:
-    """The states, and where the good records end."""
+def read_states(path: str, data: bytes) -> tuple[dict[GroupId, GroupState], int]:
+    """The states in the bytes of a journal, and where the good records end.
+
+    Raises StorageError when a state that had been durable is damaged."""
     states: dict[GroupId, GroupState] = {}
     position = 0
     while (found := _decode(data, position)) is not None:

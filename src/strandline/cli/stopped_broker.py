@@ -1,0 +1,70 @@
+"""Where the logs of a stopped broker are, and that it stays stopped while somebody looks.
+
+How:    DIR is a broker's data directory (`logs` is in it) or the directory of one log. The data
+        directory's lock is held, shared, so that no broker begins to write meanwhile.
+Source: docs/ARCHITECTURE.md, "What is where on disk"."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from strandline.base.errors import OperatorError
+from strandline.model.ids import GroupId
+from strandline.storage.identity import held_offline
+from strandline.storage.read_only_disk import ReadOnlyDisk
+from strandline.storage.survey import is_log
+
+_LOGS = "logs"
+_JOURNAL = "state.journal"
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One log's directory, `TOPIC-PARTITION.GROUP`; `group` is -1 where the name has none."""
+
+    path: str
+    name: str
+    group: GroupId
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedBroker:
+    """What is looked at. `journal` is None for the copy of one log, which has none beside it."""
+
+    disk: ReadOnlyDisk
+    journal: str | None
+    logs: list[LogDirectory]
+
+
+@contextlib.contextmanager
+def open_stopped(path: str) -> Iterator[StoppedBroker]:
+    """The logs under `path`, for as long as the lock is held. Raises OperatorError.
+
+    An OSError while somebody looks becomes one, too."""
+    disk = ReadOnlyDisk()
+    path = os.path.abspath(path)
+    try:
+        data, logs = _find(disk, path)
+        with held_offline(data):
+            journal = f"{data}/{_JOURNAL}"
+            yield StoppedBroker(disk, journal if disk.exists(journal) else None, logs)
+    except OSError as error:
+        reason = error.strerror or error
+        raise OperatorError(f"{error.filename or path}: cannot be read: {reason}") from error
+
+
+def _find(disk: ReadOnlyDisk, path: str) -> tuple[str, list[LogDirectory]]:
+    """(the data directory, the logs meant)."""
+    root = f"{path}/{_LOGS}"
+    if os.path.isdir(root):
+        names = [name for name in disk.list_directory(root) if os.path.isdir(f"{root}/{name}")]
+        return path, [_log_directory(f"{root}/{name}") for name in names]
+    if is_log(disk, path):
+        return os.path.dirname(os.path.dirname(path)), [_log_directory(path)]
+    raise OperatorError(f"{path} is neither a broker's data directory nor the directory of a log")
+
+
+def _log_directory(path: str) -> LogDirectory:
+    name, _, group = os.path.basename(path).rpartition(".")
+    return LogDirectory(path, name or group, GroupId(int(group) if group.isdigit() else -1))
