@@ -141,11 +141,19 @@ class ClusterWorld:
         """Have a command carried out, given to broker `at`."""
         return self.do(at, self.broker(at).controller.submit(command))
 
-    def create_topic(self, name: str, *, partitions: int = 1, replicas: int = 3) -> None:
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replicas: int = 3,
+        configs: tuple[tuple[str, str], ...] = (),
+    ) -> None:
         """Create a topic and wait until every partition is led."""
-        answer = self.submit(
-            CreateTopics((NewTopic(name=name, partitions=partitions, replication_factor=replicas),))
+        topic = NewTopic(
+            name=name, partitions=partitions, replication_factor=replicas, configs=configs
         )
+        answer = self.submit(CreateTopics((topic,)))
         assert isinstance(answer, TopicResults)
         assert answer.topics[0].error_code == 0, answer
         self.until(lambda: all(self.leader_of(name, one) for one in range(partitions)))

@@ -51,3 +51,14 @@ def test_a_log_may_begin_with_a_marker(cluster: ClusterWorld, has_data: bool) ->
         assert fetch(cluster, "t", offset=1) == [b"second"]
     else:
         assert produce(cluster, "t", b"second").base_offset == 1
+
+
+def test_a_topic_may_say_how_many_records_it_keeps(cluster: ClusterWorld) -> None:
+    cluster.create_topic("t", configs=(("strandline.retention.records", "4"),))
+    for _ in range(3):
+        for _ in range(4):
+            assert produce(cluster, "t", b"one").error_code == 0
+        cluster.advance(2 * CLEAN_INTERVAL_MS)
+    for replica in cluster.replicas_of("t").values():
+        assert (replica.log.start_offset, replica.log.end_offset) == (8, 12)
+        assert replica.raft.log.first_index == replica.log.start_index

@@ -37,6 +37,7 @@ def test_defaults_are_kafkas() -> None:
         "retention.ms": "604800000",
         "segment.bytes": "1073741824",
         "segment.ms": "604800000",
+        "strandline.retention.records": "-1",
         "unclean.leader.election.enable": "false",
     }
 

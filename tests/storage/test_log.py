@@ -5,6 +5,7 @@ Source: design section 4; Kafka for retention, OffsetForLeaderEpoch and ListOffs
 import contextlib
 import random
 from errno import ENOSPC
+from itertools import pairwise
 
 import pytest
 from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
@@ -350,8 +351,42 @@ def test_retention_by_size_keeps_at_least_so_much() -> None:
     assert 3_000 <= world.log.size_bytes() < 4_000
 
 
+def test_retention_by_records_keeps_at_least_so_many_committed_ones() -> None:
+    world = World(retention_ms=-1, retention_records=20)
+    for _ in range(60):
+        world.append(size=100)
+    assert world.log.apply_retention(Offset(19)) == 0
+    committed = Offset(50)
+    kept = committed - world.log.apply_retention(committed)
+    largest = max(b - a for a, b in pairwise(world.segment_starts()))
+    assert 20 <= kept < 20 + largest
+    assert world.log.apply_retention(committed) == committed - kept
+
+
+def test_a_segment_that_holds_all_that_is_to_be_kept_is_closed() -> None:
+    world = World(retention_ms=-1, retention_records=5, segment_bytes=1 << 20)
+    for _ in range(4):
+        world.append()
+    assert not world.log.roll_if_due()
+    world.append(3)
+    assert world.log.roll_if_due()
+    assert world.log.apply_retention(Offset(7)) == 0
+    world.append(5)
+    assert world.log.apply_retention(world.log.end_offset) == 7
+
+
+def test_no_record_is_kept_longer_than_a_check_with_a_retention_of_none() -> None:
+    world = World(retention_ms=-1, retention_records=0)
+    world.mark(1)
+    assert not world.log.roll_if_due(), "a marker alone is not worth a segment"
+    world.append()
+    assert world.log.roll_if_due()
+    assert world.log.apply_retention(Offset(0)) == 0
+    assert world.log.apply_retention(Offset(1)) == 1
+
+
 def test_without_deletion_nothing_goes() -> None:
-    world = World(retention_ms=0, retention_bytes=0, delete=False)
+    world = World(retention_ms=0, retention_bytes=0, retention_records=0, delete=False)
     for _ in range(30):
         world.append(size=100)
     world.clock.advance(HOUR_MS)

@@ -3,6 +3,7 @@
 Source: design section 4; the invariants are those of `log_model.check_equal`."""
 
 import random
+from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from tests.storage.storage_world import ForgetfulDisk, ManualClock
 
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.storage.config import LogConfig
+from strandline.storage.layout import LOG, SegmentName, parse_name
 from strandline.storage.log import Log
 from strandline.storage.survey import survey_log
 from strandline.storage.verification import FindingKind, verify_log
@@ -125,6 +127,25 @@ class LogMachine(RuleBasedStateMachine):
             self.model.start_offset <= self.log.start_offset <= max(limit, self.model.start_offset)
         )
         self.model.cut_start(self.log.start_index)
+
+    @rule(records=st.integers(-1, 40), uncommitted=st.integers(0, 10))
+    def retain(self, records: int, uncommitted: int) -> None:
+        """Retention by records keeps so many committed ones, and no segment more than it must."""
+        self.log.config = replace(self.config, retention_records=records)
+        self.log.roll_if_due()
+        limit = max(self.model.start_offset, self.model.end_offset - uncommitted)
+        starts = [name.base_offset for name in self.segment_names()]
+        start = self.log.apply_retention(Offset(limit))
+        may_go = [one for one in starts if records >= 0 and limit - one >= records]
+        assert start == max([self.model.start_offset, *may_go])
+        self.model.cut_start(self.log.start_index)
+        self.log.config = self.config
+
+    def segment_names(self) -> list[SegmentName]:
+        """Of the segments that have files, in order."""
+        found = map(parse_name, self.disk.list_directory(DIRECTORY))
+        names = [one[0] for one in found if one is not None and one[1] == LOG]
+        return sorted(names, key=lambda name: name.base_index)
 
     @rule(gap=st.integers(0, 50), markers=st.integers(0, 5))
     def reset(self, gap: int, markers: int) -> None:

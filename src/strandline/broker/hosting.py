@@ -288,6 +288,7 @@ class Hosting:
             index_interval_bytes=config.index_interval_bytes,
             retention_ms=config.retention_ms,
             retention_bytes=config.retention_bytes,
+            retention_records=config.strandline_retention_records,
             delete=config.is_deleted,
             compacted=config.is_compacted,
             delete_retention_ms=config.delete_retention_ms,

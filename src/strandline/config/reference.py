@@ -41,10 +41,11 @@ seeds = ["1@127.0.0.1:33145"]
 _TOPIC_INTRODUCTION = """\
 # Topic and cluster keys
 
-Names and defaults are Kafka's. Set a topic's keys when it is created (`strandline topic create NAME
--c retention.ms=3600000`) or later with any Kafka tool; set cluster-wide keys with any Kafka tool on
-the broker default (`kafka-configs --entity-type brokers --entity-default`). A value set on the
-topic wins over the cluster-wide key that gives its default.
+Names and defaults are Kafka's; keys that Kafka does not have begin with `strandline.`. Set a
+topic's keys when it is created (`strandline topic create NAME -c retention.ms=3600000`) or later
+with any Kafka tool; set cluster-wide keys with any Kafka tool on the broker default (`kafka-configs
+--entity-type brokers --entity-default`). A value set on the topic wins over the cluster-wide key
+that gives its default.
 """
 
 

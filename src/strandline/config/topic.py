@@ -133,6 +133,18 @@ class TopicConfig:
         reloadable=True,
         long=True,
     )
+    strandline_retention_records: int = key(
+        -1,
+        "How many records a partition keeps at least; older ones go, whole segments at a time, "
+        "once so many committed ones came after them. A segment that holds as many is closed at "
+        "the next check, so that about twice as many are kept at most, and what came between two "
+        "checks. -1 for no limit; the other retentions hold beside it. Not a key of Kafka's.",
+        minimum=-1,
+        cluster_name="strandline.log.retention.records",
+        example="100000",
+        reloadable=True,
+        long=True,
+    )
     unclean_leader_election_enable: bool = key(
         False,
         "Whether a replica that lacks acknowledged records may lead. Here it never may.",

@@ -18,6 +18,8 @@ class LogConfig:
     index_interval_bytes: int = 4096
     retention_ms: int = 7 * _DAY_MS
     retention_bytes: int = -1
+    retention_records: int = -1
+    """Committed records after a segment that let it go; -1 for no such limit."""
     delete: bool = True
     """`cleanup.policy` contains delete: the retentions hold."""
     compacted: bool = False

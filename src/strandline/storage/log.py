@@ -300,14 +300,14 @@ class Log:
     # ---- segments ----
 
     def roll_if_due(self) -> bool:
-        """Close the active segment when its first batch is older than `segment_ms`, or its newest
-        record older than the retention time; whether that was so. Raises OSError."""
+        """Close the active segment when its first batch is older than `segment_ms`, or retention
+        will want it to go; whether that was so. Raises OSError."""
         active = self._row.active
         if self.failed or not active.size:
             return False
         self._mark_flushed()
         is_old = self._clock.monotonic_ms() - active.first_append_ms >= self.config.segment_ms
-        if not is_old and not retention.is_expired(active, self.config, self._clock.wall_ms()):
+        if not is_old and not retention.is_due(active, self.config, self._clock.wall_ms()):
             return False
         self._roll()
         return True

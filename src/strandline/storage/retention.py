@@ -2,6 +2,8 @@
 
 Why:    a topic says how long and how much it keeps; nothing that readers may not yet have seen, and
         nothing uncommitted, ever goes.
+How:    `expired_segments` judges closed segments; `is_due` says when the active one has to be
+        closed for that: by time and by records; a limit in bytes goes by the segments' size.
 Source: Kafka's retention.ms and retention.bytes; design section 4."""
 
 from collections.abc import Sequence
@@ -17,7 +19,8 @@ def expired_segments(
     """How many segments from the first on may go; never the last, which is the active one.
 
     A segment goes when it ends at or below the limit, and its newest record is older than the
-    retention time, or what would be left is still as large as the retention size. One without any
+    retention time, or what would be left is still as large as the retention size, or the records
+    from it to the limit, which no truncation takes, are as many as are to be kept. One without any
     timestamp goes with the next one that has some."""
     left = sum(segment.size for segment in segments)
     count = 0
@@ -27,7 +30,10 @@ def expired_segments(
             break
         is_old = is_expired(segment, config, now_ms)
         is_much = config.delete and 0 <= config.retention_bytes <= left
-        if is_old or is_much:
+        is_many = config.delete and (
+            0 <= config.retention_records <= limit_offset - segment.end_offset
+        )
+        if is_old or is_much or is_many:
             count = at
         elif segment.max_timestamp >= 0:
             break
@@ -39,3 +45,11 @@ def is_expired(segment: Segment, config: LogConfig, now_ms: int) -> bool:
     if not config.delete or config.retention_ms < 0:
         return False
     return 0 <= segment.max_timestamp < now_ms - config.retention_ms
+
+
+def is_due(active: Segment, config: LogConfig, now_ms: int) -> bool:
+    """Whether the active segment has to be closed so that it can go in time."""
+    if is_expired(active, config, now_ms):
+        return True
+    records_count = active.end_offset - active.name.base_offset
+    return config.delete and 0 <= config.retention_records <= records_count and records_count > 0
