@@ -5,7 +5,8 @@ More of them: `make simulate SEED=1 RUNS=1000`."""
 import pytest
 from tests.simulation.mutants import MUTANTS, Mutant
 
-from strandline.simulation.swarm import run_seed
+from strandline.simulation.scenario import Scenario
+from strandline.simulation.swarm import run_all, run_seed
 
 FALLBACK_SEEDS = range(1, 60)
 """A mutant's own seed is a short cut, and may go stale: `python -m tests.simulation.hunt`."""
@@ -26,6 +27,19 @@ def test_one_seed_is_one_history(seed: int) -> None:
     first, second = run_seed(seed), run_seed(seed)
     assert first.digest == second.digest
     assert len(first.trace) > 10
+
+
+def test_seeds_that_run_side_by_side_end_in_order_and_as_they_end_alone() -> None:
+    groups = [one for one in map(Scenario.draw, range(1, 20)) if not one.has_brokers][:6]
+    alone, together = (
+        [
+            (outcome.seed, outcome.digest)
+            for outcome in run_all(groups, processes=processes, log_level=40, keeps_traces=False)
+        ]
+        for processes in (1, 3)
+    )
+    assert alone == together
+    assert [seed for seed, _ in alone] == [one.seed for one in groups]
 
 
 @pytest.mark.simulation

@@ -8,7 +8,8 @@ How:    with one run the whole trace is written to standard output, and what the
 Source: design section 10."""
 
 import logging
-from collections.abc import Iterator
+import os
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -19,14 +20,17 @@ from strandline.base.errors import OperatorError
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.shrink import shrink as reduce_faults
-from strandline.simulation.swarm import Outcome, Total, command, run_scenario
+from strandline.simulation.swarm import Outcome, Total, command, run_all, run_scenario
 
 EXCERPT_LINES = 40
 
 
 def main(
     seed: Annotated[int, typer.Option(help="The first seed.")] = 1,
-    runs: Annotated[int, typer.Option(min=1, help="How many seeds, one after the other.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 1,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="How many at a time; one for each core by default.")
+    ] = None,
     scenario: Annotated[
         Path | None, typer.Option(help="Run the scenario of this TOML file instead of a seed.")
     ] = None,
@@ -41,26 +45,32 @@ def main(
     console = Console(highlight=False, soft_wrap=True, markup=False)
     total = Total()
     is_traced = runs == 1 if trace is None else trace
-    for planned in _scenarios(console, scenario, range(seed, seed + runs)):
-        outcome = run_scenario(planned, log_level=logging.INFO if is_traced else logging.WARNING)
-        total.add(outcome.tally)
-        if is_traced:
-            console.print("\n".join(outcome.trace))
-        if outcome.violation is not None:
-            _report(console, outcome, is_traced=is_traced)
-            if shrink is not None:
-                text = f"seed = {planned.seed}" if scenario is None else scenario.read_text()
-                _shrink(console, planned, outcome.violation, text=text, path=shrink)
-            raise typer.Exit(1)
+    planned = _scenarios(console, scenario, range(seed, seed + runs))
+    outcomes = run_all(
+        planned,
+        processes=min(len(planned), processes or os.cpu_count() or 1),
+        log_level=logging.INFO if is_traced else logging.WARNING,
+        keeps_traces=is_traced,
+    )
+    with closing(outcomes):
+        for one, outcome in zip(planned, outcomes, strict=True):
+            total.add(outcome.tally)
+            if is_traced:
+                console.print("\n".join(outcome.trace))
+            if outcome.violation is not None:
+                _report(console, outcome, is_traced=is_traced)
+                if shrink is not None:
+                    text = f"seed = {one.seed}" if scenario is None else scenario.read_text()
+                    _shrink(console, one, outcome.violation, text=text, path=shrink)
+                raise typer.Exit(1)
     console.print("\n".join(total.lines()))
 
 
-def _scenarios(console: Console, path: Path | None, seeds: range) -> Iterator[Scenario]:
+def _scenarios(console: Console, path: Path | None, seeds: range) -> list[Scenario]:
     if path is None:
-        yield from map(Scenario.draw, seeds)
-        return
+        return [Scenario.draw(seed) for seed in seeds]
     try:
-        yield load_scenario(path)
+        return [load_scenario(path)]
     except OperatorError as error:
         console.print(f"error: {error}")
         raise typer.Exit(2) from error

@@ -11,6 +11,7 @@ Source: design section 10; base/disk.py (`flush_directory`)."""
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from strandline.simulation.file_image import CrashStyle, FileImage
 
@@ -144,9 +145,10 @@ class DirectoryTree:
             parent = node
 
 
-def _names(path: str) -> list[str]:
+@lru_cache(maxsize=10_000)
+def _names(path: str) -> tuple[str, ...]:
     assert path.startswith("/"), path
-    return [name for name in path.split("/") if name]
+    return tuple(name for name in path.split("/") if name)
 
 
 def _walk(prefix: str, directory: Directory) -> Iterator[tuple[str, FileImage]]:

@@ -2,11 +2,16 @@
 
 Why:    a single history proves little; thousands of different ones, drawn anew, find what nobody
         thought of.
-How:    each seed is a scenario, a world and a verdict; nothing is shared between two runs.
+How:    each seed is a scenario, a world and a verdict; nothing is shared between two runs, so they
+        go to as many processes as there are cores. Outcomes come in the order of the scenarios,
+        whichever is done first.
 Source: design section 10."""
 
 import logging
-from dataclasses import dataclass, field
+import multiprocessing
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.trace import LogIntoTrace
@@ -73,6 +78,28 @@ def run_scenario(scenario: Scenario, *, log_level: int = logging.WARNING) -> Out
         violation = f"NoUnexpectedError: {log.unexpected[0]}"
     trace = world.trace
     return Outcome(scenario.seed, violation, trace.lines, trace.digest(), world.tally)
+
+
+def run_all(
+    scenarios: Iterable[Scenario], *, processes: int, log_level: int, keeps_traces: bool
+) -> Generator[Outcome, None, None]:
+    """Run scenarios side by side; their outcomes in order. Traces of runs that keep every promise
+    are dropped unless `keeps_traces`.
+
+    Who needs no more of them closes the iterator: what is under way ends then."""
+    run = partial(_run_one, log_level=log_level, keeps_traces=keeps_traces)
+    if processes == 1:
+        yield from map(run, scenarios)
+        return
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        yield from pool.imap(run, scenarios)
+
+
+def _run_one(scenario: Scenario, *, log_level: int, keeps_traces: bool) -> Outcome:
+    outcome = run_scenario(scenario, log_level=log_level)
+    if outcome.violation is None and not keeps_traces:
+        return replace(outcome, trace=[])
+    return outcome
 
 
 def command(seed: int) -> str:

@@ -39,6 +39,8 @@ from strandline.simulation.verdicts import (
 )
 
 AUDIT_INTERVAL_MS = 1_500
+AUDITS_MAX = 5
+"""So many while there is load: a whole log is read each time."""
 RESTART_DELAY_MS = (1, 1_500)
 START_SPREAD_MS = 300
 
@@ -101,6 +103,8 @@ class World:
             for number in range(scenario.group_consumer_count)
         ]
         self._faults_active = False
+        self._is_audited = False
+        """Whether nothing is written any more, and the logs were read for the last time."""
         self._ends: dict[int, End] = {}
         self._restarts: set[BrokerId] = set()
         self._cluster_ids: dict[tuple[BrokerId, int], str] = {}
@@ -222,6 +226,7 @@ class World:
         check_convergence(self)
         if not self.is_over:
             self._audit(is_final=True)
+            self._is_audited = True
             observe_rest(self)
 
     def advance(self, duration_ms: int) -> None:
@@ -352,11 +357,13 @@ class World:
     # ---- verdicts ----------------------------------------------------------------------------
 
     def _audit_later(self) -> None:
-        self.scheduler.after(AUDIT_INTERVAL_MS * US_PER_MS, self._audit_now)
+        interval_ms = max(AUDIT_INTERVAL_MS, self.scenario.active_ms // AUDITS_MAX)
+        self.scheduler.after(interval_ms * US_PER_MS, self._audit_now)
 
     def _audit_now(self) -> None:
-        self._audit(is_final=False)
-        self._audit_later()
+        if not self._is_audited:
+            self._audit(is_final=False)
+            self._audit_later()
 
     def _audit(self, *, is_final: bool) -> None:
         members = {r.group: r.configuration.members for r in self.replicas() if r.is_serving}

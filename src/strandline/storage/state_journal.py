@@ -243,7 +243,8 @@ def read_states(path: str, data: bytes) -> tuple[dict[GroupId, GroupState], int]
             states.pop(record.group, None)
         else:
             states[record.group] = record.state
-    for later in range(position + _ALIGNMENT_BYTES, len(data), _ALIGNMENT_BYTES):
+    written = len(data.rstrip(b"\0"))
+    for later in range(position + _ALIGNMENT_BYTES, written, _ALIGNMENT_BYTES):
         beyond = _decode(data, later)
         if beyond is not None and beyond[2] > position:
             raise StorageError(
