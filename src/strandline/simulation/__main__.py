@@ -2,7 +2,8 @@
 
 Why:    one command finds a failing seed, and one command replays it.
 How:    with one run the whole trace is written to standard output, and what the brokers log with
-        it; with several only what they amount to, and of the first failure the end of its trace.
+        it; with several only what they amount to. Of the first failure the story of the record or
+        the group concerned is told, and the command that repeats it.
         With --shrink the faults of a failure are reduced to those that matter, and written as a
         scenario that --scenario runs again.
 Source: design section 10."""
@@ -20,9 +21,8 @@ from strandline.base.errors import OperatorError
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.shrink import shrink as reduce_faults
+from strandline.simulation.story import tell
 from strandline.simulation.swarm import Outcome, Total, command, run_all, run_scenario
-
-EXCERPT_LINES = 40
 
 
 def main(
@@ -58,7 +58,8 @@ def main(
             if is_traced:
                 console.print("\n".join(outcome.trace))
             if outcome.violation is not None:
-                _report(console, outcome, is_traced=is_traced)
+                again = command(one.seed if scenario is None else scenario)
+                _report(console, one, outcome, again=again)
                 if shrink is not None:
                     text = f"seed = {one.seed}" if scenario is None else scenario.read_text()
                     _shrink(console, one, outcome.violation, text=text, path=shrink)
@@ -85,14 +86,14 @@ def _shrink(console: Console, scenario: Scenario, violation: str, *, text: str, 
     )
     path.write_text(with_faults(text, reduced.plan_faults()))
     console.print(f"written: {path}")
-    console.print(f"replay: python -m strandline.simulation --scenario {path}")
+    console.print(f"replay: {command(path)}")
 
 
-def _report(console: Console, outcome: Outcome, *, is_traced: bool) -> None:
-    if not is_traced:
-        console.print("\n".join(outcome.trace[-EXCERPT_LINES:]))
+def _report(console: Console, scenario: Scenario, outcome: Outcome, *, again: str) -> None:
     console.print(f"seed {outcome.seed}: {outcome.violation}")
-    console.print(f"replay: {command(outcome.seed)}")
+    console.print("What happened to it:")
+    console.print("\n".join(tell(scenario, outcome.subject)))
+    console.print(f"replay: {again}")
 
 
 if __name__ == "__main__":

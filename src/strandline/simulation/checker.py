@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.compacted import CompactedPrefixEqual, CompactedTablesEqual
 from strandline.simulation.facts import (
+    NOWHERE,
     Acknowledged,
     CommitBegun,
     CommitEnded,
@@ -19,7 +20,9 @@ from strandline.simulation.facts import (
     LogAudited,
     MarksMoved,
     OffsetFetched,
+    Produced,
     RecordsRead,
+    Subject,
 )
 from strandline.simulation.invariants import (
     CommittedPrefixEqual,
@@ -53,7 +56,11 @@ class Checker:
     ) -> None:
         superseding = Superseding(key_count)
         self.violation: str | None = None
+        self.subject = NOWHERE
+        """What the violation is about."""
         self.on_violation: Callable[[], None] | None = None
+        self.on_fact: Callable[[object], None] | None = None
+        """For whoever tells the story of a run."""
         self.election_count = 0
         self._invariants: list[Invariant] = [
             SingleLeaderPerEpoch(),
@@ -79,32 +86,36 @@ class Checker:
 
     def leader_known(self, fact: LeaderKnown) -> None:
         """See `facts.LeaderKnown`."""
-        self._judge(lambda invariant: invariant.on_leader_known(fact))
+        self._judge(fact, lambda invariant: invariant.on_leader_known(fact))
 
     def leader_elected(self, fact: LeaderElected) -> None:
         """See `facts.LeaderElected`."""
         self.election_count += 1
-        self._judge(lambda invariant: invariant.on_leader_elected(fact))
+        self._judge(fact, lambda invariant: invariant.on_leader_elected(fact))
 
     def marks_moved(self, fact: MarksMoved) -> None:
         """See `facts.MarksMoved`."""
-        self._judge(lambda invariant: invariant.on_marks_moved(fact))
+        self._judge(fact, lambda invariant: invariant.on_marks_moved(fact))
+
+    def produced(self, fact: Produced) -> None:
+        """See `facts.Produced`: nothing is promised yet."""
+        self._tell(fact)
 
     def acknowledged(self, fact: Acknowledged) -> None:
         """See `facts.Acknowledged`."""
-        self._judge(lambda invariant: invariant.on_acknowledged(fact))
+        self._judge(fact, lambda invariant: invariant.on_acknowledged(fact))
 
     def records_read(self, fact: RecordsRead) -> None:
         """See `facts.RecordsRead`."""
-        self._judge(lambda invariant: invariant.on_records_read(fact))
+        self._judge(fact, lambda invariant: invariant.on_records_read(fact))
 
     def log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""
-        self._judge(lambda invariant: invariant.on_log_audited(fact))
+        self._judge(fact, lambda invariant: invariant.on_log_audited(fact))
 
     def idle_passed(self, fact: IdlePassed) -> None:
         """See `facts.IdlePassed`."""
-        self._judge(lambda invariant: invariant.on_idle_passed(fact))
+        self._judge(fact, lambda invariant: invariant.on_idle_passed(fact))
 
     def moment(self) -> int:
         """Counts commits that begin or end: tells what was before what."""
@@ -112,30 +123,39 @@ class Checker:
 
     def commit_begun(self, fact: CommitBegun) -> int:
         """See `facts.CommitBegun`; the number of this commit."""
+        self._tell(fact)
         return self._offsets.on_begun(fact)
 
     def commit_ended(self, fact: CommitEnded) -> None:
         """See `facts.CommitEnded`."""
+        self._tell(fact)
         self._offsets.on_ended(fact)
 
     def offset_fetched(self, fact: OffsetFetched) -> None:
         """See `facts.OffsetFetched`."""
+        self._tell(fact)
         try:
             self._offsets.on_fetched(fact)
         except InvariantError as error:
-            self.fail(str(error))
+            self.fail(str(error), error.subject)
 
-    def fail(self, message: str) -> None:
-        """Something else went wrong that must not."""
+    def fail(self, message: str, subject: Subject = NOWHERE) -> None:
+        """Something went wrong that must not."""
         if self.violation is None:
             self.violation = message
+            self.subject = subject
             if self.on_violation is not None:
                 self.on_violation()
 
-    def _judge(self, judge: Callable[[Invariant], None]) -> None:
+    def _tell(self, fact: object) -> None:
+        if self.on_fact is not None:
+            self.on_fact(fact)
+
+    def _judge(self, fact: object, judge: Callable[[Invariant], None]) -> None:
+        self._tell(fact)
         for invariant in self._invariants:
             try:
                 judge(invariant)
             except InvariantError as error:
-                self.fail(str(error))
+                self.fail(str(error), error.subject)
                 return

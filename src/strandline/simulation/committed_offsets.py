@@ -11,7 +11,7 @@ Source: design section 10; Kafka's group protocol: the generation fences members
 from dataclasses import dataclass
 
 from strandline.model.ids import GroupId
-from strandline.simulation.facts import CommitBegun, CommitEnded, OffsetFetched
+from strandline.simulation.facts import CommitBegun, CommitEnded, OffsetFetched, Subject
 from strandline.simulation.invariants import Invariant
 
 NOTHING_COMMITTED = -1
@@ -64,5 +64,6 @@ class GroupOffsetsMonotonic(Invariant):
         if fact.offset not in possible:
             raise self.broken(
                 f"group {fact.group}: the consumers were told offset {fact.offset}, where "
-                f"{sorted(possible)} would be right"
+                f"{sorted(possible)} would be right",
+                Subject(fact.group),
             )

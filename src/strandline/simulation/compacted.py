@@ -8,7 +8,7 @@ Owns:   what was found committed, in one run.
 Source: design section 4 ("compaction by key, the same on every replica")."""
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.simulation.facts import LogAudited
+from strandline.simulation.facts import LogAudited, Subject
 from strandline.simulation.invariants import Invariant, records_of
 from strandline.simulation.superseding import Superseding
 
@@ -36,18 +36,21 @@ class CompactedPrefixEqual(Invariant):
                 if known != found:
                     raise self.broken(
                         f"group {fact.group}: broker {fact.broker} has committed at {index} "
-                        f"(epoch, markers so far) {found}; {known} was committed there"
+                        f"(epoch, markers so far) {found}; {known} was committed there",
+                        Subject(fact.group, index=Index(index)),
                     )
             for offset, value in batch.records:
                 if self._records.setdefault((fact.group, offset), value) != value:
                     raise self.broken(
                         f"group {fact.group}: broker {fact.broker} has committed another record at "
-                        f"offset {offset} than was committed there"
+                        f"offset {offset} than was committed there",
+                        Subject(fact.group, offset, values=(value,)),
                     )
         if end < fact.commit:
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} holds {fact.commit} to be committed and "
-                f"has a log up to {end}"
+                f"has a log up to {end}",
+                Subject(fact.group, index=fact.commit),
             )
 
 
@@ -67,5 +70,6 @@ class CompactedTablesEqual(Invariant):
         if known != table:
             different = sorted(set(known.items()) ^ set(table.items()))[:3]
             raise self.broken(
-                f"group {fact.group}: brokers {broker} and {fact.broker} differ in {different}"
+                f"group {fact.group}: brokers {broker} and {fact.broker} differ in {different}",
+                Subject(fact.group, different[0][1]),
             )

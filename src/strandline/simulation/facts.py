@@ -9,7 +9,32 @@ Source: design section 10."""
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a broken promise is about, as far as it can be said: where in which group's log, by
+    offset or by index, and which records."""
+
+    group: GroupId | None = None
+    offset: Offset | None = None
+    index: Index | None = None
+    values: tuple[bytes, ...] = ()
+
+
+NOWHERE = Subject()
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """A producer sent a batch to `broker`, for the `attempt`-th time."""
+
+    group: GroupId
+    producer: str
+    broker: BrokerId
+    attempt: int
+    values: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +84,7 @@ class Acknowledged:
     acks: int
     base_offset: Offset
     values: Sequence[bytes]
+    broker: BrokerId = NO_BROKER
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.simulation.facts import (
+    NOWHERE,
     Acknowledged,
     AuditedBatch,
     IdlePassed,
@@ -18,6 +19,7 @@ from strandline.simulation.facts import (
     LogAudited,
     MarksMoved,
     RecordsRead,
+    Subject,
 )
 from strandline.simulation.superseding import Superseding
 
@@ -27,15 +29,19 @@ NOTHING = Superseding()
 
 
 class InvariantError(Exception):
-    """A promise was broken. The message says which one, and how."""
+    """A promise was broken. The message says which one, and how; `subject` where."""
+
+    def __init__(self, message: str, subject: Subject) -> None:
+        super().__init__(message)
+        self.subject = subject
 
 
 class Invariant:
     """The base: looks at nothing."""
 
-    def broken(self, message: str) -> InvariantError:
+    def broken(self, message: str, subject: Subject) -> InvariantError:
         """The error to raise."""
-        return InvariantError(f"{type(self).__name__}: {message}")
+        return InvariantError(f"{type(self).__name__}: {message}", subject)
 
     def on_leader_known(self, fact: LeaderKnown) -> None:
         """See `facts.LeaderKnown`."""
@@ -70,7 +76,8 @@ class SingleLeaderPerEpoch(Invariant):
         leader = self._leaders.setdefault((fact.group, fact.epoch), fact.leader)
         if leader != fact.leader:
             raise self.broken(
-                f"group {fact.group} epoch {fact.epoch} is led by {leader} and by {fact.leader}"
+                f"group {fact.group} epoch {fact.epoch} is led by {leader} and by {fact.leader}",
+                Subject(fact.group),
             )
 
 
@@ -96,13 +103,15 @@ class LeaderCompleteness(Invariant):
             if fact.last_index < index:
                 raise self.broken(
                     f"broker {fact.broker} leads group {fact.group} in epoch {fact.epoch} with a "
-                    f"log up to {fact.last_index}; {index} was committed by epoch {epoch}"
+                    f"log up to {fact.last_index}; {index} was committed by epoch {epoch}",
+                    Subject(fact.group, index=index),
                 )
             if fact.epoch_of(index) != entry_epoch:
                 raise self.broken(
                     f"broker {fact.broker} leads group {fact.group} in epoch {fact.epoch} with an "
                     f"entry of epoch {fact.epoch_of(index)} at {index}; one of epoch {entry_epoch} "
-                    "was committed there"
+                    "was committed there",
+                    Subject(fact.group, index=index),
                 )
 
 
@@ -124,7 +133,8 @@ class LogMatching(Invariant):
                 if known != found:
                     raise self.broken(
                         f"group {fact.group}: broker {fact.broker} has at index {batch.index} of "
-                        f"epoch {batch.epoch} (checksum, epoch before) {found}, another {known}"
+                        f"epoch {batch.epoch} (checksum, epoch before) {found}, another {known}",
+                        Subject(fact.group, index=batch.index),
                     )
             before = batch.epoch
 
@@ -146,13 +156,15 @@ class CommittedPrefixEqual(Invariant):
                 raise self.broken(
                     f"group {fact.group}: broker {fact.broker} has committed at {batch.index} "
                     f"an entry of epoch {batch.epoch}; one of epoch {known.epoch} was committed "
-                    "there"
+                    "there",
+                    Subject(fact.group, index=batch.index),
                 )
         last = fact.batches[-1] if fact.batches else None
         if last is not None and fact.commit >= last.index + last.index_count:
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} holds {fact.commit} to be committed and "
-                f"has a log up to {last.index + last.index_count - 1}"
+                f"has a log up to {last.index + last.index_count - 1}",
+                Subject(fact.group, index=fact.commit),
             )
 
 
@@ -169,7 +181,8 @@ class OffsetsDense(Invariant):
             if offset < due or (offset > due and not self._may_lack):
                 raise self.broken(
                     f"group {fact.group}: broker {fact.broker} gave offset {offset} where "
-                    f"{due} was due"
+                    f"{due} was due",
+                    Subject(fact.group, due),
                 )
             due = Offset(offset + 1)
 
@@ -180,20 +193,23 @@ class OffsetsDense(Invariant):
             if (batch.base_offset, batch.index) != (offset, index):
                 raise self.broken(
                     f"group {fact.group}: broker {fact.broker} has offset {batch.base_offset} at "
-                    f"index {batch.index}, where offset {offset} at index {index} was due"
+                    f"index {batch.index}, where offset {offset} at index {index} was due",
+                    Subject(fact.group, offset),
                 )
             is_whole = len(batch.records) == batch.next_offset - offset
             if not is_whole and not self._may_lack:
                 raise self.broken(
                     f"group {fact.group}: broker {fact.broker} has {len(batch.records)} records "
-                    f"at offset {offset}, where the batch ends at {batch.next_offset}"
+                    f"at offset {offset}, where the batch ends at {batch.next_offset}",
+                    Subject(fact.group, offset),
                 )
             offset = batch.next_offset
             index = Index(index + batch.index_count)
         if offset != fact.end_offset:
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} ends its log at {fact.end_offset}, its "
-                f"records at {offset}"
+                f"records at {offset}",
+                Subject(fact.group, offset),
             )
 
 
@@ -213,7 +229,8 @@ class HighWatermarkMonotonic(Invariant):
         if fact.high_watermark > fact.log_end_offset:
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} shows {fact.high_watermark} and has "
-                f"records up to {fact.log_end_offset}"
+                f"records up to {fact.log_end_offset}",
+                Subject(fact.group, fact.log_end_offset),
             )
 
     def on_records_read(self, fact: RecordsRead) -> None:
@@ -225,7 +242,8 @@ class HighWatermarkMonotonic(Invariant):
         seen = self._seen.get((broker, life, group), Offset(0))
         if end < seen:
             raise self.broken(
-                f"group {group}: what broker {broker} shows ended at {seen} and now at {end}"
+                f"group {group}: what broker {broker} shows ended at {seen} and now at {end}",
+                Subject(group, end),
             )
         self._seen[broker, life, group] = end
 
@@ -239,7 +257,8 @@ class NothingShownTooEarly(Invariant):
         if fact.high_watermark > fact.visible_end or (fact.records and shown > fact.visible_end):
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} shows up to "
-                f"{max(shown, fact.high_watermark)}; what may be seen ends at {fact.visible_end}"
+                f"{max(shown, fact.high_watermark)}; what may be seen ends at {fact.visible_end}",
+                Subject(fact.group, fact.visible_end),
             )
 
 
@@ -259,8 +278,9 @@ class NoAcknowledgedRecordLost(Invariant):
             offset = Offset(fact.base_offset + number)
             if known.setdefault(offset, value) != value:
                 raise self.broken(
-                    f"group {fact.group}: {_short(known[offset])} and {_short(value)} were both "
-                    f"acknowledged at offset {offset}"
+                    f"group {fact.group}: {short(known[offset])} and {short(value)} were both "
+                    f"acknowledged at offset {offset}",
+                    Subject(fact.group, offset, values=(known[offset], value)),
                 )
 
     def on_log_audited(self, fact: LogAudited) -> None:
@@ -277,8 +297,9 @@ class NoAcknowledgedRecordLost(Invariant):
                 continue
             if found.get(offset) != value:
                 raise self.broken(
-                    f"group {fact.group}: {_short(value)} was acknowledged at offset {offset}; "
-                    f"broker {fact.broker} has {_short(found.get(offset))} there"
+                    f"group {fact.group}: {short(value)} was acknowledged at offset {offset}; "
+                    f"broker {fact.broker} has {short(found.get(offset))} there",
+                    Subject(fact.group, offset, values=(value,)),
                 )
 
 
@@ -301,8 +322,9 @@ class NoReadOfWhatDisappeared(Invariant):
                 continue
             if read.setdefault(offset, value) != value:
                 raise self.broken(
-                    f"group {fact.group}: {_short(read[offset])} was read at offset {offset}; "
-                    f"broker {fact.broker} gave {_short(value)}"
+                    f"group {fact.group}: {short(read[offset])} was read at offset {offset}; "
+                    f"broker {fact.broker} gave {short(value)}",
+                    Subject(fact.group, offset, values=(read[offset], value)),
                 )
 
     def on_log_audited(self, fact: LogAudited) -> None:
@@ -316,8 +338,9 @@ class NoReadOfWhatDisappeared(Invariant):
                 continue
             if offset >= fact.start_offset and found.get(offset) != value:
                 raise self.broken(
-                    f"group {fact.group}: {_short(value)} was read at offset {offset}; in the end "
-                    f"broker {fact.broker} has {_short(found.get(offset))} there"
+                    f"group {fact.group}: {short(value)} was read at offset {offset}; in the end "
+                    f"broker {fact.broker} has {short(found.get(offset))} there",
+                    Subject(fact.group, offset, values=(value,)),
                 )
 
 
@@ -338,7 +361,8 @@ class NoStaleLeaderRead(Invariant):
         if fact.is_leader_read and fact.high_watermark < known_end:
             raise self.broken(
                 f"group {fact.group}: broker {fact.broker} answers as leader with the high "
-                f"watermark {fact.high_watermark}; records below {known_end} are committed"
+                f"watermark {fact.high_watermark}; records below {known_end} are committed",
+                Subject(fact.group, Offset(known_end - 1)),
             )
         if fact.records:
             end = Offset(fact.records[-1][0] + 1)
@@ -357,17 +381,19 @@ class NoDuplicateFromIdempotentProducer(Invariant):
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """Numbers grow."""
-        last: dict[bytes, int] = {}
+        last: dict[bytes, tuple[int, Offset]] = {}
         for offset, value in records_of(fact).items():
             name, number, _ = value.split(b"/", 2)
             if name not in self._producers:
                 continue
-            if int(number) <= last.get(name, -1):
+            if name in last and int(number) <= last[name][0]:
+                before, place = last[name]
                 raise self.broken(
-                    f"group {fact.group}: broker {fact.broker} has {_short(value)} at offset "
-                    f"{offset} after number {last[name]}"
+                    f"group {fact.group}: broker {fact.broker} has {short(value)} at offset "
+                    f"{offset} after number {before} at offset {place}",
+                    Subject(fact.group, offset, values=(value,)),
                 )
-            last[name] = int(number)
+            last[name] = int(number), offset
 
 
 class HeartbeatsCoalesced(Invariant):
@@ -377,7 +403,7 @@ class HeartbeatsCoalesced(Invariant):
         """No noise."""
         noise = fact.noise()
         if noise:
-            raise self.broken(f"at rest: {noise}")
+            raise self.broken(f"at rest: {noise}", NOWHERE)
 
 
 def records_of(fact: LogAudited) -> dict[Offset, bytes]:
@@ -385,6 +411,6 @@ def records_of(fact: LogAudited) -> dict[Offset, bytes]:
     return {offset: value for batch in fact.batches for offset, value in batch.records}
 
 
-def _short(value: bytes | None) -> str:
+def short(value: bytes | None) -> str:
     """A value as people may read it: without its filling."""
     return "nothing" if value is None else value.rsplit(b"/", 1)[0].decode()

@@ -21,7 +21,7 @@ from strandline.protocol.errors import Error
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.simulation.clients import Client
 from strandline.simulation.clock import WALL_START_MS
-from strandline.simulation.facts import Acknowledged
+from strandline.simulation.facts import Acknowledged, Produced, Subject
 from strandline.simulation.scenario import ProducerPlan
 from strandline.simulation.scheduler import US_PER_MS, ScheduledEvent
 from strandline.simulation.values import make_batch
@@ -142,6 +142,9 @@ class Producer(Client):
             self._retry_later(batch, attempt)
             return
         broker = self._leader
+        self.world.checker.produced(
+            Produced(self.plan.group, self.name, broker, attempt, batch.values)
+        )
         self.ask(
             broker,
             partial(self._replicate, batch, attempt),
@@ -183,6 +186,7 @@ class Producer(Client):
                     acks=self.plan.acks,
                     base_offset=Offset(result.base_offset),
                     values=batch.values,
+                    broker=member.broker,
                 )
             )
         self.answer(member.broker, lambda: self._on_answer(batch, attempt, result))
@@ -202,7 +206,8 @@ class Producer(Client):
             self._retry_later(batch, attempt)
         else:
             self.world.checker.fail(
-                f"NoUnexpectedError: {self.name} was told {result.error_code} ({result.message})"
+                f"NoUnexpectedError: {self.name} was told {result.error_code} ({result.message})",
+                Subject(self.plan.group, values=tuple(batch.values)),
             )
 
     def _on_refused(self, batch: _Batch, attempt: int) -> None:

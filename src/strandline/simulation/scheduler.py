@@ -47,6 +47,8 @@ class Scheduler:
         self.executed_count = 0
         self.is_stopped = False
         """Whoever sets it ends `run_until` and `run_until_true` after the present event."""
+        self.on_executed: Callable[[], None] | None = None
+        """Called after each event, for whoever looks on; must change nothing."""
         self._sequence = 0
         self._queue: list[tuple[int, int, ScheduledEvent]] = []
 
@@ -102,3 +104,5 @@ class Scheduler:
             event.callback()
         else:
             event.gate.admit(event)
+        if self.on_executed is not None:
+            self.on_executed()

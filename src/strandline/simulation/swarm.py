@@ -12,7 +12,9 @@ import multiprocessing
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
+from strandline.simulation.facts import Subject
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.trace import LogIntoTrace
 from strandline.simulation.world import Tally, World
@@ -22,13 +24,14 @@ US_PER_HOUR = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one seed ended. `violation` is one line, or None."""
+    """How one seed ended. `violation` is one line, or None; `subject` what it is about."""
 
     seed: int
     violation: str | None
     trace: list[str]
     digest: str
     tally: Tally
+    subject: Subject
 
 
 @dataclass(slots=True)
@@ -77,7 +80,9 @@ def run_scenario(scenario: Scenario, *, log_level: int = logging.WARNING) -> Out
     if violation is None and log.unexpected:
         violation = f"NoUnexpectedError: {log.unexpected[0]}"
     trace = world.trace
-    return Outcome(scenario.seed, violation, trace.lines, trace.digest(), world.tally)
+    return Outcome(
+        scenario.seed, violation, trace.lines, trace.digest(), world.tally, world.checker.subject
+    )
 
 
 def run_all(
@@ -102,6 +107,7 @@ def _run_one(scenario: Scenario, *, log_level: int, keeps_traces: bool) -> Outco
     return outcome
 
 
-def command(seed: int) -> str:
-    """What repeats a run."""
-    return f"python -m strandline.simulation --seed {seed}"
+def command(what: int | Path) -> str:
+    """What repeats the run of a seed, or of a scenario's file."""
+    option = "--seed" if isinstance(what, int) else "--scenario"
+    return f"python -m strandline.simulation {option} {what}"

@@ -27,8 +27,12 @@ class Trace:
 
     def add(self, where: str, what: str) -> None:
         """One line, at the present moment."""
+        self.lines.append(self.line(where, what))
+
+    def line(self, where: str, what: str) -> str:
+        """How a line of the present moment is written."""
         now_us = self._scheduler.now_us
-        self.lines.append(f"{now_us // 1_000_000:4d}.{now_us % 1_000_000:06d} {where:>9}  {what}")
+        return f"{now_us // 1_000_000:4d}.{now_us % 1_000_000:06d} {where:>9}  {what}"
 
     def digest(self) -> str:
         """A fingerprint of all lines."""

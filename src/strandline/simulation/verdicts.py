@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
-from strandline.simulation.facts import IdlePassed
+from strandline.simulation.facts import IdlePassed, Subject
 from strandline.simulation.group_consumers import SESSION_TIMEOUT_MS
 from strandline.simulation.producers import Producer
 from strandline.simulation.scenario import GroupPlan, ProducerPlan
@@ -50,7 +50,8 @@ def check_progress(world: "World") -> None:
         if not writer.acknowledged_count:
             world.checker.fail(
                 f"Progress: {world.plan(writer.plan.group).name} took no write within "
-                f"{PROGRESS_MS} ms after the last fault"
+                f"{PROGRESS_MS} ms after the last fault",
+                Subject(writer.plan.group),
             )
         writer.stop()
     world.producers.extend(writers)
@@ -85,7 +86,7 @@ def check_convergence(world: "World") -> None:
         return
     while not world.is_over and not _has_converged(world):
         if world.scheduler.now_us >= limit_us:
-            world.checker.fail(f"Convergence: {_describe_divergence(world)}")
+            world.checker.fail(*_describe_divergence(world))
             return
         world.advance(100)
 
@@ -123,13 +124,14 @@ def _divergence(world: "World", plan: GroupPlan) -> str:
     return ""
 
 
-def _describe_divergence(world: "World") -> str:
+def _describe_divergence(world: "World") -> tuple[str, Subject]:
     for plan in world.scenario.groups:
         divergence = _divergence(world, plan)
         if divergence:
-            return divergence
-    waiting = [producer.name for producer in world.producers if not producer.is_idle]
-    return f"producers {waiting} are not answered"
+            return f"Convergence: {divergence}", Subject(plan.group)
+    waiting = [producer for producer in world.producers if not producer.is_idle]
+    names = [producer.name for producer in waiting]
+    return f"Convergence: producers {names} are not answered", Subject(waiting[0].plan.group)
 
 
 def observe_rest(world: "World") -> None:
