@@ -29,6 +29,7 @@ from strandline.simulation.disk import SimDisk
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.storage.log import Log
+from strandline.storage.proving import Unproved
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -234,6 +235,11 @@ def read_without_looking_at_the_lease(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FetchCall, "_check_replica", check_replica)
 
 
+def believe_every_byte(patch: pytest.MonkeyPatch) -> None:
+    """Checksums are not looked at when a log of an earlier process is read."""
+    patch.setattr(Unproved, "prove", lambda self, segment, start, end: False)
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A mistake, and where it shows: these `faults`, in scenarios of which `fits` holds, with
@@ -319,5 +325,6 @@ MUTANTS: Sequence[Mutant] = (
         has_group=True,
         changes=SHORT,
     ),
+    Mutant(believe_every_byte, ("bit-rot", "kill-leader"), 1),
     Mutant(read_without_looking_at_the_lease, ("isolation", "pause", "mute"), 37, True),
 )

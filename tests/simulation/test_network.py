@@ -255,3 +255,39 @@ def test_one_seed_gives_one_history() -> None:
                 pair.fabric.reset(ONE, TWO)
         checksums.add(pair.fabric.counters.checksum)
     assert len(checksums) == 1
+
+
+def test_a_swallowed_connection_is_found_out_by_silence_alone_and_a_new_one_works() -> None:
+    pair = Pair()
+    pair.send(b"before")
+    pair.run(1)
+    pair.fabric.swallow(ONE, TWO)
+    pair.send(b"lost")
+    pair.run(UNACKNOWLEDGED_MAX_MS / 1_000 - 1)
+    assert pair.one.network.is_connected(TWO, Lane.BULK)
+    pair.run(3)
+    pair.send(b"after")
+    pair.run(1)
+    assert pair.two.messages == [b"before", b"after"]
+    assert "lost 2 BULK" in pair.one.told
+
+
+def test_what_a_lost_connection_had_under_way_comes_after_what_the_next_one_brings() -> None:
+    pair = Pair()
+    pair.send(*numbered(3))
+    assert pair.fabric.deliver_late(ONE, TWO, 2_000_000) == 3
+    pair.run(1)
+    pair.send(*numbered(3))
+    pair.run(0.5)
+    assert pair.two.messages == numbered(3)
+    pair.run(3)
+    assert pair.two.messages == numbered(3) * 2
+
+
+def test_within_one_connection_nothing_is_doubled_or_overtaken() -> None:
+    """TCP numbers its bytes: a segment that comes twice, or early, never reaches the program."""
+    lossy = Link(latency_us=10_000, jitter_us=30_000, bytes_per_ms=1_000, loss_ratio=0.3)
+    pair = Pair(seed=5, make_link=lambda: lossy)
+    pair.send(*numbered(200))
+    pair.run(60)
+    assert pair.two.messages == numbered(200)

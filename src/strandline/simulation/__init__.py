@@ -13,7 +13,7 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    made of link.py (one direction)
         load       clients.py (the way to the brokers and back), producers.py, consumers.py,
                    group_consumers.py, values.py (the records they know again)
-        faults     faults.py (one function for each kind)
+        faults     faults.py (one function for each kind), damage.py (bit rot)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told), audit.py (whole
                    logs, read), compacted.py and superseding.py (what compaction may take),

@@ -36,9 +36,16 @@ def found_cluster(world: "World") -> None:
     process = world.hosts[first.broker].process
     assert process is not None
     process.run_now(lambda: first.create_topics(world.checker.fail))
-    process.run_now(lambda: first.set_cluster_config(*REBALANCE_DELAY, world.checker.fail))
+    answers: list[str] = []
+    key, value = REBALANCE_DELAY
+    process.run_now(
+        lambda: first.set_cluster_config(
+            key, value, done=lambda: answers.append(key), failed=world.checker.fail
+        )
+    )
     groups = {plan.group for plan in world.scenario.groups}
     require(lambda: groups <= _led(world), "every topic was led")
+    require(lambda: key in answers, f"{key} was set")
 
 
 def _members(world: "World") -> list[BrokerMember]:

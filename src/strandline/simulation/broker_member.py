@@ -317,12 +317,16 @@ class BrokerMember(Member):
             on_closed=failed,
         )
 
-    def set_cluster_config(self, key: str, value: str, failed: Callable[[str], None]) -> None:
+    def set_cluster_config(
+        self, key: str, value: str, *, done: Callable[[], None], failed: Callable[[str], None]
+    ) -> None:
         """Set a key for the whole cluster."""
 
         def on_answer(answer: IncrementalAlterConfigsResponse) -> None:
             if answer.responses[0].error_code:
                 failed(f"NoUnexpectedError: {key}: {answer.responses[0].error_message}")
+            else:
+                done()
 
         resource = AlterConfigsResource(
             resource_type=ResourceType.BROKER,

@@ -4,8 +4,9 @@ Why:    what a client was told, and when, is the measure of every promise; it mu
         real request, and be lost like one.
 How:    requests of one client to one broker arrive in their order, as on one connection. A request
         to a process that does not exist is refused; what a dying process had not answered is never
-        answered, and the client's own time-out speaks.
-Owns:   the moments of the last arrivals.
+        answered, and the client's own time-out speaks. After that the client goes on over a new
+        connection, and what was held up on the old one may come later than what it sends again.
+Owns:   the moments of the last arrivals, on the present connections.
 Source: design section 10."""
 
 import random
@@ -29,6 +30,21 @@ class Client:
         self.world = world
         self.rng = rng
         self._last_arrival_us: dict[tuple[BrokerId, bool], int] = {}
+        self._lost: set[BrokerId] = set()
+        """Brokers to which the present connection is a black hole."""
+
+    def stall(self, broker: BrokerId, delay_us: int | None) -> None:
+        """What is sent to `broker` on the present connection comes so much later; None: never."""
+        if delay_us is None:
+            self._lost.add(broker)
+        else:
+            self._last_arrival_us[broker, False] = self.world.scheduler.now_us + delay_us
+
+    def reconnect(self, broker: BrokerId) -> None:
+        """Give up the connection to `broker`: what is sent from now on waits for nothing before."""
+        self._lost.discard(broker)
+        self._last_arrival_us.pop((broker, False), None)
+        self._last_arrival_us.pop((broker, True), None)
 
     def start(self) -> None:
         """Begin to work."""
@@ -53,7 +69,8 @@ class Client:
             if member is not None:
                 request(member)
 
-        self.world.scheduler.at(self._arrival_us(broker, is_answer=False), arrive)
+        if broker not in self._lost:
+            self.world.scheduler.at(self._arrival_us(broker, is_answer=False), arrive)
 
     def answer(self, broker: BrokerId, callback: Callable[[], None]) -> None:
         """Let an answer of `broker` reach the client."""

@@ -16,7 +16,7 @@ from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
 from strandline.replication.replica import Replica
 from strandline.simulation.clients import Client
-from strandline.simulation.facts import RecordsRead
+from strandline.simulation.facts import RecordsRead, Subject
 from strandline.simulation.member import committed_end, visible_end
 from strandline.simulation.scheduler import US_PER_MS
 
@@ -92,7 +92,15 @@ class Consumer(Client):
     ) -> None:
         """Still inside the broker."""
         group = replica.group
-        records = [record for record in self.world.values.read(data) if record[0] >= position]
+        try:
+            found = self.world.values.read(data)
+        except ValueError as error:
+            self.world.checker.fail(
+                f"NoDamageServed: group {group}: broker {member.broker}: {error}",
+                Subject(group, position),
+            )
+            return
+        records = [record for record in found if record[0] >= position]
         fact = RecordsRead(
             consumer=self.name,
             broker=member.broker,

@@ -104,6 +104,11 @@ class HostDisk:
         """What is left for growing files; never below 0."""
         return max(0, self.capacity_bytes - self.faults.foreign_bytes - self.used_bytes())
 
+    def size_of(self, path: str) -> int:
+        """How many bytes of a file are on the platter."""
+        image = self.tree.find(path)
+        return len(image.durable.data) if isinstance(image, FileImage) else 0
+
     def rot(self, path: str, bit: int) -> None:
         """Flip one bit of a file, in the page cache and on the platter."""
         image = self.tree.find(path)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import RejectedError
 from strandline.model.ids import BrokerId
+from strandline.simulation.damage import rot
+from strandline.simulation.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
     from strandline.simulation.host import SimHost
@@ -234,6 +236,50 @@ def _lossy_link(world: "World", rng: random.Random) -> End | None:
     return end
 
 
+def _swallow(world: "World", rng: random.Random) -> End | None:
+    """As when a firewall between two regions forgets its connections."""
+    one, other = rng.sample(world.scenario.brokers, 2)
+    world.trace.add(
+        "world", f"what is sent between {one} and {other} vanishes until they reconnect"
+    )
+    world.fabric.swallow(one, other)
+    return None
+
+
+def _deliver_late(world: "World", rng: random.Random) -> End | None:
+    """Mostly to a leader's followers: appends that are sent again, and then come twice."""
+    leaders = world.leading_brokers()
+    source = rng.choice(leaders or list(world.scenario.brokers))
+    target = rng.choice([one for one in world.scenario.brokers if one != source])
+    if rng.random() < 0.3:
+        source, target = target, source
+    late_ms = rng.choice((20, 200, 2_000, 10_000))
+    count = world.fabric.deliver_late(source, target, late_ms * US_PER_MS)
+    world.trace.add(
+        "world",
+        f"{source} loses its connections to {target}; {count} messages come {late_ms} ms later",
+    )
+    return None
+
+
+def _stall_requests(world: "World", rng: random.Random) -> End | None:
+    """Clients that have given up a connection ask again on another one; what they sent on the
+    first comes later, or never."""
+    broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
+    stall_ms = rng.choice((500, 2_000, 5_000, 20_000))
+    is_lost = rng.random() < 0.3
+    how = "vanish" if is_lost else f"are {stall_ms} ms late"
+    world.trace.add("world", f"requests on the connections of clients to broker {broker} {how}")
+    for client in world.clients:
+        client.stall(broker, None if is_lost else stall_ms * US_PER_MS)
+
+    def end() -> None:
+        for client in world.clients:
+            client.reconnect(broker)
+
+    return end
+
+
 # ---- disks -----------------------------------------------------------------------------------
 
 
@@ -341,6 +387,10 @@ FAULTS: dict[str, FaultKind] = {
     "leadership-transfer": FaultKind(_transfer_leadership),
     "configuration-change": FaultKind(_change_configuration),
     "kill-all": FaultKind(_kill_all, duration_ms=(50, 1_000)),
+    "black-hole": FaultKind(_swallow),
+    "late-delivery": FaultKind(_deliver_late),
+    "bit-rot": FaultKind(rot),
+    "stalled-requests": FaultKind(_stall_requests, duration_ms=(2_000, 4_000)),
 }
 
 

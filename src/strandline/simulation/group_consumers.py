@@ -167,6 +167,7 @@ class GroupConsumer(Client):
             if self._turn == turn:
                 self._turn += 1
                 self._cancel_timeout()
+                self.reconnect(broker)
                 self._begin_anew(finds=True)
                 self._step_later(RETRY_MS)
 

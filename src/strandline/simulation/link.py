@@ -1,13 +1,18 @@
 """One direction between two hosts, and the connections that run over it.
 
-Why:    TCP hides loss and reordering and shows delay, silence and resets instead: that is what the
-        transport of a broker meets, so that is what is simulated.
+Why:    TCP hides loss, duplicates and reordering and shows delay, silence and resets instead: that
+        is what the transport of a broker meets, so that is what is simulated. Duplicates and
+        reordering come back where there are two connections: see `break_late`.
 How:    a `Pipe` is one connection as the kernels know it. A message arrives after the link's time,
         never before an earlier one of the same pipe. While the link is cut, messages stall; when it
         heals they arrive late, in order, unless the pipe broke first: nothing acknowledged for
         `UNACKNOWLEDGED_MAX_MS`, a reset, or the death of the receiver. When a pipe breaks, the
         first messages under way may still arrive, even after a new connection is up; the rest is
         lost. A cut of the way back stops acknowledgements and handshakes only.
+        `swallow`: whatever keeps state between the two hosts has forgotten the connection. What is
+        sent on it vanishes, and nobody says so; a new connection works.
+        `break_late`: the sender has given the connection up, and what it had sent comes all the
+        same, after what it sends again on the next one.
 Owns:   what is under way.
 Source: design section 10; base/network.py."""
 
@@ -15,6 +20,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from strandline.base.network import Lane
@@ -84,7 +90,10 @@ class Pipe:
     on_room: Callable[[], None]
     on_broken: Callable[[], None]
     is_broken: bool = False
+    is_swallowed: bool = False
     inflight_bytes: int = 0
+    late_count: int = 0
+    """Messages that came after the connection was broken."""
     lost_count: int = 0
     _under_way: "deque[_Segment]" = None  # type: ignore[assignment]
     _stalled: "deque[_Segment]" = None  # type: ignore[assignment]
@@ -109,7 +118,7 @@ class Pipe:
             self._unacknowledged_since_us = self.scheduler.now_us
             self._watch()
         segment = _Segment(data)
-        if self.link.is_cut or self._stalled:
+        if self.link.is_cut or self._stalled or self.is_swallowed:
             self._stalled.append(segment)
         else:
             self._depart(segment, 0)
@@ -117,13 +126,34 @@ class Pipe:
     def on_healed(self, cut_us: int) -> None:
         """The link works again after `cut_us`: what stalled is retransmitted, after a while."""
         pause_us = self.rng.randint(0, min(max(cut_us, 1), RETRANSMIT_MAX_US))
+        if self.is_swallowed:
+            return
         stalled, self._stalled = self._stalled, deque()
         for segment in stalled:
             self._depart(segment, pause_us)
 
     def on_acknowledgements_healed(self) -> None:
         """The way back works again: what has arrived is acknowledged now."""
-        self._acknowledge()
+        if not self.is_swallowed:
+            self._acknowledge()
+
+    def swallow(self) -> None:
+        """From now on nothing that is sent here arrives, and nobody says so."""
+        if not self.is_broken and not self.is_swallowed:
+            self.is_swallowed = True
+            self._stall_all()
+
+    def break_late(self, late_us: int) -> None:
+        """The sender gives up the connection; what is under way comes, `late_us` later than due."""
+        if self.is_broken:
+            return
+        self.is_broken = True
+        if not self.is_swallowed:
+            self.late_count += len(self._under_way)
+            self._delay(late_us)
+        self.lost_count += len(self._stalled)
+        self._stalled.clear()
+        self.scheduler.after(0, self.on_broken)
 
     def break_now(self, detected_after_us: int) -> None:
         """End the connection; the sender hears of it a little later."""
@@ -134,20 +164,25 @@ class Pipe:
         late_us = 0
         if self.rng.random() < 0.3:
             late_us = self.rng.randint(0, LATE_ARRIVAL_MAX_US)
-        for number, segment in enumerate(self._under_way):
-            assert segment.event is not None
-            if number >= arriving_count:
-                segment.event.cancel()
-                self.lost_count += 1
-            elif late_us:
-                segment.event.cancel()
-                segment.event = self.scheduler.at(
-                    segment.event.time_us + late_us,
-                    lambda s=segment: self._arrive(s),  # type: ignore[misc]
-                )
+        while len(self._under_way) > arriving_count:
+            event = self._under_way.pop().event
+            assert event is not None
+            event.cancel()
+            self.lost_count += 1
+        if late_us:
+            self._delay(late_us)
         self.lost_count += len(self._stalled)
         self._stalled.clear()
         self.scheduler.after(detected_after_us, self.on_broken)
+
+    def _delay(self, late_us: int) -> None:
+        """What is under way comes so much later, in its order."""
+        for segment in self._under_way:
+            assert segment.event is not None
+            segment.event.cancel()
+            segment.event = self.scheduler.at(
+                segment.event.time_us + late_us, partial(self._arrive, segment)
+            )
 
     def _depart(self, segment: _Segment, pause_us: int) -> None:
         start_us = max(self.scheduler.now_us + pause_us, self._free_at_us)

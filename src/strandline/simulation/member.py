@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from strandline.base.errors import ApiError
+from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
@@ -181,6 +181,8 @@ class GroupMember(Member):
             data = replica.read(position, max_bytes).bytes()
         except ApiError as error:
             done(b"", error)
+        except StorageError as error:
+            done(b"", ApiError(Error.KAFKA_STORAGE_ERROR, str(error)))
         else:
             done(data, None)
 
@@ -192,20 +194,23 @@ class GroupMember(Member):
 
     def _open(self, plan: "GroupPlan", *, is_lost: bool) -> None:
         scenario = self.scenario
-        replica = self.replication.open_group(
-            GroupSpec(
-                group=plan.group,
-                name=plan.name,
-                directory=plan.name,
-                configuration=Configuration(
-                    voters=plan.voters, observers=plan.observers, min_insync=plan.min_insync
-                ),
-                log=scenario.log,
-                preferred=plan.voters[0],
-                is_lost=is_lost and not scenario.asks_voters,
-                asks_voters=scenario.asks_voters,
-            )
+        spec = GroupSpec(
+            group=plan.group,
+            name=plan.name,
+            directory=plan.name,
+            configuration=Configuration(
+                voters=plan.voters, observers=plan.observers, min_insync=plan.min_insync
+            ),
+            log=scenario.log,
+            preferred=plan.voters[0],
+            is_lost=is_lost and not scenario.asks_voters,
+            asks_voters=scenario.asks_voters,
         )
+        try:
+            replica = self.replication.open_group(spec)
+        except StorageError as error:
+            self._trace.add(f"broker {self.broker}", f"{plan.name} stays closed: {error}")
+            return
         self.watch(replica)
 
 

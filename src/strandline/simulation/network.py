@@ -110,6 +110,22 @@ class SimFabric:
             elif leads_to == broker and powered and not pipe.link_back.is_cut:
                 self.break_pipe(pipe, pipe.link_back.latency_us)
 
+    def swallow(self, one: BrokerId, other: BrokerId) -> None:
+        """The connections between the two that are up are dead from now on, and nobody is told."""
+        for pipe, leads_to in self._pipes.items():
+            if {pipe.sender, leads_to} == {one, other}:
+                pipe.swallow()
+
+    def deliver_late(self, source: BrokerId, target: BrokerId, late_us: int) -> int:
+        """`source` loses its connections to `target`; what it had sent comes later all the same.
+        Returns how many messages that are."""
+        late_count = 0
+        for pipe, leads_to in list(self._pipes.items()):
+            if pipe.sender == source and leads_to == target:
+                pipe.break_late(late_us)
+                late_count += pipe.late_count
+        return late_count
+
     # ---- for endpoints -----------------------------------------------------------------------
 
     def listen(self, broker: BrokerId, endpoint: "SimNetwork") -> None:

@@ -145,24 +145,6 @@ class Producer(Client):
         self.world.checker.produced(
             Produced(self.plan.group, self.name, broker, attempt, batch.values)
         )
-        self.ask(
-            broker,
-            partial(self._replicate, batch, attempt),
-            lambda: self._on_refused(batch, attempt),
-        )
-        if self.plan.acks == NO_ACKS:
-            self._finish(batch)
-            return
-        batch.timeout = self.world.scheduler.after(
-            REQUEST_TIMEOUT_MS * US_PER_MS, lambda: self._on_refused(batch, attempt)
-        )
-
-    def _replicate(self, batch: _Batch, attempt: int, member: "Member") -> None:
-        """Inside the broker."""
-
-        def done(result: AppendResult) -> None:
-            self._on_done(batch, attempt, member=member, result=result)
-
         buffer = make_batch(
             batch.values,
             producer_id=self._producer_id,
@@ -171,6 +153,24 @@ class Producer(Client):
             timestamp_ms=batch.made_ms,
             key_count=self.world.scenario.key_count,
         )
+        self.ask(
+            broker,
+            partial(self._replicate, batch, attempt, buffer),
+            lambda: self._on_refused(batch, attempt),
+        )
+        if self.plan.acks == NO_ACKS:
+            self._finish(batch)
+            return
+        batch.timeout = self.world.scheduler.after(
+            REQUEST_TIMEOUT_MS * US_PER_MS, lambda: self._on_timeout(batch, attempt, broker)
+        )
+
+    def _replicate(self, batch: _Batch, attempt: int, buffer: bytearray, member: "Member") -> None:
+        """Inside the broker."""
+
+        def done(result: AppendResult) -> None:
+            self._on_done(batch, attempt, member=member, result=result)
+
         member.produce(self.plan.group, buffer, acks=self.plan.acks, done=done)
 
     def _on_done(
@@ -209,6 +209,12 @@ class Producer(Client):
                 f"NoUnexpectedError: {self.name} was told {result.error_code} ({result.message})",
                 Subject(self.plan.group, values=tuple(batch.values)),
             )
+
+    def _on_timeout(self, batch: _Batch, attempt: int, broker: BrokerId) -> None:
+        """No answer in time: the connection is given up."""
+        if not batch.is_done and batch.attempt == attempt:
+            self.reconnect(broker)
+            self._on_refused(batch, attempt)
 
     def _on_refused(self, batch: _Batch, attempt: int) -> None:
         """No connection, or no answer in time."""

@@ -33,6 +33,7 @@ it time to work."""
 SEEDS_MAX = 3
 LEASE_HEARTBEATS = 2
 ASKING_SHARE = 0.3
+LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,9 @@ class Scenario:
             settings=_draw_settings(rng, is_far=max(one_way_us.values()) > LOCAL_US[1]),
             log=_draw_log(rng),
             flush_us=rng.choice(((100, 2_000), (200, 3_000), (3_000, 40_000))),
-            fault_weights=_draw_faults(rng),
+            fault_weights=_without_contradictions(
+                _draw_faults(rng) | _draw_later_faults(random.Random(f"faults of {seed}"))
+            ),
             fault_interval_ms=rng.choice((100, 250, 600)),
             active_ms=rng.choice(ACTIVE_MS),
         )
@@ -327,8 +330,20 @@ def _draw_log(rng: random.Random) -> LogConfig:
 
 def _draw_faults(rng: random.Random) -> dict[str, int]:
     share = rng.choice((0.1, 0.2, 0.4))
-    kinds = [kind for kind in FAULTS if rng.random() < share]
+    kinds = [kind for kind in FAULTS if kind not in LATER_FAULTS and rng.random() < share]
     if "lost-disk" in kinds and "configuration-change" in kinds:
-        # Which disks may be lost is a question about the voters: they stay.
-        kinds.remove("configuration-change")
+        kinds.remove("configuration-change")  # Before the weights are drawn.
     return {kind: rng.choice((1, 1, 3)) for kind in kinds}
+
+
+def _draw_later_faults(rng: random.Random) -> dict[str, int]:
+    """Drawn apart, so that scenarios without them stay as they were."""
+    share = rng.choice((0.05, 0.1, 0.3))
+    return {kind: rng.choice((1, 1, 3)) for kind in LATER_FAULTS if rng.random() < share}
+
+
+def _without_contradictions(weights: dict[str, int]) -> dict[str, int]:
+    """Which disks may be lost or go bad is a question about the voters: they stay."""
+    if weights.keys() & {"lost-disk", "bit-rot"}:
+        return {kind: weight for kind, weight in weights.items() if kind != "configuration-change"}
+    return weights

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
+from strandline.simulation.damage import rotting_broker
 from strandline.simulation.facts import IdlePassed, Subject
 from strandline.simulation.group_consumers import SESSION_TIMEOUT_MS
 from strandline.simulation.producers import Producer
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 PROGRESS_MS = 20_000
 GROUP_PROGRESS_MS = 40_000
 CONVERGENCE_MS = 20_000
+MENDING_MS = 3_000
+"""After so long an operator looks after a broker whose disk has gone bad."""
 SESSIONS_END_MS = 3 * SESSION_TIMEOUT_MS
 REST_INTERVALS = 5
 REST_ATTEMPTS = 30
@@ -82,13 +85,27 @@ def check_group_progress(world: "World") -> None:
 def check_convergence(world: "World") -> None:
     """Convergence: every request is answered, all members of a group have all of its log."""
     limit_us = world.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
-    if world.is_over:
-        return
+    mend_us = world.scheduler.now_us + MENDING_MS * US_PER_MS
+    may_mend = "bit-rot" in world.tally.fault_counts
     while not world.is_over and not _has_converged(world):
+        if may_mend and world.scheduler.now_us >= mend_us:
+            may_mend = not _replace_disk(world, rotting_broker(world))
         if world.scheduler.now_us >= limit_us:
             world.checker.fail(*_describe_divergence(world))
             return
         world.advance(100)
+
+
+def _replace_disk(world: "World", broker: BrokerId) -> bool:
+    """Start a broker that keeps a log closed with an empty data directory, as its operator does;
+    whether that could be done."""
+    plans = [plan for plan in world.scenario.groups if broker in plan.voters]
+    held = {replica.group for replica in world.replicas() if replica.self_id == broker}
+    if all(plan.group in held for plan in plans) or not world.may_lose_disk(broker):
+        return False
+    world.lose_disk(broker)
+    world.restart(broker)
+    return True
 
 
 def _has_converged(world: "World") -> bool:

@@ -12,6 +12,7 @@ import traceback
 from dataclasses import dataclass, field
 from functools import partial
 
+from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.configuration import Configuration
 from strandline.replication.replica import Replica
@@ -19,7 +20,9 @@ from strandline.simulation.audit import audit
 from strandline.simulation.bootstrap import found_cluster
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.checker import Checker
+from strandline.simulation.clients import Client
 from strandline.simulation.consumers import Consumer
+from strandline.simulation.facts import Subject
 from strandline.simulation.faults import FAULTS, End
 from strandline.simulation.group_consumers import GroupConsumer
 from strandline.simulation.host import Seams, SimHost
@@ -63,6 +66,8 @@ class Tally:
     lost_write_count: int = 0
     superseded_count: int = 0
     """Records that compaction took, in the logs at the end."""
+    damage_count: int = 0
+    """How often an audit met damage, and was told so."""
     fault_counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -114,6 +119,11 @@ class World:
 
     # ---- for faults and clients --------------------------------------------------------------
 
+    @property
+    def clients(self) -> list[Client]:
+        """Everybody who asks brokers."""
+        return [*self.producers, *self._consumers, *self.group_consumers]
+
     def region_of(self, broker: BrokerId) -> str:
         """Where a broker lives."""
         return self.scenario.regions[broker - 1]
@@ -150,14 +160,20 @@ class World:
 
     def may_lose_disk(self, broker: BrokerId) -> bool:
         """Whether the others are enough, and every disk lost before is made good for."""
-        for plan in self.scenario.groups:
-            voters = Configuration(voters=plan.voters, min_insync=plan.min_insync)
-            if broker in plan.voters and len(plan.voters) == voters.write_quorum(plan.voters):
-                return False
+        if not self.has_spare_voters(broker):
+            return False
         # Who has to find out by itself takes no part before, whether its disk is the first or not.
         candidates = self.scenario.brokers if self.scenario.asks_voters else self._lacking
         self._lacking = {b for b in candidates if not self._is_whole(b)}
         return not self._lacking
+
+    def has_spare_voters(self, broker: BrokerId) -> bool:
+        """Whether every group can commit without that broker."""
+        for plan in self.scenario.groups:
+            voters = Configuration(voters=plan.voters, min_insync=plan.min_insync)
+            if broker in plan.voters and len(plan.voters) == voters.write_quorum(plan.voters):
+                return False
+        return True
 
     def lose_disk(self, broker: BrokerId) -> None:
         """Take the disk of a broker away."""
@@ -208,7 +224,7 @@ class World:
         self.start_brokers()
         if self.scenario.has_brokers:
             found_cluster(self)
-        for client in (*self.producers, *self._consumers, *self.group_consumers):
+        for client in self.clients:
             client.start()
         self._faults_active = True
         for number, fault in enumerate(self.scenario.plan_faults()):
@@ -372,7 +388,20 @@ class World:
                 continue
             # Who was removed from its group does not hear of the end.
             is_member = replica.self_id in members.get(replica.group, ())
-            fact = audit(replica, self.values, is_final=is_final and is_member)
+            try:
+                fact = audit(replica, self.values, is_final=is_final and is_member)
+            except StorageError as error:
+                if "bit-rot" not in self.tally.fault_counts:
+                    raise
+                self.trace.add(f"broker {replica.self_id}", f"{replica.name} is damaged: {error}")
+                self.tally.damage_count += 1
+                continue
+            except ValueError as error:
+                self.checker.fail(
+                    f"NoDamageServed: {replica.name}: broker {replica.self_id}: {error}",
+                    Subject(replica.group),
+                )
+                return
             self.checker.log_audited(fact)
             if is_final:
                 self.tally.superseded_count += sum(

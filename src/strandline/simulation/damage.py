@@ -1,0 +1,64 @@
+"""Bit rot: what a disk returns is not what was written to it, long after it was flushed.
+
+Why:    a copy that has gone bad must be noticed, never be shown, and never cost the group a record
+        that the other copies have.
+How:    one broker of a scenario, and always the same one, has a disk that rots: a minority of every
+        group. Its process ends, bits of closed segments flip, and it starts again: what an earlier
+        process wrote is what the product proves before it believes it; what a process has read once
+        lies in memory. Who cannot open its log after that gets an empty disk in the end, as the
+        operator of a broker would do.
+Owns:   nothing.
+Source: reliability reference 3 and 6; "Protocol-Aware Recovery" (FAST'18)."""
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from strandline.model.ids import BrokerId
+from strandline.simulation.disk import HostDisk
+from strandline.storage.layout import LOG, SUMMARY, SegmentName, parse_name
+
+if TYPE_CHECKING:
+    from strandline.simulation.world import World
+
+ROTTEN_MAX = 3
+
+
+def rotting_broker(world: "World") -> BrokerId:
+    """Whose disk it is, if any."""
+    brokers = world.scenario.brokers
+    return brokers[world.scenario.seed % len(brokers)]
+
+
+def rot(world: "World", rng: random.Random) -> Callable[[], None] | None:
+    """Kill the broker, and flip bits of segments that were closed and flushed; see the module."""
+    broker = rotting_broker(world)
+    host = world.hosts[broker]
+    if not host.is_up or not world.has_spare_voters(broker):
+        return None
+    host.kill()
+    segments = closed_segments(host.disk)
+    for path in rng.sample(segments, min(len(segments), rng.randint(1, ROTTEN_MAX))):
+        bit = rng.randrange(8 * host.disk.size_of(path))
+        host.disk.rot(path, bit)
+        world.trace.add(host.name, f"bit {bit} of {path} rots")
+    return lambda: world.restart(broker)
+
+
+def closed_segments(disk: HostDisk) -> list[str]:
+    """Segments that were durable as a whole: closed, and not the last of their log."""
+    last: dict[str, SegmentName] = {}
+    paths: list[tuple[str, SegmentName, str]] = []
+    for path, _ in disk.tree.files():
+        directory, _, file = path.rpartition("/")
+        parsed = parse_name(file)
+        if parsed is not None and parsed[1] == LOG and disk.size_of(path):
+            name = parsed[0]
+            known = last.setdefault(directory, name)
+            last[directory] = max(known, name, key=lambda one: one.base_index)
+            paths.append((directory, name, path))
+    return [
+        path
+        for directory, name, path in paths
+        if name != last[directory] and disk.tree.find(f"{directory}/{name.stem}{SUMMARY}")
+    ]
