@@ -1,0 +1,140 @@
+"""The five brokers: `strandline serve` on its host, killed, stopped, continued and started again.
+
+Why:    a broker that ends without having been told to is a failure of its own, unless its disk was
+        full when it started: then it says so and ends, and whoever runs it starts it again.
+Owns:   the processes; the directory `broker-N` of each, with configuration, log and data."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+from chaos import processes
+from chaos.hosts import BROKERS, KAFKA_PORT, RPC_PORT, Host, broker_host
+from chaos.network import Network
+
+STRANDLINE = str(Path(sys.executable).with_name("strandline"))
+END_TIMEOUT_S = 30
+RESTART_INTERVAL_S = 1.0
+
+
+class Brokers:
+    """See the module. `complaints`: what brokers did that they must not do by themselves."""
+
+    def __init__(self, work: Path, network: Network) -> None:
+        self.complaints: list[str] = []
+        self._work = work
+        self._network = network
+        self._running: dict[int, processes.Process] = {}
+        self._ended_at: dict[int, float] = {}
+        """When a broker ended by itself because its disk was full."""
+        for host in BROKERS:
+            self.directory(host.broker).mkdir(exist_ok=True)
+            self._config(host.broker).write_text(render_config(host, self.data(host.broker)))
+
+    def directory(self, number: int) -> Path:
+        """Everything of one broker."""
+        return self._work / f"broker-{number}"
+
+    def data(self, number: int) -> Path:
+        """Its data directory."""
+        return self.directory(number) / "data"
+
+    def start(self, numbers: Collection[int]) -> None:
+        """Start brokers that do not run."""
+        for number in numbers:
+            host = broker_host(number)
+            self._running[number] = processes.start(
+                [
+                    *self._network.command(host),
+                    *(STRANDLINE, "serve", "--config", str(self._config(number))),
+                ],
+                log=self.log(number),
+            )
+
+    def log(self, number: int) -> Path:
+        """What it says."""
+        return self.directory(number) / "broker.log"
+
+    def kill(self, numbers: Collection[int]) -> None:
+        """kill -9."""
+        for number in numbers:
+            self._ended_at.pop(number, None)
+        processes.kill([self._running.pop(n) for n in numbers if n in self._running])
+
+    def pause(self, numbers: Collection[int]) -> None:
+        """SIGSTOP."""
+        self._signal(numbers, signal.SIGSTOP)
+
+    def resume(self, numbers: Collection[int]) -> None:
+        """SIGCONT."""
+        self._signal(numbers, signal.SIGCONT)
+
+    def _signal(self, numbers: Collection[int], number: signal.Signals) -> None:
+        for broker in numbers:
+            process = self._running.get(broker)
+            if process is not None and process.poll() is None:
+                os.kill(process.pid, number)
+
+    def watch(self, *, full_disk: int) -> None:
+        """Notice brokers that ended by themselves; start the one whose disk is full again."""
+        for number, process in list(self._running.items()):
+            if process.poll() is not None:
+                del self._running[number]
+                self._ended_at[number] = time.monotonic()
+                if number != full_disk or not self._says_full(number):
+                    self.complaints.append(
+                        f"broker {number} ended by itself with code {process.returncode}: "
+                        f"{self._last_words(number)}"
+                    )
+        now = time.monotonic()
+        due = [n for n, at in self._ended_at.items() if now - at > RESTART_INTERVAL_S]
+        for number in due:
+            del self._ended_at[number]
+        self.start(due)
+
+    def stop(self) -> None:
+        """SIGTERM to all; one that does not end in time has broken a promise."""
+        running = self._running
+        processes.ask_to_end(running.values())
+        for number, process in running.items():
+            if not processes.wait_ended([process], timeout_s=END_TIMEOUT_S):
+                self.complaints.append(
+                    f"broker {number} did not end within {END_TIMEOUT_S} s of SIGTERM"
+                )
+            elif process.returncode:
+                self.complaints.append(
+                    f"broker {number} ended with code {process.returncode}: "
+                    f"{self._last_words(number)}"
+                )
+        self.end()
+
+    def end(self) -> None:
+        """None is left."""
+        processes.kill(self._running.values())
+        self._running.clear()
+        self._ended_at.clear()
+
+    def _config(self, number: int) -> Path:
+        return self.directory(number) / "broker.toml"
+
+    def _says_full(self, number: int) -> bool:
+        return "No space left" in self._last_words(number)
+
+    def _last_words(self, number: int) -> str:
+        lines = self.log(number).read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "no word"
+
+
+def render_config(host: Host, data: Path) -> str:
+    """The configuration of one broker, in TOML: what has to be given, and nothing else."""
+    seeds = ", ".join(f'"{one.broker}@{one.address}:{RPC_PORT}"' for one in BROKERS)
+    return (
+        f'[broker]\nid = {host.broker}\ndata_directory = "{data}"\n\n'
+        f'[broker.labels]\nregion = "{host.region}"\n\n'
+        f'[cluster]\nid = "chaos"\nseeds = [{seeds}]\n\n'
+        f'[listener]\nkafka_host = "{host.address}"\nkafka_port = {KAFKA_PORT}\n\n'
+        f'[rpc]\nhost = "{host.address}"\nport = {RPC_PORT}\n'
+    )

@@ -1,0 +1,138 @@
+"""A member of a group, with aiokafka: the same as `librdkafka_consumer`, by other people's code."""
+
+import asyncio
+import time
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import KafkaError
+
+from chaos.clients.command_line import Arguments, Stop, parse_arguments
+from chaos.ledger import (
+    Client,
+    CommitBegun,
+    CommitDone,
+    Failed,
+    LedgerWriter,
+    Read,
+    Told,
+    now_ns,
+)
+from chaos.records import mark_of
+
+POLL_MS = 100
+COMMIT_INTERVAL_S = 0.5
+
+
+class Reader(ConsumerRebalanceListener):
+    """One member."""
+
+    def __init__(self, told: Arguments, ledger: LedgerWriter) -> None:
+        self._ledger = ledger
+        self._life = 0
+        self._commit_count = 0
+        self._positions: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._topics = list(told.topics)
+        self._consumer = AIOKafkaConsumer(
+            bootstrap_servers=told.bootstrap,
+            client_id=told.name,
+            group_id=told.group,
+            enable_auto_commit=False,
+            # Only in doubt: `seek` says where to begin, and the ledger tells when it was not so.
+            auto_offset_reset="earliest",
+            session_timeout_ms=8_000,
+            heartbeat_interval_ms=1_000,
+            request_timeout_ms=6_000,
+            rebalance_timeout_ms=10_000,
+        )
+
+    async def start(self) -> None:
+        """Begin."""
+        await self._consumer.start()
+        self._consumer.subscribe(self._topics, listener=self)
+
+    async def read(self) -> None:
+        """What there is."""
+        try:
+            found = await self._consumer.getmany(timeout_ms=POLL_MS)
+        except KafkaError as error:
+            if not error.retriable:
+                self._ledger.add(Failed(now_ns(), "read", type(error).__name__))
+            return
+        for place, messages in found.items():
+            position = self._positions.get(place)
+            if position is None:
+                continue  # Taken away meanwhile.
+            records = [(message.offset, mark_of(message.value)) for message in messages]
+            self._ledger.add(
+                Read(now_ns(), self._life, place.topic, place.partition, position, records)
+            )
+            self._positions[place] = records[-1][0] + 1
+
+    async def commit(self) -> None:
+        """Everything that was read."""
+        due = {
+            place: offset
+            for place, offset in self._positions.items()
+            if offset > self._committed.get(place, -1)
+        }
+        if not due:
+            return
+        self._commit_count += 1
+        number = self._commit_count
+        for place, offset in due.items():
+            self._ledger.add(CommitBegun(now_ns(), number, place.topic, place.partition, offset))
+        try:
+            await self._consumer.commit(due)
+        except KafkaError:
+            return
+        for place, offset in due.items():
+            self._ledger.add(CommitDone(now_ns(), number, place.topic, place.partition))
+            if place in self._positions:
+                self._committed[place] = offset
+
+    async def close(self) -> None:
+        """Leave the group."""
+        await self.commit()
+        await self._consumer.stop()
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        """Where the group is, is where this member begins."""
+        self._life += 1
+        self._positions, self._committed = {}, {}
+        for place in sorted(assigned):
+            begun_ns = now_ns()
+            told = await self._consumer.committed(place)
+            offset = -1 if told is None else told
+            self._ledger.add(
+                Told(begun_ns, now_ns(), self._life, place.topic, place.partition, offset)
+            )
+            self._consumer.seek(place, max(offset, 0))
+            self._positions[place] = max(offset, 0)
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        """Nothing that comes of them now is this member's."""
+        self._positions, self._committed = {}, {}
+
+
+async def run(told: Arguments, stop: Stop) -> None:
+    """Until the end is asked for."""
+    reader = Reader(told, LedgerWriter(told.ledger, Client(told.name, group=told.group)))
+    await reader.start()
+    committed_at = time.monotonic()
+    while not stop.is_asked:
+        await reader.read()
+        if time.monotonic() - committed_at > COMMIT_INTERVAL_S:
+            await reader.commit()
+            committed_at = time.monotonic()
+    await reader.close()
+
+
+def main() -> None:
+    """Until SIGTERM."""
+    told = parse_arguments()
+    asyncio.run(run(told, Stop()))
+
+
+if __name__ == "__main__":
+    main()

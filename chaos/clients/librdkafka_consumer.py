@@ -1,0 +1,154 @@
+"""A member of a group, with librdkafka: reads from where the group is, and commits how far it got.
+
+How:    when it is given partitions it asks where the group is, and begins there; a commit waits for
+        its answer. Partitions move when members come and go, and when a session ends in a cut."""
+
+import time
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+
+from chaos.clients.command_line import Arguments, Stop, parse_arguments
+from chaos.ledger import (
+    Client,
+    CommitBegun,
+    CommitDone,
+    Failed,
+    LedgerWriter,
+    Read,
+    Told,
+    now_ns,
+)
+from chaos.records import mark_of
+
+POLL_S = 0.1
+POLL_RECORDS = 500
+ASK_TIMEOUT_S = 5.0
+COMMIT_INTERVAL_S = 0.5
+
+
+class Reader:
+    """One member."""
+
+    def __init__(self, told: Arguments, ledger: LedgerWriter) -> None:
+        self._ledger = ledger
+        self._life = 0
+        self._commit_count = 0
+        self._positions: dict[tuple[str, int], int] = {}
+        self._committed: dict[tuple[str, int], int] = {}
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": told.bootstrap,
+                "client.id": told.name,
+                "group.id": told.group,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "session.timeout.ms": 8_000,
+                "heartbeat.interval.ms": 1_000,
+                "socket.timeout.ms": 6_000,
+                "reconnect.backoff.max.ms": 500,
+                "log_level": 2,
+            }
+        )
+        self._consumer.subscribe(
+            list(told.topics),
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_revoke,
+        )
+
+    def read(self) -> None:
+        """What there is."""
+        found: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        for message in self._consumer.consume(POLL_RECORDS, timeout=POLL_S):
+            if message.error() is None:
+                found.setdefault(_place(message), []).append(_entry(message))
+            elif not message.error().retriable():
+                self._ledger.add(Failed(now_ns(), "read", message.error().name()))
+        for place, records in found.items():
+            position = self._positions.get(place)
+            if position is None:
+                continue  # Taken away meanwhile.
+            self._ledger.add(Read(now_ns(), self._life, *place, position, records))
+            self._positions[place] = records[-1][0] + 1
+
+    def commit(self) -> None:
+        """Everything that was read."""
+        due = {
+            place: offset
+            for place, offset in self._positions.items()
+            if offset > self._committed.get(place, -1)
+        }
+        if not due:
+            return
+        self._commit_count += 1
+        number = self._commit_count
+        for place, offset in due.items():
+            self._ledger.add(CommitBegun(now_ns(), number, *place, offset))
+        try:
+            answers = self._consumer.commit(
+                offsets=[TopicPartition(*place, offset) for place, offset in due.items()],
+                asynchronous=False,
+            )
+        except KafkaException:
+            return
+        for answer in answers or []:
+            if answer.error is None:
+                place = (answer.topic, answer.partition)
+                self._committed[place] = due[place]
+                self._ledger.add(CommitDone(now_ns(), number, *place))
+
+    def close(self) -> None:
+        """Leave the group."""
+        self.commit()
+        self._consumer.close()
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        begun_ns = now_ns()
+        told: list[TopicPartition] = []
+        while partitions and not told:
+            try:
+                told = consumer.committed(partitions, timeout=ASK_TIMEOUT_S)
+            except KafkaException:
+                begun_ns = now_ns()
+        self._life += 1
+        self._positions, self._committed = {}, {}
+        for one in told:
+            offset = max(one.offset, -1)
+            self._ledger.add(Told(begun_ns, now_ns(), self._life, one.topic, one.partition, offset))
+            self._positions[one.topic, one.partition] = max(offset, 0)
+            one.offset = OFFSET_BEGINNING if offset < 0 else offset
+        consumer.assign(told)
+
+    def _on_revoke(self, consumer: Consumer, _: list[TopicPartition]) -> None:
+        self._positions, self._committed = {}, {}
+        consumer.unassign()
+
+
+def _place(message: Message) -> tuple[str, int]:
+    topic, partition = message.topic(), message.partition()
+    assert topic is not None and partition is not None
+    return topic, partition
+
+
+def _entry(message: Message) -> tuple[int, str]:
+    offset, value = message.offset(), message.value()
+    assert offset is not None
+    return offset, mark_of(value)
+
+
+def main() -> None:
+    """Until SIGTERM."""
+    told = parse_arguments()
+    stop = Stop()
+    reader = Reader(told, LedgerWriter(told.ledger, Client(told.name, group=told.group)))
+    committed_at = time.monotonic()
+    while not stop.is_asked:
+        reader.read()
+        if time.monotonic() - committed_at > COMMIT_INTERVAL_S:
+            reader.commit()
+            committed_at = time.monotonic()
+    reader.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Five brokers in three regions, and a host for the clients of each region.
+
+Why:    a region that is cut off takes its clients with it: they go on asking a leader that no
+        quorum follows any more, which must not answer them.
+How:    the addresses are from the range that is set aside for tests of networks (RFC 2544); no
+        host has a way out."""
+
+from dataclasses import dataclass
+
+KAFKA_PORT, RPC_PORT = 23_092, 23_192
+PREFIX_BITS = 15
+
+
+class ChaosError(Exception):
+    """Something that the run needs did not work; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One machine, as far as the network goes. `broker`: its id, 0 on a host of clients."""
+
+    name: str
+    region: str
+    address: str
+    broker: int = 0
+
+
+BROKERS = (
+    Host("east-1", "east", "198.18.1.1", 1),
+    Host("east-2", "east", "198.18.1.2", 2),
+    Host("west-1", "west", "198.18.2.1", 3),
+    Host("west-2", "west", "198.18.2.2", 4),
+    Host("south-1", "south", "198.18.3.1", 5),
+)
+CLIENTS = (
+    Host("east-clients", "east", "198.18.1.100"),
+    Host("west-clients", "west", "198.18.2.100"),
+    Host("south-clients", "south", "198.18.3.100"),
+)
+HOSTS = (*BROKERS, *CLIENTS)
+REGIONS = ("east", "west", "south")
+BROKER_IDS = tuple(host.broker for host in BROKERS)
+BOOTSTRAP = ",".join(f"{host.address}:{KAFKA_PORT}" for host in BROKERS)
+ROUND_TRIP_MS = {("east", "west"): 30, ("east", "south"): 80, ("south", "west"): 90}
+INSIDE_ROUND_TRIP_MS = 1
+
+Link = tuple[str, str]
+"""One direction: (host that sends, host that is sent to)."""
+
+
+def links_between(senders: tuple[Host, ...], targets: tuple[Host, ...]) -> tuple[Link, ...]:
+    """Every link from one of the hosts to another one."""
+    return tuple((one.name, other.name) for one in senders for other in targets if one != other)
+
+
+def one_way_ms(one: Host, other: Host) -> float:
+    """How long a packet takes."""
+    if one.region == other.region:
+        return INSIDE_ROUND_TRIP_MS / 2
+    low, high = sorted((one.region, other.region))
+    return ROUND_TRIP_MS[low, high] / 2
+
+
+def hosts_in(region: str) -> tuple[Host, ...]:
+    """All hosts of a region, clients' included."""
+    return tuple(host for host in HOSTS if host.region == region)
+
+
+def broker_host(number: int) -> Host:
+    """Where a broker lives."""
+    return next(host for host in BROKERS if host.broker == number)

@@ -1,0 +1,84 @@
+"""The faults of a run, drawn from its seed: which, when, whom, for how long.
+
+Why:    a run that found something must be able to do the same again; what the machine makes of it
+        differs a little each time, what is done to the cluster does not.
+How:    one fault after the other, up to three at a time; no two stop the same process, nor fill
+        the disk twice. The last one ends with the plan. The kinds and whom they strike are in
+        `targets`.
+Source: design section 10; reference/reliability.md section 1c."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chaos.hosts import BROKER_IDS
+from chaos.targets import KINDS, Kind, Target
+
+CALM_MS = 5_000
+PAUSE_MS = (500, 7_000)
+LENGTH_MS = (1_500, 16_000)
+ACTIVE_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault, in ms since the plan began."""
+
+    number: int
+    begin_ms: int
+    end_ms: int
+    kind: Kind
+    target: Target
+
+    def __str__(self) -> str:
+        length_s = (self.end_ms - self.begin_ms) / 1000
+        when = f"{self.begin_ms / 1000:7.1f} s  for {length_s:4.1f} s"
+        return f"#{self.number:<4}{when}  {self.kind.value:<10} {self.target.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a seed decides."""
+
+    seed: int
+    duration_ms: int
+    small_disk: int
+    """The broker whose data lies on a small disk."""
+    faults: tuple[Fault, ...]
+
+    def counts(self) -> Counter[str]:
+        """{kind: how many faults}."""
+        return Counter(fault.kind.value for fault in self.faults)
+
+
+def draw_plan(seed: int, *, duration_ms: int) -> Plan:
+    """The same seed and duration, the same plan."""
+    rng = random.Random(f"chaos {seed}")
+    small_disk = rng.choice(BROKER_IDS)
+    faults: list[Fault] = []
+    at = CALM_MS
+    while True:
+        at += rng.randint(*PAUSE_MS)
+        length = rng.randint(*LENGTH_MS)
+        if at + LENGTH_MS[0] > duration_ms:
+            return Plan(seed, duration_ms, small_disk, tuple(faults))
+        end = min(at + length, duration_ms)
+        active = [fault for fault in faults if fault.end_ms >= at]
+        if len(active) < ACTIVE_MAX:
+            kind, target = _draw(rng, active, small_disk=small_disk)
+            faults.append(Fault(len(faults) + 1, at, end, kind, target))
+
+
+def _draw(rng: random.Random, active: Sequence[Fault], *, small_disk: int) -> tuple[Kind, Target]:
+    free = [
+        number
+        for number in BROKER_IDS
+        if not any(number in fault.target.processes for fault in active)
+    ]
+    is_full = any(fault.target.full_disk for fault in active)
+    while True:
+        (row,) = rng.choices(KINDS, [row.weight for row in KINDS])
+        target = row.draw(rng, free, small_disk)
+        if target is not None and not (is_full and target.full_disk):
+            return row.kind, target

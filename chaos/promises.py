@@ -1,0 +1,109 @@
+"""The promises that a run is judged by: the simulator's own classes, and two more.
+
+Why:    one promise, one class, one name, whether the world is simulated or real.
+How:    facts in the order of time; the first breach of each promise is kept. What cannot be seen
+        from outside a broker (leaders' epochs, marks as they move, heartbeats) is the simulator's.
+Owns:   the verdict of one run.
+Source: `strandline.simulation.invariants`, `committed_offsets`; docs/internals/simulation.md."""
+
+from collections.abc import Callable, Sequence
+
+from strandline.model.ids import GroupId, Offset
+from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
+from strandline.simulation.facts import Acknowledged, RecordsRead
+from strandline.simulation.invariants import (
+    QUORUM_ACK,
+    CommittedPrefixEqual,
+    Invariant,
+    InvariantError,
+    LogMatching,
+    NoAcknowledgedRecordLost,
+    NoDuplicateFromIdempotentProducer,
+    NoReadOfWhatDisappeared,
+    NoStaleLeaderRead,
+    OffsetsDense,
+)
+
+
+class OrderPerProducer(Invariant):
+    """What one producer had acknowledged with acks=all on a partition stands in its order."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[GroupId, str], tuple[int, Offset]] = {}
+
+    def on_acknowledged(self, fact: Acknowledged) -> None:
+        """A later record has a higher offset."""
+        if fact.acks != QUORUM_ACK:
+            return
+        for number, value in enumerate(fact.values):
+            found = (int(value.split(b"/")[1]), Offset(fact.base_offset + number))
+            last = self._last.get((fact.group, fact.producer))
+            if last is not None and (found[0] < last[0]) != (found[1] < last[1]):
+                raise self.broken(
+                    f"group {fact.group}: record {found[0]} of {fact.producer} was acknowledged at "
+                    f"offset {found[1]}, record {last[0]} at offset {last[1]}"
+                )
+            if last is None or found > last:
+                self._last[fact.group, fact.producer] = found
+
+
+class HighWatermarkMonotonic(Invariant):
+    """Whoever asks a leader where a partition ends is told no less than anybody was before.
+
+    The high watermarks that come with records tell less: a late answer of another replica, which
+    clients take in as well, may carry an older one."""
+
+    def __init__(self) -> None:
+        self._told: dict[GroupId, Offset] = {}
+
+    def on_records_read(self, fact: RecordsRead) -> None:
+        """A leader's answer counts from when it was asked; for others, from when it is there."""
+        told = self._told.get(fact.group, Offset(0))
+        if fact.is_leader_read and fact.high_watermark < told:
+            raise self.broken(
+                f"group {fact.group}: client {fact.consumer} was told that the partition ends at "
+                f"{fact.high_watermark}; before that, {told} was told"
+            )
+        if not fact.is_leader_read:
+            self._told[fact.group] = max(told, fact.high_watermark)
+
+
+class Judge:
+    """See the module. `breaches`: {promise: how it was broken}."""
+
+    def __init__(self, idempotent_producers: Sequence[str]) -> None:
+        self.breaches: dict[str, str] = {}
+        self.invariants: list[Invariant] = [
+            NoAcknowledgedRecordLost(),
+            NoDuplicateFromIdempotentProducer(idempotent_producers),
+            OrderPerProducer(),
+            OffsetsDense(),
+            # A killed process leaves what it wrote to the kernel: the power does not fail here.
+            NoReadOfWhatDisappeared(power_fails=False),
+            NoStaleLeaderRead(),
+            HighWatermarkMonotonic(),
+            LogMatching(),
+            CommittedPrefixEqual(),
+        ]
+        self._offsets: dict[str, GroupOffsetsMonotonic] = {}
+
+    def show(self, fact: Callable[[Invariant], None]) -> None:
+        """Show every promise a fact: `fact` calls the one method of the promise that takes it."""
+        for invariant in self.invariants:
+            self.guard(lambda promise=invariant: fact(promise))  # type: ignore[misc]
+
+    def offsets_of(self, consumer_group: str) -> GroupOffsetsMonotonic:
+        """What a consumer group is told of its own offsets."""
+        return self._offsets.setdefault(consumer_group, GroupOffsetsMonotonic())
+
+    def guard(self, judge: Callable[[], None]) -> None:
+        """Keep the breach that `judge` finds, if it is the first of its promise."""
+        try:
+            judge()
+        except InvariantError as error:
+            self.fail(str(error))
+
+    def fail(self, breach: str) -> None:
+        """`Promise: how it was broken`."""
+        promise, _, how = breach.partition(": ")
+        self.breaches.setdefault(promise, how)

@@ -1,0 +1,143 @@
+"""Which client programs run where, how they are started, and what they say while they run."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos import processes
+from chaos.hosts import CLIENTS, ChaosError, Host
+from chaos.ledger import Entry, LedgerReader
+from chaos.network import Network
+
+TOPICS = {"orders": 4, "payments": 2, "audit": 1}
+TOPICS_TIMEOUT_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One client. `role`: producer, consumer or watcher."""
+
+    name: str
+    role: str
+    module: str
+    region: str
+    options: tuple[str, ...] = ()
+
+
+def _producer(name: str, library: str, region: str, *options: str) -> Program:
+    return Program(name, "producer", f"{library}_producer", region, options)
+
+
+def _consumer(name: str, library: str, region: str, group: str) -> Program:
+    return Program(name, "consumer", f"{library}_consumer", region, ("--group", group))
+
+
+PROGRAMS = (
+    _producer("rd-east", "librdkafka", "east", "--per-second", "60"),
+    _producer("rd-west", "librdkafka", "west", "--per-second", "60"),
+    _producer("rd-south", "librdkafka", "south", "--per-second", "60"),
+    _producer("kp-all", "kafka_python", "east", "--per-second", "40", "--acks", "all"),
+    _producer("kp-one", "kafka_python", "west", "--per-second", "40", "--acks", "1"),
+    _consumer("board-1", "librdkafka", "east", "board"),
+    _consumer("board-2", "librdkafka", "west", "board"),
+    _consumer("lake-1", "aiokafka", "west", "lake"),
+    _consumer("lake-2", "aiokafka", "south", "lake"),
+    *(Program(f"watch-{host.region}", "watcher", "watcher", host.region) for host in CLIENTS),
+)
+
+
+class Workload:
+    """The client processes and their ledgers, {name: reader}."""
+
+    def __init__(self, work: Path, network: Network) -> None:
+        self._directory = work / "clients"
+        self._directory.mkdir()
+        self._network = network
+        self._running: dict[Program, processes.Process] = {}
+        self._ending: set[str] = set()
+        """Roles that have been asked to end."""
+        self.ledgers = {
+            program.name: LedgerReader(self._ledger(program.name)) for program in PROGRAMS
+        }
+
+    def make_topics(self) -> None:
+        """Returns when every broker serves and every partition has a leader."""
+        process = self._start(Program("topics", "", "topics", CLIENTS[0].region))
+        try:
+            if not processes.wait_ended([process], timeout_s=TOPICS_TIMEOUT_S):
+                raise ChaosError(f"no topics within {TOPICS_TIMEOUT_S:.0f} s")
+            if process.returncode:
+                raise ChaosError(f"no topics: see {self._directory}/topics.log")
+        finally:
+            processes.kill([process])
+
+    def start(self) -> None:
+        """All clients."""
+        for program in PROGRAMS:
+            self._running[program] = self._start(program)
+
+    def check(self) -> None:
+        """Raises ChaosError when a client has ended that should not have."""
+        for program, process in self._running.items():
+            code = process.poll()
+            if code is not None and (code or program.role not in self._ending):
+                raise ChaosError(
+                    f"client {program.name} ended with code {code}: "
+                    f"see {self._directory}/{program.name}.log"
+                )
+
+    def read_on(self) -> list[tuple[str, Entry]]:
+        """What the ledgers have got since; (name of the client, entry)."""
+        return [
+            (name, entry) for name, ledger in self.ledgers.items() for entry in ledger.read_on()
+        ]
+
+    def ask_to_end(self, role: str) -> None:
+        """SIGTERM to all of one role."""
+        self._ending.add(role)
+        processes.ask_to_end(self._of(role))
+
+    def have_ended(self, role: str) -> bool:
+        """Whether all of one role are gone."""
+        return all(process.poll() is not None for process in self._of(role))
+
+    def forget(self, role: str) -> None:
+        """They may be gone from now on."""
+        for program in [program for program in self._running if program.role == role]:
+            processes.kill([self._running.pop(program)])
+
+    def end(self) -> None:
+        """None is left."""
+        processes.kill(self._running.values())
+        self._running.clear()
+
+    def by_role(self, role: str) -> list[LedgerReader]:
+        """The ledgers of one role."""
+        return [self.ledgers[program.name] for program in PROGRAMS if program.role == role]
+
+    def _of(self, role: str) -> list[processes.Process]:
+        return [process for program, process in self._running.items() if program.role == role]
+
+    def _ledger(self, name: str) -> Path:
+        return self._directory / f"{name}.jsonl"
+
+    def _start(self, program: Program) -> processes.Process:
+        topics = ",".join(f"{name}={count}" for name, count in TOPICS.items())
+        return processes.start(
+            [
+                *self._network.command(_host_of(program.region)),
+                *(sys.executable, "-m", f"chaos.clients.{program.module}"),
+                *("--name", program.name, "--ledger", str(self._ledger(program.name))),
+                *("--topics", topics, *program.options),
+            ],
+            log=self._directory / f"{program.name}.log",
+        )
+
+
+def partitions() -> list[tuple[str, int]]:
+    """Every partition that clients use."""
+    return [(topic, number) for topic, count in TOPICS.items() for number in range(count)]
+
+
+def _host_of(region: str) -> Host:
+    return next(host for host in CLIENTS if host.region == region)

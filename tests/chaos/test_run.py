@@ -1,0 +1,72 @@
+"""A short run from end to end, and one that is interrupted: nothing is left behind."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from chaos.hosts import ChaosError
+from chaos.run import check_machine
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 280
+
+
+@pytest.fixture(autouse=True)
+def machine() -> None:
+    try:
+        check_machine()
+    except ChaosError as reason:
+        pytest.skip(f"{reason} (2026-11-21)")
+
+
+def start(tmp_path: Path, *, seed: int, minutes: float) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "chaos.run", "--seed", str(seed), "--minutes", str(minutes)],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path), "KEEP": "0"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def leftovers(process: int, tmp_path: Path) -> list[str]:
+    """What is there still of a run that has ended."""
+    namespaces = subprocess.run(["ip", "netns"], capture_output=True, text=True).stdout
+    found = re.findall(rf"chaos-{process}-\S+", namespaces)
+    found += re.findall(rf"{tmp_path}\S+", Path("/proc/mounts").read_text())
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes()
+        except OSError:
+            continue  # Gone meanwhile.
+        if bytes(tmp_path) in line or b"chaos-%d-" % process in line:
+            found.append(line.decode())
+    return found + [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_short_run_keeps_every_promise_and_leaves_nothing(tmp_path: Path) -> None:
+    run = start(tmp_path, seed=1, minutes=0.3)
+    said, _ = run.communicate(timeout=TIMEOUT_S)
+    assert run.returncode == 0, said
+    assert "every promise held" in said
+    assert "#1       6.8 s" in said
+    assert leftovers(run.pid, tmp_path) == []
+
+
+def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
+    run = start(tmp_path, seed=1, minutes=0.5)
+    assert run.stdout is not None
+    for line in run.stdout:
+        if re.match(r"#2 ", line):
+            break
+    run.send_signal(signal.SIGINT)
+    said, _ = run.communicate(timeout=TIMEOUT_S)
+    assert run.returncode == 130, said
+    assert leftovers(run.pid, tmp_path) == []
