@@ -11,6 +11,14 @@ ASK_TIMEOUT_S = 1.0
 POLL_S = 0.3
 
 
+def ask_anew(consumer: Consumer) -> None:
+    """Nobody may answer now; librdkafka remembers that there is no leader until it is told."""
+    try:
+        consumer.list_topics(timeout=ASK_TIMEOUT_S)
+    except KafkaException:
+        pass
+
+
 def main() -> None:
     """Until SIGTERM."""
     told = parse_arguments()
@@ -34,7 +42,8 @@ def main() -> None:
                     TopicPartition(topic, partition), timeout=ASK_TIMEOUT_S, cached=False
                 )
             except KafkaException:
-                continue  # Nobody may answer now.
+                ask_anew(consumer)
+                continue
             ledger.add(Listed(begun_ns, now_ns(), topic, partition, end))
         consumer.poll(POLL_S)
     consumer.close()
