@@ -78,13 +78,14 @@ class Brokers:
             if process is not None and process.poll() is None:
                 os.kill(process.pid, number)
 
-    def watch(self, *, full_disk: int) -> None:
-        """Notice brokers that ended by themselves; start the one whose disk is full again."""
+    def watch(self, *, small_disk: int) -> None:
+        """Notice brokers that ended by themselves, and start them again; only a full disk is a good
+        reason."""
         for number, process in list(self._running.items()):
             if process.poll() is not None:
                 del self._running[number]
                 self._ended_at[number] = time.monotonic()
-                if number != full_disk or not self._says_full(number):
+                if number != small_disk or not self._says_full(number):
                     self.complaints.append(
                         f"broker {number} ended by itself with code {process.returncode}: "
                         f"{self._last_words(number)}"

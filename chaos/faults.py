@@ -55,9 +55,7 @@ class FaultRunner:
 
     def look_after(self) -> None:
         """Brokers that ended by themselves."""
-        full = next((f.target.full_disk for f in self._active if f.target.full_disk), 0)
-        # Once there is room again, a start that met the full disk may still be ending.
-        self._world.brokers.watch(full_disk=full or self._plan.small_disk)
+        self._world.brokers.watch(small_disk=self._plan.small_disk)
 
     def _begin(self, fault: Fault) -> None:
         self._say(str(fault))

@@ -88,13 +88,17 @@ class History:
                 return []
 
     def _acknowledged(self, client: ledger.Client, entry: ledger.Acknowledged) -> None:
+        group, value = self._groups[entry.topic, entry.partition], entry.mark.encode()
+        if entry.offset == ledger.UNKNOWN_OFFSET:
+            self._judge.unplaced.add(group, value)
+            return
         fact = Acknowledged(
-            group=self._groups[entry.topic, entry.partition],
+            group=group,
             producer=client.name,
             is_idempotent=client.is_idempotent,
             acks=client.acks,
             base_offset=Offset(entry.offset),
-            values=[entry.mark.encode()],
+            values=[value],
         )
         self._judge.show(lambda promise: promise.on_acknowledged(fact))
 

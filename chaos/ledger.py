@@ -14,6 +14,8 @@ import msgspec
 
 from chaos.hosts import ChaosError
 
+UNKNOWN_OFFSET = -1
+
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The base: an entry is an array, the name of its kind first."""
@@ -30,7 +32,7 @@ class Client(_Entry):
 
 
 class Acknowledged(_Entry):
-    """A record was acknowledged."""
+    """A record was acknowledged; at UNKNOWN_OFFSET where nobody said at which."""
 
     at_ns: int
     sent_ns: int

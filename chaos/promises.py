@@ -1,4 +1,4 @@
-"""The promises that a run is judged by: the simulator's own classes, and two more.
+"""The promises that a run is judged by: the simulator's own classes, and three more.
 
 Why:    one promise, one class, one name, whether the world is simulated or real.
 How:    facts in the order of time; the first breach of each promise is kept. What cannot be seen
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from strandline.model.ids import GroupId, Offset
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
-from strandline.simulation.facts import Acknowledged, RecordsRead
+from strandline.simulation.facts import Acknowledged, LogAudited, RecordsRead
 from strandline.simulation.invariants import (
     QUORUM_ACK,
     CommittedPrefixEqual,
@@ -22,6 +22,7 @@ from strandline.simulation.invariants import (
     NoReadOfWhatDisappeared,
     NoStaleLeaderRead,
     OffsetsDense,
+    records_of,
 )
 
 
@@ -45,6 +46,28 @@ class OrderPerProducer(Invariant):
                 )
             if last is None or found > last:
                 self._last[fact.group, fact.producer] = found
+
+
+class NoUnplacedRecordLost(Invariant):
+    """A record that was acknowledged with acks=all, nobody said at which offset, is in the log."""
+
+    def __init__(self) -> None:
+        self._acknowledged: dict[GroupId, set[bytes]] = {}
+
+    def add(self, group: GroupId, value: bytes) -> None:
+        """It has to be there in the end."""
+        self._acknowledged.setdefault(group, set()).add(value)
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """In every replica."""
+        known = self._acknowledged.get(fact.group)
+        if known and fact.is_final:
+            missing = known.difference(records_of(fact).values())
+            if missing:
+                raise self.broken(
+                    f"group {fact.group}: {min(missing).decode()} was acknowledged; broker "
+                    f"{fact.broker} does not have it"
+                )
 
 
 class HighWatermarkMonotonic(Invariant):
@@ -73,8 +96,10 @@ class Judge:
 
     def __init__(self, idempotent_producers: Sequence[str]) -> None:
         self.breaches: dict[str, str] = {}
+        self.unplaced = NoUnplacedRecordLost()
         self.invariants: list[Invariant] = [
             NoAcknowledgedRecordLost(),
+            self.unplaced,
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             OrderPerProducer(),
             OffsetsDense(),

@@ -109,7 +109,9 @@ class Reader:
             try:
                 told = consumer.committed(partitions, timeout=ASK_TIMEOUT_S)
             except KafkaException:
-                begun_ns = now_ns()
+                pass
+            if not told or any(one.error is not None for one in told):
+                begun_ns, told = now_ns(), []
         self._life += 1
         self._positions, self._committed = {}, {}
         for one in told:

@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from chaos.clients.command_line import Stop, parse_arguments
 from chaos.clients.pace import Pace
-from chaos.ledger import Acknowledged, Client, Failed, LedgerWriter, now_ns
+from chaos.ledger import UNKNOWN_OFFSET, Acknowledged, Client, Failed, LedgerWriter, now_ns
 from chaos.records import make_value, mark_of
 
 POLL_S = 0.02
@@ -62,7 +62,9 @@ class Writer:
             self._ledger.add(Failed(now_ns(), mark, error.name()))
             return
         topic, partition, offset = message.topic(), message.partition(), message.offset()
-        assert topic is not None and partition is not None and offset is not None
+        assert topic is not None and partition is not None
+        if offset is None:
+            offset = UNKNOWN_OFFSET  # Acknowledged by the answer to a later batch alone.
         self._ledger.add(Acknowledged(now_ns(), sent_ns, topic, partition, offset, mark))
 
     def _on_error(self, error: KafkaError) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from chaos.ledger import CommitBegun, Failed
+from chaos.ledger import UNKNOWN_OFFSET, CommitBegun, Failed
 from tests.chaos.stage import (
     LOG,
     TOPIC,
@@ -51,6 +51,16 @@ def test_a_replica_that_lags_where_replicas_did_not_agree_is_no_loss(stage: Stag
     stage.logs[2] = LOG[:-1]
     stage.is_whole = False
     assert stage.breaches() == {}
+
+
+def test_a_record_acknowledged_without_an_offset_is_looked_for(stage: Stage) -> None:
+    stage.writer.append(acknowledged(70, UNKNOWN_OFFSET, 4))
+    assert stage.breaches() == {}
+
+
+def test_a_record_acknowledged_without_an_offset_that_is_nowhere(stage: Stage) -> None:
+    stage.writer.append(acknowledged(70, UNKNOWN_OFFSET, 5))
+    assert set(stage.breaches()) == {"NoUnplacedRecordLost"}
 
 
 def test_a_record_with_acks_1_may_be_lost(stage: Stage) -> None:
