@@ -225,3 +225,17 @@ def test_while_a_peer_is_silent_the_leaders_are_looked_at_once() -> None:
         world.clock.now_ms += 100
         lost = world.liveness.without_quorum(led)
     assert len(lost) == 3
+
+
+def test_a_broker_that_is_always_late_is_forgiven_once() -> None:
+    world = World(Follower())
+    world.liveness.on_lost(LEADER)
+    world.clock.now_ms += SETTINGS.election_timeout_ms
+    assert world.liveness.forgive()
+    assert world.liveness.timed_out() == []
+    for _ in range(3):
+        world.clock.now_ms += SETTINGS.election_timeout_ms // 3 + 1
+        assert not world.liveness.forgive()
+    assert len(world.liveness.timed_out()) == 1
+    world.clock.now_ms += 10 * SETTINGS.election_timeout_ms
+    assert world.liveness.forgive()

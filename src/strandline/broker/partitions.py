@@ -13,7 +13,7 @@ from uuid import UUID
 
 from strandline.broker.context import Services
 from strandline.model.cluster import Broker, Partition, Topic
-from strandline.model.ids import NO_BROKER, BrokerId, Epoch
+from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.errors import Error
 
 if TYPE_CHECKING:
@@ -76,18 +76,25 @@ def present_leader(services: Services, partition: Partition) -> Leader:
     """The partition's leader as far as known here, if it is alive.
 
     One that has just hung up is not named: clients ask more often while there is none."""
+    leader, epoch = known_leader(services, partition)
+    if leader == NO_BROKER or not may_be_named(services, leader):
+        return NO_BROKER, epoch
+    return leader, epoch
+
+
+def known_leader(services: Services, partition: Partition) -> Leader:
+    """The partition's leader as far as known here, alive or not."""
     replica = services.replication.replicas.get(partition.group)
     entry = services.replication.leaders.get(partition.group)
     leader, epoch = (NO_BROKER, NO_EPOCH) if entry is None else (entry.leader, entry.epoch)
     if replica is not None and replica.epoch > epoch:
         leader, epoch = replica.leader_id, replica.epoch
-    if (
-        leader == NO_BROKER
-        or not is_alive(services, leader)
-        or services.replication.has_hung_up(leader)
-    ):
-        return NO_BROKER, Epoch(epoch)
     return leader, epoch
+
+
+def may_be_named(services: Services, broker: BrokerId) -> bool:
+    """Whether clients may be sent to this broker as a leader."""
+    return is_alive(services, broker) and not services.replication.has_hung_up(broker)
 
 
 def is_alive(services: Services, broker: BrokerId) -> bool:

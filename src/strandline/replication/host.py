@@ -463,19 +463,26 @@ class Replication:
             self._heartbeat_due_ms = now + self.settings.heartbeat_interval_ms
             for peer in self._peers:
                 self._send_heartbeat(peer)
-        if late:
-            self.liveness.forgive()
-        else:
-            for replica in self.liveness.without_quorum(self.led):
-                _log.warning("%s: no quorum answers; giving up leadership", replica.name)
-                replica.on_quorum_lost()
-            for replica, leader, epoch in self.liveness.found_leaders():
-                self._meet_leader(replica, leader, epoch)
-            for replica in self.liveness.timed_out():
-                replica.on_election_timeout()
+        if not late:
+            self._judge()
+        elif not self.liveness.forgive():
+            # Always late: what has come meanwhile is read first, and then silence is silence.
+            self.clock.call_later(1, self._judge)
         self.founding.tick()
         self.led.resend(now)
         self._tick_later()
+
+    def _judge(self) -> None:
+        """Act on who has not been heard."""
+        if self._stopped:
+            return
+        for replica in self.liveness.without_quorum(self.led):
+            _log.warning("%s: no quorum answers; giving up leadership", replica.name)
+            replica.on_quorum_lost()
+        for replica, leader, epoch in self.liveness.found_leaders():
+            self._meet_leader(replica, leader, epoch)
+        for replica in self.liveness.timed_out():
+            replica.on_election_timeout()
 
     @staticmethod
     def _meet_leader(replica: Replica, leader: BrokerId, epoch: Epoch) -> None:

@@ -28,6 +28,8 @@ ELECTION_MS = 50
 """What an election takes besides its round trips: the state is written twice."""
 ELECTION_ROUND_TRIPS = 2
 FRESH_RETRY_MS = 60
+FORGIVE_FACTOR = 4
+"""Within so many election time-outs one late tick is forgiven."""
 STANDING_COUNT_MAX = 128
 """So many elections are under way from here at most; the others wait. When a broker with thousands
 of leaders is gone, all that its followers could ask at once would keep everybody busy for so long
@@ -72,6 +74,7 @@ class Liveness:
         # Silent peers whose groups were put under their own timers already.
         self._swept: set[BrokerId] = set()
         self._started_ms = clock.monotonic_ms()
+        self._forgiven_ms = NEVER_MS
         # Rises with every change of what is led here, and of who is a member there.
         self._led_version = 0
         # (silent peers, version) for which all leaders here were found to have their quorum.
@@ -247,14 +250,21 @@ class Liveness:
 
     # ---- time ------------------------------------------------------------------------------------
 
-    def forgive(self) -> None:
-        """This process did not run for a while: what it did not hear proves nothing."""
+    def forgive(self) -> bool:
+        """This process did not run for a while: what it did not hear proves nothing.
+
+        False when it was forgiven just before: a broker that is slow all the time hears, in
+        between, who lives, and must not wait for the dead for ever."""
         now = self._clock.monotonic_ms()
+        if now - self._forgiven_ms < FORGIVE_FACTOR * self._settings.election_timeout_ms:
+            return False
+        self._forgiven_ms = now
         for replica in self._uncovered.values():
             replica.heard_ms = now
         for session in self._follows.values():
             if session.heard_ms != NEVER_MS:
                 session.heard_ms = now
+        return True
 
     def found_leaders(self) -> list[tuple["Replica", BrokerId, Epoch]]:
         """Replicas that know of no leader, though a living peer's session says that it leads.

@@ -13,7 +13,7 @@ from uuid import UUID
 from strandline.base.errors import ApiError
 from strandline.broker.asked import distinct
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.partitions import is_alive, living_brokers, present_leader
+from strandline.broker.partitions import is_alive, known_leader, living_brokers, may_be_named
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import CreateTopics, NewTopic
 from strandline.controller.names import check_topic_name, is_internal
@@ -43,11 +43,13 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
     version = context.api_version
     asked = request.topics
     if asked is None or (not asked and version <= ALL_TOPICS_IF_EMPTY_UNTIL_VERSION):
-        topics = [_describe(services, one) for one in services.cluster.topics.values()]
+        living = Living(services)
+        topics = [_describe(services, one, living) for one in services.cluster.topics.values()]
     else:
         if request.allow_auto_topic_creation:
             await _create_missing(services, asked)
-        topics = [_answer(services, one, version) for one in distinct(asked, _name_of)]
+        living = Living(services)
+        topics = [_answer(services, one, version, living) for one in distinct(asked, _name_of)]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -62,6 +64,18 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
         controller_id=controller_id(services),
         topics=topics,
     )
+
+
+class Living:
+    """Who is alive, found out once for an answer that may tell of thousands of partitions."""
+
+    __slots__ = ("alive", "named")
+
+    def __init__(self, services: Services) -> None:
+        brokers = services.cluster.brokers
+        self.alive = frozenset(one for one in brokers if is_alive(services, one))
+        self.named = frozenset(one for one in self.alive if may_be_named(services, one))
+        """Those that may be named as leaders."""
 
 
 def controller_id(services: Services) -> BrokerId:
@@ -111,16 +125,18 @@ def _name_of(asked: MetadataRequestTopic) -> str | UUID:
     return asked.topic_id if asked.name is None else asked.name
 
 
-def _answer(services: Services, asked: MetadataRequestTopic, version: int) -> MetadataResponseTopic:
+def _answer(
+    services: Services, asked: MetadataRequestTopic, version: int, living: Living
+) -> MetadataResponseTopic:
     if asked.name is not None:
         topic = services.cluster.topics.get(asked.name)
         if topic is not None:
-            return _describe(services, topic)
+            return _describe(services, topic, living)
         error = _name_error(asked.name) or Error.UNKNOWN_TOPIC_OR_PARTITION
         return MetadataResponseTopic(error_code=error, name=asked.name)
     name = services.cluster.topic_names.get(asked.topic_id)
     if name is not None:
-        return _describe(services, services.cluster.topics[name])
+        return _describe(services, services.cluster.topics[name], living)
     return MetadataResponseTopic(
         error_code=Error.UNKNOWN_TOPIC_ID,
         name=None if version >= NAME_MAY_BE_NULL_SINCE_VERSION else "",
@@ -136,23 +152,32 @@ def _name_error(name: str) -> int:
     return Error.NONE
 
 
-def _describe(services: Services, topic: Topic) -> MetadataResponseTopic:
+def _describe(services: Services, topic: Topic, living: Living) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
-        partitions=[_describe_partition(services, one) for one in topic.partitions],
+        partitions=[_describe_partition(services, one, living) for one in topic.partitions],
     )
 
 
-def _describe_partition(services: Services, partition: Partition) -> MetadataResponsePartition:
-    leader, epoch = present_leader(services, partition)
+def _describe_partition(
+    services: Services, partition: Partition, living: Living
+) -> MetadataResponsePartition:
+    leader, epoch = known_leader(services, partition)
+    if leader not in living.named:
+        leader = NO_BROKER
+    replicas: list[int] = list(partition.replicas)
+    present = [one for one in replicas if one in living.alive]
+    is_here = leader == services.broker_id
     return MetadataResponsePartition(
         error_code=Error.LEADER_NOT_AVAILABLE if leader == NO_BROKER else Error.NONE,
         partition_index=partition.index,
         leader_id=leader,
         leader_epoch=epoch,
-        replica_nodes=list(partition.replicas),
-        isr_nodes=in_sync_replicas(services, partition, leader),
-        offline_replicas=offline_replicas(services, partition),
+        replica_nodes=replicas,
+        isr_nodes=in_sync_replicas(services, partition, leader) if is_here else present,
+        offline_replicas=[]
+        if len(present) == len(replicas)
+        else [one for one in replicas if one not in living.alive],
     )
