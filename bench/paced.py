@@ -2,8 +2,8 @@
 
 Why:    latency at a rate that the system can keep says more than latency at full speed, which is
         the length of a queue.
-How:    librdkafka, linger 0, acks=all; records go to the partitions in turn. Latency runs from the
-        call to the delivery report.
+How:    librdkafka, linger 0, acks=all unless told otherwise; records go to the partitions in turn.
+        Latency runs from the call to the delivery report.
 """
 
 import time
@@ -60,11 +60,11 @@ def create_topic(
 class PacedProducer:
     """See the module."""
 
-    def __init__(self, bootstrap: str, topic: str, *, partitions: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, *, partitions: int, acks: str = "all") -> None:
         self.deliveries = Deliveries()
         self._topic = topic
         self._partitions = partitions
-        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": acks, "linger.ms": 0})
 
     def run(self, *, rate: int, seconds: float, record_bytes: int = 1024) -> None:
         """Produce for so long; late records are sent at once (an open loop)."""

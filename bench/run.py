@@ -1,7 +1,7 @@
 """`make bench`: the figures of bench/README.md, one scenario after the other.
 
-    python -m bench.run [SCENARIO...]      one-broker, three-replicas, round-trip, quorum, failover,
-                                           start, memory
+    python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
+                                           quorum, failover, start, memory
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -21,6 +21,7 @@ from pathlib import Path
 
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
+from bench.mixed_acks import mixed_acks_latencies
 from bench.paced import PacedProducer, create_topic
 
 LOAD_S = 6
@@ -118,6 +119,19 @@ def _measure_replicated(cluster: Cluster) -> None:
         say("three-replicas-throughput", system=cluster.name, **result)
 
 
+def mixed_acks(work: Path) -> None:
+    """acks=all alone, and beside acks=1 on the same partition; with cached writes; Kafka in the
+    same run."""
+    with strandline(work / "strandline", regions="east=1,west=1,south=1") as cluster:
+        for configs in (dict[str, str](), {"write.caching": "true"}):
+            for figures in mixed_acks_latencies(cluster.bootstrap, configs):
+                say("mixed-acks", system=cluster.name, **configs, **figures)
+    if has_kafka():
+        with kafka(work / "kafka", brokers=3) as cluster:
+            for figures in mixed_acks_latencies(cluster.bootstrap, {}):
+                say("mixed-acks", system=cluster.name, **figures)
+
+
 def round_trip(work: Path) -> None:
     """One record at a time, acks=all on three replicas: what each costs, whoever flushes."""
     for flush_by in ("kernel", "thread"):
@@ -198,6 +212,7 @@ def memory(work: Path) -> None:
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
+    "mixed-acks": mixed_acks,
     "round-trip": round_trip,
     "quorum": quorum,
     "failover": failover,

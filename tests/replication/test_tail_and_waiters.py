@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strandline.model.ids import Epoch, Index
 from strandline.replication.budget import MemoryBudget
 from strandline.replication.tail import Chunk, Tail
-from strandline.replication.waiters import CommitWaiters, Watchers
+from strandline.replication.waiters import MarkWaiters, Watchers
 
 
 def chunk(first: int, last: int, size: int = 10) -> Chunk:
@@ -66,7 +66,7 @@ def test_units_return_and_wake_whoever_waits_for_room() -> None:
 def test_every_waiter_is_called_once_and_never_before_its_commit(
     indexes: list[int], commits: list[int]
 ) -> None:
-    waiters = CommitWaiters()
+    waiters = MarkWaiters()
     called: list[tuple[int, bool, int]] = []
     commit = [-1]
     for number, index in enumerate(indexes):
@@ -77,7 +77,7 @@ def test_every_waiter_is_called_once_and_never_before_its_commit(
     for value in sorted(commits):
         commit[0] = value
         before = len(called)
-        waiters.on_commit(Index(value))
+        waiters.on_mark(Index(value))
         assert all(ok and i <= value for i, ok, _ in called[before:])
     waiters.fail()
     assert sorted(n for _, _, n in called) == list(range(len(indexes)))

@@ -39,6 +39,8 @@ TOPIC_CHARACTERS_MAX = 200
 
 RECONCILE_SHARE_MS = 20
 FULL_RETRY_MS = 10_000
+FLUSH_MS_MAX = 60_000
+"""What is never flushed never commits, and keeps compaction and retention waiting."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -293,5 +295,8 @@ class Hosting:
             compacted=config.is_compacted,
             delete_retention_ms=config.delete_retention_ms,
             producer_expiry_ms=producer_expiry_ms,
+            write_caching=config.write_caching,
+            flush_ms=min(config.flush_ms, FLUSH_MS_MAX),
+            flush_messages=config.flush_messages,
             preallocate=self._config.storage.preallocate,
         )

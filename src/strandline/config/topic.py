@@ -48,6 +48,25 @@ class TopicConfig:
         reloadable=True,
         long=True,
     )
+    flush_messages: int = key(
+        LONG_MAX,
+        "How many records a replica leaves unflushed while nobody waits for their flush: those "
+        "with acks=0 and acks=1, and all of them with `write.caching`.",
+        minimum=1,
+        cluster_name="log.flush.interval.messages",
+        reloadable=True,
+        long=True,
+    )
+    flush_ms: int = key(
+        100,
+        "How long a replica leaves such records unflushed; never longer than a minute, whatever "
+        "is set. Kafka's default is never.",
+        unit="ms",
+        minimum=0,
+        cluster_name="log.flush.interval.ms",
+        reloadable=True,
+        long=True,
+    )
     index_interval_bytes: int = key(
         4096,
         "Bytes of log between two entries of a segment's offset index.",
@@ -152,6 +171,16 @@ class TopicConfig:
         check=lambda value: (
             "must be false: acknowledged records are never given up" if value else None
         ),
+    )
+
+    write_caching: bool = key(
+        False,
+        "Answer acks=all once as many replicas have the records in memory as would otherwise have "
+        "to flush them: faster, and lost only if that many lose their power within `flush.ms`. "
+        "Not a key of Kafka's.",
+        cluster_name="strandline.log.write.caching",
+        example="true",
+        reloadable=True,
     )
 
     @property

@@ -72,8 +72,15 @@ class Sink(Protocol):
     def can_serve_reads(self) -> bool:
         """Whether the replica certainly leads, and knows everything committed."""
 
+    @property
+    def caches_writes(self) -> bool:
+        """Whether acks=all asks for a write on the quorum, and not for a flush."""
+
     def wait_commit(self, index: Index, callback: Callable[[bool], None]) -> None:
         """Call back with True once `index` is committed, with False if it may never be."""
+
+    def wait_written(self, index: Index, callback: Callable[[bool], None]) -> None:
+        """Call back with True once a quorum has written `index`, with False if it may never be."""
 
     def check_producer(self, header: BatchHeader) -> Duplicate | None:
         """Raises ApiError when the sequence is wrong."""
@@ -149,12 +156,12 @@ class Appender:
         chunk: list[Request] = []
         producers: set[int] = set()
         size = 0
-        relaxed = self._requests[0].acks != QUORUM_ACK
+        relaxed = self._is_relaxed(self._requests[0])
         while self._requests:
             request = self._requests[0]
             own = _producers_of(request.headers)
             if chunk and (
-                (request.acks != QUORUM_ACK) != relaxed
+                self._is_relaxed(request) != relaxed
                 or size + request.size_bytes > CHUNK_BYTES_MAX
                 or (own and not producers.isdisjoint(own))
             ):
@@ -194,7 +201,7 @@ class Appender:
         self._wait(request, self._sink.index_of(Offset(duplicate.last_offset)), result)
 
     def _append_chunk(self, chunk: list[Request]) -> None:
-        relaxed = chunk[0].acks != QUORUM_ACK
+        relaxed = self._is_relaxed(chunk[0])
         try:
             appended = self._sink.append_chunk(chunk, relaxed=relaxed)
         except OSError as error:
@@ -207,7 +214,7 @@ class Appender:
         start = self._sink.log_start()
         for request, base_offset in zip(chunk, appended.base_offsets, strict=True):
             result = AppendResult(Error.NONE, base_offset, start)
-            if relaxed:
+            if request.acks != QUORUM_ACK:
                 request.done(result)
             else:
                 self._wait(request, appended.last_index, result)
@@ -216,7 +223,12 @@ class Appender:
         def on_commit(committed: bool) -> None:
             request.done(result if committed else self._failed(Error.NOT_LEADER_OR_FOLLOWER))
 
-        self._sink.wait_commit(index, on_commit)
+        wait = self._sink.wait_written if self._sink.caches_writes else self._sink.wait_commit
+        wait(index, on_commit)
+
+    def _is_relaxed(self, request: Request) -> bool:
+        """Whether nobody waits for the flush of these entries."""
+        return request.acks != QUORUM_ACK or self._sink.caches_writes
 
     def _failed(self, error: int, message: str = "") -> AppendResult:
         return AppendResult(error, -1, -1, message)

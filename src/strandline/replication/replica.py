@@ -47,7 +47,7 @@ from strandline.replication.effects import PERFORM
 from strandline.replication.entries import Entries
 from strandline.replication.leading import Leading
 from strandline.replication.proof import proved_bytes
-from strandline.replication.waiters import CommitWaiters, Watch, Watchers
+from strandline.replication.waiters import MarkWaiters, Watch, Watchers
 from strandline.storage.log import Log
 from strandline.storage.producers import Duplicate
 from strandline.storage.reads import RecordSlices
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 TRANSFER_TIMEOUT_MS = 3_000
 FULL_RETRY_MS = 10_000
 """How long what is not urgent waits for space on a full disk."""
-RELAXED_FLUSH_MS = 100
 
 _log = logging.getLogger("strandline.replication")
 
@@ -96,7 +95,8 @@ class Replica:
         self.stand_after_ms = 0
         self.leading_since_ms = 0
         self.high_watermark = log.start_offset
-        self.waiters = CommitWaiters()
+        self.waiters = MarkWaiters()
+        self.cache_waiters = MarkWaiters()
         self.watchers = Watchers()
         self.appender = Appender(self, host.clock.call_soon)
         self.leading: Leading | None = None
@@ -422,12 +422,13 @@ class Replica:
     def flush(self, *, may_wait: bool = False) -> None:
         """Make what is written durable and tell the core; one flush at a time.
 
-        With `may_wait` within `RELAXED_FLUSH_MS`: entries that are acknowledged before they are
-        flushed share one flush with all that come meanwhile."""
-        if not may_wait:
+        With `may_wait` within the topic's `flush.ms`: entries that are acknowledged before they are
+        flushed share one flush with all that come meanwhile, but for `flush.messages` of them."""
+        log = self.log
+        if not may_wait or log.last_index - log.flushed_index >= log.config.flush_messages:
             self._flush_now()
         elif self._flush_timer is None and not self._flush_again:
-            self._flush_timer = self.host.clock.call_later(RELAXED_FLUSH_MS, self._flush_now)
+            self._flush_timer = self.host.clock.call_later(log.config.flush_ms, self._flush_now)
 
     def _flush_now(self) -> None:
         if self._flush_timer is not None:
@@ -481,6 +482,7 @@ class Replica:
         self._lease_end_ms = 0
         self.appender.fail(error)
         self.waiters.fail()
+        self.cache_waiters.fail()
         if self.is_serving:
             self.is_serving = False
             self.host.on_serving(self, False)
@@ -490,7 +492,8 @@ class Replica:
         offset = self.log.end_offset
         if visible < self.log.last_index:
             offset = self.log.offset_of(Index(visible + 1))
-        self.waiters.on_commit(commit)
+        self.waiters.on_mark(commit)
+        self.cache_waiters.on_mark(visible)
         self.appender.on_marks(commit, visible)
         if offset > self.high_watermark:
             self.high_watermark = offset
@@ -526,12 +529,24 @@ class Replica:
         """See `appender.Sink`."""
         return self.leading is not None and not self._busy and self.raft.is_leader
 
+    @property
+    def caches_writes(self) -> bool:
+        """See `appender.Sink`."""
+        return self.log.config.write_caching
+
     def wait_commit(self, index: Index, callback: Callable[[bool], None]) -> None:
         """See `appender.Sink`."""
         if index <= self.raft.commit:
             callback(True)
         else:
             self.waiters.insert(index, callback)
+
+    def wait_written(self, index: Index, callback: Callable[[bool], None]) -> None:
+        """See `appender.Sink`."""
+        if index <= self.raft.visible:
+            callback(True)
+        else:
+            self.cache_waiters.insert(index, callback)
 
     def check_producer(self, header: BatchHeader) -> Duplicate | None:
         """See `appender.Sink`.

@@ -1,10 +1,10 @@
 """Who waits for which mark.
 
-Why:    an acknowledgement with acks=all waits for the commit of its last entry, a long poll for the
-        next visible record.
-How:    commits are waited for nearly in index order, so a queue is enough; watchers are a set that
+Why:    an acknowledgement with acks=all waits for the commit of its last entry or, where writes
+        are cached, for that entry to be visible; a long poll waits for the next visible record.
+How:    marks are waited for nearly in index order, so a queue is enough; watchers are a set that
         is emptied when called.
-Owns:   the callbacks; one of each per replica.
+Owns:   the callbacks; per replica.
 Source: design section 5 ("two stages")."""
 
 from collections import deque
@@ -13,9 +13,9 @@ from collections.abc import Callable
 from strandline.model.ids import Index
 
 
-class CommitWaiters:
-    """Callbacks by the index that must be committed, in ascending order. Called with True once it
-    is, False if never."""
+class MarkWaiters:
+    """Callbacks by the index that a mark (commit, or visible) must reach, in ascending order.
+    Called with True once it has, False if it may never."""
 
     def __init__(self) -> None:
         self._queue: deque[tuple[Index, Callable[[bool], None]]] = deque()
@@ -27,14 +27,14 @@ class CommitWaiters:
             position -= 1
         self._queue.insert(position, (index, callback))
 
-    def on_commit(self, commit: Index) -> None:
-        """Release everyone up to `commit`."""
+    def on_mark(self, mark: Index) -> None:
+        """Release everyone up to `mark`."""
         queue = self._queue
-        while queue and queue[0][0] <= commit:
+        while queue and queue[0][0] <= mark:
             queue.popleft()[1](True)
 
     def fail(self) -> None:
-        """The entries may never commit: tell everyone."""
+        """The entries may be lost: tell everyone."""
         queue, self._queue = self._queue, deque()
         for _, callback in queue:
             callback(False)

@@ -34,5 +34,11 @@ class LogConfig:
     """Memory for the keys of one pass; what does not fit waits for the next one."""
     producer_expiry_ms: int = 7 * _DAY_MS
     """A producer that was silent for as long is forgotten."""
+    write_caching: bool = False
+    """acks=all is answered before the flush."""
+    flush_ms: int = 100
+    """How long entries may be unflushed whose flush nobody waits for."""
+    flush_messages: int = (1 << 63) - 1
+    """How many of them may be."""
     preallocate: bool = True
     """Reserve space ahead of the end of the active segment, so that flushes change no metadata."""

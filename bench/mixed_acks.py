@@ -1,0 +1,38 @@
+"""The latency of acks=all on one partition, with and without acks=1 beside it.
+
+Why:    who waits for the quorum must not be held up by who does not, in the one order that both
+        share; nor get ahead of them.
+How:    two producers of a fixed rate on one partition, in turn alone and together.
+Source: Redpanda RFC 20220119 (latency spikes where acks levels were mixed)."""
+
+import threading
+from collections.abc import Iterator
+
+from bench.paced import PacedProducer, create_topic
+
+RATE = 200
+SECONDS = 8
+
+
+def mixed_acks_latencies(bootstrap: str, configs: dict[str, str]) -> Iterator[dict[str, object]]:
+    """One row of figures for acks=all alone, one for acks=all beside acks=1."""
+    topic = "mixed-" + "-".join(configs)
+    create_topic(bootstrap, topic, partitions=1, replicas=3, configs=configs)
+    PacedProducer(bootstrap, topic, partitions=1).run(rate=RATE, seconds=SECONDS / 2)  # Warms up.
+    for beside in (False, True, False, True):
+        waiting = PacedProducer(bootstrap, topic, partitions=1)
+        other = PacedProducer(bootstrap, topic, partitions=1, acks="1")
+        thread = threading.Thread(target=lambda one=other: one.run(rate=RATE, seconds=SECONDS))
+        if beside:
+            thread.start()
+        waiting.run(rate=RATE, seconds=SECONDS)
+        waiting.flush()
+        if beside:
+            thread.join()
+            other.flush()
+        yield {
+            "beside_acks_1": beside,
+            "p50_ms": waiting.deliveries.percentile_ms(50),
+            "p99_ms": waiting.deliveries.percentile_ms(99),
+            "failed": waiting.deliveries.failed,
+        }
