@@ -61,6 +61,7 @@ class ObedientReplica:
         self.log = log
         self.failed: Exception | None = None
         self.is_leader = True
+        self.knows_start = True
         self.leader_id = SELF
         self.epoch = Epoch(0)
         self.can_serve_reads = True

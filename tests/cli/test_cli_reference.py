@@ -34,6 +34,7 @@ def test_every_command_of_a_first_day_is_there() -> None:
         "topic list",
         "topic describe",
         "topic delete",
+        "topic delete-records",
         "produce",
         "consume",
         "group list",

@@ -107,6 +107,22 @@ def test_a_topic_is_created_listed_described_and_deleted(run: Run, cluster: Fake
     assert json.loads(run("topic", "list", "--json")[1]) == {"topics": []}
 
 
+def test_the_oldest_records_of_a_partition_are_deleted(
+    run: Run, cluster: FakeCluster, stdin: Callable[[bytes], None]
+) -> None:
+    cluster.add_topic("orders", 1)
+    stdin(b"one\ntwo\nthree\n")
+    assert run("produce", "orders")[0] == 0
+    command = ("topic", "delete-records", "orders", "--partition", "0", "--before")
+    assert run(*command, "2") == (0, "orders-0 begins at offset 2 now\n", "")
+    assert json.loads(run(*command, "1", "--json")[1])["start_offset"] == 2
+    code, out, err = run(*command, "4")
+    assert (code, out) == (1, "")
+    assert err == "error: partition orders-0 has no offset 4 yet\n"
+    assert run(*command, "-1")[1] == "orders-0 begins at offset 3 now\n"
+    assert run(*command, "-2")[0] == 2
+
+
 def test_a_partition_without_a_leader_is_described_all_the_same(
     run: Run, cluster: FakeCluster
 ) -> None:

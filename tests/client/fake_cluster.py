@@ -18,6 +18,12 @@ from strandline.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from strandline.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
 from strandline.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -392,6 +398,28 @@ def delete_topics(cluster: FakeCluster, broker: int, request: Message) -> Messag
     return DeleteTopicsResponse(responses=results)
 
 
+def delete_records(cluster: FakeCluster, broker: int, request: Message) -> Message:
+    assert isinstance(request, DeleteRecordsRequest)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for one in topic.partitions:
+            found = _find(cluster, broker, topic.name, one.partition_index)
+            answer = DeleteRecordsPartitionResult(
+                partition_index=one.partition_index, low_watermark=-1
+            )
+            if isinstance(found, int):
+                answer.error_code = found
+            elif one.offset > found.end:
+                answer.error_code = int(Error.OFFSET_OUT_OF_RANGE)
+            else:
+                found.start = max(found.start, found.end if one.offset < 0 else one.offset)
+                answer.low_watermark = found.start
+            answers.append(answer)
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+    return DeleteRecordsResponse(topics=topics)
+
+
 def describe_configs(cluster: FakeCluster, broker: int, request: Message) -> Message:
     return DescribeConfigsResponse(
         results=[
@@ -417,6 +445,7 @@ HANDLERS: dict[str, Handler] = {
     "Fetch": fetch,
     "ListOffsets": list_offsets,
     "CreateTopics": create_topics,
+    "DeleteRecords": delete_records,
     "DeleteTopics": delete_topics,
     "DescribeConfigs": describe_configs,
     "InitProducerId": init_producer_id,

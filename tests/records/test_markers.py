@@ -15,6 +15,7 @@ from strandline.records.marker import (
     Marker,
     MarkerKind,
     build_configuration_marker,
+    build_deletion_marker,
     build_epoch_marker,
     parse_marker,
 )
@@ -29,7 +30,10 @@ def test_markers_come_back(offset: int, epoch: int, payload: bytes) -> None:
     assert parse_marker(b"xy" + batch, 2).payload == payload
     opened = build_epoch_marker(Offset(offset), Epoch(epoch), 123)
     assert parse_marker(opened) == Marker(MarkerKind.EPOCH, Epoch(epoch), b"")
-    for data in (batch, opened):
+    deletion = build_deletion_marker(Offset(offset), Epoch(epoch), Offset(offset // 2), 123)
+    assert parse_marker(deletion).deleted_before == offset // 2
+    assert (parse_marker(batch).deleted_before, parse_marker(deletion).configuration) == (None,) * 2
+    for data in (batch, opened, deletion):
         header = read_header(data)
         assert header is not None
         assert crc_matches(data, header)
@@ -52,6 +56,10 @@ def test_what_is_no_marker_is_refused() -> None:
         with pytest.raises(ApiError) as refusal:
             parse_marker(data)
         assert refusal.value.code == Error.CORRUPT_MESSAGE
+    deletion = build_deletion_marker(Offset(5), Epoch(2), Offset(5), 123)
+    cut = bytearray(deletion.replace(b"\x10" + b"\0" * 7 + b"\5", b"\x02" + b"\0" * 7 + b"\5"))
+    with pytest.raises(ApiError, match="without an offset"):
+        parse_marker(cut)
     for position in range(61, len(marker) - 1):
         broken = bytearray(marker)
         broken[position] = 0xFF

@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import BatchHeader, read_header
-from strandline.records.marker import build_configuration_marker, build_epoch_marker
+from strandline.records.marker import (
+    build_configuration_marker,
+    build_deletion_marker,
+    build_epoch_marker,
+    parse_marker,
+)
 from strandline.records.record import Record, build_batch
 from strandline.storage.log import Log
 from strandline.storage.producers import ProducerStates
@@ -129,6 +134,10 @@ def random_marker(model: ModelLog, rng: random.Random, *, epoch: int) -> tuple[b
     """(a marker, its configuration) that may be appended next."""
     if rng.random() < 0.5:
         return build_epoch_marker(Offset(model.end_offset), Epoch(epoch), 5), None
+    if rng.random() < 0.5:
+        before = rng.randint(0, model.end_offset)
+        offset = Offset(model.end_offset)
+        return build_deletion_marker(offset, Epoch(epoch), Offset(before), 5), None
     payload = b'{"voters":[%d]}' % rng.randint(0, 99)
     return build_configuration_marker(Offset(model.end_offset), Epoch(epoch), payload, 5), payload
 
@@ -155,6 +164,12 @@ def check_equal(log: Log, model: ModelLog) -> None:
         (batch.first_index, batch.configuration)
         for batch in model.batches
         if batch.configuration is not None
+    ]
+    assert log.deletions == [
+        (batch.first_index, before)
+        for batch in model.batches
+        if batch.header.is_marker
+        and (before := parse_marker(batch.data).deleted_before) is not None
     ]
     check_positions(log, model)
     check_entries(log, model)

@@ -385,6 +385,18 @@ def test_no_record_is_kept_longer_than_a_check_with_a_retention_of_none() -> Non
     assert world.log.apply_retention(Offset(1)) == 1
 
 
+def test_segments_of_deleted_records_go_whatever_else_is_to_be_kept() -> None:
+    world = World(retention_ms=-1, delete=False)
+    for _ in range(30):
+        world.append(size=100)
+    starts = world.segment_starts()
+    for before, expected in ((starts[2] - 1, starts[1]), (starts[2], starts[2]), (30, starts[-1])):
+        start = world.log.retention_start(Offset(30), deleted_before=Offset(before))
+        assert start.base_offset == expected
+    start = world.log.retention_start(Offset(starts[1]), deleted_before=Offset(30))
+    assert start.base_offset == starts[1], "what is not committed stays"
+
+
 def test_without_deletion_nothing_goes() -> None:
     world = World(retention_ms=0, retention_bytes=0, retention_records=0, delete=False)
     for _ in range(30):

@@ -3,6 +3,7 @@
 Source: design section 4; the invariants are those of `log_model.check_equal`."""
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hypothesis import settings
@@ -18,6 +19,7 @@ from tests.storage.log_model import (
 from tests.storage.storage_world import ForgetfulDisk, ManualClock
 
 from strandline.model.ids import Epoch, Index, Offset
+from strandline.records.record import decode_records
 from strandline.storage.config import LogConfig
 from strandline.storage.layout import LOG, SegmentName, parse_name
 from strandline.storage.log import Log
@@ -200,13 +202,15 @@ class LogMachine(RuleBasedStateMachine):
             data, self.model.readable(first, last, 1 << 30)
         )
 
-    @rule(timestamp=st.integers(900, 101_000), share=st.floats(0, 1))
-    def find_time(self, timestamp: int, share: float) -> None:
-        limit = self.model.start_offset + int(
-            (self.model.end_offset - self.model.start_offset) * share
-        )
-        expected = first_record_at(self.model, timestamp, limit)
-        assert self.log.offset_for_time(timestamp, Offset(limit)) == expected
+    @rule(timestamp=st.integers(900, 101_000), share=st.floats(0, 1), hidden=st.floats(0, 1))
+    def find_time(self, timestamp: int, share: float, hidden: float) -> None:
+        span = self.model.end_offset - self.model.start_offset
+        limit = Offset(self.model.start_offset + int(span * share))
+        start = Offset(self.model.start_offset + int(span * hidden * hidden))
+        expected = first_record_at(self.model, timestamp, limit, start)
+        assert self.log.offset_for_time(timestamp, limit, start_offset=start) == expected
+        newest = self.log.max_timestamp(start_offset=start)
+        assert newest == newest_record(self.model, start)
 
     @invariant()
     def is_the_model(self) -> None:
@@ -219,18 +223,29 @@ def is_shorter(data: bytes, whole: bytes) -> bool:
     return bool(data) and whole.startswith(data)
 
 
-def first_record_at(model: ModelLog, timestamp: int, limit: int) -> tuple[int, int] | None:
-    """ListOffsets by timestamp, the slow way."""
-    from strandline.records.record import decode_records
-
+def records_from(model: ModelLog, start: int) -> Iterator[tuple[int, int]]:
+    """(timestamp, offset) of each record, in order."""
     for batch in model.batches:
-        if batch.header.is_marker:
-            continue
-        for record in decode_records(batch.data):
-            offset = batch.header.base_offset + record.offset_delta
-            if record.timestamp >= timestamp and batch.header.max_timestamp >= timestamp:
-                return (record.timestamp, offset) if offset < limit else None
+        if not batch.header.is_marker:
+            for record in decode_records(batch.data):
+                offset = batch.header.base_offset + record.offset_delta
+                if offset >= start:
+                    yield record.timestamp, offset
+
+
+def first_record_at(
+    model: ModelLog, timestamp: int, limit: int, start: int
+) -> tuple[int, int] | None:
+    """ListOffsets by timestamp, the slow way."""
+    for found in records_from(model, start):
+        if found[0] >= timestamp:
+            return found if found[1] < limit else None
     return None
+
+
+def newest_record(model: ModelLog, start: int) -> tuple[int, int] | None:
+    """The first one with the highest timestamp."""
+    return max(records_from(model, start), key=lambda one: (one[0], -one[1]), default=None)
 
 
 LogMachine.TestCase.settings = settings(

@@ -171,6 +171,7 @@ class FetchCall:
             may_serve = (
                 self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION
                 and replica.leader_id != NO_BROKER
+                and replica.knows_start
             )
         return Error.NONE if may_serve else Error.NOT_LEADER_OR_FOLLOWER
 

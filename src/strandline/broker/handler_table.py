@@ -11,6 +11,7 @@ from strandline.broker.handlers import (
     create_partitions,
     create_topics,
     delete_groups,
+    delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
@@ -50,6 +51,7 @@ HANDLERS: dict[int, Handler] = {
     18: Hot(api_versions.start),
     19: Cold(create_topics.handle),
     20: Cold(delete_topics.handle),
+    21: Cold(delete_records.handle),
     22: Cold(init_producer_id.handle, max_version=5),  # Version 6 is about transactions.
     23: Cold(offset_for_leader_epoch.handle),
     32: Cold(describe_configs.handle),

@@ -19,6 +19,12 @@ from strandline.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from strandline.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from strandline.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -221,6 +227,35 @@ def list_offsets(
         return dict(sorted(offsets.items()))
 
     return client.attempt(look, deadline_ms)
+
+
+def delete_records(client: Client, topic: str, partition: int, before: int) -> int:
+    """Delete the records of a partition below an offset, or all that can be read with LATEST;
+    returns where the partition begins then."""
+
+    def attempt(until: int) -> int:
+        leader = client.leaders(topic, [partition], deadline_ms=until)[partition]
+        asked = DeleteRecordsPartition(partition_index=partition, offset=before)
+        request = DeleteRecordsRequest(
+            topics=[DeleteRecordsTopic(name=topic, partitions=[asked])],
+            timeout_ms=client.left_ms(until),
+        )
+        answer = client.ask(leader, request, DeleteRecordsResponse, deadline_ms=until)
+        (result,) = answer.topics[0].partitions
+        if result.error_code == Error.OFFSET_OUT_OF_RANGE:
+            raise ApiError(
+                result.error_code, f"partition {topic}-{partition} has no offset {before} yet"
+            )
+        if result.error_code == Error.POLICY_VIOLATION:
+            raise ApiError(
+                result.error_code,
+                f"topic {topic} is compacted; set cleanup.policy to delete, or compact,delete",
+            )
+        if result.error_code:
+            raise refusal(result.error_code, f"partition {topic}-{partition}")
+        return result.low_watermark
+
+    return client.attempt(attempt)
 
 
 def list_groups(client: Client) -> list[GroupListing]:

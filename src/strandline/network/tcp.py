@@ -22,7 +22,7 @@ from strandline.network.incoming import FRAME_BYTES_MAX, Incoming
 from strandline.network.outgoing import Outgoing
 
 LISTEN_BACKLOG = 256
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 
 _log = logging.getLogger("strandline.network")
 

@@ -6,6 +6,7 @@ Why:    a new epoch and a change of members lie in the log between the records, 
 How:    a control batch with lastOffsetDelta -1 and one record:
             key    i16 version 0, i16 kind
             value  EPOCH: empty.  CONFIGURATION: what the replication room put there.
+                   DELETION: i64, an offset, not above the marker's own; records below are deleted.
 Source: design section 4."""
 
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from strandline.records.batch import (
 from strandline.records.varint import encode_varint, read_varint
 
 _KEY = Struct(">hh")
+_OFFSET = Struct(">q")
 
 
 class MarkerKind(IntEnum):
@@ -35,15 +37,31 @@ class MarkerKind(IntEnum):
 
     EPOCH = 10
     CONFIGURATION = 11
+    DELETION = 12
+
+
+_KINDS = frozenset(MarkerKind)
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker, read. `payload` is empty unless it is a configuration."""
+    """A marker, read. `payload` is the value."""
 
     kind: MarkerKind
     epoch: Epoch
     payload: bytes
+
+    @property
+    def configuration(self) -> bytes | None:
+        """What a CONFIGURATION carries; None for other kinds."""
+        return self.payload if self.kind is MarkerKind.CONFIGURATION else None
+
+    @property
+    def deleted_before(self) -> Offset | None:
+        """The offset in a DELETION; None for other kinds."""
+        if self.kind is not MarkerKind.DELETION:
+            return None
+        return Offset(_OFFSET.unpack(self.payload)[0])
 
 
 def build_epoch_marker(offset: Offset, epoch: Epoch, timestamp_ms: int) -> bytes:
@@ -64,6 +82,18 @@ def build_configuration_marker(
     )
 
 
+def build_deletion_marker(
+    offset: Offset, epoch: Epoch, deleted_before: Offset, timestamp_ms: int
+) -> bytes:
+    """The entry that deletes the records below `deleted_before`, which is not above `offset`, the
+    next data offset."""
+    assert 0 <= deleted_before <= offset, f"deleting up to {deleted_before} at offset {offset}"
+    payload = _OFFSET.pack(deleted_before)
+    return _build(
+        MarkerKind.DELETION, payload, offset=offset, epoch=epoch, timestamp_ms=timestamp_ms
+    )
+
+
 def parse_marker(batch: Buffer, position: int = 0) -> Marker:
     """The marker at `position`; raises ApiError CORRUPT_MESSAGE when it is none."""
     header = read_header(batch, position)
@@ -79,11 +109,13 @@ def parse_marker(batch: Buffer, position: int = 0) -> Marker:
         raise ApiError(Error.CORRUPT_MESSAGE, "a marker's key is not 4 bytes")
     version, kind = _KEY.unpack_from(batch, at)
     value_length, at = read_varint(batch, at + key_length, end)
-    if version != 0 or kind not in (MarkerKind.EPOCH, MarkerKind.CONFIGURATION):
+    if version != 0 or kind not in _KINDS:
         raise ApiError(Error.CORRUPT_MESSAGE, f"a marker of unknown kind {kind}, version {version}")
     if value_length < 0 or at + value_length > end:
         raise ApiError(Error.CORRUPT_MESSAGE, "a marker's value is cut")
     payload = bytes(batch[at : at + value_length])
+    if kind == MarkerKind.DELETION and len(payload) != _OFFSET.size:
+        raise ApiError(Error.CORRUPT_MESSAGE, "a deletion without an offset")
     return Marker(MarkerKind(kind), header.partition_leader_epoch, payload)
 
 

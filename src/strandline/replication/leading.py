@@ -21,6 +21,7 @@ from strandline.raft.configuration import Configuration
 from strandline.raft.events import Propose
 from strandline.raft.messages import AppendResponse, LeaderContact, ResetRequest, Run
 from strandline.records.batch import BatchHeader, read_header
+from strandline.records.marker import build_deletion_marker
 from strandline.replication.appender import Appended, Request
 from strandline.replication.sender import FollowerStream
 from strandline.replication.tail import Chunk, Tail
@@ -81,7 +82,7 @@ class Leading:
     def append_marker(
         self, marker: bytes, *, epoch: Epoch, configuration: Configuration | None
     ) -> None:
-        """Write a marker that the core has decided on. Raises OSError."""
+        """Write a marker. Raises OSError."""
         log = self._replica.log
         first_index = Index(log.last_index + 1)
         header = read_header(marker)
@@ -89,6 +90,18 @@ class Leading:
         log.append([marker], [header])
         self._take_in(first_index, [marker], epoch=epoch, configuration=configuration)
         self._replica.flush()
+
+    def append_deletion(self, before: Offset) -> Index:
+        """Write and propose the deletion of the records below `before`; its index. Raises
+        OSError."""
+        replica = self._replica
+        log = replica.log
+        now = replica.host.clock.wall_ms()
+        marker = build_deletion_marker(log.end_offset, replica.epoch, before, now)
+        self.append_marker(marker, epoch=replica.epoch, configuration=None)
+        index = log.last_index
+        replica.step(Propose(1, relaxed=False))
+        return index
 
     def _take_in(
         self,

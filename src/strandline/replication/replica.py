@@ -43,6 +43,7 @@ from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContac
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appended, Appender, AppendResult, Request
 from strandline.replication.damage import Damage
+from strandline.replication.deleting import Deletions
 from strandline.replication.effects import PERFORM
 from strandline.replication.entries import Entries
 from strandline.replication.leading import Leading
@@ -95,6 +96,7 @@ class Replica:
         self.stand_after_ms = 0
         self.leading_since_ms = 0
         self.high_watermark = log.start_offset
+        self.deletions = Deletions(self)
         self.waiters = MarkWaiters()
         self.cache_waiters = MarkWaiters()
         self.watchers = Watchers()
@@ -140,7 +142,12 @@ class Replica:
     @property
     def log_start_offset(self) -> Offset:
         """The first offset that can be read."""
-        return self.log.start_offset
+        return max(self.log.start_offset, self.deletions.before)
+
+    @property
+    def knows_start(self) -> bool:
+        """Whether `log_start_offset` is where the partition begins, as far as can be known here."""
+        return self.leading is not None or self.deletions.are_settled
 
     @property
     def log_end_offset(self) -> Offset:
@@ -205,11 +212,13 @@ class Replica:
         and OSError or StorageError where the log cannot be read."""
         if self.failed is not None:
             raise ApiError(Error.KAFKA_STORAGE_ERROR, str(self.failed))
-        if offset < self.log.start_offset or offset > self.log.end_offset:
+        if offset < self.log_start_offset or offset > self.log.end_offset:
             raise ApiError(
                 Error.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is not within {self.log.start_offset}..{self.high_watermark}",
+                f"offset {offset} is not within {self.log_start_offset}..{self.high_watermark}",
             )
+        if not self.knows_start:
+            raise RejectedError(Error.NOT_LEADER_OR_FOLLOWER, leader_id=self.leader_id)
         try:
             return self.log.read_records(offset, max_bytes, self.high_watermark)
         except (OSError, StorageError) as error:
@@ -287,7 +296,7 @@ class Replica:
 
     def _drop_prefix(self) -> None:
         log = self.log
-        start = log.retention_start(self.committed_end)
+        start = log.retention_start(self.committed_end, deleted_before=self.deletions.before)
         if start.base_index <= log.start_index or start.base_index - 1 > self.raft.commit:
             return
         self.step(PrefixDropped(start.base_index, start.base_offset))
@@ -492,6 +501,7 @@ class Replica:
         offset = self.log.end_offset
         if visible < self.log.last_index:
             offset = self.log.offset_of(Index(visible + 1))
+        self.deletions.on_commit(commit)
         self.waiters.on_mark(commit)
         self.cache_waiters.on_mark(visible)
         self.appender.on_marks(commit, visible)
@@ -572,7 +582,7 @@ class Replica:
 
     def log_start(self) -> Offset:
         """See `appender.Sink`."""
-        return self.log.start_offset
+        return self.log_start_offset if self.deletions.are_settled else Offset(-1)
 
     # ---- small things ----------------------------------------------------------------------------
 

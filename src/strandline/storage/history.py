@@ -17,7 +17,14 @@ from strandline.storage.layout import SegmentName
 class History:
     """The shape of one log from `start` on."""
 
-    __slots__ = ("_marker_indexes", "_marker_offsets", "configurations", "epochs", "start")
+    __slots__ = (
+        "_marker_indexes",
+        "_marker_offsets",
+        "configurations",
+        "deletions",
+        "epochs",
+        "start",
+    )
 
     def __init__(self, start: SegmentName) -> None:
         self.start = start
@@ -25,6 +32,10 @@ class History:
         """(epoch, its first index here), ascending in both."""
         self.configurations: list[tuple[Index, bytes]] = []
         """(index, payload) of each configuration marker, ascending."""
+        self.deletions: list[tuple[Index, Offset]] = []
+        """(index, records below this offset are deleted) of each deletion marker, ascending in the
+        index. An offset is not above where its marker lies: once that is before the start, so are
+        the records, and it has nothing to say any more."""
         self._marker_indexes = array("q")
         self._marker_offsets = array("q")
 
@@ -44,12 +55,16 @@ class History:
             assert epoch >= self.last_epoch, f"epoch {epoch} after {self.last_epoch}"
             self.epochs.append((epoch, index))
 
-    def note_marker(self, index: Index, configuration: bytes | None) -> None:
+    def note_marker(
+        self, index: Index, configuration: bytes | None, deleted_before: Offset | None = None
+    ) -> None:
         """The entry at `index`, the log's next, is a marker."""
         self._marker_offsets.append(index - self.marker_count)
         self._marker_indexes.append(index)
         if configuration is not None:
             self.configurations.append((index, configuration))
+        if deleted_before is not None:
+            self.deletions.append((index, deleted_before))
 
     def offset_of(self, index: Index) -> Offset:
         """The offset of the entry at `index`; of the next data entry when that is a marker."""
@@ -102,6 +117,10 @@ class History:
         high = bisect_right(self.configurations, last, key=_index_of)
         return self.configurations[low:high]
 
+    def deletions_between(self, first: Index, last: Index) -> list[tuple[Index, Offset]]:
+        """The deletions at `first` to `last`."""
+        return [entry for entry in self.deletions if first <= entry[0] <= last]
+
     def epochs_between(self, first: Index, end: Index) -> list[tuple[Epoch, Index]]:
         """(epoch, its first index at or after `first`), for the entries in [first, end)."""
         return [
@@ -115,6 +134,7 @@ class History:
         """Forget everything at `from_index` and above."""
         del self.epochs[bisect_left(self.epochs, from_index, key=_start_of) :]
         del self.configurations[bisect_left(self.configurations, from_index, key=_index_of) :]
+        del self.deletions[bisect_left(self.deletions, from_index, key=_index_of) :]
         count = bisect_left(self._marker_indexes, from_index)
         del self._marker_indexes[count:], self._marker_offsets[count:]
 
@@ -127,6 +147,7 @@ class History:
         elif at >= 0:
             self.epochs[: at + 1] = [(self.epochs[at][0], first)]
         del self.configurations[: bisect_left(self.configurations, first, key=_index_of)]
+        del self.deletions[: bisect_left(self.deletions, first, key=_index_of)]
         count = bisect_left(self._marker_indexes, first)
         del self._marker_indexes[:count], self._marker_offsets[:count]
         self.start = start
@@ -140,5 +161,5 @@ def _epoch_of(entry: tuple[Epoch, Index]) -> Epoch:
     return entry[0]
 
 
-def _index_of(entry: tuple[Index, bytes]) -> Index:
+def _index_of(entry: tuple[Index, object]) -> Index:
     return entry[0]

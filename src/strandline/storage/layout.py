@@ -80,6 +80,8 @@ class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
     configurations: list[tuple[Index, bytes]]
     index_crc: int
     time_index_crc: int
+    deletions: list[tuple[Index, Offset]] = []
+    """(index, records below this offset are deleted) of the deletion markers."""
 
 
 def parse_name(name: str) -> tuple[SegmentName, str] | None:

@@ -17,7 +17,7 @@ from strandline.base.disk import Buffer, Disk, is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import LENGTH_END, BatchHeader, iterate_headers
-from strandline.records.marker import MarkerKind, parse_marker
+from strandline.records.marker import Marker, parse_marker
 from strandline.storage import reads, retention, times
 from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
@@ -40,6 +40,7 @@ _MARK_INTERVAL_MS = 5_000
 """How often at most a log that is written to notes on the disk what of it is durable."""
 _NEVER_MS = 1 << 62
 NO_INDEX = Index(-1)
+_NO_START = Offset(0)
 
 
 class Log:
@@ -162,6 +163,12 @@ class Log:
         """(index, payload) of the configuration markers, ascending. The log's own list."""
         return self._row.history.configurations
 
+    @property
+    def deletions(self) -> list[tuple[Index, Offset]]:
+        """(index, records below this offset are deleted) of the deletion markers, ascending in the
+        index. The log's own list."""
+        return self._row.history.deletions
+
     def epoch_of(self, index: Index) -> Epoch:
         """The epoch of an entry; `start_index - 1 <= index <= last_index`."""
         return self._row.history.epoch_of(index)
@@ -208,14 +215,14 @@ class Log:
         offset: int = self._row.active.end_offset
         epoch: int = self._row.history.last_epoch
         total = 0
-        configurations = None
+        markers = None
         for header in headers:
             assert header.base_offset == offset, f"offset {header.base_offset}, not {offset}"
             assert header.partition_leader_epoch >= epoch, f"an epoch below {epoch}"
             epoch = header.partition_leader_epoch
             delta = header.last_offset_delta
             if delta < 0:
-                configurations = configurations or _read_configurations(buffers)
+                markers = markers or _read_markers(buffers)
             offset += delta + 1
             total += header.batch_length + LENGTH_END
         assert total == size, f"the headers describe {total} bytes, the buffers have {size}"
@@ -232,7 +239,7 @@ class Log:
                 self._take_back(segment, position)
             raise
         self._flushing.mark_dirty(segment)
-        self._account(segment, headers, configurations or {})
+        self._account(segment, headers, markers or {})
 
     def _take_back(self, segment: Segment, position: int) -> None:
         """Cut the part of a write that the disk had room for. Blocks to flush: whole batches may be
@@ -245,7 +252,7 @@ class Log:
         self,
         segment: Segment,
         headers: Sequence[BatchHeader],
-        configurations: dict[int, bytes | None],
+        markers: dict[int, Marker],
     ) -> None:
         history = self._row.history
         now_ms = -1
@@ -257,7 +264,8 @@ class Log:
                 noted = header.partition_leader_epoch
                 history.note_epoch(header.partition_leader_epoch, segment.end_index)
             if header.last_offset_delta < 0:
-                history.note_marker(segment.end_index, configurations.get(at))
+                marker = markers[at]
+                history.note_marker(segment.end_index, marker.configuration, marker.deleted_before)
             segment.note(header)
             if header.producer_id >= 0:
                 if now_ms < 0:
@@ -421,13 +429,19 @@ class Log:
             self._row.segments, self._row.history, from_index, max_bytes=max_bytes
         )
 
-    def offset_for_time(self, timestamp_ms: int, limit_offset: Offset) -> tuple[int, Offset] | None:
-        """(timestamp, offset) of the first record below the limit that is at or after that time."""
-        return times.offset_for_time(self._row.segments, timestamp_ms, limit_offset)
+    def offset_for_time(
+        self, timestamp_ms: int, limit_offset: Offset, *, start_offset: Offset = _NO_START
+    ) -> tuple[int, Offset] | None:
+        """(timestamp, offset) of the first record at or above `start_offset` and below the limit
+        that is at or after that time."""
+        return times.offset_for_time(
+            self._row.segments, timestamp_ms, limit_offset, start_offset=start_offset
+        )
 
-    def max_timestamp(self) -> tuple[int, Offset] | None:
-        """(timestamp, offset) of the first record that has the highest timestamp of all."""
-        return times.max_timestamp(self._row.segments)
+    def max_timestamp(self, *, start_offset: Offset = _NO_START) -> tuple[int, Offset] | None:
+        """(timestamp, offset) of the first record at or above `start_offset` that has the highest
+        timestamp of those."""
+        return times.max_timestamp(self._row.segments, start_offset=start_offset)
 
     # ---- durability ----
 
@@ -479,8 +493,11 @@ class Log:
 
     # ---- letting go ----
 
-    def retention_start(self, limit_offset: Offset) -> SegmentName:
-        """With which segment the log would begin after `apply_retention(limit_offset)`.
+    def retention_start(
+        self, limit_offset: Offset, *, deleted_before: Offset = _NO_START
+    ) -> SegmentName:
+        """With which segment the log would begin after `apply_retention(limit_offset)`, without
+        segments of deleted records only.
 
         For an owner who first has to remember what the entries before that say."""
         count = retention.expired_segments(
@@ -488,6 +505,7 @@ class Log:
             self.config,
             now_ms=self._clock.wall_ms(),
             limit_offset=limit_offset,
+            deleted_before=deleted_before,
         )
         return self._row.segments[count].name
 
@@ -567,12 +585,11 @@ class Log:
             self._compaction = None
 
 
-def _read_configurations(buffers: Sequence[Buffer]) -> dict[int, bytes | None]:
-    """{which batch: payload} of the configuration markers among the batches in `buffers`."""
-    result: dict[int, bytes | None] = {}
+def _read_markers(buffers: Sequence[Buffer]) -> dict[int, Marker]:
+    """{which batch: the marker that it is}, of the batches in `buffers`."""
     batches = ((buffer, header) for buffer in buffers for header in iterate_headers(buffer))
-    for at, (buffer, header) in enumerate(batches):
-        if header.is_marker:
-            marker = parse_marker(buffer, header.position)
-            result[at] = marker.payload if marker.kind is MarkerKind.CONFIGURATION else None
-    return result
+    return {
+        at: parse_marker(buffer, header.position)
+        for at, (buffer, header) in enumerate(batches)
+        if header.is_marker
+    }

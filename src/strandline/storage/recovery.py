@@ -18,7 +18,7 @@ from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import BatchHeader
-from strandline.records.marker import Marker, MarkerKind, parse_marker
+from strandline.records.marker import Marker, parse_marker
 from strandline.storage.config import LogConfig
 from strandline.storage.history import History
 from strandline.storage.index import IndexCache
@@ -293,8 +293,7 @@ def noted_batches(
         history.note_epoch(header.partition_leader_epoch, index)
         if header.is_marker:
             marker = _read_marker(chunk, at, segment)
-            is_configuration = marker.kind is MarkerKind.CONFIGURATION
-            history.note_marker(index, marker.payload if is_configuration else None)
+            history.note_marker(index, marker.configuration, marker.deleted_before)
         segment.note(header)
         yield header, chunk, at
 

@@ -14,14 +14,19 @@ from strandline.storage.segment import Segment
 
 
 def expired_segments(
-    segments: Sequence[Segment], config: LogConfig, *, now_ms: int, limit_offset: Offset
+    segments: Sequence[Segment],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    limit_offset: Offset,
+    deleted_before: Offset,
 ) -> int:
     """How many segments from the first on may go; never the last, which is the active one.
 
     A segment goes when it ends at or below the limit, and its newest record is older than the
     retention time, or what would be left is still as large as the retention size, or the records
-    from it to the limit, which no truncation takes, are as many as are to be kept. One without any
-    timestamp goes with the next one that has some."""
+    from it to the limit, which no truncation takes, are as many as are to be kept, or all of its
+    own are deleted. One without any timestamp goes with the next one that has some."""
     left = sum(segment.size for segment in segments)
     count = 0
     for at, segment in enumerate(segments[:-1], start=1):
@@ -33,7 +38,8 @@ def expired_segments(
         is_many = config.delete and (
             0 <= config.retention_records <= limit_offset - segment.end_offset
         )
-        if is_old or is_much or is_many:
+        is_deleted = segment.end_offset <= deleted_before
+        if is_old or is_much or is_many or is_deleted:
             count = at
         elif segment.max_timestamp >= 0:
             break

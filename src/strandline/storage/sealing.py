@@ -56,6 +56,7 @@ def summarize(segment: Segment, history: History, *, index_crcs: tuple[int, int]
         configurations=history.configurations_between(first, Index(end - 1)),
         index_crc=index_crcs[0],
         time_index_crc=index_crcs[1],
+        deletions=history.deletions_between(first, Index(end - 1)),
     )
 
 
@@ -84,8 +85,9 @@ def restore_segment(segment: Segment, history: History, summary: SegmentSummary)
     for epoch, index in summary.epochs:
         history.note_epoch(epoch, index)
     configurations = dict(summary.configurations)
-    for span in segment.markers:
-        history.note_marker(span.raft_index, configurations.get(span.raft_index))
+    deletions = dict(summary.deletions)
+    for index, _, _ in segment.markers:
+        history.note_marker(index, configurations.get(index), deletions.get(index))
     segment.close_index((summary.index_crc, summary.time_index_crc), keep=False)
 
 

@@ -15,18 +15,22 @@ from strandline.storage.segment import Segment
 
 
 def offset_for_time(
-    segments: Sequence[Segment], timestamp: int, limit_offset: Offset
+    segments: Sequence[Segment], timestamp: int, limit_offset: Offset, *, start_offset: Offset
 ) -> tuple[int, Offset] | None:
-    """(timestamp, offset) of the first record below the limit that is at or after `timestamp`."""
+    """(timestamp, offset) of the first record in [start, limit) that is at or after `timestamp`."""
     for segment in segments:
         if segment.name.base_offset >= limit_offset:
             return None
         if segment.max_timestamp < timestamp or segment.max_timestamp_offset < 0:
             continue
+        if segment.end_offset <= start_offset:
+            continue
         header = segment.find_time(timestamp)
         _prove(segment, segment.index.floor_time(timestamp), header)
         while header is not None and header.base_offset < limit_offset:
-            found = _first_record(segment, header, timestamp)
+            found = None
+            if header.next_offset > start_offset:
+                found = _first_record(segment, header, timestamp, start_offset)
             if found is not None:
                 return found if found[1] < limit_offset else None
             passed = header.position + header.size
@@ -35,17 +39,51 @@ def offset_for_time(
     return None
 
 
-def max_timestamp(segments: Sequence[Segment]) -> tuple[int, Offset] | None:
-    """(timestamp, offset) of the first record with the highest timestamp; None for none."""
-    best: Segment | None = None
+def max_timestamp(
+    segments: Sequence[Segment], *, start_offset: Offset
+) -> tuple[int, Offset] | None:
+    """(timestamp, offset) of the first record from `start_offset` on with the highest timestamp of
+    those; None for none."""
+    best: tuple[int, Segment] | None = None
     for segment in segments:
-        if segment.max_timestamp_offset >= 0 and (
-            best is None or segment.max_timestamp > best.max_timestamp
-        ):
-            best = segment
+        highest = _highest(segment, start_offset)
+        if highest >= 0 and (best is None or highest > best[0]):
+            best = highest, segment
     if best is None:
         return None
-    return offset_for_time((best,), best.max_timestamp, best.end_offset)
+    timestamp, segment = best
+    return offset_for_time((segment,), timestamp, segment.end_offset, start_offset=start_offset)
+
+
+def _highest(segment: Segment, start_offset: Offset) -> int:
+    """The highest timestamp of the segment's records from `start_offset` on; -1 for none."""
+    if segment.max_timestamp_offset < 0 or segment.end_offset <= start_offset:
+        return -1
+    if segment.max_timestamp_offset >= start_offset:
+        return segment.max_timestamp
+    first = segment.find_offset(start_offset)
+    segment.prove_from(start_offset, segment.size)
+    if first is None:
+        return -1
+    highest = -1
+    for header in segment.headers(first.position, segment.size):
+        if header.is_marker or not header.records_count:
+            continue
+        if header.base_offset >= start_offset or header.has_append_time:
+            highest = max(highest, header.max_timestamp)
+        else:
+            highest = max([highest, *_timestamps(segment, header, start_offset)])
+    return highest
+
+
+def _timestamps(segment: Segment, header: BatchHeader, start_offset: Offset) -> list[int]:
+    """Those of a batch's records from `start_offset` on."""
+    try:
+        records = decode_records(segment.file.pread(header.size, header.position))
+    except ApiError:
+        return [header.max_timestamp]
+    first = start_offset - header.base_offset
+    return [record.timestamp for record in records if record.offset_delta >= first]
 
 
 def _prove(segment: Segment, start: int, found: BatchHeader | None) -> None:
@@ -62,16 +100,18 @@ def _next_reaching(segment: Segment, after: BatchHeader, timestamp: int) -> Batc
 
 
 def _first_record(
-    segment: Segment, header: BatchHeader, timestamp: int
+    segment: Segment, header: BatchHeader, timestamp: int, start_offset: Offset
 ) -> tuple[int, Offset] | None:
+    first = Offset(max(start_offset, header.base_offset))
     if header.has_append_time:
-        return (header.max_timestamp, header.base_offset) if header.records_count else None
+        return (header.max_timestamp, first) if header.records_count else None
     batch = segment.file.pread(header.size, header.position)
     try:
         records = decode_records(batch)
     except ApiError:
-        return header.max_timestamp, header.base_offset  # The header is all that can be read.
+        return header.max_timestamp, first  # The header is all that can be read.
     for record in records:
-        if record.timestamp >= timestamp:
-            return record.timestamp, Offset(header.base_offset + record.offset_delta)
+        offset = Offset(header.base_offset + record.offset_delta)
+        if record.timestamp >= timestamp and offset >= first:
+            return record.timestamp, offset
     return None

@@ -119,11 +119,13 @@ def _find(replica: Replica, timestamp: int) -> _Found:
         start = replica.log_start_offset
         return NO_TIMESTAMP, start, _epoch_at(replica, start)
     if timestamp == GREATEST_TIMESTAMP:
-        found = replica.log.max_timestamp()
+        found = replica.log.max_timestamp(start_offset=replica.log_start_offset)
         if found is not None and found[1] >= replica.high_watermark:
             found = None  # Nobody may see that record yet.
     elif timestamp >= 0:
-        found = replica.log.offset_for_time(timestamp, replica.high_watermark)
+        found = replica.log.offset_for_time(
+            timestamp, replica.high_watermark, start_offset=replica.log_start_offset
+        )
     elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         found = None
     else:

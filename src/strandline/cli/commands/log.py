@@ -151,6 +151,9 @@ def _describe(
         "directory": log.path,
         "start_offset": survey.history.start.base_offset,
         "end_offset": survey.end_offset,
+        "deletions": [
+            {"index": index, "before": before} for index, before in survey.history.deletions
+        ],
         "last_index": survey.last_index,
         "flushed_index": survey.files.flushed_index,
         "epochs": [

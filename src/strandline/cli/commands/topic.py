@@ -1,4 +1,4 @@
-"""`strandline topic`: create, list, describe and delete topics.
+"""`strandline topic`: create, list, describe and delete topics, delete their oldest records.
 
 Source: docs/reference/cli.md."""
 
@@ -127,6 +127,32 @@ def delete(
             print_line(f"topic {name} deleted")
 
     show(as_json, {"deleted": names}, people=people)
+
+
+@app.command("delete-records")
+def delete_records(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The topic.")],
+    partition: Annotated[int, typer.Option("--partition", "-p", min=0, help="Which partition.")],
+    before: Annotated[
+        int,
+        typer.Option(
+            "--before", min=-1, metavar="OFFSET", help="The first offset to be kept; -1 keeps none."
+        ),
+    ],
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the records of a partition below an offset, for good."""
+    from strandline.client import admin
+
+    with open_client(bootstrap, timeout) as client:
+        start = admin.delete_records(client, name, partition, before)
+    show(
+        as_json,
+        {"topic": name, "partition": partition, "start_offset": start},
+        people=lambda: print_line(f"{name}-{partition} begins at offset {start} now"),
+    )
 
 
 def _offsets(client: "Client", topic: "TopicView") -> dict[int, tuple[int | None, int | None]]:
