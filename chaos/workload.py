@@ -126,7 +126,7 @@ class Workload:
         return processes.start(
             [
                 *self._network.command(_host_of(program.region)),
-                *(sys.executable, "-m", f"chaos.clients.{program.module}"),
+                *(sys.executable, "-X", "faulthandler", "-m", f"chaos.clients.{program.module}"),
                 *("--name", program.name, "--ledger", str(self._ledger(program.name))),
                 *("--topics", topics, *program.options),
             ],

@@ -35,6 +35,7 @@ class Reader:
         self._commit_count = 0
         self._positions: dict[tuple[str, int], int] = {}
         self._committed: dict[tuple[str, int], int] = {}
+        self._found: dict[tuple[str, int], list[tuple[int, str]]] = {}
         self._consumer = Consumer(
             {
                 "bootstrap.servers": told.bootstrap,
@@ -57,19 +58,27 @@ class Reader:
         )
 
     def read(self) -> None:
-        """What there is."""
-        found: dict[tuple[str, int], list[tuple[int, str]]] = {}
-        for message in self._consumer.consume(POLL_RECORDS, timeout=POLL_S):
-            if message.error() is None:
-                found.setdefault(_place(message), []).append(_entry(message))
-            elif not message.error().retriable():
-                self._ledger.add(Failed(now_ns(), "read", message.error().name()))
-        for place, records in found.items():
-            position = self._positions.get(place)
-            if position is None:
-                continue  # Taken away meanwhile.
+        """What there is. Partitions may move with any of the polls."""
+        wait_s = POLL_S
+        for _ in range(POLL_RECORDS):
+            message = self._consumer.poll(wait_s)
+            if message is None:
+                break
+            wait_s = 0
+            error = message.error()
+            if error is None:
+                self._found.setdefault(_place(message), []).append(_entry(message))
+            elif not error.retriable():
+                self._ledger.add(Failed(now_ns(), "read", error.name()))
+        self._note()
+
+    def _note(self) -> None:
+        """Write down what was found, while the partitions are still this member's."""
+        for place, records in self._found.items():
+            position = self._positions[place]
             self._ledger.add(Read(now_ns(), self._life, *place, position, records))
             self._positions[place] = records[-1][0] + 1
+        self._found = {}
 
     def commit(self) -> None:
         """Everything that was read."""
@@ -103,6 +112,7 @@ class Reader:
         self._consumer.close()
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._note()
         begun_ns = now_ns()
         told: list[TopicPartition] = []
         while partitions and not told:
@@ -122,6 +132,7 @@ class Reader:
         consumer.assign(told)
 
     def _on_revoke(self, consumer: Consumer, _: list[TopicPartition]) -> None:
+        self._note()
         self._positions, self._committed = {}, {}
         consumer.unassign()
 
