@@ -132,6 +132,11 @@ class LedgerReader:
         self._position = 0
 
     @property
+    def has_begun(self) -> bool:
+        """Whether the client has written anything."""
+        return bool(self.entries)
+
+    @property
     def client(self) -> Client:
         """Whose ledger it is."""
         if not self.entries or not isinstance(self.entries[0], Client):

@@ -115,8 +115,10 @@ class Ending:
     def _without_writes(self, since_ns: int) -> list[str]:
         """Producers with acks=all and partitions without a write that began and ended since."""
         missing: set[str] = set()
-        for reader in self._workload.by_role("producer"):
-            if reader.client.acks == QUORUM_ACK:
+        for reader in self._workload.living("producer"):
+            if not reader.has_begun:
+                missing.add("a client that has not begun")
+            elif reader.client.acks == QUORUM_ACK:
                 found = {
                     (entry.topic, entry.partition)
                     for entry in _newest(reader, since_ns)
@@ -164,12 +166,12 @@ class Ending:
                 elif isinstance(entry, ledger.CommitDone):
                     place = (entry.topic, entry.partition)
                     places[place] = max(places.get(place, 0), begun[entry.number, place])
-        return [
+        return sorted(
             f"{group} in {name_of(place)}"
             for group, places in reached.items()
             for place, end in ends.items()
             if places.get(place, 0) < end
-        ]
+        )
 
 
 def name_of(place: Place) -> str:

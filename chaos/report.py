@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -40,17 +40,17 @@ class Report:
         for fault in plan.faults:
             self.say(f"  {fault}")
 
-    def counts(self, plan: Plan, ledgers: Mapping[str, LedgerReader]) -> None:
+    def counts(self, plan: Plan, ledgers: Sequence[LedgerReader]) -> None:
         """What the clients did, and what was done to the brokers."""
         clients = Table(title="clients", title_justify="left")
         clients.add_column("client")
         clients.add_column("what")
         clients.add_column("count", justify="right")
         clients.add_column("longest gap", justify="right")
-        for reader in ledgers.values():
+        for reader in ledgers:
             times, count, what = _work_of(reader)
             clients.add_row(reader.client.name, what, f"{count:,}", _gap(times))
-        writes = _writes_of(ledgers.values())
+        writes = _writes_of(ledgers)
         everything = [at for times in writes.values() for at in times]
         clients.add_row("any of them", "write, acks=all", f"{len(everything):,}", _gap(everything))
         for (topic, number), times in sorted(writes.items()):

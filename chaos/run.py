@@ -27,7 +27,7 @@ from chaos.promises import Judge
 from chaos.replica_logs import find_logs
 from chaos.report import MINUTE_MS, Report
 from chaos.small_disk import SmallDisk
-from chaos.workload import PROGRAMS, TOPICS, Workload
+from chaos.workload import TOPICS, Workload, idempotent_names
 
 DEFAULT_MINUTES = 10.0
 TOOLS = ("ip", "nsenter", "mount", "umount", "mkfs.ext4")
@@ -35,7 +35,7 @@ TOOLS = ("ip", "nsenter", "mount", "umount", "mkfs.ext4")
 
 def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str]:
     """All acts; the breaches, {promise: how}. Afterwards nothing runs."""
-    judge = Judge([one.name for one in PROGRAMS if one.module == "librdkafka_producer"])
+    judge = Judge(idempotent_names())
     with ExitStack() as stack:
         # What was last put here is undone first: nothing interrupts the rest.
         stack.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
@@ -45,7 +45,7 @@ def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str
         disk = stack.enter_context(SmallDisk(data, image=work / "small-disk.img"))
         brokers = Brokers(work, network)
         stack.callback(brokers.end)
-        workload = Workload(work, network)
+        workload = Workload(work, network, say=report.say)
         stack.callback(workload.end)
         stack.callback(signal.signal, signal.SIGTERM, signal.SIG_IGN)
         stack.callback(signal.signal, signal.SIGINT, signal.SIG_IGN)
@@ -75,9 +75,9 @@ def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str
         report.say("everything has ended; comparing what was seen with what is on the disks")
         groups = {log.place: log.group for log in logs}
         history = History(judge, groups)
-        history.replay(workload.ledgers.values())
+        history.replay(workload.begun())
         history.audit(logs, commits, TOPICS)
-        report.counts(plan, workload.ledgers)
+        report.counts(plan, workload.begun())
         report.verdict(plan, judge.breaches, groups=groups, work=work)
         if judge.breaches or keep:
             disk.keep(work / "small-disk-data")

@@ -1,7 +1,9 @@
 """Which client programs run where, how they are started, and what they say while they run."""
 
+import signal
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos import processes
@@ -11,17 +13,24 @@ from chaos.network import Network
 
 TOPICS = {"orders": 4, "payments": 2, "audit": 1}
 TOPICS_TIMEOUT_S = 90.0
+LIVES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One client. `role`: producer, consumer or watcher."""
+    """One client. `role`: producer, consumer or watcher; `life`: 1, until it dies."""
 
-    name: str
+    base_name: str
     role: str
     module: str
     region: str
     options: tuple[str, ...] = ()
+    life: int = 1
+
+    @property
+    def name(self) -> str:
+        """Another one in each life."""
+        return self.base_name if self.life == 1 else f"{self.base_name}-life-{self.life}"
 
 
 def _producer(name: str, library: str, region: str, *options: str) -> Program:
@@ -47,18 +56,22 @@ PROGRAMS = (
 
 
 class Workload:
-    """The client processes and their ledgers, {name: reader}."""
+    """The client processes; `ledgers` is {name of a client, dead or alive: reader}.
 
-    def __init__(self, work: Path, network: Network) -> None:
+    A client that dies of a signal was killed by its own library: it is said, and another one takes
+    its place, with a name and a ledger of its own. What it had been told is judged all the same."""
+
+    def __init__(self, work: Path, network: Network, *, say: Callable[[str], None]) -> None:
+        self._say = say
         self._directory = work / "clients"
         self._directory.mkdir()
         self._network = network
         self._running: dict[Program, processes.Process] = {}
         self._ending: set[str] = set()
         """Roles that have been asked to end."""
-        self.ledgers = {
-            program.name: LedgerReader(self._ledger(program.name)) for program in PROGRAMS
-        }
+        self.ledgers: dict[str, LedgerReader] = {}
+        self._roles: dict[str, str] = {}
+        """{name of a client, dead or alive: its role}."""
 
     def make_topics(self) -> None:
         """Returns when every broker serves and every partition has a leader."""
@@ -74,17 +87,24 @@ class Workload:
     def start(self) -> None:
         """All clients."""
         for program in PROGRAMS:
-            self._running[program] = self._start(program)
+            self._begin(program)
 
     def check(self) -> None:
-        """Raises ChaosError when a client has ended that should not have."""
-        for program, process in self._running.items():
+        """Replaces clients that have died; raises ChaosError for one that ended otherwise."""
+        for program, process in list(self._running.items()):
             code = process.poll()
-            if code is not None and (code or program.role not in self._ending):
+            if code is None or (code == 0 and program.role in self._ending):
+                continue
+            if code >= 0 or program.role in self._ending or program.life == LIVES_MAX:
                 raise ChaosError(
                     f"client {program.name} ended with code {code}: "
                     f"see {self._directory}/{program.name}.log"
                 )
+            del self._running[program]
+            following = replace(program, life=program.life + 1)
+            name = signal.Signals(-code).name
+            self._say(f"client {program.name} died of {name}; {following.name} takes its place")
+            self._begin(following)
 
     def read_on(self) -> list[tuple[str, Entry]]:
         """What the ledgers have got since; (name of the client, entry)."""
@@ -112,11 +132,25 @@ class Workload:
         self._running.clear()
 
     def by_role(self, role: str) -> list[LedgerReader]:
-        """The ledgers of one role."""
-        return [self.ledgers[program.name] for program in PROGRAMS if program.role == role]
+        """The ledgers of one role that have begun, also of clients that died."""
+        readers = [self.ledgers[name] for name, known in self._roles.items() if known == role]
+        return [reader for reader in readers if reader.has_begun]
+
+    def begun(self) -> list[LedgerReader]:
+        """All ledgers of clients that have begun."""
+        return [reader for reader in self.ledgers.values() if reader.has_begun]
+
+    def living(self, role: str) -> list[LedgerReader]:
+        """The ledgers of the clients of one role that run."""
+        return [self.ledgers[program.name] for program in self._running if program.role == role]
 
     def _of(self, role: str) -> list[processes.Process]:
         return [process for program, process in self._running.items() if program.role == role]
+
+    def _begin(self, program: Program) -> None:
+        self._roles[program.name] = program.role
+        self.ledgers[program.name] = LedgerReader(self._ledger(program.name))
+        self._running[program] = self._start(program)
 
     def _ledger(self, name: str) -> Path:
         return self._directory / f"{name}.jsonl"
@@ -132,6 +166,16 @@ class Workload:
             ],
             log=self._directory / f"{program.name}.log",
         )
+
+
+def idempotent_names() -> list[str]:
+    """The idempotent producers, in all lives they may have."""
+    return [
+        replace(program, life=life).name
+        for program in PROGRAMS
+        if program.module == "librdkafka_producer"
+        for life in range(1, LIVES_MAX + 1)
+    ]
 
 
 def partitions() -> list[tuple[str, int]]:

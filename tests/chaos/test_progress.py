@@ -51,6 +51,9 @@ class Clients:
     def by_role(self, role: str) -> list[LedgerReader]:
         return self._readers[role]
 
+    def living(self, role: str) -> list[LedgerReader]:
+        return self._readers[role]
+
     def ask_to_end(self, role: str) -> None:
         self.stopped.append(role)
 
