@@ -299,6 +299,27 @@ def test_what_nobody_reads_is_found_by_the_scrub_and_mended(scrubbed: ClusterWor
     assert scrubbed.leader_of("t") == leader
 
 
+def test_a_leader_whose_damage_is_mended_sends_followers_what_they_lack(
+    cluster: ClusterWorld,
+) -> None:
+    cluster.create_topic("t")
+    away = next(broker for broker in (1, 2, 3) if broker != cluster.leader_of("t"))
+    cluster.hosts[away].kill()
+    cluster.advance(3_000)
+    cluster.until(lambda: cluster.leader_of("t") != 0)
+    leader = cluster.leader_of("t")
+    assert produce(cluster, "t", *VALUES).error_code == 0
+    rot(cluster, leader, cluster.replicas_of("t")[leader], at=IN_RECORDS)
+    with pytest.raises(StorageError):
+        cluster.replicas_of("t")[leader].read_proved(Offset(0), 10_000)
+    cluster.hosts[away].start()
+    cluster.until_started(away)
+    cluster.until(lambda: away in cluster.replicas_of("t"))
+    cluster.until(lambda: cluster.replicas_of("t")[away].high_watermark == len(VALUES))
+    assert fetch(cluster, "t", at=away) == VALUES
+    cluster.until(lambda: is_sound(cluster, leader, "t"))
+
+
 def test_replicas_that_are_all_damaged_mend_each_other(scrubbed: ClusterWorld) -> None:
     scrubbed.create_topic("t")
     for value in VALUES:

@@ -45,8 +45,10 @@ class Damage:
             self._hand_over_soon()
 
     def mended(self) -> None:
-        """Nothing is damaged any more."""
+        """Nothing is damaged any more: followers may be waiting for it."""
         self.is_known = False
+        if self._replica.leading is not None:
+            self._replica.host.tell_soon(self._replica)
 
     def _may_complain(self) -> bool:
         now = self._replica.host.clock.monotonic_ms()

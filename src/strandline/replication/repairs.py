@@ -30,6 +30,7 @@ from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
 from strandline.records.batch import crc_matches, iterate_headers
 from strandline.storage.layout import parse_name
+from strandline.storage.log import Log
 from strandline.storage.mending import fits_in_place
 from strandline.storage.rewriting import Rewrite
 from strandline.storage.scrubbing import Gap, Scrub
@@ -39,7 +40,12 @@ if TYPE_CHECKING:
     from strandline.replication.replica import Replica
 
 METHOD = "entries-of"
-SLICE_BYTES = 256 << 10
+SLICE_BYTES = 32 << 10
+"""So much is looked at before other work has its turn: a few ms for small batches."""
+SHARE = 0.02
+"""How much of the time the scrub takes at most, whatever its rate."""
+FIRST_ROUND_MS = 600_000
+"""How long a broker that starts has other things to do."""
 ANSWER_BYTES_MAX = 256 << 10
 """So much is asked for at once; a single batch may be larger."""
 CALL_TIMEOUT_MS = 10_000
@@ -82,7 +88,8 @@ class Repairs:
         self._retry_ms = 0
         self._round: deque[GroupId] = deque()
         self._round_due_ms = 0
-        self._scrub: Scrub | None = None
+        # The log of the round's first group, and the pass over it.
+        self._scrub: tuple[Log, Scrub] | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.scrubbed_bytes = 0
@@ -94,7 +101,8 @@ class Repairs:
         last one began."""
         self._rate_bytes = rate_bytes
         self._interval_ms = interval_ms
-        self._round_due_ms = self._host.clock.monotonic_ms()
+        now_ms = self._host.clock.monotonic_ms()
+        self._round_due_ms = now_ms + min(interval_ms, FIRST_ROUND_MS)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
@@ -167,15 +175,21 @@ class Repairs:
         if self._scrub is None and not self._begin_next(now_ms):
             return max(1, self._round_due_ms - now_ms) / 1000
         replica = self._replica(self._round[0])
+        log, scrub = self._scrub or (None, None)
+        self._scrub = None
         count = 0
-        if replica is not None and self._scrub is not None:
-            count = self._scrub.step(min(SLICE_BYTES, self._rate_bytes))
-            self._take_gaps(replica, self._scrub)
-        if not count:
-            self._round.popleft()
-            self._scrub = None
+        try:
+            if replica is not None and scrub is not None and replica.log is log:
+                count = scrub.step(min(SLICE_BYTES, self._rate_bytes))
+                self._take_gaps(replica, scrub)
+        finally:
+            if count and log is not None and scrub is not None:
+                self._scrub = log, scrub
+            else:
+                self._round.popleft()
         self.scrubbed_bytes += count
-        return count / self._rate_bytes
+        spent_ms = self._host.clock.monotonic_ms() - now_ms
+        return max(count / self._rate_bytes, spent_ms / 1000 / SHARE)
 
     def _begin_next(self, now_ms: int) -> bool:
         """Begin with the next log of the round, or a new round; whether there is one."""
@@ -187,7 +201,8 @@ class Repairs:
         while self._round:
             replica = self._replica(self._round[0])
             if replica is not None:
-                self._scrub = replica.log.mending.scrub(replica.log.start_index)
+                log = replica.log
+                self._scrub = log, log.mending.scrub(log.start_index)
                 return True
             self._round.popleft()
         return False
