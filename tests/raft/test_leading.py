@@ -220,6 +220,51 @@ def test_a_peer_that_may_have_lost_something_is_probed_from_what_it_acknowledged
     assert member.raft.plan_append(2) is None
 
 
+def test_a_silent_peer_is_asked_behind_what_was_sent_and_sent_nothing_twice() -> None:
+    """Redpanda RFC 20220119: "the recovery_stm will not try to send the same request again, but
+    will finish, assuming the response will be successful"."""
+    member = Member().lead_established()
+    member.propose(4)
+    member.send_all(2)
+    member.hear(2, 2)
+    assert ready(member.step(events.PeerSilent(2))) == [2]
+    assert member.send_all(2) == AppendRequest(1, 4, 1, 0, 0)
+    member.propose()
+    member.hear(2, 3)  # The answer to what was sent before, not to the question.
+    assert member.raft.plan_append(2) is None
+    member.hear(2, 4)
+    request = member.send_all(2)
+    assert isinstance(request, AppendRequest)
+    assert (request.prev_index, request.runs) == (4, (Run(1, 5),))
+
+
+def test_a_silent_peer_that_lacks_what_was_sent_gets_it_once_it_says_so() -> None:
+    member = Member().lead_established()
+    member.propose(4)
+    member.send_all(2)
+    member.step(events.PeerSilent(2))
+    member.send_all(2)
+    member.receive(2, AppendResponse(1, False, hint=2, hint_epoch=1))
+    request = member.send_all(2)
+    assert isinstance(request, AppendRequest)
+    assert (request.prev_index, request.runs) == (2, (Run(1, 4),))
+
+
+def test_an_old_acknowledgement_is_no_answer_to_a_probe() -> None:
+    """What the probe carries would be sent a second time over the same connection."""
+    member = Member().lead_established()
+    member.propose(4)
+    member.send_all(2)
+    member.hear(2, 1)
+    member.step(events.PeerReset(2))
+    member.send_all(2)
+    member.hear(2, 3)  # Sent before the connection broke.
+    assert member.raft.plan_append(2) is None
+    assert member.raft.progress[2].last_sent == 4
+    member.hear(2, 4)
+    assert member.raft.progress[2].state == PeerState.REPLICATE
+
+
 def test_a_peer_that_acknowledged_nothing_in_this_epoch_is_asked_at_the_end_without_entries() -> (
     None
 ):

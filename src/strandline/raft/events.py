@@ -67,8 +67,14 @@ class PrefixDropped(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeerReset(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: what was in flight to `peer` may be lost (connection lost, or no answer for too
-    long)."""
+    """For a leader: what was in flight to `peer` is lost, with the connection."""
+
+    peer: BrokerId
+
+
+class PeerSilent(msgspec.Struct, frozen=True, gc=False):
+    """For a leader: no answer from `peer` for too long, over a connection that lasts: what was sent
+    may yet arrive, and is not sent again before `peer` has said what it has."""
 
     peer: BrokerId
 
@@ -110,6 +116,7 @@ Event = (
     | Propose
     | PrefixDropped
     | PeerReset
+    | PeerSilent
     | ChangeConfiguration
     | TransferLeadership
     | AbandonTransfer

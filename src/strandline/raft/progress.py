@@ -1,10 +1,12 @@
 """What a leader knows about one peer, and what it may send it next.
 
 Why:    appends are pipelined, so "what was acknowledged" and "what was sent" are two things.
-How:    PROBE --accepted--> REPLICATE --refused or reset--> PROBE
+How:    PROBE --accepted--> REPLICATE --refused, reset or silent--> PROBE
         While probing, one append at a time is under way; while replicating, as many as the driver's
         window allows. A probe that follows a refusal is empty unless the refusal named an entry
-        that this leader has too: only then is it known to end a batch on both sides.
+        that this leader has too: only then is it known to end a batch on both sides. One that
+        follows silence is empty too, and comes after all that was sent: what it asks for is
+        whether that has arrived. An answer that falls short of a probe is not the probe's.
 Owns:   one Progress per member; changed only by `reign.Reign`.
 Source: etcd's Progress; Redpanda RFC 20220119 (last sent, so that nothing is sent twice)."""
 
@@ -93,6 +95,12 @@ class Progress:
         self.probe_is_empty = is_empty
         self.next_index = next_index
 
+    def ask(self) -> None:
+        """Ask whether everything that was sent has arrived, without sending any of it again."""
+        if not self.is_probing or self.awaiting:
+            self.probe_from(self.next_index, is_empty=True)
+        self.told_commit = self.told_visible = Index(-1)
+
 
 class AppendPlan(msgspec.Struct, frozen=True, gc=False):
     """What to send to a peer next: entries from `first_index` to at most `last_index`.
@@ -115,8 +123,12 @@ class AppendPlan(msgspec.Struct, frozen=True, gc=False):
         self,
         runs: Sequence[Run] = (),
         configurations: Sequence[tuple[Index, Configuration]] = (),
+        *,
+        report_written: bool = False,
     ) -> AppendRequest:
-        """The message; `runs` and `configurations` describe the entries that go with it."""
+        """The message; `runs` and `configurations` describe the entries that go with it.
+
+        `report_written` asks for the report even where no mark waits for it."""
         return AppendRequest(
             epoch=self.epoch,
             prev_index=self.prev_index,
@@ -125,6 +137,6 @@ class AppendPlan(msgspec.Struct, frozen=True, gc=False):
             visible=self.visible,
             runs=tuple(runs),
             configurations=tuple(configurations),
-            report_written=self.report_written,
+            report_written=self.report_written or report_written,
             rejoin_at=self.rejoin_at,
         )

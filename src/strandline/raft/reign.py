@@ -129,9 +129,10 @@ class Reign:
             progress.match_written = written
             if progress.next_index <= written:
                 progress.next_index = Index(written + 1)
-        if progress.is_probing:
+        if progress.is_probing and written >= progress.last_sent:
+            # Less than was sent is no answer to the probe, but to an append before it.
             progress.is_probing = progress.probe_is_empty = False
-            progress.next_index = progress.answered_next = Index(progress.match_written + 1)
+            progress.next_index = progress.answered_next = Index(written + 1)
         if flushed > progress.match_flushed:
             progress.match_flushed = flushed
             if flushed > state.commit or self.relaxed_last > state.visible:

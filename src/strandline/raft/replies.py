@@ -5,7 +5,7 @@ Owns:   nothing.
 Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
 
 from strandline.model.ids import NO_BROKER, BrokerId
-from strandline.raft.events import PeerReset
+from strandline.raft.events import PeerReset, PeerSilent
 from strandline.raft.messages import AppendResponse
 from strandline.raft.rejoin import count_only_whole, grant_rejoins
 from strandline.raft.state import ReplicaState
@@ -52,9 +52,17 @@ class Replies:
             state.wake.append(progress.ready)
 
     def on_peer_reset(self, event: PeerReset) -> None:
-        """What was in flight to a peer may be lost: ask where it is."""
+        """What was in flight to a peer is lost: ask where it is."""
         reign = self._state.reign
         progress = None if reign is None else reign.progress.get(event.peer)
         if reign is not None and progress is not None:
             reign.on_reset(progress)
+            self._state.wake.append(progress.ready)
+
+    def on_peer_silent(self, event: PeerSilent) -> None:
+        """A peer does not answer, though nothing is known to be lost: ask where it is."""
+        reign = self._state.reign
+        progress = None if reign is None else reign.progress.get(event.peer)
+        if progress is not None:
+            progress.ask()
             self._state.wake.append(progress.ready)

@@ -49,7 +49,7 @@ MUTANTS: dict[str, Mutant] = {}
 
 
 def _mutant(
-    owner: type, name: str, *, seed: int
+    owner: type, name: str, *, seed: int, also: tuple[tuple[type, str, Any], ...] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers the decorated function, under its own name, as a replacement for `owner.name`."""
 
@@ -58,7 +58,7 @@ def _mutant(
         replacement: Any = function
         if isinstance(owner.__dict__[name], property):
             replacement = property(function)
-        MUTANTS[title] = Mutant(title, seed, ((owner, name, replacement),))
+        MUTANTS[title] = Mutant(title, seed, ((owner, name, replacement), *also))
         return function
 
     return register
@@ -119,7 +119,7 @@ def half_is_a_majority(self: Any, granted: Any) -> bool:
     )
 
 
-@_mutant(Configuration, "wins_election", seed=114)
+@_mutant(Configuration, "wins_election", seed=2588)
 def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
     return 2 * sum(voter in granted for voter in self.voters) > len(self.voters)
 
@@ -171,7 +171,7 @@ def commit_by_half(self: Any, configuration: Any, progress: Any) -> None:
     self._sets = [(voters, len(voters) - max(1, len(voters) // 2))] if voters else []
 
 
-@_mutant(Reign, "advance", seed=9381)
+@_mutant(Reign, "advance", seed=3939)
 def older_entries_committed_by_counting(self: Any) -> None:
     first, self.first_index = self.first_index, 0
     try:
@@ -252,7 +252,7 @@ _on_refused = Reign.on_refused
 # ---- members -------------------------------------------------------------------------------------
 
 
-@_mutant(Membership, "on_change", seed=150)
+@_mutant(Membership, "on_change", seed=434)
 def voters_changed_without_a_joint_phase(self: Any, event: Any) -> None:
     if self.refusal(event) is None:
         final = Configuration(event.voters, (), event.observers, event.min_insync)
@@ -264,7 +264,7 @@ def two_changes_at_once(self: Any) -> bool:
     return True
 
 
-@_mutant(Membership, "refresh", seed=6230)
+@_mutant(Membership, "refresh", seed=382)
 def truncated_configuration_stays(self: Any) -> None:
     if self._state.log.configurations and self._last()[0] > self._index:
         _refresh(self)
@@ -290,7 +290,7 @@ def lost_disk_not_noticed(self: Any) -> None:
 _wipe = Node.wipe
 
 
-@_mutant(Rejoin, "is_due", seed=2959)
+@_mutant(Rejoin, "is_due", seed=448)
 def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
     """The rule that seems to do: caught up with the commit of the leader first heard."""
     state = self._state
@@ -304,7 +304,18 @@ def rejoins_at_the_first_commit_heard(self: Any, matched: int) -> bool:
 # ---- mistakes that were made here ----------------------------------------------------------------
 
 
-@_mutant(Reign, "on_refused", seed=4571)
+def _on_accepted_then(self: Any, progress: Any, response: Any) -> None:
+    """What followed from a match that was too high, when that mistake was made."""
+    was_probing = progress.is_probing
+    _on_accepted(self, progress, response)
+    if was_probing and not progress.is_probing:
+        progress.next_index = progress.match_written + 1
+
+
+_on_accepted = Reign.on_accepted
+
+
+@_mutant(Reign, "on_refused", seed=6700, also=((Reign, "on_accepted", _on_accepted_then),))
 def hint_taken_for_a_match(self: Any, progress: Any, response: Any) -> None:
     """Relaxed entries that the peer had lost counted, and a batch was cut in two."""
     before, last_sent = progress.match_written, progress.last_sent

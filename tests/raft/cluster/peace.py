@@ -45,8 +45,9 @@ class Peace:
             self._settle()
             if self._has_all(leader, end):
                 return
+            silent = events.PeerSilent if round_number % 2 else events.PeerReset
             for peer in list(leader.raft.progress):
-                leader.step(events.PeerReset(peer))
+                leader.step(silent(peer))
         if self._is_beyond_repair():
             return
         lines = [
@@ -95,7 +96,7 @@ class Peace:
             leader.step(events.AbandonTransfer())
             for peer in list(leader.raft.progress):
                 if leader.raft.is_leader:
-                    leader.step(events.PeerReset(peer))
+                    leader.step(events.PeerSilent(peer))
         if not leaders or round_number % 4 == 3:
             for leader in leaders:
                 leader.step(events.QuorumLost())

@@ -86,12 +86,14 @@ class Trouble:
                 leader.contact(peer)
 
     def reset_peer(self) -> None:
-        """A leader gives up on what is in flight to a peer."""
+        """A leader gives up on what is in flight to a peer, or asks whether it has arrived."""
         leaders = self._world.leaders()
         if leaders:
             leader = self._rng.choice(leaders)
             if leader.raft.progress:
-                leader.step(events.PeerReset(self._rng.choice(list(leader.raft.progress))))
+                peer = self._rng.choice(list(leader.raft.progress))
+                is_lost = self._world.now % 2
+                leader.step(events.PeerReset(peer) if is_lost else events.PeerSilent(peer))
 
     def lose_quorum(self) -> None:
         """A leader steps down by itself."""
