@@ -18,15 +18,23 @@ def chunk(first: int, last: int, size: int = 10) -> Chunk:
         size_bytes=size,
         configuration=None,
         relaxed=False,
-        units_bytes=size,
-        hand_overs_left=1,
     )
 
 
+def tail_of(limit_bytes: int, memory_bytes: int = 1 << 20) -> tuple[Tail, MemoryBudget]:
+    memory = MemoryBudget(memory_bytes)
+    return Tail(limit_bytes, memory), memory
+
+
+def add(tail: Tail, memory: MemoryBudget, *chunks: Chunk) -> None:
+    for one in chunks:
+        memory.take(one.size_bytes)
+        tail.add(one)
+
+
 def test_the_tail_gives_chunks_from_a_batch_boundary_only() -> None:
-    tail = Tail(limit_bytes=1000)
-    tail.add(chunk(0, 4))
-    tail.add(chunk(5, 9))
+    tail, memory = tail_of(1000)
+    add(tail, memory, chunk(0, 4), chunk(5, 9))
     assert [c.first_index for c in tail.take(Index(5), 100)] == [5]
     assert [c.first_index for c in tail.take(Index(0), 100)] == [0, 5]
     assert tail.take(Index(3), 100) == []
@@ -34,20 +42,67 @@ def test_the_tail_gives_chunks_from_a_batch_boundary_only() -> None:
 
 
 def test_the_tail_gives_at_least_one_chunk_and_no_more_than_asked_for() -> None:
-    tail = Tail(limit_bytes=1000)
-    tail.add(chunk(0, 0, size=500))
-    tail.add(chunk(1, 1, size=10))
+    tail, memory = tail_of(1000)
+    add(tail, memory, chunk(0, 0, size=500), chunk(1, 1, size=10))
     assert [c.first_index for c in tail.take(Index(0), 100)] == [0]
 
 
-def test_the_tail_keeps_to_its_limit_but_always_has_the_newest() -> None:
-    tail = Tail(limit_bytes=25)
+def test_what_was_handed_to_enough_followers_is_kept_up_to_the_limit() -> None:
+    tail, memory = tail_of(25)
     for index in range(10):
-        tail.add(chunk(index, index))
-    assert tail.first_index == 8
-    tail.add(chunk(10, 10, size=100))
-    assert tail.first_index == 10
-    assert tail.size_bytes == 100
+        add(tail, memory, chunk(index, index))
+        tail.hand_through(Index(index))
+    assert (tail.first_index, tail.kept_bytes) == (8, 20)
+    add(tail, memory, chunk(10, 10, size=100))
+    assert (tail.first_index, tail.waiting_bytes) == (10, 100)
+    assert (memory.used_bytes, memory.kept_bytes) == (100, 0)
+
+
+def test_what_waits_for_the_followers_sockets_stays_and_keeps_its_units() -> None:
+    """Redpanda RFC 20220119: "When replicate_entries stm is unable to acquire follower dispatch
+    units, it will wait, holding the replicate_batcher memory reservation lock so that it can not
+    accept writes indefinitely"."""
+    tail, memory = tail_of(25)
+    add(tail, memory, *(chunk(index, index) for index in range(10)))
+    assert (tail.first_index, tail.has_room, memory.used_bytes) == (0, False, 100)
+    tail.hand_through(Index(8))
+    assert (tail.has_room, memory.used_bytes, tail.waiting_index) == (True, 10, 9)
+    tail.clear()
+    assert (memory.used_bytes, memory.kept_bytes) == (0, 0)
+
+
+def test_what_every_follower_was_sent_goes_when_it_is_in_their_sockets() -> None:
+    tail, memory = tail_of(1000)
+    add(tail, memory, chunk(0, 0), chunk(1, 1), chunk(2, 2))
+    tail.hand_through(Index(0))
+    tail.drop_through(Index(1))
+    assert (tail.first_index, memory.used_bytes, memory.kept_bytes) == (1, 20, 0)
+    tail.hand_through(Index(2))
+    assert (tail.first_index, memory.used_bytes, memory.kept_bytes) == (2, 0, 10)
+
+
+def test_the_log_serves_up_to_where_a_chunk_begins() -> None:
+    tail, memory = tail_of(1000)
+    assert tail.boundary_after(Index(3)) > 1 << 60
+    add(tail, memory, chunk(5, 9), chunk(10, 14))
+    tail.hand_through(Index(9))
+    boundaries = [tail.boundary_after(Index(index)) for index in (3, 4, 5, 7, 9)]
+    assert boundaries == [5, 5, 10, 10, 10]
+    assert tail.boundary_after(Index(10)) > 1 << 60
+
+
+def test_what_is_kept_goes_when_the_broker_needs_the_memory_from_each_group_in_turn() -> None:
+    memory = MemoryBudget(100)
+    tails = [Tail(1000, memory) for _ in range(3)]
+    for tail in tails:
+        add(tail, memory, chunk(0, 0), chunk(1, 1), chunk(2, 2))
+        tail.hand_through(Index(2))
+    assert (memory.used_bytes, memory.kept_bytes) == (0, 90)
+    memory.take(40)
+    assert (memory.used_bytes, memory.kept_bytes) == (40, 60)
+    assert [tail.kept_bytes for tail in tails] == [20, 20, 20]
+    memory.take(200)
+    assert (memory.kept_bytes, memory.has_room) == (0, False)
 
 
 def test_units_return_and_wake_whoever_waits_for_room() -> None:

@@ -172,6 +172,8 @@ def replication_settings(config: BrokerConfig) -> ReplicationSettings:
         inflight_count_max=keys.inflight_count_max,
         memory_bytes_max=keys.memory_bytes_max,
         tail_bytes_max=keys.tail_bytes_max,
+        queue_bytes_max=keys.queue_bytes_max,
+        recovery_bytes_per_s=keys.recovery_bytes_per_s,
     )
 
 

@@ -168,8 +168,8 @@ class ReplicationSection:
     )
     resend_timeout_ms: int = key(
         1_000,
-        "A follower that acknowledges nothing for this long, plus four round trips, is sent "
-        "everything in flight anew.",
+        "A follower that acknowledges nothing for this long, plus four round trips and the time "
+        "that what is in flight takes at the speed measured so far, is asked how far it is.",
         unit="ms",
         minimum=50,
         maximum=120_000,
@@ -183,14 +183,16 @@ class ReplicationSection:
     )
     inflight_bytes_max: int = key(
         16 * MIB,
-        "The most bytes sent to one follower of one partition and not yet acknowledged by it.",
+        "The most bytes sent to one follower of one partition and not yet acknowledged by it. Up "
+        "to there it is twice the measured bandwidth times the round trip.",
         unit="bytes",
         minimum=64 * 1024,
         maximum=1024 * MIB,
     )
     inflight_count_max: int = key(
         256,
-        "The most appends sent to one follower of one partition and not yet acknowledged by it.",
+        "The most appends sent to one follower of one partition and not yet acknowledged by it; "
+        "up to there, as for the bytes.",
         minimum=1,
         maximum=10_000,
     )
@@ -205,10 +207,27 @@ class ReplicationSection:
     tail_bytes_max: int = key(
         4 * MIB,
         "The newest bytes of one partition kept in memory for followers; older ones are read from "
-        "the log.",
+        "the log. So much at most waits for followers before producers of the partition do.",
         unit="bytes",
         minimum=64 * 1024,
         maximum=1024 * MIB,
+    )
+    queue_bytes_max: int = key(
+        4 * MIB,
+        "The most bytes of record batches that wait for the connection to one broker, over all "
+        "partitions; one append more may be begun.",
+        unit="bytes",
+        minimum=64 * 1024,
+        maximum=1024 * MIB,
+    )
+    recovery_bytes_per_s: int = key(
+        32 * MIB,
+        "How fast this broker serves replicas that are behind from its logs, over all partitions; "
+        "what producers add meanwhile comes on top. Not slowed down: a replica that a write quorum "
+        "or a change of leader waits for.",
+        unit="bytes/s",
+        minimum=64 * 1024,
+        maximum=64 * 1024 * MIB,
     )
 
 

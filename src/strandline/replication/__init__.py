@@ -5,13 +5,14 @@ Map, from the outside in:
         with), opening.py (opens groups, many together), replica.py (one group here: performs
         what its Raft core decides), effects.py (how each effect is performed), appender.py (the
         batcher: what waits becomes one append), waiters.py (who waits for which mark), leading.py
-        (what exists only while leading), sender.py (the leader's stream to one follower), tail.py
-        (entries still in memory), entries.py (batches that a follower takes: checked, split),
-        proof.py (records for a reader that believes them), liveness.py and sessions.py (who hears
-        whom: coalesced heartbeats, leases, election timers), led_groups.py (the leaders here),
-        leaders.py (who leads what,
-        cluster-wide), founding.py (a new group, or a lost disk?), budget.py (memory), compactor.py
-        (compaction in slices), deleting.py (records deleted at the front), damage.py and repairs.py
-        (damaged logs are led by others, and mended from them), wire.py (messages as bytes),
-        settings.py.
+        (what exists only while leading), sender.py (the leader's stream to one follower), window.py
+        (how much of it may be under way), queues.py (what waits for a peer's socket), recovery.py
+        (how fast who is behind is served from the log), tail.py (entries still in memory),
+        entries.py (batches between leader and follower: checked, split), proof.py (records for a
+        reader that believes them), liveness.py and sessions.py (who hears whom: coalesced
+        heartbeats, leases, election timers), led_groups.py (the leaders here), leaders.py (who
+        leads what, cluster-wide), founding.py (a new group, or a lost disk?), budget.py (memory),
+        compactor.py (compaction in slices), deleting.py (records deleted at the front), damage.py
+        and repairs.py (damaged logs are led by others, and mended from them), wire.py (messages as
+        bytes), settings.py.
 Source: design section 5; Redpanda RFC 20220119 (one path for all acks levels)."""

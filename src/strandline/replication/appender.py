@@ -7,7 +7,11 @@ How:    accepted requests wait until the end of the pass. Then, in order: produc
         checked, base offset and epoch are stamped into the buffers in place, one write takes them
         to the log, and the Raft core is told. A new chunk begins where the acks kind changes or a
         producer comes twice, so that its sequence is checked against what is already appended.
-        Beyond `UNCOMMITTED_BYTES_MAX` requests are held until commits catch up.
+            Memory units are taken when a request is accepted. The first stage does not finish, and
+        requests are held, while the followers have not taken what was appended before, or while the
+        log is `UNCOMMITTED_BYTES_MAX` ahead of what is as safe as was asked for: who sent them is
+        not read any further. That is so at every acks level; where acks=0 or 1 the leader would
+        else be ahead of its followers without any bound.
 Owns:   requests accepted and not yet appended; one per replica.
 Source: Redpanda RFC 20220119; design section 5."""
 
@@ -21,6 +25,7 @@ from strandline.base.errors import ApiError
 from strandline.model.ids import Index, Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import BatchHeader
+from strandline.replication.budget import MemoryBudget
 from strandline.storage.producers import Duplicate
 
 UNCOMMITTED_BYTES_MAX = 64 * 1024 * 1024
@@ -63,10 +68,15 @@ class Sink(Protocol):
     """What the batcher needs of its replica."""
 
     def append_chunk(self, requests: Sequence[Request], *, relaxed: bool) -> "Appended":
-        """Stamp, write, replicate. Raises OSError, and then nothing was appended."""
+        """Stamp, write, replicate; the units of the requests go with them. Raises OSError, and then
+        nothing was appended."""
 
     def can_append(self) -> bool:
         """Whether the replica leads, and is not about to cease."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the followers have taken enough of what was appended."""
 
     @property
     def can_serve_reads(self) -> bool:
@@ -95,8 +105,14 @@ class Sink(Protocol):
 class Appender:
     """See the module. `schedule` runs a callback at the end of the pass."""
 
-    def __init__(self, sink: Sink, schedule: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        schedule: Callable[[Callable[[], None]], None],
+        memory: MemoryBudget,
+    ) -> None:
         self._sink = sink
+        self._memory = memory
         self._schedule = schedule
         self._requests: deque[Request] = deque()
         self._scheduled = False
@@ -105,14 +121,25 @@ class Appender:
         self.uncommitted_bytes = 0
         self.held_bytes = 0
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether requests wait for more than the end of the pass."""
+        return bool(self._requests) and not self._scheduled
+
     def add(self, request: Request) -> bool:
         """Accept a request; False when too much waits already."""
         if self.held_bytes + request.size_bytes > HELD_BYTES_MAX and self._requests:
             return False
         self._requests.append(request)
         self.held_bytes += request.size_bytes
+        self._memory.take(request.size_bytes)
         self._append_soon()
         return True
+
+    def on_room(self) -> None:
+        """The followers have taken more."""
+        if self._requests:
+            self._append_soon()
 
     def on_marks(self, commit: Index, visible: Index) -> None:
         """What is committed makes room; of relaxed entries, what a quorum has written."""
@@ -129,24 +156,25 @@ class Appender:
     def fail(self, error: Error) -> None:
         """Answer everyone who waits to be appended with `error`."""
         requests, self._requests = self._requests, deque()
+        self._memory.give_back(self.held_bytes)
         self.held_bytes = 0
         self._uncommitted.clear()
         self.uncommitted_bytes = 0
         for request in requests:
             request.done(self._failed(error))
 
+    @property
+    def _has_room(self) -> bool:
+        return self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX and self._sink.has_room
+
     def _append_soon(self) -> None:
-        if not self._scheduled and self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX:
+        if not self._scheduled and self._has_room:
             self._scheduled = True
             self._schedule(self._append)
 
     def _append(self) -> None:
         self._scheduled = False
-        while (
-            self._requests
-            and self.uncommitted_bytes < UNCOMMITTED_BYTES_MAX
-            and self._sink.can_append()
-        ):
+        while self._requests and self._has_room and self._sink.can_append():
             chunk = self._next_chunk()
             if chunk:
                 self._append_chunk(chunk)
@@ -170,6 +198,7 @@ class Appender:
             self.held_bytes -= request.size_bytes
             if own:
                 if not self._passes_sequence_check(request):
+                    self._memory.give_back(request.size_bytes)
                     continue
                 producers |= own
             size += request.size_bytes
@@ -202,13 +231,14 @@ class Appender:
 
     def _append_chunk(self, chunk: list[Request]) -> None:
         relaxed = self._is_relaxed(chunk[0])
+        size = sum([request.size_bytes for request in chunk])
         try:
             appended = self._sink.append_chunk(chunk, relaxed=relaxed)
         except OSError as error:
+            self._memory.give_back(size)
             for request in chunk:
                 request.done(self._failed(Error.KAFKA_STORAGE_ERROR, str(error)))
             return
-        size = sum([request.size_bytes for request in chunk])
         self._uncommitted.append((appended.last_index, size, relaxed))
         self.uncommitted_bytes += size
         start = self._sink.log_start()

@@ -4,19 +4,32 @@ Why:    a producer must not be faster than the replicas that make its records sa
         is spent the broker stops reading producers' sockets, at every acks level.
 How:    units are bytes. A batch takes its size when it is accepted and returns it when it has been
         handed to the sockets of enough followers. Taking never fails (a request in hand is
-        finished), `has_room` says when to stop.
-Owns:   the count; one per broker.
+        finished), `has_room` says when to stop. What is kept beyond that, for followers that are
+        not as far, has whatever room is left and goes when somebody takes it: from one group after
+        the other, the oldest first.
+Owns:   the counts; one per broker.
 Source: Redpanda RFC 20220119, "Backpressure" and "Memory usage"; design section 5."""
 
 from collections.abc import Callable
+from typing import Protocol
+
+
+class Keeper(Protocol):
+    """Who keeps batches that it could do without."""
+
+    def let_go(self) -> None:
+        """Drop the oldest; `MemoryBudget.forget` follows for it."""
 
 
 class MemoryBudget:
-    """See the module."""
+    """See the module. `used_bytes` are units; `kept_bytes` could be had back at once."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
+        self.kept_bytes = 0
+        # {who keeps something: how many bytes}; whose turn it is to let go comes first.
+        self._kept: dict[Keeper, int] = {}
         self._waiting: list[Callable[[], None]] = []
 
     @property
@@ -27,6 +40,7 @@ class MemoryBudget:
     def take(self, count: int) -> None:
         """Account for `count` bytes."""
         self.used_bytes += count
+        self._reclaim()
 
     def give_back(self, count: int) -> None:
         """Return `count` bytes; wakes who waits once a quarter of the budget is free."""
@@ -43,3 +57,27 @@ class MemoryBudget:
             callback()
         else:
             self._waiting.append(callback)
+
+    # ---- beyond the units ------------------------------------------------------------------------
+
+    def keep(self, keeper: Keeper, count: int) -> None:
+        """`count` bytes that are nobody's units stay in memory, for as long as there is room."""
+        self.kept_bytes += count
+        self._kept[keeper] = self._kept.get(keeper, 0) + count
+        self._reclaim()
+
+    def forget(self, keeper: Keeper, count: int) -> None:
+        """They do not any more."""
+        self.kept_bytes -= count
+        left = self._kept[keeper] - count
+        assert left >= 0
+        if left:
+            self._kept[keeper] = left
+        else:
+            del self._kept[keeper]
+
+    def _reclaim(self) -> None:
+        while self._kept and self.used_bytes + self.kept_bytes > self.limit_bytes:
+            keeper = next(iter(self._kept))
+            self._kept[keeper] = self._kept.pop(keeper)  # The others' turn comes first now.
+            keeper.let_go()

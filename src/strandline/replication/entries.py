@@ -1,10 +1,12 @@
-"""Record batches that came with an append, checked and split.
+"""Record batches that come with an append, or go with one, checked and split.
 
 Why:    a follower must not let a byte into its log whose checksum is wrong, and may need only a
         part of what came.
 How:    headers are read and checksums checked once, before the Raft core is asked; `from_index`
         then cuts at a batch. The leader's log may have been compacted since this one ended: then
         an empty batch of it may begin before this log's end and go on behind, and is cut, too.
+            `cut_before` is the leader's: what it reads for a follower from its own log ends where
+        its memory goes on.
 Source: design section 4; Redpanda #25018 (skip what matches)."""
 
 from bisect import bisect_right
@@ -16,6 +18,7 @@ from strandline.model.ids import Index, Offset
 from strandline.raft.messages import AppendRequest
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers, read_header
 from strandline.records.cleaning import filler, is_filler
+from strandline.storage import reads
 
 
 class Entries:
@@ -99,3 +102,29 @@ class Entries:
             self.first_indexes,
             may_wait=self.may_wait,
         )
+
+
+def cut_before(entries: reads.Entries, index: Index) -> reads.Entries:
+    """Entries of the log without those from `index` on; all of them where it is no boundary."""
+    if entries.last_index < index:
+        return entries
+    position = 0
+    next_index = entries.first_index
+    for header in iterate_headers(memoryview(entries.data)):
+        following = Index(next_index + header.index_count)
+        if following > index:
+            break
+        next_index = following
+        position = header.position + header.size
+    if next_index != index:
+        return entries
+    last_index = Index(index - 1)
+    runs = [(epoch, min(last, last_index)) for epoch, last in entries.runs]
+    count = next(number for number, run in enumerate(runs, start=1) if run[1] == last_index)
+    return reads.Entries(
+        entries.data[:position],
+        entries.first_index,
+        last_index,
+        runs[:count],
+        [one for one in entries.configurations if one[0] < index],
+    )

@@ -35,6 +35,8 @@ from strandline.replication.leaders import Leaders
 from strandline.replication.led_groups import LedGroups
 from strandline.replication.liveness import Liveness
 from strandline.replication.opening import Opening
+from strandline.replication.queues import BulkQueues
+from strandline.replication.recovery import RecoveryRate
 from strandline.replication.repairs import Repairs
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -87,6 +89,8 @@ class Replication:
         self.replicas: dict[GroupId, Replica] = {}
         self.led = LedGroups()
         self.memory = MemoryBudget(settings.memory_bytes_max)
+        self.queues = BulkQueues(clock, limit_bytes=settings.queue_bytes_max)
+        self.recovery = RecoveryRate(clock, bytes_per_s=settings.recovery_bytes_per_s)
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
         self.on_leadership: list[Callable[[Replica, bool], None]] = []
         self.on_leader_known: list[Callable[[GroupId], None]] = []
@@ -136,6 +140,7 @@ class Replication:
         self.calls.stop()
         self.compactor.stop()
         self.repairs.stop()
+        self.recovery.stop()
         for group in list(self.replicas):
             self.close_group(group)
         if self._journal is not None:
@@ -365,7 +370,10 @@ class Replication:
             entries = self.leaders.led_by(self.self_id)
             if entries:
                 self.network.send(peer, lane, [encode_control(Kind.LEADERS, entries)])
-        self.led.reset(peer)
+        if lane is Lane.BULK:
+            self.led.reset(peer)
+        else:
+            self.led.ask(peer)
 
     def on_peer_lost(self, peer: BrokerId, lane: Lane) -> None:
         """See `base.network.PeerEvents`."""
@@ -376,7 +384,8 @@ class Replication:
             self.calls.on_peer_lost(peer)
         if (peer, lane) in self._connected:  # Else it is one more attempt that has failed.
             self._connected.discard((peer, lane))
-            self.led.reset(peer)
+            if lane is Lane.BULK:
+                self.led.reset(peer)
 
     def _on_append(self, peer: BrokerId, message: memoryview) -> None:
         head, payload = decode_append(message)
@@ -469,7 +478,7 @@ class Replication:
             # Always late: what has come meanwhile is read first, and then silence is silence.
             self.clock.call_later(1, self._judge)
         self.founding.tick()
-        self.led.resend(now)
+        self.led.ask_silent(now)
         self._tick_later()
 
     def _judge(self) -> None:

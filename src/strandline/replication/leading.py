@@ -3,10 +3,11 @@
 Why:    everything here exists only while the replica leads, so it is made on election and thrown
         away afterwards.
 How:    an append goes to the log (page cache), joins the tail and is proposed to the core; the core
-        names followers that may be sent something; `pump` fills their windows from the tail, or
-        from the log where the tail has moved on. The leader's own flush runs meanwhile.
-Owns:   the tail, the streams, and the memory units of chunks not yet handed over; one per leading
-        replica.
+        names followers that may be sent something; `pump` fills their windows from the tail. The
+        leader's own flush runs meanwhile. Who needs what has left the tail is really behind, and
+        served from the log: throttled, unless the write quorum or the next leader waits for it.
+        Both go through the core's one `last_sent`, so nothing is sent twice or out of order.
+Owns:   the tail and the streams; one per leading replica.
 Source: Redpanda RFC 20220119 (one dispatch for all acks levels); design section 5."""
 
 from collections.abc import Sequence
@@ -18,18 +19,20 @@ from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
-from strandline.raft.events import Propose
+from strandline.raft.events import PeerSilent, Propose
 from strandline.raft.messages import AppendResponse, LeaderContact, ResetRequest, Run
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
 from strandline.replication.appender import Appended, Request
+from strandline.replication.entries import cut_before
 from strandline.replication.sender import FollowerStream
-from strandline.replication.tail import Chunk, Tail
+from strandline.replication.tail import BEYOND, Chunk, Tail
 from strandline.replication.wire import encode_append_head
 
 if TYPE_CHECKING:
     from strandline.raft.progress import AppendPlan
     from strandline.replication.replica import Replica
+    from strandline.storage import reads
 
 RTT_FACTOR = 4
 
@@ -40,15 +43,19 @@ class Leading:
     def __init__(self, replica: "Replica") -> None:
         self._replica = replica
         self._settings = replica.host.settings
-        self._budget = replica.host.memory
-        self._tail = Tail(self._settings.tail_bytes_max)
+        self._queues = replica.host.queues
+        self._tail = Tail(self._settings.tail_bytes_max, replica.host.memory)
         self._streams: dict[BrokerId, FollowerStream] = {}
-        self._unreleased: dict[int, Chunk] = {}
+        self._is_closed = False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be appended before the followers take some of it."""
+        return self._tail.has_room
 
     def close(self) -> None:
         """Leadership ended: memory units return."""
-        for chunk in list(self._unreleased.values()):
-            self._release(chunk)
+        self._is_closed = True
         self._tail.clear()
 
     # ---- appending -------------------------------------------------------------------------------
@@ -88,6 +95,7 @@ class Leading:
         header = read_header(marker)
         assert header is not None
         log.append([marker], [header])
+        self._replica.host.memory.take(len(marker))
         self._take_in(first_index, [marker], epoch=epoch, configuration=configuration)
         self._replica.flush()
 
@@ -112,43 +120,48 @@ class Leading:
         relaxed: bool = False,
         configuration: Configuration | None = None,
     ) -> None:
-        size = sum(map(len, buffers))
-        voters = self._replica.configuration.voters
-        hand_overs = self._replica.configuration.write_quorum(voters) - 1
+        replica = self._replica
         chunk = Chunk(
             first_index=first_index,
-            last_index=self._replica.log.last_index,
+            last_index=replica.log.last_index,
             epoch=epoch,
             buffers=buffers,
-            size_bytes=size,
+            size_bytes=sum(map(len, buffers)),
             configuration=configuration,
             relaxed=relaxed,
-            units_bytes=size,
-            hand_overs_left=hand_overs,
         )
+        for stream in self._streams.values():
+            if stream.is_recovering:
+                stream.allowance_bytes += chunk.size_bytes
         self._tail.add(chunk)
-        if hand_overs > 0:
-            self._budget.take(size)
-            self._unreleased[first_index] = chunk
-            self._release_evicted()
+        if not replica.raft.progress:
+            self._tail.drop_through(chunk.last_index)
+        self._release()
 
-    def _release_evicted(self) -> None:
-        """Chunks that left the tail hold no memory: whoever needs them is served from the log."""
-        oldest = self._tail.first_index
-        for first_index in list(self._unreleased):
-            if first_index >= oldest:
-                break
-            self._release(self._unreleased[first_index])
+    def _release(self) -> None:
+        """Return the units of what was handed to the sockets of a write quorum, this one included:
+        "Replicate batcher memory units are released after the request is handed off to the socket"
+        (RFC)."""
+        tail = self._tail
+        if tail.waiting_index == BEYOND:
+            return
+        handed = {peer: stream.handed_index for peer, stream in self._streams.items()}
+        handed[self._replica.self_id] = BEYOND
+        had_room = tail.has_room
+        tail.hand_through(self._replica.configuration.quorum_index(handed))
+        if tail.has_room and not had_room:
+            self._replica.appender.on_room()
 
-    def _on_handed(self, chunks: Sequence[Chunk]) -> None:
-        for chunk in chunks:
-            chunk.hand_overs_left -= 1
-            if chunk.hand_overs_left == 0:
-                self._release(chunk)
-
-    def _release(self, chunk: Chunk) -> None:
-        if self._unreleased.pop(chunk.first_index, None) is not None:
-            self._budget.give_back(chunk.units_bytes)
+    def _on_handed(
+        self, peer: BrokerId, stream: FollowerStream, last_index: Index, size: int
+    ) -> None:
+        """The last byte of an append is in the socket, or the connection is lost."""
+        self._queues.on_handed(peer, size)
+        stream.queued_count -= 1
+        if last_index > stream.handed_index:
+            stream.handed_index = last_index
+            if not self._is_closed:
+                self._release()
 
     # ---- sending ---------------------------------------------------------------------------------
 
@@ -157,32 +170,40 @@ class Leading:
 
         Marks travel with entries; marks alone are sent only when it `tells`, and soon otherwise."""
         replica = self._replica
+        host = replica.host
         stream = self._streams.get(peer)
         if stream is None:
             stream = self._streams[peer] = FollowerStream(self._settings)
         has_sent = False
-        while replica.host.network.is_connected(peer, Lane.BULK):
-            if not stream.has_room:
+        while not self._is_closed and host.network.is_connected(peer, Lane.BULK):
+            progress = replica.raft.progress.get(peer)
+            if progress is None:
+                break
+            if not stream.has_room and not progress.is_probing:
                 stream.is_blocked = True
                 break
             plan = replica.raft.plan_append(peer)
             if plan is None:
                 break
             if isinstance(plan, ResetRequest):
-                replica.host.send_soon(peer, replica.group, plan)
+                host.send_soon(peer, replica.group, plan)
                 replica.raft.mark_sent(peer, Index(plan.start_index - 1))
-                stream.on_sent(Index(plan.start_index - 1), 0, replica.host.clock.monotonic_ms())
-                replica.host.led.has_sent(replica)
+                stream.on_sent(Index(plan.start_index - 1), 0, host.clock.monotonic_ms())
+                host.led.has_sent(replica)
                 break
+            has_entries = plan.first_index <= plan.last_index
             # Only an append tells a replica that lost its disk when it may take part again.
-            is_contact = not plan.is_probe and plan.rejoin_at < 0
-            if plan.last_index < plan.first_index and is_contact:
+            is_contact = not has_entries and not plan.is_probe and plan.rejoin_at < 0
+            if is_contact:
                 if not tells:
-                    replica.host.tell_soon(replica)
+                    host.tell_soon(replica)
                     break
                 contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
-                replica.host.send_soon(peer, replica.group, contact)
+                host.send_soon(peer, replica.group, contact)
                 replica.raft.mark_sent(peer, plan.prev_index)
+            elif has_entries and not self._queues.has_room(peer):
+                self._queues.wait(peer, replica.group, partial(self.pump, peer))
+                break
             elif self._send(peer, stream, plan):
                 has_sent = True
             else:
@@ -213,15 +234,13 @@ class Leading:
         if plan.first_index <= plan.last_index:
             chunks = self._tail.take(plan.first_index, self._settings.append_bytes_max)
             if chunks:
+                stream.is_recovering = False
+                stream.allowance_bytes = 0
                 last_index = chunks[-1].last_index
                 parts, runs, configurations = _describe(chunks)
             else:
-                try:
-                    entries = replica.log.read_entries(
-                        plan.first_index, self._settings.append_bytes_max
-                    )
-                except (OSError, StorageError) as error:
-                    replica.on_unreadable(error)
+                entries = self._read(peer, stream, plan.first_index)
+                if entries is None:
                     return False
                 last_index = entries.last_index
                 parts = [entries.data]
@@ -230,18 +249,66 @@ class Leading:
                     (index, replica.host.decode_configuration(payload))
                     for index, payload in entries.configurations
                 ]
-        request = plan.request(runs, configurations)
         # Who is behind says how far it is once that is flushed, and gets more only then.
         may_wait = plan.commit < last_index and bool(chunks) and all(c.relaxed for c in chunks)
+        request = plan.request(runs, configurations, report_written=may_wait)
         head = encode_append_head(replica.group, request, may_wait=may_wait)
-        on_handed = partial(self._on_handed, chunks) if chunks else None
+        size = len(head) + sum(map(len, parts))
+        on_handed = partial(self._on_handed, peer, stream, last_index, size)
         if not replica.host.network.send(peer, Lane.BULK, (head, *parts), on_handed):
             return False
+        self._queues.add(peer, size)
+        stream.queued_count += 1
         replica.raft.mark_sent(peer, last_index)
-        size = len(head) + sum(map(len, parts))
         stream.on_sent(last_index, size, replica.host.clock.monotonic_ms())
         replica.host.led.has_sent(replica)
         return True
+
+    def _read(
+        self, peer: BrokerId, stream: FollowerStream, first_index: Index
+    ) -> "reads.Entries | None":
+        """Entries that have left the tail, for who is really behind; None where there are none
+        now."""
+        replica = self._replica
+        rate = replica.host.recovery
+        can_spare = self._can_spare(peer)
+        is_throttled = can_spare and stream.allowance_bytes <= 0
+        if is_throttled and not rate.admits((replica.group, peer), partial(self.pump, peer)):
+            return None
+        bytes_max = min(self._settings.append_bytes_max, stream.window.bytes_max)
+        try:
+            entries = replica.log.read_entries(first_index, bytes_max)
+            # Up to where the tail begins, or a chunk of it: from there on the tail serves.
+            entries = cut_before(entries, self._tail.boundary_after(first_index))
+        except (OSError, StorageError) as error:
+            replica.on_unreadable(error)
+            return None
+        stream.is_recovering = True
+        if is_throttled:
+            rate.spend(len(entries.data))
+        elif can_spare:
+            stream.allowance_bytes -= len(entries.data)
+        return entries
+
+    def _can_spare(self, peer: BrokerId) -> bool:
+        """Whether a write quorum keeps up without `peer`, and nobody waits for it to lead."""
+        replica = self._replica
+        if peer == replica.raft.transferring_to:
+            return False
+        others = [other for other in self._streams if other != peer and self._keeps_up(other)]
+        return replica.configuration.can_commit([replica.self_id, *others])
+
+    def _keeps_up(self, peer: BrokerId) -> bool:
+        """Whether `peer` takes its appends from the tail, and acknowledges them."""
+        replica = self._replica
+        progress = replica.raft.progress.get(peer)
+        if progress is None or progress.is_probing or not replica.host.is_peer_alive(peer):
+            return False
+        end = Index(replica.log.last_index + 1)
+        now = replica.host.clock.monotonic_ms()
+        stream = self._streams[peer]
+        is_silent = stream.inflight and now - stream.progress_ms >= self._settings.resend_timeout_ms
+        return progress.next_index >= min(self._tail.first_index, end) and not is_silent
 
     def _forget_sent(self) -> None:
         """Drop chunks that every connected follower has been sent."""
@@ -272,14 +339,23 @@ class Leading:
         if stream is not None:
             stream.reset()
 
+    def ask(self, peer: BrokerId) -> None:
+        """`peer` is silent, or its answers were lost: have it say how far it is. What is in flight
+        stays there until it does."""
+        stream = self._streams.get(peer)
+        if stream is not None:
+            stream.on_asked(self._replica.host.clock.monotonic_ms())
+        self._replica.step(PeerSilent(peer))
+
     def stalled_peers(self, now_ms: int) -> list[BrokerId]:
-        """Followers that acknowledge nothing of what is in flight."""
+        """Followers that acknowledge nothing of what is in flight, and all of it has left here."""
         stalled: list[BrokerId] = []
         for peer, stream in self._streams.items():
-            rtt = self._replica.host.liveness.rtt_ms(peer)
-            limit = self._settings.resend_timeout_ms + RTT_FACTOR * rtt
-            if stream.inflight and now_ms - stream.progress_ms >= limit:
-                stalled.append(peer)
+            if stream.inflight and not stream.queued_count:
+                rtt = self._replica.host.liveness.rtt_ms(peer)
+                limit = self._settings.resend_timeout_ms + RTT_FACTOR * int(rtt)
+                if now_ms - stream.progress_ms >= stream.patience_ms(limit):
+                    stalled.append(peer)
         return stalled
 
     @property
@@ -297,7 +373,9 @@ class Leading:
         stream = self._streams.get(peer)
         now = self._replica.host.clock.monotonic_ms()
         limit = self._settings.resend_timeout_ms
-        return stream is not None and stream.has_room and now - stream.progress_ms < limit
+        if stream is None or stream.is_recovering:
+            return False
+        return stream.has_room and now - stream.progress_ms < limit
 
 
 def _describe(

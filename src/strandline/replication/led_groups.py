@@ -46,12 +46,18 @@ class LedGroups:
         for replica in self.all:
             replica.on_peer_reset(peer)
 
-    def resend(self, now_ms: int) -> None:
-        """Send anew what a follower has not acknowledged for too long."""
+    def ask(self, peer: BrokerId) -> None:
+        """What `peer` was told of marks may be lost, and nothing else."""
+        for replica in self.all:
+            if replica.leading is not None:
+                replica.leading.ask(peer)
+
+    def ask_silent(self, now_ms: int) -> None:
+        """Have followers say how far they are that have acknowledged nothing for too long."""
         for group in sorted(self._sending):
             replica = self._sending[group]
             if replica.leading is None or not replica.leading.has_inflight:
                 del self._sending[group]
                 continue
             for peer in replica.leading.stalled_peers(now_ms):
-                replica.on_peer_reset(peer)
+                replica.leading.ask(peer)

@@ -100,7 +100,7 @@ class Replica:
         self.waiters = MarkWaiters()
         self.cache_waiters = MarkWaiters()
         self.watchers = Watchers()
-        self.appender = Appender(self, host.clock.call_soon)
+        self.appender = Appender(self, host.clock.call_soon, host.memory)
         self.leading: Leading | None = None
         self.is_serving = False
         self._lease_end_ms = 0
@@ -543,6 +543,11 @@ class Replica:
     def caches_writes(self) -> bool:
         """See `appender.Sink`."""
         return self.log.config.write_caching
+
+    @property
+    def has_room(self) -> bool:
+        """See `appender.Sink`."""
+        return self.leading is None or self.leading.has_room
 
     def wait_commit(self, index: Index, callback: Callable[[bool], None]) -> None:
         """See `appender.Sink`."""

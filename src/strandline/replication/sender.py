@@ -2,8 +2,8 @@
 
 Why:    several appends are in flight to each follower, so that a long round trip costs latency and
         no throughput; the window keeps a slow follower from swallowing the leader's memory.
-How:    appends go out in order; acknowledgements are cumulative. No progress for the resend
-        time-out empties the window, and the Raft core probes the follower anew.
+How:    appends go out in order; acknowledgements are cumulative. Where none comes for a while the
+        follower is asked how far it is; what was sent stays in flight until it says so.
 Owns:   the window; one per follower of a leading replica.
 Source: Redpanda RFC 20220119; design section 5."""
 
@@ -11,49 +11,93 @@ from collections import deque
 
 from strandline.model.ids import Index
 from strandline.replication.settings import ReplicationSettings
+from strandline.replication.window import Departure, Window
+
+PATIENCE_DOUBLINGS_MAX = 5
 
 
 class FollowerStream:
     """See the module."""
 
     __slots__ = (
-        "_bytes_max",
-        "_count_max",
+        "_asked_count",
+        "allowance_bytes",
+        "handed_index",
         "inflight",
         "inflight_bytes",
         "is_blocked",
+        "is_recovering",
         "progress_ms",
+        "queued_count",
+        "window",
     )
 
     def __init__(self, settings: ReplicationSettings) -> None:
-        self._bytes_max = settings.inflight_bytes_max
-        self._count_max = settings.inflight_count_max
-        self.inflight: deque[tuple[Index, int]] = deque()
+        self.window = Window(
+            bytes_limit=settings.inflight_bytes_max, count_limit=settings.inflight_count_max
+        )
+        self.inflight: deque[tuple[Index, Departure]] = deque()
         self.inflight_bytes = 0
         self.progress_ms = 0
         # Whether something was not sent because there was no room.
         self.is_blocked = False
+        # Up to here everything has been handed to the socket.
+        self.handed_index = Index(-1)
+        # Appends that have not been.
+        self.queued_count = 0
+        # Whether it is served from the log, and what it may get from there beyond the throttle.
+        self.is_recovering = False
+        self.allowance_bytes = 0
+        # How often in a row it was asked how far it is.
+        self._asked_count = 0
 
     @property
     def has_room(self) -> bool:
         """Whether another append may be sent."""
-        return self.inflight_bytes < self._bytes_max and len(self.inflight) < self._count_max
+        window = self.window
+        return self.inflight_bytes < window.bytes_max and len(self.inflight) < window.count_max
 
     def on_sent(self, last_index: Index, size_bytes: int, now_ms: int) -> None:
         """An append up to `last_index` left."""
         if not self.inflight:
             self.progress_ms = now_ms
-        self.inflight.append((last_index, size_bytes))
+        departure = self.window.depart(
+            size_bytes,
+            ahead_bytes=self.inflight_bytes,
+            ahead_count=len(self.inflight),
+            now_ms=now_ms,
+        )
+        self.inflight.append((last_index, departure))
         self.inflight_bytes += size_bytes
 
     def on_acknowledged(self, match: Index, now_ms: int) -> None:
         """The follower has everything up to `match`."""
         inflight = self.inflight
         self.progress_ms = now_ms
+        self._asked_count = 0
+        delivered: list[Departure] = []
         while inflight and inflight[0][0] <= match:
-            self.inflight_bytes -= inflight.popleft()[1]
+            departure = inflight.popleft()[1]
+            self.inflight_bytes -= departure.size_bytes
+            delivered.append(departure)
+        if delivered:
+            self.window.deliver(delivered, now_ms)
+
+    def patience_ms(self, least_ms: int) -> int:
+        """How long without an acknowledgement is no silence yet: as long as what is in flight takes
+        at the speed that was measured, and longer each time that nothing came of asking."""
+        patience_ms = least_ms << min(self._asked_count, PATIENCE_DOUBLINGS_MAX)
+        if self.window.bytes_per_s:
+            patience_ms += self.inflight_bytes * 1000 // self.window.bytes_per_s
+        return patience_ms
+
+    def on_asked(self, now_ms: int) -> None:
+        """The follower is asked how far it is."""
+        self.progress_ms = now_ms
+        self._asked_count += 1
 
     def reset(self) -> None:
         """What was in flight no longer counts."""
         self.inflight.clear()
         self.inflight_bytes = 0
+        self._asked_count = 0

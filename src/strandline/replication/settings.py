@@ -16,14 +16,18 @@ class ReplicationSettings:
                              for election, and for which it refuses to vote against that leader.
                              Leases rest on it: must agree.
     election_spread_ms:      the random part on top; also grows by 4 round trips to the leader.
-    resend_timeout_ms:       no acknowledgement for this long (plus 4 round trips): what is in
-                             flight is sent anew.
+    resend_timeout_ms:       no acknowledgement for this long (plus 4 round trips, plus what is in
+                             flight at the measured speed): the follower is asked how far it is.
     append_bytes_max:        one append to a follower; a single batch may be larger.
-    inflight_bytes_max, inflight_count_max: the window of one follower.
+    inflight_bytes_max, inflight_count_max: the window of one follower, at most; see `window`.
     memory_bytes_max:        batches taken in and not yet handed to enough followers, over all
                              groups.
-    tail_bytes_max:          batches of one group kept in memory for followers; what is older is
-                             read from the log.
+    tail_bytes_max:          the same for one group; also how much of one group is kept in memory
+                             for followers: what is older is read from the log.
+    queue_bytes_max:         what waits for the socket to one broker, over all groups; one append
+                             more may be queued.
+    recovery_bytes_per_s:    how fast followers are served from the log, over all groups; see
+                             `recovery`.
     compaction_slice_bytes:  how much of a log is compacted before other work has its turn; a batch
                              at least.
     lease_ratio:             a leader's lease is this share of the election timeout (clock drift
@@ -38,6 +42,8 @@ class ReplicationSettings:
     inflight_count_max: int = 256
     memory_bytes_max: int = 32 * 1024 * 1024
     tail_bytes_max: int = 4 * 1024 * 1024
+    queue_bytes_max: int = 4 * 1024 * 1024
+    recovery_bytes_per_s: int = 32 * 1024 * 1024
     compaction_slice_bytes: int = 32 * 1024
     lease_ratio: float = 0.85
 
