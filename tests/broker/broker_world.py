@@ -68,12 +68,18 @@ class ObedientReplica:
         self.high_watermark = Offset(0)
         self.commits_at_once = True
         self.waiting: list[Callable[[], None]] = []
+        # What `appender` says of itself.
+        self.is_holding = False
         self.acks_seen: list[int] = []
         self.configuration = Configuration(voters=(SELF, OTHER, THIRD))
         self.in_sync_now = [SELF, OTHER, THIRD]
         self.watchers = Watchers()
         self.read_count = 0
         self.lead(epoch=1)
+
+    @property
+    def appender(self) -> "ObedientReplica":
+        return self
 
     @property
     def log_start_offset(self) -> Offset:

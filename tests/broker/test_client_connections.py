@@ -51,6 +51,8 @@ class Desk:
     def __init__(self) -> None:
         self.seen: list[bytes] = []
         self.held: list[RequestContext] = []
+        # Who holds the requests that come now.
+        self.holder: Held | None = None
         self.answers: dict[bytes, list[object]] = {}
         self.arrived = asyncio.Event()
 
@@ -79,6 +81,7 @@ class Desk:
         self.arrived.set()
         if context.api.key in (HELD, FETCH_HELD, PRODUCE):
             self.held.append(context)
+            context.held_by = self.holder
         elif context.api.key == FILE:
             context.respond(self.answers[body])  # type: ignore[arg-type]
         elif context.api.key == SILENT:
@@ -360,6 +363,42 @@ def test_producers_are_not_read_while_replication_has_no_memory() -> None:
         for context in world.desk.held:
             context.respond(())
         assert [(await producer.receive())[0] for _ in range(2)] == [1, 2]
+
+    run(scenario)
+
+
+class Held:
+    """A partition whose followers take nothing."""
+
+    is_holding = True
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_client_whose_request_could_not_be_appended_is_not_read(*, is_answered: bool) -> None:
+    """Redpanda RFC 20220119: "it prevents the first stage of replicate_stages from finishing, not
+    allowing more requests to be processed"; who writes elsewhere is served."""
+
+    async def scenario(world: World) -> None:
+        producer, other = await world.connect(), await world.connect()
+        holder = Held()
+        world.desk.holder = holder
+        producer.send(PRODUCE, 1)
+        await world.desk.wait_seen(1)
+        world.desk.holder = None
+        producer.send(PRODUCE, 2, b"second")
+        await world.settle()
+        other.send(PRODUCE, 3, b"other")
+        await world.desk.wait_seen(5)
+        assert b"other" in world.desk.seen
+        assert b"second" not in world.desk.seen
+        # It is appended, and answered; or never, and the client is told that it took too long.
+        holder.is_holding = not is_answered
+        world.desk.held[0].respond(())
+        await world.desk.wait_seen(6)
+        for context in world.desk.held[1:]:
+            context.respond(())
+        assert [(await producer.receive())[0] for _ in range(2)] == [1, 2]
+        assert (await other.receive())[0] == 3
 
     run(scenario)
 

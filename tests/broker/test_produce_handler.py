@@ -321,3 +321,17 @@ def test_a_client_that_went_away_is_not_answered(world: BrokerWorld) -> None:
     world.run(replica.commit)
     assert pending.sink.answered == []
     assert len(world.services.deadlines) == 0
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_a_request_that_its_partition_holds_says_so_to_its_connection(
+    world: BrokerWorld, acks: int
+) -> None:
+    """Design section 5: "the broker stops reading that producer's socket: back-pressure at every
+    acks level"."""
+    (replica,) = world.add_topic("t")
+    replica.commits_at_once = False
+    request = produce(batch_of(b"a"), acks=acks)
+    assert world.send(request, VERSION).context.held_by is None
+    replica.is_holding = True
+    assert world.send(request, VERSION).context.held_by is replica

@@ -3,8 +3,9 @@
 Why:    a connection is never a queue of one: its requests are read and appended while earlier ones
         wait for their quorum. What bounds it is memory, not turns.
 How:    READING --no room--> PAUSED --room again--> READING;  either --error, end of stream, idle-->
-        CLOSED. Paused means that the socket is not read: TCP tells the client. Answers that become
-        ready within one pass of the loop leave in one write.
+        CLOSED. Paused means that the socket is not read: TCP tells the client. A request that could
+        not even be appended (its partition's followers do not take what was before) pauses it too.
+        Answers that become ready within one pass of the loop leave in one write.
 Owns:   the socket, the requests in work in order, the answers not yet written.
 Source: design section 5; python-speed reference 9 (raw sockets on add_reader, a deque of slots)."""
 
@@ -91,6 +92,8 @@ class Connection:
         self._inbox = Inbox(owner.scratch, owner.limits.request_bytes_max)
         self._outbox = Outbox(sock)
         self._pending: deque[RequestContext] = deque()
+        # The request that went no further than into memory, until that is known to be over.
+        self._held: RequestContext | None = None
         self._inflight_bytes = 0
         # What of them the owner has been told.
         self._counted_bytes = 0
@@ -196,6 +199,8 @@ class Connection:
                 router.run(context)
                 if self.is_closed:
                     return
+                if context.held_by is not None:
+                    self._held = context
                 if key == FETCH_KEY and not context.is_answered:
                     # Parked, perhaps for long, and without its frame: it holds up nobody.
                     self._inflight_bytes -= context.size_bytes
@@ -236,6 +241,11 @@ class Connection:
         return self._has_own_room() and self._owner.has_room(is_producer=self.is_producer)
 
     def _has_own_room(self) -> bool:
+        held = self._held
+        if held is not None:
+            if not held.is_answered and held.held_by is not None and held.held_by.is_holding:
+                return False
+            self._held = None
         limits = self._owner.limits
         return (
             len(self._pending) < limits.connection_requests_max

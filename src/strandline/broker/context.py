@@ -90,6 +90,14 @@ class AnswerSink(Protocol):
         """End the connection; `reason` is one line for the log."""
 
 
+class Holder(Protocol):
+    """Who has taken a request in and cannot go on with it yet."""
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether more of the same would have to wait as well."""
+
+
 class RequestContext(msgspec.Struct, eq=False):
     """See the module. Cold handlers need `services`, `api_version`, `client_id`, `client_host`.
 
@@ -111,6 +119,8 @@ class RequestContext(msgspec.Struct, eq=False):
     parts: Sequence[Part] = ()
     is_answered: bool = False
     is_abandoned: bool = False
+    # Until it lets go, or the request is answered, nothing more is read from the client.
+    held_by: Holder | None = None
     # Called once when the client is gone before the answer: give up what waits.
     on_abandoned: Callable[[], None] | None = None
 

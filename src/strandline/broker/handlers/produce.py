@@ -179,6 +179,8 @@ class ProduceCall:
             acks=self._acks,
             done=partial(self._on_appended, partition, result),
         )
+        if replica.appender.is_holding:
+            self._context.held_by = replica.appender
 
     def _on_appended(
         self, partition: Partition, result: PartitionProduceResponse, outcome: AppendResult
