@@ -45,6 +45,8 @@ class Link:
     loss_ratio: float = 0.0
     """The share of messages that need a retransmission: late, and so is all behind them."""
     slow_factor: int = 1
+    buffer_bytes: int = SOCKET_BUFFER_BYTES
+    """What the sender's kernel takes before it arrives: this bounds a long link's speed."""
     is_cut: bool = False
     cut_at_us: int = 0
 
@@ -109,7 +111,7 @@ class Pipe:
     @property
     def has_room(self) -> bool:
         """Whether the socket would take another message."""
-        return self.inflight_bytes < SOCKET_BUFFER_BYTES
+        return self.inflight_bytes < self.link.buffer_bytes
 
     def transmit(self, data: bytes) -> None:
         """Send one message on its way."""
