@@ -34,7 +34,11 @@ class Cluster:
 
     def kill(self, broker: int) -> None:
         """kill -9 one broker."""
-        os.kill(self.pids[broker], 9)
+        os.kill(self.pids.pop(broker), 9)
+
+    def start(self, broker: int) -> None:
+        """Start one of Strandline's brokers that was killed; returns when it serves."""
+        command("dev", "broker", "start", str(broker), "--dir", str(self.directory))
 
 
 def command(*arguments: str) -> str:

@@ -1,7 +1,7 @@
 """`make bench`: the figures of bench/README.md, one scenario after the other.
 
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
-                                           quorum, failover, start, memory
+                                           quorum, failover, start, memory, recovery
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -19,12 +19,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from confluent_kafka.admin import AdminClient
+
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
 from bench.mixed_acks import mixed_acks_latencies
 from bench.paced import PacedProducer, create_topic
 
 LOAD_S = 6
+TIMEOUT_S = 30
+RECOVERY_MB = 400
+RECOVERY_AWAY_S = 3
+"""Until the partitions that the killed broker led have another leader."""
 
 
 def say(scenario: str, **figures: object) -> None:
@@ -209,6 +215,45 @@ def memory(work: Path) -> None:
         ])  # fmt: skip
 
 
+def recovery(work: Path) -> None:
+    """acks=all beside a replica that returns and is served from the log: with the rate limit of the
+    configuration, with none, and before, with nobody to be served."""
+    unlimited = ("--set", f"replication.recovery_bytes_per_s={1 << 36}")
+    for name, options in (("limited", ()), ("unlimited", unlimited)):
+        with strandline(work / name, regions="east=1,west=1,south=1", options=options) as cluster:
+            create_topic(cluster.bootstrap, "recovery", partitions=3, replicas=3)
+            _paced_latency(cluster, f"{name}, nobody is behind")  # The first round warms up.
+            _paced_latency(cluster, f"{name}, nobody is behind")
+            cluster.kill(3)
+            time.sleep(RECOVERY_AWAY_S)
+            written_mb = 0.0
+            while written_mb < RECOVERY_MB:
+                result = load(cluster, "recovery", batch_bytes=128_000, acks=-1, connections=6)
+                written_mb += float(str(result["mb_per_s"])) * LOAD_S
+            begin = time.monotonic()
+            cluster.start(3)
+            _paced_latency(cluster, f"{name}, a replica returns")
+            while not _is_in_sync(cluster, "recovery"):
+                time.sleep(0.1)
+            caught_up_s = round(time.monotonic() - begin, 1)
+            say("recovery", limit=name, backlog_mb=round(written_mb), caught_up_s=caught_up_s)
+
+
+def _paced_latency(cluster: Cluster, what: str) -> None:
+    paced = PacedProducer(cluster.bootstrap, "recovery", partitions=3)
+    paced.run(rate=300, seconds=6)
+    paced.flush()
+    one = paced.deliveries
+    p50_ms, p99_ms = one.percentile_ms(50), one.percentile_ms(99)
+    say("recovery", what=what, p50_ms=p50_ms, p99_ms=p99_ms, failed=one.failed)
+
+
+def _is_in_sync(cluster: Cluster, topic: str) -> bool:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    partitions = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
+    return all(len(one.isrs) == len(one.replicas) for one in partitions.values())
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -218,6 +263,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "failover": failover,
     "start": start,
     "memory": memory,
+    "recovery": recovery,
 }
 
 

@@ -79,6 +79,13 @@ class RawClient:
         message, _ = decode(answer, data, position, version)
         return message
 
+    def receive_any(self, answer: type[R], version: int) -> R:
+        """The next answer, whichever request it belongs to."""
+        data = self.receive_frame()
+        _, position = decode_response_header(data, answer.API_KEY, version)
+        message, _ = decode(answer, data, position, version)
+        return message
+
     def ask(self, request: Message, answer: type[R], version: int) -> R:
         self.request(request, version)
         return self.receive(answer, version)
@@ -125,6 +132,10 @@ class Broker:
     def memory_bytes(self) -> int:
         """What the process holds of the machine's memory now."""
         return int(self._process("statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def signal(self, number: int) -> None:
+        """As `kill` would."""
+        os.kill(self._pid(), number)
 
     def connections_from(self, ports: Collection[int]) -> int:
         """How many of the connections from these ports it holds: open, or left by the client."""
