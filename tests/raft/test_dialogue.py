@@ -79,3 +79,18 @@ def test_a_follower_that_is_only_behind_is_found_in_one_refusal(
     exchange(leader, follower, rng, loss=0.0)
     assert leader.raft.progress[2].match_flushed == leader.raft.log.last_index
     assert of_type(follower.flush(), events.Send) == []
+
+
+def test_who_refuses_an_earlier_epoch_does_not_send_its_leader_back_to_the_beginning() -> None:
+    """An append of epoch 1 comes late to a follower that has voted for its sender in epoch 2."""
+    leader = Member(1, log=shape(1, 1, 1, 1), epoch=1, voters=(1, 2)).lead()
+    follower = Member(2, log=shape(1, 1), epoch=leader.raft.epoch, voters=(1, 2))
+    late = follower.append(prev=(1, 1), epochs=(1, 1), epoch=1, sender=1)
+    probe = leader.send_all(2)
+    assert probe is not None
+    leader.receive(2, sent(follower.receive(1, probe), AppendResponse)[1])
+    sent_before = leader.send_all(2)
+    assert sent_before is not None
+    leader.receive(2, sent(late, AppendResponse)[1])
+    assert leader.send_all(2) is None
+    assert leader.raft.progress[2].next_index > 2

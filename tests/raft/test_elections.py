@@ -5,6 +5,7 @@ from tests.raft.member import Member, configuration, kinds, of_type, sent, shape
 
 from strandline.raft import events
 from strandline.raft.messages import (
+    NO_HINT,
     AppendRequest,
     AppendResponse,
     LeaderContact,
@@ -209,7 +210,8 @@ def test_a_request_of_an_old_epoch_is_refused_with_the_epoch_of_today() -> None:
     member = Member(epoch=4)
     assert sent(member.receive(2, VoteRequest(3, 9, 3)), VoteResponse)[2] == VoteResponse(4, False)
     for message in (LeaderContact(3, -1, -1), AppendRequest(3, -1, 0, -1, -1)):
-        assert sent(member.receive(2, message), AppendResponse)[2] == AppendResponse(4, False)
+        refusal = sent(member.receive(2, message), AppendResponse)[2]
+        assert refusal == AppendResponse(4, False, hint=NO_HINT)
 
 
 def test_a_later_epoch_in_an_answer_makes_a_follower() -> None:

@@ -13,6 +13,7 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
 from strandline.raft.events import AppendEntries, MarksAdvanced, ResetLog, TruncateLog
 from strandline.raft.membership import Membership
 from strandline.raft.messages import (
+    NO_HINT,
     AppendRequest,
     AppendResponse,
     LeaderContact,
@@ -116,7 +117,7 @@ class Appends:
         if epoch == self._epoch == state.epoch and sender == state.leader:
             return True
         if epoch < state.epoch:
-            state.send(sender, AppendResponse(state.epoch, accepted=False))
+            state.send(sender, AppendResponse(state.epoch, accepted=False, hint=NO_HINT))
             return False
         if epoch > state.epoch or state.leader != sender or state.role != Role.FOLLOWER:
             assert epoch > state.epoch or state.leader in (NO_BROKER, sender), "two leaders"

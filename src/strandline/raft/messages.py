@@ -60,11 +60,16 @@ class AppendRequest(msgspec.Struct, frozen=True, gc=False, tag=3, array_like=Tru
     rejoin_at: Index = Index(-1)
 
 
+NO_HINT = Index(-2)
+"""In a refusal: nothing is said of the log."""
+
+
 class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=True):
     """Cumulative: everything up to `written` / `flushed` equals the leader's log.
 
     Not accepted: the entry at `prev_index` was missing or of another epoch; `hint` is the highest
-    index that may match. An epoch above the leader's deposes it."""
+    index that may match, or NO_HINT where the message was of an epoch that has passed. An epoch
+    above the leader's deposes it."""
 
     epoch: Epoch
     accepted: bool

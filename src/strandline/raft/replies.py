@@ -6,7 +6,7 @@ Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
 
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.events import PeerReset, PeerSilent
-from strandline.raft.messages import AppendResponse
+from strandline.raft.messages import NO_HINT, AppendResponse
 from strandline.raft.rejoin import count_only_whole, grant_rejoins
 from strandline.raft.state import ReplicaState
 from strandline.raft.transfer import Transfers
@@ -29,8 +29,8 @@ class Replies:
                 state.follow(message.epoch, NO_BROKER)
             return
         reign = state.reign
-        if reign is None:
-            return
+        if reign is None or message.hint == NO_HINT:
+            return  # Of an earlier epoch of this leader's, it refused something that came late.
         progress = reign.progress.get(sender)
         if progress is None:
             return

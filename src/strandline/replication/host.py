@@ -25,7 +25,13 @@ from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.events import PersistState
 from strandline.raft.log_shape import LogShape
-from strandline.raft.messages import AppendResponse, LeaderContact, Marks, Message
+from strandline.raft.messages import (
+    NO_HINT,
+    AppendResponse,
+    LeaderContact,
+    Marks,
+    Message,
+)
 from strandline.replication.budget import MemoryBudget
 from strandline.replication.compactor import Compactor
 from strandline.replication.entries import Entries
@@ -412,7 +418,7 @@ class Replication:
             for group, epoch in self.liveness.on_heartbeat_answer(peer, answer):
                 replica = self.replicas.get(group)
                 if replica is not None:
-                    replica.on_message(peer, AppendResponse(epoch, False))
+                    replica.on_message(peer, AppendResponse(epoch, False, hint=NO_HINT))
         elif kind == Kind.LEADERS:
             for entry in decode_leaders(body):
                 self.leaders.learn(entry)

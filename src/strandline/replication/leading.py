@@ -20,7 +20,7 @@ from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import PeerSilent, Propose
-from strandline.raft.messages import AppendResponse, LeaderContact, ResetRequest, Run
+from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, ResetRequest, Run
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
 from strandline.replication.appender import Appended, Request
@@ -325,7 +325,7 @@ class Leading:
     def on_response(self, peer: BrokerId, response: AppendResponse) -> None:
         """Keep the window; the core decides the rest."""
         stream = self._streams.get(peer)
-        if stream is None:
+        if stream is None or response.epoch != self._replica.epoch or response.hint == NO_HINT:
             return
         if response.accepted:
             match = max(response.written, response.flushed)
