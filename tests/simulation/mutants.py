@@ -15,11 +15,14 @@ from strandline.coordinator.replay import OffsetsState
 from strandline.coordinator.requests import Persisted
 from strandline.model.ids import Epoch, Index
 from strandline.protocol.errors import Error
+from strandline.raft import core, sending
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import PersistState
 from strandline.raft.log_shape import LogShape
 from strandline.raft.messages import AppendRequest, Run
+from strandline.raft.progress import Progress
 from strandline.raft.quorums import Quorums
+from strandline.raft.state import ReplicaState
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appender, AppendResult, Request
 from strandline.replication.host import Replication
@@ -235,6 +238,18 @@ def read_without_looking_at_the_lease(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FetchCall, "_check_replica", check_replica)
 
 
+def forget_what_was_sent(patch: pytest.MonkeyPatch) -> None:
+    """`last_sent` is ignored: a follower is sent the same entries until it acknowledges them."""
+    honest = sending.mark_sent
+
+    def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> None:
+        next_index = progress.next_index
+        honest(state, progress, last_index)
+        progress.next_index = next_index
+
+    patch.setattr(core, "mark_sent", mark_sent)
+
+
 def believe_every_byte(patch: pytest.MonkeyPatch) -> None:
     """Checksums are not looked at when a log of an earlier process is read."""
     patch.setattr(Unproved, "prove", lambda self, segment, start, end: False)
@@ -325,6 +340,7 @@ MUTANTS: Sequence[Mutant] = (
         has_group=True,
         changes=SHORT,
     ),
+    Mutant(forget_what_was_sent, (), 1),
     Mutant(believe_every_byte, ("bit-rot", "kill-leader"), 1),
     Mutant(read_without_looking_at_the_lease, ("isolation", "pause", "mute"), 37, True),
 )

@@ -15,7 +15,8 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    group_consumers.py, values.py (the records they know again)
         faults     faults.py (one function for each kind), damage.py (bit rot)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
-                   hold), committed_offsets.py (what a consumer group is told), audit.py (whole
+                   hold), committed_offsets.py (what a consumer group is told),
+                   wiretap.py and entries_sent.py (what goes over the network), audit.py (whole
                    logs, read), compacted.py and superseding.py (what compaction may take),
                    verdicts.py (what is asked once the faults are over)
 Source: design section 10."""

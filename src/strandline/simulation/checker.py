@@ -9,11 +9,14 @@ from collections.abc import Callable, Sequence
 
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.compacted import CompactedPrefixEqual, CompactedTablesEqual
+from strandline.simulation.entries_sent import EntriesSentOnce
 from strandline.simulation.facts import (
     NOWHERE,
     Acknowledged,
+    AnswerHeard,
     CommitBegun,
     CommitEnded,
+    EntriesSent,
     IdlePassed,
     LeaderElected,
     LeaderKnown,
@@ -23,6 +26,7 @@ from strandline.simulation.facts import (
     Produced,
     RecordsRead,
     Subject,
+    WayChanged,
 )
 from strandline.simulation.invariants import (
     CommittedPrefixEqual,
@@ -52,6 +56,7 @@ class Checker:
         idempotent_producers: Sequence[str],
         power_fails: bool,
         has_relaxed: bool,
+        resend_timeout_ms: int,
         key_count: int = 0,
     ) -> None:
         superseding = Superseding(key_count)
@@ -76,6 +81,7 @@ class Checker:
             HeartbeatsCoalesced(),
         ]
         self._offsets = GroupOffsetsMonotonic()
+        self._sent = EntriesSentOnce(resend_timeout_ms=resend_timeout_ms)
 
     @staticmethod
     def _equality(superseding: Superseding) -> list[Invariant]:
@@ -116,6 +122,21 @@ class Checker:
     def idle_passed(self, fact: IdlePassed) -> None:
         """See `facts.IdlePassed`."""
         self._judge(fact, lambda invariant: invariant.on_idle_passed(fact))
+
+    def entries_sent(self, fact: EntriesSent) -> None:
+        """See `facts.EntriesSent`."""
+        try:
+            self._sent.on_entries_sent(fact)
+        except InvariantError as error:
+            self.fail(str(error), error.subject)
+
+    def answer_heard(self, fact: AnswerHeard) -> None:
+        """See `facts.AnswerHeard`."""
+        self._sent.on_answer_heard(fact)
+
+    def way_changed(self, fact: WayChanged) -> None:
+        """See `facts.WayChanged`."""
+        self._sent.on_way_changed(fact)
 
     def moment(self) -> int:
         """Counts commits that begin or end: tells what was before what."""

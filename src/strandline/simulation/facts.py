@@ -159,6 +159,40 @@ class IdlePassed:
 
 
 @dataclass(frozen=True, slots=True)
+class EntriesSent:
+    """A leader gave entries to a connection, which has a number of its own."""
+
+    leader: BrokerId
+    peer: BrokerId
+    connection: int
+    group: GroupId
+    epoch: Epoch
+    first_index: Index
+    last_index: Index
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHeard:
+    """An answer of `peer` to an append has reached `leader`."""
+
+    leader: BrokerId
+    peer: BrokerId
+    group: GroupId
+    epoch: Epoch
+    is_accepted: bool
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class WayChanged:
+    """A connection from `here` to `peer` came up or broke."""
+
+    here: BrokerId
+    peer: BrokerId
+
+
+@dataclass(frozen=True, slots=True)
 class CommitBegun:
     """A member of the consumer group is about to commit its offset in a topic."""
 

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from strandline.base.disk import Buffer
 from strandline.base.network import Lane, PeerEvents
@@ -45,6 +46,21 @@ class NetworkCounters:
     """Over every message delivered, with its moment: equal for equal runs."""
 
 
+class Tap(Protocol):
+    """Somebody who reads along; see `wiretap`."""
+
+    def on_sent(
+        self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes
+    ) -> None:
+        """A message was given to a connection."""
+
+    def on_delivered(self, sender: BrokerId, receiver: BrokerId, lane: Lane, data: bytes) -> None:
+        """A message has arrived."""
+
+    def on_way_changed(self, here: BrokerId, peer: BrokerId) -> None:
+        """A connection from `here` to `peer` came up or broke."""
+
+
 class SimFabric:
     """See the module. `make_link` says what the way from one broker to another is like."""
 
@@ -57,6 +73,7 @@ class SimFabric:
         self.scheduler = scheduler
         self.rng = rng
         self.counters = NetworkCounters()
+        self.tap: Tap | None = None
         self._make_link = make_link
         self._links: dict[tuple[BrokerId, BrokerId], Link] = {}
         self._endpoints: dict[BrokerId, SimNetwork] = {}
@@ -179,6 +196,8 @@ class _Outgoing:
         self._fabric = network.fabric
         self._queue: deque[_Queued] = deque()
         self._pipe: Pipe | None = None
+        self._connection = 0
+        """The number of the present connection, of all in this run."""
         self._pump_scheduled = False
         self._backoff_ms = RECONNECT_FIRST_MS
         self._closed = False
@@ -189,6 +208,10 @@ class _Outgoing:
         if not self.is_up:
             return False
         data = b"".join(parts)
+        tap = self._fabric.tap
+        if tap is not None:
+            here, connection = self._network.self_id, self._connection
+            tap.on_sent(here, self.peer, self.lane, connection=connection, data=data)
         pipe = self._pipe
         if pipe is not None and not self._queue and pipe.has_room and not pipe.is_broken:
             pipe.transmit(data)
@@ -254,6 +277,7 @@ class _Outgoing:
         self._pipe = pipe
         self.is_up = True
         self._fabric.add_pipe(pipe, self.peer)
+        self._connection = self._fabric.counters.connected_count
         self._network.tell_connected(self.peer, self.lane)
 
     def _on_pipe_broken(self, pipe: Pipe) -> None:
@@ -376,6 +400,8 @@ class SimNetwork:
         counters.delivered_count += 1
         mark = (self.fabric.scheduler.now_us << 16) ^ (sender << 9) ^ (self.self_id << 1) ^ lane
         counters.checksum = zlib.crc32(data, counters.checksum ^ (mark & 0xFFFFFFFF))
+        if self.fabric.tap is not None:
+            self.fabric.tap.on_delivered(sender, self.self_id, lane, data)
         if self._events is not None:
             memory = bytearray(data)
             self._events.on_message(sender, lane, memoryview(memory))
@@ -383,10 +409,14 @@ class SimNetwork:
 
     def tell_connected(self, peer: BrokerId, lane: Lane) -> None:
         """Pass on that a connection is up."""
+        if self.fabric.tap is not None:
+            self.fabric.tap.on_way_changed(self.self_id, peer)
         if self._events is not None:
             self._events.on_peer_connected(peer, lane)
 
     def tell_lost(self, peer: BrokerId, lane: Lane) -> None:
         """Pass on that a connection broke, or could not be made."""
+        if self.fabric.tap is not None:
+            self.fabric.tap.on_way_changed(self.self_id, peer)
         if self._events is not None:
             self._events.on_peer_lost(peer, lane)

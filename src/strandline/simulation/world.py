@@ -40,6 +40,7 @@ from strandline.simulation.verdicts import (
     check_progress,
     observe_rest,
 )
+from strandline.simulation.wiretap import Wiretap
 
 AUDIT_INTERVAL_MS = 1_500
 AUDITS_MAX = 5
@@ -83,12 +84,14 @@ class World:
             idempotent_producers=[p.name for p in scenario.producers if p.is_idempotent],
             power_fails=scenario.power_fails,
             has_relaxed=any(plan.acks != -1 for plan in scenario.producers),
+            resend_timeout_ms=scenario.settings.resend_timeout_ms,
             key_count=scenario.key_count,
         )
         self.checker.on_violation = self._stop
         self.fabric = SimFabric(
             self.scheduler, random.Random(self.rng.getrandbits(64)), self._make_link
         )
+        self.fabric.tap = Wiretap(self.checker, self.scheduler)
         self.tally = Tally()
         self.values = Values()
         self.hosts: dict[BrokerId, SimHost[Member]] = {

@@ -1,0 +1,69 @@
+"""Reads what brokers send each other: which entries went over which connection, and what came back.
+
+Why:    "no entry is sent twice" is a promise about the wire, so it is checked there and not in the
+        memory of whoever sends.
+How:    the network shows every message that is sent and every one that is delivered. Appends become
+        `EntriesSent`, a follower's answers `AnswerHeard`; everything else is passed over.
+Owns:   nothing.
+Source: design section 5; `replication.wire`."""
+
+from typing import TYPE_CHECKING
+
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId, Index
+from strandline.raft.messages import NO_HINT, AppendResponse
+from strandline.replication.wire import Kind, decode_append, decode_raft
+from strandline.simulation.facts import AnswerHeard, EntriesSent, WayChanged
+
+if TYPE_CHECKING:
+    from strandline.simulation.checker import Checker
+    from strandline.simulation.scheduler import Scheduler
+
+
+class Wiretap:
+    """See the module."""
+
+    def __init__(self, checker: "Checker", scheduler: "Scheduler") -> None:
+        self._checker = checker
+        self._scheduler = scheduler
+
+    def on_sent(
+        self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes
+    ) -> None:
+        """`sender` gave a message to the connection with this number."""
+        if lane is not Lane.BULK or data[0] != Kind.APPEND:
+            return
+        head, _ = decode_append(memoryview(data))
+        request = head.request
+        if request.runs:
+            fact = EntriesSent(
+                leader=sender,
+                peer=peer,
+                connection=connection,
+                group=head.group,
+                epoch=request.epoch,
+                first_index=Index(request.prev_index + 1),
+                last_index=request.runs[-1].last_index,
+                at_us=self._scheduler.now_us,
+            )
+            self._checker.entries_sent(fact)
+
+    def on_delivered(self, sender: BrokerId, receiver: BrokerId, lane: Lane, data: bytes) -> None:
+        """A message of `sender` has reached `receiver`."""
+        if lane is not Lane.CONTROL or data[0] != Kind.RAFT:
+            return
+        for group, message in decode_raft(memoryview(data)[1:]):
+            if isinstance(message, AppendResponse) and message.hint != NO_HINT:
+                fact = AnswerHeard(
+                    leader=receiver,
+                    peer=sender,
+                    group=group,
+                    epoch=message.epoch,
+                    is_accepted=message.accepted,
+                    at_us=self._scheduler.now_us,
+                )
+                self._checker.answer_heard(fact)
+
+    def on_way_changed(self, here: BrokerId, peer: BrokerId) -> None:
+        """A connection from `here` to `peer` came up or broke."""
+        self._checker.way_changed(WayChanged(here, peer))
