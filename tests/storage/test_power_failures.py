@@ -16,6 +16,7 @@ from tests.storage.log_model import (
 from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
 
 from strandline.model.ids import Index
+from strandline.storage import head_summary
 from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
 
@@ -119,6 +120,16 @@ class Life:
 
 @pytest.mark.parametrize("group", range(8))
 def test_nothing_flushed_is_lost_and_nothing_cut_comes_back(group: int) -> None:
+    for seed in range(group * 25, group * 25 + 25):
+        live(seed)
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_the_same_with_a_summary_of_the_head_at_every_flush(
+    group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head_summary, "REST_BYTES_MIN", 1)
+    monkeypatch.setattr(head_summary, "REST_SHARE", 1 << 30)
     for seed in range(group * 25, group * 25 + 25):
         live(seed)
 

@@ -26,6 +26,7 @@ from fastcrc import crc32
 
 from strandline.base.disk import Disk
 from strandline.model.ids import Epoch, Index, Offset
+from strandline.storage.producers import ProducerSnapshot
 
 LOG = ".log"
 INDEX = ".index"
@@ -65,7 +66,8 @@ class SegmentName(NamedTuple):
 
 
 class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
-    """A closed segment in short. Everything here can be found again by reading the segment."""
+    """A closed segment, or the head of an open one, in short. Everything here can be found again by
+    reading it."""
 
     size_bytes: int
     end_offset: Offset
@@ -82,6 +84,9 @@ class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
     time_index_crc: int
     deletions: list[tuple[Index, Offset]] = []
     """(index, records below this offset are deleted) of the deletion markers."""
+    producers: ProducerSnapshot | None = None
+    """The producers at the end; None for those of a closed segment, which have a file of their
+    own."""
 
 
 def parse_name(name: str) -> tuple[SegmentName, str] | None:

@@ -21,7 +21,9 @@ from strandline.records.marker import Marker, parse_marker
 from strandline.storage import reads, retention, times
 from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
+from strandline.storage.flushed_mark import FlushedMark
 from strandline.storage.flushing import FlushDone, Flushing
+from strandline.storage.head_summary import HeadSummary, TakenHead
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.mending import Mending
 from strandline.storage.producers import ProducerSnapshot, ProducerStates
@@ -36,9 +38,6 @@ _ALLOCATE_BYTES_MAX = 64 << 20
 _CHECKPOINT_BYTES = 64 << 20
 _CHECKPOINT_COUNT_MAX = 4
 _RELATIVE_OFFSET_MAX = (1 << 31) - 1
-_MARK_INTERVAL_MS = 5_000
-"""How often at most a log that is written to notes on the disk what of it is durable."""
-_NEVER_MS = 1 << 62
 NO_INDEX = Index(-1)
 _NO_START = Offset(0)
 
@@ -63,8 +62,8 @@ class Log:
         """Below here compaction has been; known only since the log was opened."""
         self._checkpoints: list[tuple[int, ProducerSnapshot]] = []
         """(position in the active segment, the producers there), ascending."""
-        self._mark_due_ms = clock.monotonic_ms() + _MARK_INTERVAL_MS
-        self._marked_index = NO_INDEX
+        self._head = HeadSummary(disk, self._row)
+        self._mark = FlushedMark(clock, self._row)
         self._flushing = Flushing(
             disk,
             clock,
@@ -313,7 +312,7 @@ class Log:
         active = self._row.active
         if self.failed or not active.size:
             return False
-        self._mark_flushed()
+        self._mark.advance(self.flushed_index)
         is_old = self._clock.monotonic_ms() - active.first_append_ms >= self.config.segment_ms
         if not is_old and not retention.is_due(active, self.config, self._clock.wall_ms()):
             return False
@@ -354,7 +353,7 @@ class Log:
             self._flushing.mark_clean(gone)
         self._flushing.mark_clean(active)
         self._flushing.clamp(Index(from_index - 1))
-        self._marked_index = NO_INDEX
+        self._mark.forget()
         active.first_append_ms = self._clock.monotonic_ms()
         if active is not old_active:
             self._checkpoints.clear()
@@ -388,7 +387,7 @@ class Log:
         for segment in removed:
             self._flushing.mark_clean(segment)
         self._flushing.begin_at(Index(start_index - 1))
-        self._marked_index = NO_INDEX
+        self._mark.forget()
         self._checkpoints.clear()
         self._clean_offset = start_offset
         self.producers.restore(ProducerStates().checkpoint())
@@ -450,25 +449,21 @@ class Log:
 
         `done` gets the index that is durable (lower than asked for when the log was truncated
         meanwhile), or the OSError after which the log has failed."""
-        self._flushing.request(self.last_index, partial(self._on_flushed, done))
+        head = self._head.take(self.producers)
+        self._flushing.request(self.last_index, partial(self._on_flushed, done, head))
 
-    def _on_flushed(self, done: FlushDone, result: Index | OSError) -> None:
+    def _on_flushed(self, done: FlushDone, head: TakenHead | None, result: Index | OSError) -> None:
         if not isinstance(result, OSError):
-            self._mark_flushed()
+            self._mark.advance(self.flushed_index)
+            if head is not None:
+                self._head.write(head, result)
         done(result)
-
-    def _mark_flushed(self) -> None:
-        """Remember now and then what is durable, for the next opening."""
-        now_ms = self._clock.monotonic_ms()
-        if now_ms >= self._mark_due_ms and self.flushed_index > self._marked_index:
-            self._mark_due_ms = now_ms + _MARK_INTERVAL_MS
-            self._marked_index = self.flushed_index
-            self._row.mark_flushed(self.flushed_index)
 
     def close(self) -> None:
         """Flush, leave the files that spare the next opening a scan, and close. Blocks."""
         active = self._row.active
-        self._mark_due_ms = _NEVER_MS  # Flushes under way end later, maybe beside another `Log`.
+        self._head.close()
+        self._mark.close()
         if not self.failed:
             with contextlib.suppress(OSError):
                 self._abandon_compaction()

@@ -58,13 +58,13 @@ class ReadOnlyDisk:
         """Refused."""
         _refuse(path)
 
-    def flush_now(self, file: File) -> None:
-        """Refused."""
-        _refuse(file.path)
-
     def flush_file_system(self, path: str) -> None:
         """Refused."""
         _refuse(path)
+
+    def flush_now(self, file: File) -> None:
+        """Refused."""
+        _refuse(file.path)
 
     def flush_soon(self, file: File, done: Callable[[OSError | None], None]) -> None:
         """Refused."""

@@ -5,6 +5,7 @@ Why:    nothing that was not flushed may be believed, nothing that was flushed m
 How:    finish a reset that was begun -> for each segment in order: its summary, if that fits,
         or else a scan of headers and CRCs -> cut the torn tail, drop what does not follow -> flush
         (left to the caller with `defer_flush`: one flush for many logs).
+        Of the last segment the summary may tell the head only: the rest is scanned.
         A segment with a fitting summary was durable, and so was everything before it: a bad batch
         below that, or below a mark of what was flushed (the last one that the log left, or what the
         caller knows), is corruption (StorageError).
@@ -90,7 +91,10 @@ class Recovery:
     def run(self) -> RecoveredLog:
         """Recover. Raises StorageError for corruption, OSError for a disk that fails."""
         names = self._find_segments()
-        summaries = {name: read_summary(self._disk, self._directory, name) for name in names}
+        summaries = {
+            name: read_summary(self._disk, self._directory, name, may_be_head=name is names[-1])
+            for name in names
+        }
         self._read_claims(summaries)
         self._history = History(names[0])
         for at, (name, summary) in enumerate(summaries.items()):
@@ -149,9 +153,7 @@ class Recovery:
                 self._disk.remove(f"{self._directory}/{file}")
 
     def _end_name(self) -> SegmentName:
-        last = self._segments[-1]
-        markers = last.end_index - last.end_offset
-        return SegmentName(last.end_offset, markers, self._history.last_epoch)
+        return _name_at_end(self._segments[-1], self._history)
 
     def _follows(self, name: SegmentName) -> bool:
         return name == self._end_name()
@@ -194,6 +196,11 @@ class Recovery:
         if summary is not None:
             restore_segment(segment, self._history, summary)
             self._producers = None
+            if summary.producers is not None:
+                self._producers = ProducerStates(summary.producers)
+            if is_last and segment.file.size() > segment.size:
+                segment.open_index()
+                self._scan_segment(segment)
         else:
             self._scan_segment(segment)
             if not is_last:
@@ -202,8 +209,11 @@ class Recovery:
         self._segments.append(segment)
 
     def _scan_segment(self, segment: Segment) -> None:
+        """What is behind the part that its summary tells, if any."""
+        head_bytes = segment.size
         if self._producers is None:
-            producers = read_producers(self._disk, self._directory, segment.name)
+            name = _name_at_end(segment, self._history) if head_bytes else segment.name
+            producers = read_producers(self._disk, self._directory, name)
             self._producers = None if producers is None else ProducerStates(producers)
         file = segment.file
         found_bytes = file.size()
@@ -211,12 +221,12 @@ class Recovery:
             if self._producers is not None:
                 self._producers.update(header, self._now_ms)
         if found_bytes > segment.size:
-            self._cut_tail(segment)
+            self._cut_tail(segment, head_bytes)
         if found_bytes and not self._defer_flush:
             self._disk.flush_now(file)
 
-    def _cut_tail(self, segment: Segment) -> None:
-        """Cut what lies behind the last batch that counts."""
+    def _cut_tail(self, segment: Segment, head_bytes: int) -> None:
+        """Cut what lies behind the last batch that counts; a summary of the head stays."""
         if segment.end_index <= self._flushed_index and not self._cut_corruption:
             found = segment.file.pread(16, segment.size).hex()
             raise StorageError(
@@ -225,7 +235,8 @@ class Recovery:
                 expected=f"the batch of index {segment.end_index}, which was flushed",
                 found=f"bytes {found}",
             )
-        self._remove_claims(segment)
+        if not head_bytes or segment.end_index <= self._flushed_index:
+            self._remove_claims(segment)
         segment.file.truncate(segment.size)
         segment.allocated = segment.size
 
@@ -249,6 +260,12 @@ class Recovery:
         if producers is not None:
             return ProducerStates(producers)
         return replay_producers(self._disk, self._directory, self._segments, now_ms=self._now_ms)
+
+
+def _name_at_end(segment: Segment, history: History) -> SegmentName:
+    """What a segment would be called that began at the end of this one, the last."""
+    markers = segment.end_index - segment.end_offset
+    return SegmentName(segment.end_offset, markers, history.last_epoch)
 
 
 def claimed_index(
@@ -276,17 +293,17 @@ def claimed_index(
 def noted_batches(
     segment: Segment, history: History, *, end: int
 ) -> Iterator[tuple[BatchHeader, bytes, int]]:
-    """The batches that count from the segment's beginning on, as `proved_batches` gives them; each
-    is noted in the segment and in the history, whose end this segment is. None lies beyond `end`.
+    """The batches that count behind what is known of the segment, as `proved_batches` gives them;
+    each is noted in the segment and in the history, whose end this is. None lies beyond `end`.
 
     Raises StorageError for a marker of a kind that is not known."""
     batches = proved_batches(
         segment.file,
-        0,
+        segment.size,
         end=end,
         until=end,
-        offset=segment.name.base_offset,
-        epoch=segment.name.previous_epoch,
+        offset=segment.end_offset,
+        epoch=history.last_epoch if segment.size else segment.name.previous_epoch,
     )
     for header, chunk, at in batches:
         index = segment.end_index

@@ -6,6 +6,8 @@ How:    the summary holds the segment's size and the CRCs of the index files; ea
         by itself, so any of them may be lost or stale and costs only a new scan.
 Source: design section 4."""
 
+from typing import NamedTuple
+
 from strandline.base.disk import Disk
 from strandline.model.ids import Index
 from strandline.storage.history import History
@@ -28,19 +30,47 @@ from strandline.storage.proving import Unproved
 from strandline.storage.segment import MarkerSpan, Segment
 
 
+class SealFiles(NamedTuple):
+    """What is written beside a segment: its indexes as bytes, and its summary."""
+
+    offsets: bytes
+    times: bytes
+    summary: SegmentSummary
+
+
 def seal_segment(disk: Disk, segment: Segment, history: History, *, keep_index: bool) -> None:
     """Write index, time index and summary of a segment that is durable. Raises OSError."""
-    offsets = segment.index.encode_offsets()
-    times = segment.index.encode_times()
-    crcs = (checksum(offsets), checksum(times))
-    write_whole(disk, segment.path(INDEX), offsets)
-    write_whole(disk, segment.path(TIME_INDEX), times)
-    summary = summarize(segment, history, index_crcs=crcs)
-    write_checked(disk, segment.path(SUMMARY), summary)
+    files = describe(segment, history)
+    write_seal(disk, segment, files)
+    crcs = (files.summary.index_crc, files.summary.time_index_crc)
     segment.close_index(crcs, keep=keep_index)
 
 
-def summarize(segment: Segment, history: History, *, index_crcs: tuple[int, int]) -> SegmentSummary:
+def describe(
+    segment: Segment, history: History, *, producers: ProducerSnapshot | None = None
+) -> SealFiles:
+    """The files beside a segment as it is now; `producers` for one that is still written to."""
+    offsets = segment.index.encode_offsets()
+    times = segment.index.encode_times()
+    crcs = (checksum(offsets), checksum(times))
+    summary = summarize(segment, history, index_crcs=crcs, producers=producers)
+    return SealFiles(offsets, times, summary)
+
+
+def write_seal(disk: Disk, segment: Segment, files: SealFiles) -> None:
+    """Write them; what they speak of is durable. Raises OSError."""
+    write_whole(disk, segment.path(INDEX), files.offsets)
+    write_whole(disk, segment.path(TIME_INDEX), files.times)
+    write_checked(disk, segment.path(SUMMARY), files.summary)
+
+
+def summarize(
+    segment: Segment,
+    history: History,
+    *,
+    index_crcs: tuple[int, int],
+    producers: ProducerSnapshot | None = None,
+) -> SegmentSummary:
     """What the summary of a segment says; `history` is the log's, or the segment's own."""
     first, end = segment.name.base_index, segment.end_index
     epochs = history.epochs_between(first, end)
@@ -57,18 +87,24 @@ def summarize(segment: Segment, history: History, *, index_crcs: tuple[int, int]
         index_crc=index_crcs[0],
         time_index_crc=index_crcs[1],
         deletions=history.deletions_between(first, Index(end - 1)),
+        producers=producers,
     )
 
 
-def read_summary(disk: Disk, directory: str, name: SegmentName) -> SegmentSummary | None:
-    """The summary of a segment, when there is one and the segment has the size it speaks of."""
+def read_summary(
+    disk: Disk, directory: str, name: SegmentName, *, may_be_head: bool = False
+) -> SegmentSummary | None:
+    """The summary of a segment, when there is one and the segment has the size it speaks of.
+
+    With `may_be_head` also when the segment is larger: then it speaks of the beginning only."""
     path = f"{directory}/{name.stem}"
     summary = read_checked(disk, path + SUMMARY, SegmentSummary)
     if summary is None:
         return None
     file = disk.open(path + LOG)
     try:
-        return summary if file.size() == summary.size_bytes else None
+        rest_bytes = file.size() - summary.size_bytes
+        return summary if rest_bytes == 0 or (may_be_head and rest_bytes > 0) else None
     finally:
         file.close()
 
