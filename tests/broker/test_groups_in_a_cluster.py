@@ -149,6 +149,11 @@ class Consumer:
 
     def sync(self, assignment: bytes) -> bytes:
         """Assign to oneself."""
+        answer = self._sync(assignment)
+        assert answer.error_code == Error.NONE, answer
+        return answer.assignment
+
+    def _sync(self, assignment: bytes) -> SyncGroupResponse:
         request = SyncGroupRequest(
             group_id=self.group,
             generation_id=self.generation,
@@ -157,9 +162,7 @@ class Consumer:
                 SyncGroupRequestAssignment(member_id=self.member_id, assignment=assignment)
             ],
         )
-        answer = self.world.ask(self.at, request, SyncGroupResponse, min(self.version, 5))
-        assert answer.error_code == Error.NONE, answer
-        return answer.assignment
+        return self.world.ask(self.at, request, SyncGroupResponse, min(self.version, 5))
 
     def heartbeat(self) -> int:
         request = HeartbeatRequest(
@@ -292,6 +295,24 @@ def test_a_second_member_makes_the_first_join_again(shared: ClusterWorld) -> Non
     assert (again.leader, told.leader) == (first.member_id, first.member_id)
     assert {one.member_id for one in again.members} == {first.member_id, second.member_id}
     assert told.members == []
+
+
+@pytest.mark.parametrize("version", [0, 5, 9])
+def test_a_coordinator_that_still_reads_its_log_sends_no_member_away(
+    shared: ClusterWorld, version: int
+) -> None:
+    """As in Kafka: aiokafka stops for good when a heartbeat or a sync is told of the loading."""
+    consumer = Consumer(shared, f"loading-{version}", version=version)
+    consumer.join()
+    consumer.sync(b"all")
+    shard = shared.broker(consumer.at).coordinator.shard_of(consumer.group)
+    shard.is_loaded = False
+    assert consumer.heartbeat() == Error.NONE
+    assert consumer._sync(b"all").error_code == Error.REBALANCE_IN_PROGRESS
+    assert consumer._join().error_code == Error.COORDINATOR_LOAD_IN_PROGRESS
+    assert consumer.commit(1) == Error.COORDINATOR_LOAD_IN_PROGRESS
+    shard.is_loaded = True
+    assert consumer.heartbeat() == Error.NONE
 
 
 def test_another_broker_says_that_it_is_not_the_coordinator(shared: ClusterWorld) -> None:

@@ -1,24 +1,34 @@
 """Heartbeat: a member is alive, and learns whether it must join again.
 
-Source: Kafka's classic group protocol."""
+Why:    a coordinator that still reads its log cannot tell whether it knows the member. Clients know
+        no such answer to a heartbeat: aiokafka stops for good. So it is told that all is well; the
+        next heartbeat, or a commit, tells more.
+Source: Kafka's classic group protocol (`GroupCoordinator.handleHeartbeat`)."""
 
+from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
 from strandline.coordinator.answers import HeartbeatAnswer
 from strandline.coordinator.requests import Heartbeat
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 async def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
     """Tell the group's coordinator."""
     coordinator = context.services.coordinator
-    answer = await coordinator.ask(
-        Heartbeat(
-            token=coordinator.new_token(),
-            group=request.group_id,
-            generation=request.generation_id,
-            member_id=request.member_id,
-            instance_id=request.group_instance_id,
+    try:
+        answer = await coordinator.ask(
+            Heartbeat(
+                token=coordinator.new_token(),
+                group=request.group_id,
+                generation=request.generation_id,
+                member_id=request.member_id,
+                instance_id=request.group_instance_id,
+            )
         )
-    )
+    except ApiError as error:
+        if error.code != Error.COORDINATOR_LOAD_IN_PROGRESS:
+            raise
+        return HeartbeatResponse(error_code=Error.NONE)
     assert isinstance(answer, HeartbeatAnswer)
     return HeartbeatResponse(error_code=answer.error_code)
