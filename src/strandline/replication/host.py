@@ -295,7 +295,7 @@ class Replication:
         state = GroupState(
             replica.raft.epoch, replica.raft.vote, replica.base, replica.raft.is_amnesiac
         )
-        self._journal.put(replica.group, state, done or replica.on_base_persisted)
+        self._journal.put(replica.group, state, done or replica.cleaning.on_base_persisted)
 
     def persist_new(self, replica: Replica, done: Callable[[OSError | None], None]) -> None:
         """Make a note that the replica has forgotten nothing; before it takes part."""

@@ -34,7 +34,6 @@ from strandline.raft.events import (
     LogFlushed,
     PeerReset,
     PersistState,
-    PrefixDropped,
     QuorumLost,
     Received,
     TransferLeadership,
@@ -42,6 +41,7 @@ from strandline.raft.events import (
 from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact, VoteRequest
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appended, Appender, AppendResult, Request
+from strandline.replication.cleaning import Cleaning
 from strandline.replication.damage import Damage
 from strandline.replication.deleting import Deletions
 from strandline.replication.effects import PERFORM
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from strandline.replication.host import Replication
 
 TRANSFER_TIMEOUT_MS = 3_000
-FULL_RETRY_MS = 10_000
-"""How long what is not urgent waits for space on a full disk."""
 
 _log = logging.getLogger("strandline.replication")
 
@@ -90,6 +88,7 @@ class Replica:
         self.is_fresh = is_fresh
         self.has_restarted = not is_fresh
         self.damage = Damage(self)
+        self.cleaning = Cleaning(self)
         self.failed: Exception | None = None
         self.heard_ms = 0
         self.timeout_ms = 0
@@ -273,67 +272,13 @@ class Replica:
         self.step(ChangeConfiguration(tuple(voters), tuple(observers), min_insync))
 
     def clean(self) -> None:
-        """Roll a segment that is due, let go of old ones, compact: whatever the topic's
-        configuration asks.
+        """Roll, let go, compact as the topic asks; called now and then by the broker."""
+        self.cleaning.run()
 
-        Called now and then by the broker. Only what is committed goes, and never from under
-        readers."""
-        if self.failed is not None or self._busy:
-            return
-        try:
-            self.log.roll_if_due()
-            self._drop_prefix()
-            self.host.compactor.add(self)
-        except (OSError, StorageError) as error:
-            self._on_unclean(error)
-
-    def _on_unclean(self, error: OSError | StorageError) -> None:
-        """The log could not be rolled or shortened; with more space that is tried again."""
-        if self.log.failed or not is_full(error):
-            self.fail(error)
-        else:
-            self.host.on_full(self, error)
-
-    def _drop_prefix(self) -> None:
-        log = self.log
-        start = log.retention_start(self.committed_end, deleted_before=self.deletions.before)
-        if start.base_index <= log.start_index or start.base_index - 1 > self.raft.commit:
-            return
-        self.step(PrefixDropped(start.base_index, start.base_offset))
-        self.base = self.raft.start_configuration
-        self.host.persist_base(self, partial(self._remove_segments, start.base_index))
-
-    def on_base_persisted(self, error: OSError | None) -> None:
-        """The configuration at the log's start is durable, or will have to be put again."""
-        if error is None or self.failed is not None:
-            return
-        if is_full(error):
-            self.host.on_full(self, error)
-            self._persist_base_later()
-        else:
-            self.fail(error)
-
-    def _persist_base_later(self) -> None:
-        self.host.clock.call_later(FULL_RETRY_MS, self._persist_base)
-
-    def _persist_base(self) -> None:
-        if self.failed is not None:
-            return
-        if self._busy:  # The core is ahead of the journal: its own state goes first.
-            self._persist_base_later()
-        else:
-            self.host.persist_base(self)
-
-    def _remove_segments(self, start: Index, error: OSError | None) -> None:
-        """The configuration at the new start is durable: the segments may go."""
-        if error is None and self.failed is None:
-            try:
-                self.log.remove_segments_before(start)
-                return
-            except OSError as failure:
-                error = failure
-        if error is not None:
-            self._on_unclean(error)
+    @property
+    def is_busy(self) -> bool:
+        """Whether an effect of the core waits for the journal, and all that follow with it."""
+        return self._busy
 
     # ---- what the host feeds ---------------------------------------------------------------------
 
