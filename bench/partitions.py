@@ -74,7 +74,7 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, replicas: int, idle_
     _idle(cluster, say, idle_s)
     _fail_over(cluster, say, addresses)
     elections = sum(_elections_of(cluster).values())
-    say("elections", in_all_logs=elections, partitions=partitions)
+    say(step="elections", in_all_logs=elections, partitions=partitions)
 
 
 def _create(cluster: Cluster, say: Say, *, partitions: int, replicas: int) -> None:
@@ -92,7 +92,7 @@ def _create(cluster: Cluster, say: Say, *, partitions: int, replicas: int) -> No
             break
         time.sleep(1)
     say(
-        "create",
+        step="create",
         partitions=partitions,
         replicas=replicas,
         answered_s=round(answered - begin, 1),
@@ -111,7 +111,7 @@ def _idle(cluster: Cluster, say: Say, idle_s: int) -> None:
     elapsed = time.monotonic() - begin
     spent = _spent(cluster, before)
     say(
-        "idle",
+        step="idle",
         seconds=round(elapsed, 1),
         core_percent={one: round(cpu / elapsed * 100, 2) for one, cpu in spent.items()},
         rss_mb={one: round(memory_mb(pid)) for one, pid in cluster.pids.items()},
@@ -139,9 +139,10 @@ def _fail_over(cluster: Cluster, say: Say, addresses: dict[int, str]) -> None:
         time.sleep(LOOK_S)
     ordered = sorted(led_s.values())
     spent = _spent(alive, before)
-    accepted = _produce_to(sorted(lost)[:PRODUCE_COUNT], look.leaders, addresses)
+    led = sorted(one for one in led_s if look.leaders[one] >= 0)
+    accepted = _produce_to(led[:PRODUCE_COUNT], look.leaders, addresses)
     say(
-        "failover",
+        step="failover",
         killed_led=len(lost),
         not_led=len(lost) - len(ordered),
         p50_s=round(ordered[len(ordered) // 2], 2) if ordered else None,
@@ -155,7 +156,7 @@ def _fail_over(cluster: Cluster, say: Say, addresses: dict[int, str]) -> None:
     elapsed = time.monotonic() - begin
     spent = _spent(alive, before)
     say(
-        "idle-one-down",
+        step="idle-one-down",
         core_percent={one: round(cpu / elapsed * 100, 2) for one, cpu in spent.items()},
     )
 
@@ -216,8 +217,8 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, help="keep the brokers' directories below this one")
     told = parser.parse_args()
 
-    def say(step: str, **figures: object) -> None:
-        print(json.dumps({"step": step, **figures}), flush=True)
+    def say(**figures: object) -> None:
+        print(json.dumps(figures), flush=True)
 
     with tempfile.TemporaryDirectory(prefix="strandline-bench-") as work:
         directory = (told.dir or Path(work)) / "partitions"

@@ -1,7 +1,8 @@
 """`make bench`: the figures of bench/README.md, one scenario after the other.
 
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
-                                           quorum, failover, start, memory, recovery
+                                           quorum, failover, start, memory, recovery, partitions,
+                                           restart
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -11,16 +12,20 @@ varies less.
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
+import bench.partitions
+import bench.restart
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
 from bench.mixed_acks import mixed_acks_latencies
@@ -254,6 +259,24 @@ def _is_in_sync(cluster: Cluster, topic: str) -> bool:
     return all(len(one.isrs) == len(one.replicas) for one in partitions.values())
 
 
+def partitions(work: Path) -> None:
+    """10,000 partitions on five brokers: created, idle, and a broker killed."""
+    with strandline(work, regions=bench.partitions.REGIONS) as cluster:
+        bench.partitions.measure(
+            cluster, partial(say, "partitions"), partitions=10_000, replicas=3, idle_s=60
+        )
+
+
+def restart(work: Path) -> None:
+    """10 GB on one broker that is killed: in 1,000 partitions, and in 100."""
+    for count, megabytes in ((1_000, 10), (100, 100)):
+        with strandline(work / str(count), regions="east=1") as cluster:
+            bench.restart.measure(
+                cluster, partial(say, "restart"), partitions=count, megabytes=megabytes
+            )
+        shutil.rmtree(work / str(count))
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -263,7 +286,9 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "failover": failover,
     "start": start,
     "memory": memory,
+    "partitions": partitions,
     "recovery": recovery,
+    "restart": restart,
 }
 
 

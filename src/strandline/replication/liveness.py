@@ -75,10 +75,10 @@ class Liveness:
         self._swept: set[BrokerId] = set()
         self._started_ms = clock.monotonic_ms()
         self._forgiven_ms = NEVER_MS
-        # Rises with every change of what is led here, and of who is a member there.
-        self._led_version = 0
-        # (silent peers, version) for which all leaders here were found to have their quorum.
-        self._quorums_found: tuple[frozenset[BrokerId], int] = (frozenset(), -1)
+        # Peers that have not answered for too long, when that was last looked at.
+        self._silent: frozenset[BrokerId] = frozenset()
+        # Leaders here that may be without a quorum while these are silent.
+        self._unproved: dict[GroupId, Replica] = {}
 
     # ---- peers -----------------------------------------------------------------------------------
 
@@ -176,7 +176,8 @@ class Liveness:
 
     def on_leading(self, replica: "Replica", members: Iterable[BrokerId]) -> None:
         """The replica leads its epoch, over these members."""
-        self._led_version += 1
+        if self._silent:
+            self._unproved[replica.group] = replica
         self._uncovered.pop(replica.group, None)
         wanted = set(members)
         for peer in wanted:
@@ -317,25 +318,28 @@ class Liveness:
     def without_quorum(self, led: LedGroups) -> list["Replica"]:
         """Leaders here that have not been answered by a quorum for two election time-outs.
 
-        They are gone through once when somebody falls silent, and not again while nothing
-        changes."""
+        They are gone through once when somebody falls silent; later only those that have come to
+        lead, or have other members, since then."""
         now = self._clock.monotonic_ms()
         limit = 2 * self._settings.election_timeout_ms
         silent = frozenset(p for p, s in self._leads.items() if now - s.answered_ms >= limit)
-        if not silent or self._quorums_found == (silent, self._led_version):
+        if silent != self._silent:
+            self._silent = silent
+            self._unproved = {replica.group: replica for replica in led.all} if silent else {}
+        if not self._unproved:
             return []
         lost: list[Replica] = []
-        is_early = False
         since_ms = now - limit - RTT_FACTOR * self._slowest_rtt_ms()
-        for replica in led.all:
-            if replica.leading_since_ms > since_ms:
-                is_early = True
-                continue
-            heard = [peer for peer in replica.configuration.all_voters if peer not in silent]
-            if not replica.configuration.wins_election(heard):
-                lost.append(replica)
-        if not lost and not is_early:
-            self._quorums_found = (silent, self._led_version)
+        for group, replica in list(self._unproved.items()):
+            if not replica.is_leader:
+                del self._unproved[group]
+            elif replica.leading_since_ms <= since_ms:
+                heard = [peer for peer in replica.configuration.all_voters if peer not in silent]
+                if replica.configuration.wins_election(heard):
+                    del self._unproved[group]
+                else:
+                    lost.append(replica)
+        lost.sort(key=lambda replica: replica.group)
         return lost
 
     def _leader_is_gone(self, replica: "Replica") -> None:

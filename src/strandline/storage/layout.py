@@ -6,7 +6,8 @@ How:    {base offset, 20 digits}-{markers before}-{previous epoch}.SUFFIX
             .log        record batches, wire bytes
             .index      per entry: u32 offset relative to the base, u32 position
             .timeindex  per entry: i64 highest timestamp before it, u32 relative offset
-            .summary    what a scan of the closed segment would find, and the CRCs of the indexes
+            .summary    what a scan of the closed segment, or of the head of the open one, would
+                        find, and the CRCs of the indexes
             .producers  the producers as they were at the segment's base
             .flushed    while the segment is written to: an index up to which the log is durable
             .cleaned    a compacted segment in the making

@@ -2,7 +2,7 @@
 
 Why:    what was not closed in order has to be looked at before it is trusted, and that must not
         take as long as reading all of it.
-How:    `python -m bench.recovery --partitions 1000 --megabytes 10`: one broker, batches of 100 KB
+How:    `python -m bench.restart --partitions 1000 --megabytes 10`: one broker, batches of 100 KB
         in turn to all partitions with acks=1, `kill -9`, start; then once more after
         `echo 3 > /proc/sys/vm/drop_caches`, where that may be written. Timed are the start command
         and the moment at which Metadata has a leader for every partition.
@@ -40,7 +40,7 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, megabytes: int) -> N
     create_topic(cluster.bootstrap, TOPIC, partitions=partitions, replicas=1)
     begin = time.monotonic()
     written = _fill(cluster.bootstrap, partitions=partitions, megabytes=megabytes)
-    say("fill", gb=round(written / 1e9, 2), seconds=round(time.monotonic() - begin, 1))
+    say(step="fill", gb=round(written / 1e9, 2), seconds=round(time.monotonic() - begin, 1))
     pid = cluster.pids[BROKER]
     for cache in ("warm", "cold"):
         os.kill(pid, 9)
@@ -63,7 +63,7 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, megabytes: int) -> N
                 break
             time.sleep(LOOK_S)
         say(
-            "recovery",
+            step="recovery",
             cache=cache,
             partitions=partitions,
             gb=round(written / 1e9, 2),
@@ -152,8 +152,8 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, help="keep the broker's directory below this one")
     told = parser.parse_args()
 
-    def say(step: str, **figures: object) -> None:
-        print(json.dumps({"step": step, **figures}), flush=True)
+    def say(**figures: object) -> None:
+        print(json.dumps(figures), flush=True)
 
     with tempfile.TemporaryDirectory(prefix="strandline-bench-") as work:
         directory = (told.dir or Path(work)) / "recovery"
