@@ -51,6 +51,7 @@ def test_the_scenarios_here_keep_every_promise(path: Path) -> None:
         ("[replication]\nheart_ms = 3", "heart_ms"),
         ("[replication]\nheartbeat_interval_ms = 900", "election_timeout_ms must be at least"),
         ("has_brokers = false\ngroup_consumer_count = 2", "only where has_brokers is true"),
+        ("has_brokers = false\ndelete_interval_ms = 50", "delete_interval_ms: only where"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_with_the_file(

@@ -12,11 +12,13 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    disk.py, made of file_image.py (bytes) and directory_tree.py (names), network.py,
                    made of link.py (one direction)
         load       clients.py (the way to the brokers and back), producers.py, consumers.py,
-                   group_consumers.py, values.py (the records they know again)
+                   group_consumers.py, deleters.py (DeleteRecords), values.py (the records they know
+                   again)
         faults     faults.py (one function for each kind), damage.py (bit rot)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),
-                   wiretap.py and entries_sent.py (what goes over the network), audit.py (whole
+                    deleted_records.py (what DeleteRecords took), wiretap.py and entries_sent.py
+                    (what goes over the network), audit.py (whole
                    logs, read), compacted.py and superseding.py (what compaction may take),
                    verdicts.py (what is asked once the faults are over)
 Source: design section 10."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.compacted import CompactedPrefixEqual, CompactedTablesEqual
+from strandline.simulation.deleted_records import DeletedStaysDeleted
 from strandline.simulation.entries_sent import EntriesSentOnce
 from strandline.simulation.facts import (
     NOWHERE,
@@ -16,6 +17,8 @@ from strandline.simulation.facts import (
     AnswerHeard,
     CommitBegun,
     CommitEnded,
+    Deleted,
+    DeletionAsked,
     EntriesSent,
     IdlePassed,
     LeaderElected,
@@ -78,6 +81,7 @@ class Checker:
             NoReadOfWhatDisappeared(superseding, power_fails=power_fails),
             NoStaleLeaderRead(),
             NoDuplicateFromIdempotentProducer(idempotent_producers),
+            DeletedStaysDeleted(),
             HeartbeatsCoalesced(),
         ]
         self._offsets = GroupOffsetsMonotonic()
@@ -114,6 +118,14 @@ class Checker:
     def records_read(self, fact: RecordsRead) -> None:
         """See `facts.RecordsRead`."""
         self._judge(fact, lambda invariant: invariant.on_records_read(fact))
+
+    def deletion_asked(self, fact: DeletionAsked) -> None:
+        """See `facts.DeletionAsked`."""
+        self._judge(fact, lambda invariant: invariant.on_deletion_asked(fact))
+
+    def deleted(self, fact: Deleted) -> None:
+        """See `facts.Deleted`."""
+        self._judge(fact, lambda invariant: invariant.on_deleted(fact))
 
     def log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""

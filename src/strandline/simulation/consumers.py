@@ -112,6 +112,8 @@ class Consumer(Client):
             visible_end=visible_end(replica),
             high_watermark=replica.high_watermark,
             is_leader_read=replica.is_leader if member.checks_leases else replica.can_serve_reads,
+            start_offset=replica.log_start_offset,
+            deleted_before=replica.deletions.before,
         )
         self.read_count += len(records)
         self.world.checker.records_read(fact)

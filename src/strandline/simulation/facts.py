@@ -24,6 +24,7 @@ class Subject:
 
 
 NOWHERE = Subject()
+BEGINNING = Offset(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,9 @@ class RecordsRead:
     """A replica answered a consumer that asked for `position`.
 
     `committed_end`: what lies below is committed, as this replica knew; `visible_end`: what lies
-    below may be seen. `is_leader_read`: it leads and said that it may answer for the partition."""
+    below may be seen. `is_leader_read`: it leads and said that it may answer for the partition.
+    `start_offset`: where it lets the partition begin; `deleted_before`: what of that was asked for
+    by DeleteRecords."""
 
     consumer: str
     broker: BrokerId
@@ -104,6 +107,26 @@ class RecordsRead:
     visible_end: Offset
     high_watermark: Offset
     is_leader_read: bool
+    start_offset: Offset = BEGINNING
+    deleted_before: Offset = BEGINNING
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionAsked:
+    """Somebody is about to ask that the records below `before` be deleted."""
+
+    group: GroupId
+    before: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A leader said that the records below `before` are deleted, and that the group begins at
+    `low_watermark`."""
+
+    group: GroupId
+    before: Offset
+    low_watermark: Offset
 
 
 @dataclass(frozen=True, slots=True)

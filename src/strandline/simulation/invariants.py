@@ -13,6 +13,8 @@ from strandline.simulation.facts import (
     NOWHERE,
     Acknowledged,
     AuditedBatch,
+    Deleted,
+    DeletionAsked,
     IdlePassed,
     LeaderElected,
     LeaderKnown,
@@ -57,6 +59,12 @@ class Invariant:
 
     def on_records_read(self, fact: RecordsRead) -> None:
         """See `facts.RecordsRead`."""
+
+    def on_deletion_asked(self, fact: DeletionAsked) -> None:
+        """See `facts.DeletionAsked`."""
+
+    def on_deleted(self, fact: Deleted) -> None:
+        """See `facts.Deleted`."""
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""

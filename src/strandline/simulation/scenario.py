@@ -107,6 +107,10 @@ class Scenario:
 
     group_consumer_count: int = 0
     """Members of a consumer group over all topics; only where there are whole brokers."""
+    delete_interval_ms: int = 0
+    """How often on average an admin deletes the oldest records of a topic, or tries to read them
+    again; 0 for never. Only where there are whole brokers, without compaction, and without a
+    consumer group, whose members begin at offset 0 when theirs is gone."""
     faults: tuple[PlannedFault, ...] | None = None
     """These faults, and no others; None for those that the seed and the weights stand for."""
 

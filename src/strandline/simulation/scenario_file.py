@@ -77,6 +77,7 @@ class ScenarioFile(_Row):
     bytes_per_ms: int | None = None
     consumer_count: int | None = None
     group_consumer_count: int | None = None
+    delete_interval_ms: int = 0
     groups: list[GroupRow] | None = None
     producers: list[ProducerRow] | None = None
     replication: dict[str, int | float] = {}
@@ -145,6 +146,13 @@ def _scenario(told: ScenarioFile) -> Scenario:
         if told.group_consumer_count and not scenario.has_brokers:
             raise OperatorError("group_consumer_count: only where has_brokers is true")
         scenario = replace(scenario, group_consumer_count=told.group_consumer_count)
+    if told.delete_interval_ms:
+        if not scenario.has_brokers or scenario.key_count or scenario.group_consumer_count:
+            raise OperatorError(
+                "delete_interval_ms: only where has_brokers is true, without a consumer group or "
+                "compaction"
+            )
+        scenario = replace(scenario, delete_interval_ms=told.delete_interval_ms)
     return scenario
 
 

@@ -22,6 +22,7 @@ from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.checker import Checker
 from strandline.simulation.clients import Client
 from strandline.simulation.consumers import Consumer
+from strandline.simulation.deleters import Deleter
 from strandline.simulation.facts import Subject
 from strandline.simulation.faults import FAULTS, End
 from strandline.simulation.group_consumers import GroupConsumer
@@ -67,6 +68,8 @@ class Tally:
     lost_write_count: int = 0
     superseded_count: int = 0
     """Records that compaction took, in the logs at the end."""
+    deletion_count: int = 0
+    """Deletions of the oldest records that were answered."""
     damage_count: int = 0
     """How often an audit met damage, and was told so."""
     fault_counts: dict[str, int] = field(default_factory=dict)
@@ -110,6 +113,10 @@ class World:
             GroupConsumer(f"g{number}", self, random.Random(f"group {scenario.seed} {number}"))
             for number in range(scenario.group_consumer_count)
         ]
+        self.deleters = [
+            Deleter("d", self, random.Random(f"deletions {scenario.seed}"))
+            for _ in range(1 if scenario.delete_interval_ms else 0)
+        ]
         self._faults_active = False
         self._is_audited = False
         """Whether nothing is written any more, and the logs were read for the last time."""
@@ -125,7 +132,7 @@ class World:
     @property
     def clients(self) -> list[Client]:
         """Everybody who asks brokers."""
-        return [*self.producers, *self._consumers, *self.group_consumers]
+        return [*self.producers, *self._consumers, *self.group_consumers, *self.deleters]
 
     def region_of(self, broker: BrokerId) -> str:
         """Where a broker lives."""
@@ -240,7 +247,7 @@ class World:
             producer.stop()
         check_progress(self)
         check_group_progress(self)
-        for consumer in (*self._consumers, *self.group_consumers):
+        for consumer in (*self._consumers, *self.group_consumers, *self.deleters):
             consumer.stop()
         check_convergence(self)
         if not self.is_over:
@@ -421,6 +428,7 @@ class World:
         tally.commit_count = sum(one.commit_count for one in self.group_consumers)
         tally.generation_count = sum(one.generation_count for one in self.group_consumers)
         tally.read_count = sum(consumer.read_count for consumer in self._consumers)
+        tally.deletion_count = sum(one.deletion_count for one in self.deleters)
         tally.election_count = self.checker.election_count
         tally.lost_write_count = sum(
             host.disk.counters.lost_change_count for host in self.hosts.values()
