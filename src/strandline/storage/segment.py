@@ -168,7 +168,7 @@ class Segment:
                 if not header.is_marker:
                     timestamp = max(timestamp, header.max_timestamp)
             self.max_timestamp = timestamp
-            found = self.find_time(timestamp)
+            found = self.find_time(timestamp, self.name.base_offset)
             self.max_timestamp_offset = found.base_offset if found is not None else Offset(-1)
 
     # ---- the index ----
@@ -288,12 +288,22 @@ class Segment:
         assert header is not None, f"index {index} is not in {self.name.stem}"
         return header
 
-    def find_time(self, timestamp: int) -> BatchHeader | None:
-        """The first data batch that reaches `timestamp`; None when there is none here."""
-        for header in self.headers(self.index.floor_time(timestamp), self.size):
-            if header.max_timestamp >= timestamp and header.last_offset_delta >= 0:
+    def find_time(self, timestamp: int, from_offset: Offset) -> BatchHeader | None:
+        """The first data batch that ends above `from_offset` and reaches `timestamp`; None when
+        there is none here."""
+        for header in self.headers(self.floor_time(timestamp, from_offset), self.size):
+            if (
+                header.max_timestamp >= timestamp
+                and header.next_offset > from_offset
+                and not header.is_marker
+            ):
                 return header
         return None
+
+    def floor_time(self, timestamp: int, from_offset: Offset) -> int:
+        """A position before which no batch reaches `timestamp` and ends above `from_offset`."""
+        relative_offset = max(0, from_offset - self.name.base_offset)
+        return max(self.index.floor_time(timestamp), self.index.floor_offset(relative_offset))
 
     def floor_boundary(self, start: int, limit: int) -> int:
         """The highest end of a batch at or below `limit`; `start` is a beginning of a batch."""

@@ -25,12 +25,10 @@ def offset_for_time(
             continue
         if segment.end_offset <= start_offset:
             continue
-        header = segment.find_time(timestamp)
-        _prove(segment, segment.index.floor_time(timestamp), header)
+        header = segment.find_time(timestamp, start_offset)
+        _prove(segment, segment.floor_time(timestamp, start_offset), header)
         while header is not None and header.base_offset < limit_offset:
-            found = None
-            if header.next_offset > start_offset:
-                found = _first_record(segment, header, timestamp, start_offset)
+            found = _first_record(segment, header, timestamp, start_offset)
             if found is not None:
                 return found if found[1] < limit_offset else None
             passed = header.position + header.size
