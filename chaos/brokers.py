@@ -23,7 +23,8 @@ RESTART_INTERVAL_S = 1.0
 class Brokers:
     """See the module. `complaints`: what brokers did that they must not do by themselves."""
 
-    def __init__(self, work: Path, network: Network) -> None:
+    def __init__(self, work: Path, network: Network, *, frugal: int) -> None:
+        """`frugal`: the broker that sets no space aside, 0 for none."""
         self.complaints: list[str] = []
         self._work = work
         self._network = network
@@ -32,7 +33,8 @@ class Brokers:
         """When a broker ended by itself because its disk was full."""
         for host in BROKERS:
             self.directory(host.broker).mkdir(exist_ok=True)
-            self._config(host.broker).write_text(render_config(host, self.data(host.broker)))
+            text = render_config(host, self.data(host.broker), preallocates=host.broker != frugal)
+            self._config(host.broker).write_text(text)
 
     def directory(self, number: int) -> Path:
         """Everything of one broker."""
@@ -129,7 +131,7 @@ class Brokers:
         return lines[-1] if lines else "no word"
 
 
-def render_config(host: Host, data: Path) -> str:
+def render_config(host: Host, data: Path, *, preallocates: bool) -> str:
     """The configuration of one broker, in TOML: what has to be given, and nothing else."""
     seeds = ", ".join(f'"{one.broker}@{one.address}:{RPC_PORT}"' for one in BROKERS)
     return (
@@ -137,5 +139,6 @@ def render_config(host: Host, data: Path) -> str:
         f'[broker.labels]\nregion = "{host.region}"\n\n'
         f'[cluster]\nid = "chaos"\nseeds = [{seeds}]\n\n'
         f'[listener]\nkafka_host = "{host.address}"\nkafka_port = {KAFKA_PORT}\n\n'
-        f'[rpc]\nhost = "{host.address}"\nport = {RPC_PORT}\n'
+        f'[rpc]\nhost = "{host.address}"\nport = {RPC_PORT}\n\n'
+        f"[storage]\npreallocate = {str(preallocates).lower()}\n"
     )

@@ -45,6 +45,9 @@ class Plan:
     duration_ms: int
     small_disk: int
     """The broker whose data lies on a small disk."""
+    preallocates: bool
+    """Whether that broker sets space aside ahead of its logs' ends; if not, it is the write itself
+    that meets the full disk, and soon."""
     faults: tuple[Fault, ...]
 
     def counts(self) -> Counter[str]:
@@ -56,13 +59,14 @@ def draw_plan(seed: int, *, duration_ms: int) -> Plan:
     """The same seed and duration, the same plan."""
     rng = random.Random(f"chaos {seed}")
     small_disk = rng.choice(BROKER_IDS)
+    preallocates = random.Random(f"chaos {seed}, space").random() < 1 / 3
     faults: list[Fault] = []
     at = CALM_MS
     while True:
         at += rng.randint(*PAUSE_MS)
         length = rng.randint(*LENGTH_MS)
         if at + LENGTH_MS[0] > duration_ms:
-            return Plan(seed, duration_ms, small_disk, tuple(faults))
+            return Plan(seed, duration_ms, small_disk, preallocates, tuple(faults))
         end = min(at + length, duration_ms)
         active = [fault for fault in faults if fault.end_ms >= at]
         if len(active) < ACTIVE_MAX:

@@ -36,6 +36,7 @@ class Report:
         self.say(
             f"seed {plan.seed}: {len(plan.faults)} faults in {minutes:g} minutes; "
             f"broker {plan.small_disk} has a small disk"
+            + (", and sets space aside" if plan.preallocates else "")
         )
         for fault in plan.faults:
             self.say(f"  {fault}")

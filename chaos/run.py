@@ -43,7 +43,7 @@ def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str
         network = stack.enter_context(Network(work))
         data = work / f"broker-{plan.small_disk}" / "data"
         disk = stack.enter_context(SmallDisk(data, image=work / "small-disk.img"))
-        brokers = Brokers(work, network)
+        brokers = Brokers(work, network, frugal=0 if plan.preallocates else plan.small_disk)
         stack.callback(brokers.end)
         workload = Workload(work, network, say=report.say)
         stack.callback(workload.end)

@@ -82,8 +82,9 @@ def test_client_programs_know_topics_and_servers() -> None:
 
 def test_the_configuration_of_a_broker_is_one() -> None:
     for host in BROKERS:
-        text = render_config(host, Path("/data"))
+        text = render_config(host, Path("/data"), preallocates=False)
         config = load_broker_config(text, file="broker.toml", environment={})
         assert config.broker_id == host.broker
         assert config.kafka_bind.host == host.address
+        assert config.storage.preallocate is False
         assert len(config.cluster.seeds) == len(BROKERS)
