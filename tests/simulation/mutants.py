@@ -300,7 +300,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
-        355,
+        430,
         False,
         changes=SLOW_FLUSHES,
     ),

@@ -65,6 +65,30 @@ def test_a_link_of_100_ms_is_used_for_nine_tenths_and_more() -> None:
     assert world.checker.violation is None
 
 
+@pytest.mark.parametrize("acks", [1, -1])
+def test_units_return_when_the_socket_has_the_bytes_not_when_they_are_acknowledged(
+    acks: int,
+) -> None:
+    """RFC: "Replicate batcher memory units are released after the request is handed off to the
+    socket". Here an acknowledgement takes 100 ms."""
+    world = started(plain_scenario(one_way_us=50_000, jitter_ratio=0.0, log=LOG))
+    replica = leader_of(world)
+    run_for(world, 500)
+    memory = replica.host.memory
+    producer = FullSpeedProducer(
+        world, replica, acks=acks, batch_bytes=BATCH_BYTES, requests_per_pass=1
+    )
+    assert memory.used_bytes > BATCH_BYTES, "accepted, and not yet appended"
+    producer.is_stopped = True
+    run_for(world, 2)
+    assert (memory.used_bytes, memory.kept_bytes) == (0, 0)
+    assert replica.raft.visible < replica.log.last_index, "nobody has acknowledged anything"
+    assert producer.pending_count == (1 if acks == -1 else 0)
+    run_for(world, 200)
+    assert replica.raft.commit == replica.log.last_index
+    assert producer.pending_count == 0
+
+
 @pytest.mark.parametrize("acks", [0, 1, -1])
 def test_one_follower_that_takes_nothing_slows_nobody_and_fills_no_memory(
     acks: int, monkeypatch: pytest.MonkeyPatch

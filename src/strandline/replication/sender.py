@@ -14,6 +14,8 @@ from strandline.replication.settings import ReplicationSettings
 from strandline.replication.window import Departure, Window
 
 PATIENCE_DOUBLINGS_MAX = 5
+TRANSFER_MS_MAX = 30_000
+"""For so long at most it is believed that what is in flight is still on its way."""
 
 
 class FollowerStream:
@@ -88,7 +90,8 @@ class FollowerStream:
         at the speed that was measured, and longer each time that nothing came of asking."""
         patience_ms = least_ms << min(self._asked_count, PATIENCE_DOUBLINGS_MAX)
         if self.window.bytes_per_s:
-            patience_ms += self.inflight_bytes * 1000 // self.window.bytes_per_s
+            transfer_ms = self.inflight_bytes * 1000 // self.window.bytes_per_s
+            patience_ms += min(transfer_ms, TRANSFER_MS_MAX)
         return patience_ms
 
     def on_asked(self, now_ms: int) -> None:

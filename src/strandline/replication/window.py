@@ -79,6 +79,7 @@ class Window:
         "_delivered_count",
         "_delivered_ms",
         "_is_draining",
+        "_is_known",
         "_round_trip_ms",
         "_round_trip_since_ms",
         "bytes_max",
@@ -99,6 +100,8 @@ class Window:
         self._round_trip_since_ms = 0
         # Whether the link is let run empty.
         self._is_draining = False
+        # Whether the window was ever half full: before that, little was measured of little.
+        self._is_known = False
         self._delivered_bytes = 0
         self._delivered_count = 0
         self._delivered_ms = 0
@@ -106,7 +109,7 @@ class Window:
     @property
     def bytes_per_s(self) -> int:
         """The bandwidth; 0 while it is not known."""
-        return self._byte_rate.value
+        return self._byte_rate.value if self._is_known else 0
 
     @property
     def round_trip_ms(self) -> int:
@@ -140,6 +143,7 @@ class Window:
         # The last one is the freshest sample, and has waited least.
         departure = departures[-1]
         self._measure_round_trip(departure, now_ms)
+        self._is_known = self._is_known or departure.is_telling
         elapsed_ms = max(now_ms - departure.delivered_ms, 1)
         stretch_ms = max(RATE_AGE_MIN_MS, RATE_AGE_ROUND_TRIPS * self._round_trip_ms)
         for rate, count in (
@@ -175,9 +179,12 @@ class Window:
         # Twice what is delivered in a round trip.
         per_s = 1000 // GAIN
         round_trip_ms = max(self._round_trip_ms, ROUND_TRIP_MS_MIN)
-        bytes_max = max(self._byte_rate.value * round_trip_ms // per_s, BYTES_MIN)
+        bytes_min, count_min = (
+            (BYTES_MIN, COUNT_MIN) if self._is_known else (BYTES_FIRST, COUNT_FIRST)
+        )
+        bytes_max = max(self._byte_rate.value * round_trip_ms // per_s, bytes_min)
         if self._is_draining:
             bytes_max = max(self._half_bytes, 1)
         self.bytes_max = min(bytes_max, self._bytes_limit)
-        count_max = max(self._count_rate.value * round_trip_ms // per_s, COUNT_MIN)
+        count_max = max(self._count_rate.value * round_trip_ms // per_s, count_min)
         self.count_max = min(count_max, self._count_limit)
