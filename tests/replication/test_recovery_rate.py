@@ -76,3 +76,16 @@ def test_nobody_is_called_after_the_end() -> None:
     readers.rate.stop()
     readers.run(10_000)
     assert readers.read_bytes[1] == MB
+
+
+def test_whoever_leads_a_group_now_is_called_in_its_turn() -> None:
+    readers = Readers(bytes_per_s=MB, append_bytes={1: MB})
+    called: list[str] = []
+    readers.rate.spend(MB)
+    for name in ("before", "now"):
+        assert not readers.rate.admits(
+            (GroupId(1), BrokerId(2)),
+            lambda name=name: called.append(name),  # type: ignore[misc]
+        )
+    readers.run(2_000)
+    assert called == ["now"]

@@ -152,14 +152,12 @@ class Leading:
         if tail.has_room and not had_room:
             self._replica.appender.on_room()
 
-    def _on_handed(
-        self, peer: BrokerId, stream: FollowerStream, last_index: Index, size: int
-    ) -> None:
+    def _on_handed(self, peer: BrokerId, stream: FollowerStream, index: Index, size: int) -> None:
         """The last byte of an append is in the socket, or the connection is lost."""
         self._queues.on_handed(peer, size)
         stream.queued_count -= 1
-        if last_index > stream.handed_index:
-            stream.handed_index = last_index
+        if index > stream.handed_index:
+            stream.handed_index = index
             if not self._is_closed:
                 self._release()
 
@@ -254,7 +252,9 @@ class Leading:
         request = plan.request(runs, configurations, report_written=may_wait)
         head = encode_append_head(replica.group, request, may_wait=may_wait)
         size = len(head) + sum(map(len, parts))
-        on_handed = partial(self._on_handed, peer, stream, last_index, size)
+        # A question behind the log's end hands over nothing.
+        handed_index = last_index if parts else Index(-1)
+        on_handed = partial(self._on_handed, peer, stream, handed_index, size)
         if not replica.host.network.send(peer, Lane.BULK, (head, *parts), on_handed):
             return False
         self._queues.add(peer, size)

@@ -59,8 +59,9 @@ class BulkQueues:
             self._clock.call_soon(lambda: self._resume(peer, queue))
 
     def wait(self, peer: BrokerId, group: GroupId, go_on: Callable[[], None]) -> None:
-        """Call `go_on` when there is room again; once for each group, however often it asks."""
-        self._queues[peer].waiting.setdefault(group, go_on)
+        """Call `go_on` when there is room again; once for each group, however often it asks, and
+        the latest: who led it before may lead no more."""
+        self._queues[peer].waiting[group] = go_on
 
     def _resume(self, peer: BrokerId, queue: _Queue) -> None:
         queue.is_resuming = False

@@ -49,7 +49,7 @@ class RecoveryRate:
             return True
         if not self._waiting and self._admitted is None and self._has_credit():
             return True
-        self._waiting.setdefault(reader, go_on)
+        self._waiting[reader] = go_on  # In its turn, as whoever leads the group now.
         self._wake_later()
         return False
 
