@@ -331,7 +331,10 @@ def test_another_broker_says_that_it_is_not_the_coordinator(shared: ClusterWorld
     old = OffsetFetchRequest(group_id="elsewhere", topics=[asked])
     answer = shared.ask(other, old, OffsetFetchResponse, 1)
     assert answer.topics[0].partitions[0].error_code == Error.NOT_COORDINATOR
-    assert shared.ask(other, old, OffsetFetchResponse, 5).error_code == Error.NOT_COORDINATOR
+    answer = shared.ask(other, old, OffsetFetchResponse, 5)
+    assert answer.error_code == Error.NOT_COORDINATOR
+    # aiokafka looks only here, and takes no row for an offset that nobody committed.
+    assert answer.topics[0].partitions[0].error_code == Error.NOT_COORDINATOR
     deleting = DeleteGroupsRequest(groups_names=["elsewhere"])
     (result,) = shared.ask(other, deleting, DeleteGroupsResponse, 2).results
     assert result.error_code == Error.NOT_COORDINATOR

@@ -2,7 +2,9 @@
 
 How:    read from the coordinator's memory, under the partition's lease. An offset that was
         committed for an earlier topic of the same name does not count. Without transactions every
-        committed offset is stable.
+        committed offset is stable. Before version 8 the error of a group stands at each of its
+        partitions too: version 1 knows no other place, and aiokafka looks nowhere else, takes the
+        answer for "nothing committed", and begins at the start of the topic.
 Source: KIP-709 (several groups, from version 8), KIP-516 (topic ids, version 10)."""
 
 from collections.abc import Mapping
@@ -30,7 +32,6 @@ from strandline.protocol.table import NO_ID
 
 MANY_GROUPS_SINCE_VERSION = 8
 TOPIC_IDS_SINCE_VERSION = 10
-GROUP_ERROR_SINCE_VERSION = 2
 NO_OFFSET = CommittedOffset(offset=-1, leader_epoch=-1, metadata="", commit_ms=-1)
 
 Committed = Mapping[tuple[str, int], CommittedOffset]
@@ -47,7 +48,7 @@ async def handle(request: OffsetFetchRequest, context: RequestContext) -> Offset
         )
     asked = _as_group(request)
     group = _fetch_group(services, asked, version)
-    if group.error_code != Error.NONE and version < GROUP_ERROR_SINCE_VERSION:
+    if group.error_code != Error.NONE:
         group.topics = [_failed(one, group.error_code) for one in asked.topics or ()]
     return OffsetFetchResponse(
         topics=[
