@@ -1,4 +1,4 @@
-"""The promises that a run is judged by: the simulator's own classes, and three more.
+"""The promises that a run is judged by: the simulator's own classes, and four of its own.
 
 Why:    one promise, one class, one name, whether the world is simulated or real.
 How:    facts in the order of time; the first breach of each promise is kept. What cannot be seen
@@ -8,9 +8,10 @@ Source: `strandline.simulation.invariants`, `committed_offsets`; docs/internals/
 
 from collections.abc import Callable, Sequence
 
+from chaos.replica_logs import ProducedBatch
 from strandline.model.ids import GroupId, Offset
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
-from strandline.simulation.facts import Acknowledged, LogAudited, RecordsRead
+from strandline.simulation.facts import Acknowledged, LogAudited, RecordsRead, Subject
 from strandline.simulation.invariants import (
     QUORUM_ACK,
     CommittedPrefixEqual,
@@ -18,7 +19,6 @@ from strandline.simulation.invariants import (
     InvariantError,
     LogMatching,
     NoAcknowledgedRecordLost,
-    NoDuplicateFromIdempotentProducer,
     NoReadOfWhatDisappeared,
     NoStaleLeaderRead,
     OffsetsDense,
@@ -42,10 +42,53 @@ class OrderPerProducer(Invariant):
             if last is not None and (found[0] < last[0]) != (found[1] < last[1]):
                 raise self.broken(
                     f"group {fact.group}: record {found[0]} of {fact.producer} was acknowledged at "
-                    f"offset {found[1]}, record {last[0]} at offset {last[1]}"
+                    f"offset {found[1]}, record {last[0]} at offset {last[1]}",
+                    Subject(fact.group, found[1], values=(value,)),
                 )
             if last is None or found > last:
                 self._last[fact.group, fact.producer] = found
+
+
+class NoDuplicateFromIdempotentProducer(Invariant):
+    """Each record of an idempotent producer is in the log once in an epoch, and in its order.
+
+    A client may begin a new epoch by itself, and write again what it has no answer for: after
+    OUT_OF_ORDER_SEQUENCE_NUMBER librdkafka does, everywhere. `rewritten_count` tells how often."""
+
+    def __init__(self, producers: Sequence[str]) -> None:
+        self._producers = set(producers)
+        self._rewritten: set[tuple[GroupId, str]] = set()
+
+    @property
+    def rewritten_count(self) -> int:
+        """Records that a client wrote again in a new epoch."""
+        return len(self._rewritten)
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """Numbers grow; no epoch comes back."""
+        last: dict[str, tuple[tuple[int, int], int]] = {}
+        epochs: set[tuple[int, int]] = set()
+        highest: dict[str, int] = {}
+        for batch in fact.batches:
+            assert isinstance(batch, ProducedBatch)
+            for offset, value in batch.records:
+                name, number = value.decode().split("/")[:2]
+                if name not in self._producers:
+                    continue
+                epoch, before = last.get(name, (batch.producer, -1))
+                is_new = epoch != batch.producer
+                if (is_new and batch.producer in epochs) or (not is_new and int(number) <= before):
+                    raise self.broken(
+                        f"group {fact.group}: broker {fact.broker} has {name}/{number} of "
+                        f"(producer, epoch) {batch.producer} at offset {offset} after {before} "
+                        f"of {epoch}",
+                        Subject(fact.group, offset, values=(value,)),
+                    )
+                if int(number) <= highest.get(name, -1):
+                    self._rewritten.add((fact.group, f"{name}/{number}"))
+                epochs.add(batch.producer)
+                last[name] = (batch.producer, int(number))
+                highest[name] = max(int(number), highest.get(name, -1))
 
 
 class NoUnplacedRecordLost(Invariant):
@@ -66,7 +109,8 @@ class NoUnplacedRecordLost(Invariant):
             if missing:
                 raise self.broken(
                     f"group {fact.group}: {min(missing).decode()} was acknowledged; broker "
-                    f"{fact.broker} does not have it"
+                    f"{fact.broker} does not have it",
+                    Subject(fact.group, values=(min(missing),)),
                 )
 
 
@@ -85,7 +129,8 @@ class HighWatermarkMonotonic(Invariant):
         if fact.is_leader_read and fact.high_watermark < told:
             raise self.broken(
                 f"group {fact.group}: client {fact.consumer} was told that the partition ends at "
-                f"{fact.high_watermark}; before that, {told} was told"
+                f"{fact.high_watermark}; before that, {told} was told",
+                Subject(fact.group, told),
             )
         if not fact.is_leader_read:
             self._told[fact.group] = max(told, fact.high_watermark)
@@ -97,10 +142,11 @@ class Judge:
     def __init__(self, idempotent_producers: Sequence[str]) -> None:
         self.breaches: dict[str, str] = {}
         self.unplaced = NoUnplacedRecordLost()
+        self.duplicates = NoDuplicateFromIdempotentProducer(idempotent_producers)
         self.invariants: list[Invariant] = [
             NoAcknowledgedRecordLost(),
             self.unplaced,
-            NoDuplicateFromIdempotentProducer(idempotent_producers),
+            self.duplicates,
             OrderPerProducer(),
             OffsetsDense(),
             # A killed process leaves what it wrote to the kernel: the power does not fail here.

@@ -46,6 +46,14 @@ class SegmentFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ProducedBatch(AuditedBatch):
+    """A batch, and who wrote it."""
+
+    producer: tuple[int, int]
+    """(id, epoch); (-1, -1) when not idempotent."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaLog:
     """The log of one partition on one broker."""
 
@@ -88,7 +96,7 @@ class LogReader:
             index = name.base_index
             for header, chunk, at in _batches(name, path):
                 batches.append(
-                    AuditedBatch(
+                    ProducedBatch(
                         index=index,
                         index_count=header.index_count,
                         epoch=header.partition_leader_epoch,
@@ -96,6 +104,7 @@ class LogReader:
                         base_offset=header.base_offset,
                         next_offset=header.next_offset,
                         records=self._records(header, chunk, at, is_ours=is_ours),
+                        producer=(header.producer_id, header.producer_epoch),
                     )
                 )
                 index = Index(index + header.index_count)

@@ -78,6 +78,9 @@ def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str
         history.replay(workload.begun())
         history.audit(logs, commits, TOPICS)
         report.counts(plan, workload.begun())
+        report.say(
+            f"written again by clients in a new epoch: {judge.duplicates.rewritten_count} records"
+        )
         report.verdict(plan, judge.breaches, groups=groups, work=work)
         if judge.breaches or keep:
             disk.keep(work / "small-disk-data")

@@ -37,14 +37,29 @@ def mark(number: int, producer: str = WRITER) -> str:
 
 
 def batch(
-    numbers: Sequence[int], *, offset: int, epoch: int = 1, producer: str = WRITER, codec: int = 0
+    numbers: Sequence[int],
+    *,
+    offset: int,
+    epoch: int = 1,
+    producer: str = WRITER,
+    codec: int = 0,
+    producer_epoch: int = 0,
 ) -> bytes:
     """Records of a producer, as they lie in a log."""
     records = [
         Record(delta, 1_000, None, make_value(producer, number))
         for delta, number in enumerate(numbers)
     ]
-    return bytes(build_batch(records, base_offset=offset, epoch=epoch, codec=codec))
+    return bytes(
+        build_batch(
+            records,
+            base_offset=offset,
+            epoch=epoch,
+            codec=codec,
+            producer_id=1_000,
+            producer_epoch=producer_epoch,
+        )
+    )
 
 
 def marker(*, offset: int, epoch: int) -> bytes:

@@ -84,6 +84,19 @@ def test_a_record_that_is_there_twice(stage: Stage) -> None:
     assert set(stage.breaches()) == {"NoDuplicateFromIdempotentProducer"}
 
 
+def test_a_record_that_a_client_writes_again_in_a_new_epoch(stage: Stage) -> None:
+    for log in stage.logs.values():
+        log.append(batch([3, 4], offset=5, epoch=2, producer_epoch=1))
+    assert stage.breaches() == {}
+
+
+def test_an_epoch_of_a_producer_that_comes_back(stage: Stage) -> None:
+    for log in stage.logs.values():
+        log.append(batch([5], offset=5, epoch=2, producer_epoch=1))
+        log.append(batch([6], offset=6, epoch=2, producer_epoch=0))
+    assert set(stage.breaches()) == {"NoDuplicateFromIdempotentProducer"}
+
+
 def test_a_record_that_is_there_twice_of_a_producer_that_is_not_idempotent(stage: Stage) -> None:
     stage.is_idempotent = False
     for log in stage.logs.values():
