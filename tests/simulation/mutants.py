@@ -327,7 +327,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         commit_offsets_at_once,
         ("isolation", "kill-leader"),
-        238,
+        130,
         True,
         has_group=True,
         changes=SHORT,
