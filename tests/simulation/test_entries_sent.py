@@ -20,7 +20,9 @@ def sent_first() -> EntriesSentOnce:
     invariant = EntriesSentOnce(resend_timeout_ms=1_000)
     invariant.on_entries_sent(FIRST)
     invariant.on_answer_heard(answer(is_accepted=True, at_us=100))
-    invariant.on_entries_sent(replace(FIRST, first_index=Index(10), last_index=Index(10)))
+    invariant.on_entries_sent(
+        replace(FIRST, first_index=Index(10), last_index=Index(10), at_us=200)
+    )
     return invariant
 
 
@@ -36,9 +38,9 @@ def test_entries_that_are_sent_twice_without_a_reason_are_found() -> None:
 
 def test_entries_out_of_order_are_found() -> None:
     invariant = sent_first()
-    invariant.on_entries_sent(replace(FIRST, first_index=Index(20), last_index=Index(29)))
+    invariant.on_entries_sent(replace(AGAIN, first_index=Index(20), last_index=Index(29)))
     with pytest.raises(InvariantError, match="EntriesSentOnce"):
-        invariant.on_entries_sent(replace(FIRST, first_index=Index(10), last_index=Index(19)))
+        invariant.on_entries_sent(replace(AGAIN, first_index=Index(10), last_index=Index(19)))
 
 
 def test_a_refusal_is_a_reason_once() -> None:
@@ -57,7 +59,7 @@ def test_other_reasons_are_a_new_connection_a_new_epoch_and_silence() -> None:
     ):
         sent_first().on_entries_sent(fact)
     invariant = sent_first()
-    invariant.on_way_changed(WayChanged(ONE, TWO))
+    invariant.on_way_changed(WayChanged(ONE, TWO, 4_000))
     invariant.on_entries_sent(AGAIN)
 
 

@@ -1,12 +1,14 @@
-"""Bit rot: what a disk returns is not what was written to it, long after it was flushed.
+"""Disks that cannot be trusted: what they return is not what was written, or was never kept.
 
 Why:    a copy that has gone bad must be noticed, never be shown, and never cost the group a record
         that the other copies have.
-How:    one broker of a scenario, and always the same one, has a disk that rots: a minority of every
-        group. Its process ends, bits of closed segments flip, and it starts again: what an earlier
-        process wrote is what the product proves before it believes it; what a process has read once
-        lies in memory. Who cannot open its log after that gets an empty disk in the end, as the
-        operator of a broker would do.
+How:    one broker of a scenario, and always the same one, has such a disk: a minority of every
+        group. Rot: its process ends, bits of closed segments flip, and it starts again: what an
+        earlier process wrote is what the product proves before it believes it; what a process has
+        read once lies in memory. Who cannot open its log after that gets an empty disk in the end,
+        as the operator of a broker would do. Lies: flushes of logs report success until the power
+        fails, and then some of it is gone. Votes are kept: no majority survives a voter that
+        forgets whom it voted for.
 Owns:   nothing.
 Source: reliability reference 3 and 6; "Protocol-Aware Recovery" (FAST'18)."""
 
@@ -16,12 +18,14 @@ from typing import TYPE_CHECKING
 
 from strandline.model.ids import BrokerId
 from strandline.simulation.disk import HostDisk
+from strandline.simulation.member import DATA_DIRECTORY
 from strandline.storage.layout import LOG, SUMMARY, SegmentName, parse_name
 
 if TYPE_CHECKING:
     from strandline.simulation.world import World
 
 ROTTEN_MAX = 3
+LOGS = f"{DATA_DIRECTORY}/logs"
 
 
 def rotting_broker(world: "World") -> BrokerId:
@@ -43,6 +47,21 @@ def rot(world: "World", rng: random.Random) -> Callable[[], None] | None:
         host.disk.rot(path, bit)
         world.trace.add(host.name, f"bit {bit} of {path} rots")
     return lambda: world.restart(broker)
+
+
+def lie(world: "World", rng: random.Random) -> Callable[[], None] | None:
+    """The disk says that logs are flushed, and keeps them in its cache; in the end the power
+    fails. What that costs depends on how many copies an acknowledgement waits for."""
+    host = world.hosts[rotting_broker(world)]
+    host.disk.faults.lying_directory = LOGS
+    world.trace.add(host.name, "flushes of logs are lies from now on")
+
+    def end() -> None:
+        host.fail_power()
+        host.disk.faults.lying_directory = ""
+        world.restart(host.broker)
+
+    return end
 
 
 def closed_segments(disk: HostDisk) -> list[str]:

@@ -53,14 +53,22 @@ class DiskFaults:
     """So many of the next flushes fail with EIO; what they should have flushed never arrives."""
     lying_flushes: bool = False
     """Flushes report success and do nothing."""
+    lying_directory: str = ""
+    """The same for the files below this directory, and for their names; empty: for none."""
     foreign_bytes: int = 0
     """Space that somebody else has taken."""
     die_at_operation: int = 0
     """The process dies in the n-th changing operation from now; 0: never."""
 
+    def is_lying_about(self, path: str) -> bool:
+        """Whether a flush of this file or directory says what is not so."""
+        directory = self.lying_directory
+        return self.lying_flushes or (bool(directory) and path.startswith(directory))
+
 
 @dataclass(slots=True)
 class _FlushRequest:
+    path: str
     image: FileImage
     sequence: int
     process: Process
@@ -140,12 +148,12 @@ class HostDisk:
         for request in batch:
             if not request.process.alive:
                 continue
-            error = self.flush_image(request.image, request.sequence)
+            error = self.flush_image(request.path, request.image, request.sequence)
             request.process.after(0, partial(request.done, error))
         if self._waiting:
             self._start_flush()
 
-    def flush_image(self, image: FileImage, sequence: int) -> OSError | None:
+    def flush_image(self, path: str, image: FileImage, sequence: int) -> OSError | None:
         """Bring the changes of one file up to `sequence` onto the platter, or fail at it."""
         self.counters.flushed_file_count += 1
         if self.faults.fail_flush_count > 0:
@@ -154,7 +162,7 @@ class HostDisk:
             self.has_failed_flush = True
             image.forget_up_to(sequence)
             return OSError(errno.EIO, "the disk failed to flush")
-        if not self.faults.lying_flushes:
+        if not self.faults.is_lying_about(path):
             image.flush_up_to(sequence)
         return None
 
@@ -293,7 +301,7 @@ class SimDisk:
         if self.admit_change():
             self.hardware.counters.directory_flush_count += 1
             self._process.charge(self.hardware.flush_duration_us())
-            if not self.hardware.faults.lying_flushes:
+            if not self.hardware.faults.is_lying_about(path):
                 self.hardware.tree.flush(path)
 
     def flush_now(self, file: File) -> None:
@@ -302,7 +310,7 @@ class SimDisk:
         if not self.admit_change():
             return
         self._process.charge(self.hardware.flush_duration_us())
-        error = self.hardware.flush_image(file.image, file.image.sequence)
+        error = self.hardware.flush_image(file.path, file.image, file.image.sequence)
         if error is not None:
             raise error
 
@@ -323,7 +331,7 @@ class SimDisk:
         """See `base.disk.Disk`."""
         assert isinstance(file, SimFile)
         if self.admit_change():
-            request = _FlushRequest(file.image, file.image.sequence, self._process, done)
+            request = _FlushRequest(file.path, file.image, file.image.sequence, self._process, done)
             self.hardware.request_flush(request)
 
     def free_bytes(self, path: str) -> int:

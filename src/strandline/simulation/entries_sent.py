@@ -42,17 +42,17 @@ class EntriesSentOnce(Invariant):
         self._silence_us = int(resend_timeout_ms * US_PER_MS * CLOCK_RATIO_MIN)
         self._streams: dict[tuple[BrokerId, BrokerId], dict[GroupId, _Stream]] = {}
         """{(leader, follower): {group: stream}}."""
-        self._reasons: dict[tuple[BrokerId, BrokerId], dict[GroupId, int]] = {}
-        """{(leader, follower): {group: so many reasons to go back that were not used}}."""
+        self._reasons: dict[tuple[BrokerId, BrokerId], dict[GroupId, tuple[int, int]]] = {}
+        """{(leader, follower): {group: (reasons to go back that were not used, since when)}}.
+
+        Who goes on at a later moment has not gone back, and does not because of these."""
 
     def on_entries_sent(self, fact: EntriesSent) -> None:
         """They follow those before."""
         way = fact.leader, fact.peer
         streams = self._streams.setdefault(way, {})
         reasons = self._reasons.get(way, {})
-        reason_count = reasons.get(fact.group, 0)
-        if reason_count:
-            reasons[fact.group] = reason_count - 1
+        reason_count, since_us = reasons.get(fact.group, (0, 0))
         stream = streams.get(fact.group)
         end = Index(fact.last_index + 1)
         if stream is None or (stream.epoch, stream.connection) != (fact.epoch, fact.connection):
@@ -69,6 +69,9 @@ class EntriesSentOnce(Invariant):
                 )
             stream.heard_us = fact.at_us
             stream.has_gone_back = True
+            reasons[fact.group] = max(0, reason_count - 1), since_us
+        elif fact.at_us > since_us:
+            reasons.pop(fact.group, None)
         stream.next_index = end
 
     def on_answer_heard(self, fact: AnswerHeard) -> None:
@@ -77,8 +80,7 @@ class EntriesSentOnce(Invariant):
         stream = self._streams.get(way, {}).get(fact.group)
         is_present = stream is not None and stream.epoch == fact.epoch
         if not fact.is_accepted or (is_present and stream is not None and stream.has_gone_back):
-            reasons = self._reasons.setdefault(way, {})
-            reasons[fact.group] = reasons.get(fact.group, 0) + 1
+            self._add_reason(way, fact.group, fact.at_us)
         if stream is not None and is_present and fact.is_accepted:
             stream.heard_us = fact.at_us
             stream.has_gone_back = False
@@ -86,6 +88,9 @@ class EntriesSentOnce(Invariant):
     def on_way_changed(self, fact: WayChanged) -> None:
         """So is a connection that came or went."""
         way = fact.here, fact.peer
-        reasons = self._reasons.setdefault(way, {})
         for group in self._streams.get(way, {}):
-            reasons[group] = reasons.get(group, 0) + 1
+            self._add_reason(way, group, fact.at_us)
+
+    def _add_reason(self, way: tuple[BrokerId, BrokerId], group: GroupId, at_us: int) -> None:
+        reasons = self._reasons.setdefault(way, {})
+        reasons[group] = reasons.get(group, (0, 0))[0] + 1, at_us

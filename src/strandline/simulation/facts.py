@@ -213,6 +213,7 @@ class WayChanged:
 
     here: BrokerId
     peer: BrokerId
+    at_us: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,9 @@ it time to work."""
 SEEDS_MAX = 3
 LEASE_HEARTBEATS = 2
 ASKING_SHARE = 0.3
-LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
+DRAWN_APART = ("black-hole", "late-delivery", "stalled-requests", "bit-rot", "lying-disk")
+LATER_FAULTS = DRAWN_APART[:-1]
+"""Without disks that lie: what holds then depends on the group (`damage.lie`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +336,7 @@ def _draw_log(rng: random.Random) -> LogConfig:
 
 def _draw_faults(rng: random.Random) -> dict[str, int]:
     share = rng.choice((0.1, 0.2, 0.4))
-    kinds = [kind for kind in FAULTS if kind not in LATER_FAULTS and rng.random() < share]
+    kinds = [kind for kind in FAULTS if kind not in DRAWN_APART and rng.random() < share]
     if "lost-disk" in kinds and "configuration-change" in kinds:
         kinds.remove("configuration-change")  # Before the weights are drawn.
     return {kind: rng.choice((1, 1, 3)) for kind in kinds}

@@ -86,7 +86,7 @@ def check_convergence(world: "World") -> None:
     """Convergence: every request is answered, all members of a group have all of its log."""
     limit_us = world.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
     mend_us = world.scheduler.now_us + MENDING_MS * US_PER_MS
-    may_mend = "bit-rot" in world.tally.fault_counts
+    may_mend = bool(world.tally.fault_counts.keys() & {"bit-rot", "lying-disk"})
     while not world.is_over and not _has_converged(world):
         if may_mend and world.scheduler.now_us >= mend_us:
             may_mend = not _replace_disk(world, rotting_broker(world))

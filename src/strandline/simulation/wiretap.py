@@ -66,4 +66,4 @@ class Wiretap:
 
     def on_way_changed(self, here: BrokerId, peer: BrokerId) -> None:
         """A connection from `here` to `peer` came up or broke."""
-        self._checker.way_changed(WayChanged(here, peer))
+        self._checker.way_changed(WayChanged(here, peer, self._scheduler.now_us))
