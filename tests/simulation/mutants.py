@@ -288,6 +288,7 @@ class Mutant:
 
 SLOW_FLUSHES = {"flush_us": (3_000, 40_000), "asks_voters": False}
 SHORT = {"active_ms": 7_000}
+OFTEN = {"active_ms": 7_000, "fault_interval_ms": 500}
 POWER = ("power-failure", "total-power-failure", "leader-power-failure")
 
 MUTANTS: Sequence[Mutant] = (
@@ -314,7 +315,7 @@ MUTANTS: Sequence[Mutant] = (
         False,
         changes=SLOW_FLUSHES,
     ),
-    Mutant(forget_the_names_of_files, POWER, 2),
+    Mutant(forget_the_names_of_files, POWER, 10),
     Mutant(
         let_a_lost_disk_vote,
         ("lost-disk", "mute", "kill-leader", "isolation"),
@@ -323,14 +324,14 @@ MUTANTS: Sequence[Mutant] = (
         changes={"asks_voters": False},
     ),
     Mutant(count_observers, ("kill-leader", "mute", "isolation"), 372, False, has_observers=True),
-    Mutant(go_on_after_a_failed_flush, ("failed-flush", "total-power-failure"), 10),
+    Mutant(go_on_after_a_failed_flush, ("failed-flush", "total-power-failure"), 64, False),
     Mutant(
         commit_offsets_at_once,
         ("isolation", "kill-leader"),
-        130,
+        14,
         True,
         has_group=True,
-        changes=SHORT,
+        changes=OFTEN,
     ),
     Mutant(
         coordinate_before_the_log_is_read,

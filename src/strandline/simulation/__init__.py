@@ -11,10 +11,10 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    program under test on it: the groups alone), broker_member.py (a whole broker),
                    disk.py, made of file_image.py (bytes) and directory_tree.py (names), network.py,
                    made of link.py (one direction)
-        load       clients.py (the way to the brokers and back), producers.py, consumers.py,
-                   group_consumers.py, deleters.py (DeleteRecords), values.py (the records they know
-                   again)
-        faults     faults.py (one function for each kind), damage.py (bit rot)
+        load       clients.py (the way to the brokers and back), lookups.py (who leads, which id,
+                   how far), producers.py, consumers.py, group_consumers.py, deleters.py
+                   (DeleteRecords), values.py (the records they know again)
+        faults     faults.py (one function for each kind), damage.py (bad disks)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),
                     deleted_records.py (what DeleteRecords took), wiretap.py and entries_sent.py

@@ -85,6 +85,7 @@ class Checker:
             HeartbeatsCoalesced(),
         ]
         self._offsets = GroupOffsetsMonotonic()
+        self._producer_ids: dict[int, str] = {}
         self._sent = EntriesSentOnce(resend_timeout_ms=resend_timeout_ms)
 
     @staticmethod
@@ -149,6 +150,12 @@ class Checker:
     def way_changed(self, fact: WayChanged) -> None:
         """See `facts.WayChanged`."""
         self._sent.on_way_changed(fact)
+
+    def producer_id_given(self, producer: str, producer_id: int) -> None:
+        """No id is given out twice: two producers with one id would be taken for each other."""
+        owner = self._producer_ids.setdefault(producer_id, producer)
+        if owner != producer:
+            self.fail(f"ProducerIdsUnique: {producer} and {owner} were both given {producer_id}")
 
     def moment(self) -> int:
         """Counts commits that begin or end: tells what was before what."""

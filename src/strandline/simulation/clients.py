@@ -11,15 +11,21 @@ Source: design section 10."""
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
+from strandline.simulation.broker_member import BrokerMember
+from strandline.simulation.lookups import ask_leader
+from strandline.simulation.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
     from strandline.simulation.member import Member
     from strandline.simulation.world import World
 
 LATENCY_US = (100, 3_000)
+LOOKUP_TIMEOUT_MS = 1_000
+
+A = TypeVar("A")
 
 
 class Client:
@@ -77,12 +83,62 @@ class Client:
         self.world.scheduler.at(self._arrival_us(broker, is_answer=True), callback)
 
     def find_leader(self, group: GroupId) -> BrokerId:
-        """Ask any living broker, as Metadata requests do; NO_BROKER where it does not know."""
+        """What any living broker knows at once; NO_BROKER where it does not know. For groups
+        without a broker above them, which no request reaches."""
         up = [host for host in self.world.hosts.values() if host.program is not None]
         if not up:
             return NO_BROKER
         member = self.rng.choice(up).program
         return NO_BROKER if member is None else member.leader_of(group)
+
+    def lookup(
+        self,
+        broker: BrokerId,
+        question: Callable[[BrokerMember, Callable[[A], None], Callable[[str], None]], None],
+        done: Callable[[A | None], None],
+    ) -> None:
+        """Ask a whole broker something of `lookups`; None where no answer comes in time."""
+        is_open = True
+
+        def end(answer: A | None) -> None:
+            nonlocal is_open
+            if is_open:
+                is_open = False
+                timeout.cancel()
+                done(answer)
+
+        def give_up() -> None:
+            self.reconnect(broker)
+            end(None)
+
+        def run(member: "Member") -> None:
+            assert isinstance(member, BrokerMember)
+            question(
+                member,
+                lambda answer: self.answer(broker, lambda: end(answer)),
+                lambda _: self.answer(broker, lambda: end(None)),
+            )
+
+        timeout = self.world.scheduler.after(LOOKUP_TIMEOUT_MS * US_PER_MS, give_up)
+        self.ask(broker, run, lambda: end(None))
+
+    def seek_leader(self, group: GroupId, done: Callable[[BrokerId], None]) -> None:
+        """Find the leader: by a Metadata request to any broker where there are whole brokers.
+        NO_BROKER where nobody knows."""
+        if not self.world.scenario.has_brokers:
+            done(self.find_leader(group))
+            return
+        topic = self.world.plan(group).name
+
+        def ask(
+            member: BrokerMember, found: Callable[[BrokerId], None], closed: Callable[[str], None]
+        ) -> None:
+            ask_leader(member, topic, found, closed)
+
+        def end(leader: BrokerId | None) -> None:
+            done(NO_BROKER if leader is None else leader)
+
+        self.lookup(self.rng.choice(self.world.scenario.brokers), ask, end)
 
     def _arrival_us(self, broker: BrokerId, *, is_answer: bool) -> int:
         due_us = self.world.scheduler.now_us + self.rng.randint(*LATENCY_US)

@@ -11,13 +11,16 @@ import random
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
-from strandline.model.ids import NO_BROKER, GroupId, Offset
+from strandline.model.ids import NO_BROKER, BrokerId, GroupId, Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
 from strandline.replication.replica import Replica
+from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.clients import Client
 from strandline.simulation.facts import RecordsRead, Subject
+from strandline.simulation.lookups import LATEST, NO_OFFSET, ask_offset
 from strandline.simulation.member import committed_end, visible_end
+from strandline.simulation.scenario import GroupPlan
 from strandline.simulation.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 POLL_MS = (10, 150)
 READ_BYTES = (200, 4_000, 100_000)
+LISTING = 0.2
+"""How often a consumer that has found the leader asks it where the partition ends."""
 ELSEWHERE = {
     Error.NOT_LEADER_OR_FOLLOWER,
     Error.KAFKA_STORAGE_ERROR,
@@ -56,11 +61,54 @@ class Consumer(Client):
             return
         plan = self.rng.choice(self.world.scenario.groups)
         broker = self.rng.choice(plan.hosts)
+
+        def go_to_leader(leader: BrokerId) -> None:
+            chosen = broker if leader == NO_BROKER else leader
+            if self.world.scenario.has_brokers and self.rng.random() < LISTING:
+                self._ask_end(plan, chosen)
+            else:
+                self.ask(chosen, lambda member: self._read(plan.group, member), lambda: None)
+
         if self.rng.random() < 0.4:
-            leader = self.find_leader(plan.group)
-            broker = broker if leader == NO_BROKER else leader
-        self.ask(broker, lambda member: self._read(plan.group, member), lambda: None)
+            self.seek_leader(plan.group, go_to_leader)
+        else:
+            self.ask(broker, lambda member: self._read(plan.group, member), lambda: None)
         self.world.scheduler.after(self.rng.randint(*POLL_MS) * US_PER_MS, self._poll)
+
+    def _ask_end(self, plan: GroupPlan, broker: BrokerId) -> None:
+        """A ListOffsets request, as of a consumer that begins at the end."""
+
+        def run(member: "Member") -> None:
+            assert isinstance(member, BrokerMember)
+            ask_offset(
+                member,
+                plan.name,
+                LATEST,
+                lambda end: self._on_end(plan, member, end),
+                lambda _: None,
+            )
+
+        self.ask(broker, run, lambda: None)
+
+    def _on_end(self, plan: GroupPlan, member: "Member", end: Offset) -> None:
+        """Inside the broker: only a leader may say where the partition ends."""
+        replica = member.replication.replicas.get(plan.group)
+        if end == NO_OFFSET or replica is None:
+            return
+        self.world.checker.records_read(
+            RecordsRead(
+                consumer=self.name,
+                broker=member.broker,
+                life=member.life,
+                group=plan.group,
+                position=end,
+                records=[],
+                committed_end=committed_end(replica),
+                visible_end=visible_end(replica),
+                high_watermark=end,
+                is_leader_read=True,
+            )
+        )
 
     def _read(self, group: GroupId, member: "Member") -> None:
         """Inside the broker."""

@@ -320,11 +320,11 @@ class SimDisk:
             return
         hardware = self.hardware
         self._process.charge(hardware.flush_duration_us())
-        for _, image in hardware.tree.files():
-            error = hardware.flush_image(image, image.sequence)
+        for file, image in hardware.tree.files():
+            error = hardware.flush_image(file, image, image.sequence)
             if error is not None:
                 raise error
-        if not hardware.faults.lying_flushes:
+        if not hardware.faults.lying_flushes and not hardware.faults.lying_directory:
             hardware.tree.flush_all()
 
     def flush_soon(self, file: File, done: Callable[[OSError | None], None]) -> None:

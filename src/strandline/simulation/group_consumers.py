@@ -49,6 +49,7 @@ from strandline.records.batch import iterate_headers
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.clients import Client
 from strandline.simulation.facts import CommitBegun, CommitEnded, OffsetFetched
+from strandline.simulation.lookups import EARLIEST, NO_OFFSET, ask_offset
 from strandline.simulation.scheduler import US_PER_MS, ScheduledEvent
 
 if TYPE_CHECKING:
@@ -387,12 +388,16 @@ class GroupConsumer(Client):
     def _read(self, group: GroupId, positions: dict[GroupId, Offset]) -> None:
         """Read on where this member is. What comes is judged elsewhere: see `consumers`."""
         self._step_later(WORK_MS)
-        broker = self.find_leader(group)
+        self.seek_leader(group, lambda leader: self._read_from(leader, group, positions))
+
+    def _read_from(
+        self, broker: BrokerId, group: GroupId, positions: dict[GroupId, Offset]
+    ) -> None:
         if broker == NO_BROKER:
             return
 
         def done(data: bytes, error: ApiError | None) -> None:
-            self.answer(broker, lambda: self._on_read(group, positions, data, error))
+            self.answer(broker, lambda: self._on_read(broker, group, positions, data, error))
 
         def run(member: "Member") -> None:
             replica = member.replication.replicas.get(group)
@@ -403,12 +408,29 @@ class GroupConsumer(Client):
 
     def _on_read(
         self,
+        broker: BrokerId,
         group: GroupId,
         positions: dict[GroupId, Offset],
         data: bytes,
         error: ApiError | None,
     ) -> None:
         if error is not None and error.code == Error.OFFSET_OUT_OF_RANGE:
-            positions[group] = Offset(0)  # What is told to a client that wants the earliest.
+            self._seek_beginning(broker, group, positions)
         for header in iterate_headers(data):
             positions[group] = max(positions[group], header.next_offset)
+
+    def _seek_beginning(
+        self, broker: BrokerId, group: GroupId, positions: dict[GroupId, Offset]
+    ) -> None:
+        """Go to where the topic begins, as a consumer that resets to the earliest."""
+        topic = self.world.plan(group).name
+
+        def done(start: Offset | None) -> None:
+            if start is not None and start != NO_OFFSET:
+                positions[group] = start
+
+        self.lookup(
+            broker,
+            lambda member, found, closed: ask_offset(member, topic, EARLIEST, found, closed),
+            done,
+        )

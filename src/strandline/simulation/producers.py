@@ -22,6 +22,7 @@ from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.simulation.clients import Client
 from strandline.simulation.clock import WALL_START_MS
 from strandline.simulation.facts import Acknowledged, Produced, Subject
+from strandline.simulation.lookups import NO_PRODUCER_ID, ask_producer_id
 from strandline.simulation.scenario import ProducerPlan
 from strandline.simulation.scheduler import US_PER_MS, ScheduledEvent
 from strandline.simulation.values import make_batch
@@ -80,12 +81,15 @@ class Producer(Client):
         super().__init__(plan.name, world, rng)
         self.plan = plan
         self.acknowledged_count = 0
-        self._producer_id = producer_id if plan.is_idempotent else -1
+        self._producer_id = producer_id if plan.is_idempotent else NO_PRODUCER_ID
+        if world.scenario.has_brokers:
+            self._producer_id = NO_PRODUCER_ID  # Brokers give them out.
         self._next_number = 0
         self._epoch = 0
         self._next_sequence = 0
         self._batches: deque[_Batch] = deque()
         self._leader: BrokerId = NO_BROKER
+        self._is_looking_up = False
         self._stopped = False
 
     @property
@@ -123,6 +127,8 @@ class Producer(Client):
         return _Batch(values, epoch=self._epoch, sequence=sequence, made_ms=made_ms)
 
     def _pump(self) -> None:
+        if self.world.scenario.has_brokers and not self._is_prepared():
+            return
         for number, batch in enumerate(list(islice(self._batches, INFLIGHT_MAX))):
             if batch.in_flight or batch.is_done:
                 continue
@@ -131,6 +137,40 @@ class Producer(Client):
             self._send(batch)
         if self._batches and self._batches[0].is_done:
             self._drop_finished()
+
+    def _is_prepared(self) -> bool:
+        """Whether it has all that it must ask whole brokers for; asks if not."""
+        if self._leader != NO_BROKER and self._has_id:
+            return True
+        if self._batches and not self._is_looking_up:
+            self._is_looking_up = True
+            if self._has_id:
+                self.seek_leader(self.plan.group, self._on_leader)
+            else:
+                broker = self.rng.choice(self.world.scenario.brokers)
+                self.lookup(broker, ask_producer_id, self._on_producer_id)
+        return False
+
+    @property
+    def _has_id(self) -> bool:
+        return not self.plan.is_idempotent or self._producer_id != NO_PRODUCER_ID
+
+    def _on_leader(self, leader: BrokerId) -> None:
+        self._is_looking_up = False
+        self._leader = leader
+        if leader == NO_BROKER:
+            self.world.scheduler.after(self.rng.randint(1, 2 * RETRY_MS) * US_PER_MS, self._pump)
+        else:
+            self._pump()
+
+    def _on_producer_id(self, producer_id: int | None) -> None:
+        self._is_looking_up = False
+        if producer_id is None or producer_id == NO_PRODUCER_ID:
+            self.world.scheduler.after(self.rng.randint(1, 2 * RETRY_MS) * US_PER_MS, self._pump)
+            return
+        self.world.checker.producer_id_given(self.name, producer_id)
+        self._producer_id = producer_id
+        self._pump()
 
     def _send(self, batch: _Batch) -> None:
         batch.attempt += 1
