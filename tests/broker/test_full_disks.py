@@ -56,6 +56,29 @@ def test_a_leader_without_space_refuses_and_takes_writes_again(cluster: ClusterW
     assert failed(cluster) == []
 
 
+def test_what_comes_behind_a_refused_batch_is_refused_like_it_and_not_out_of_order(
+    cluster: ClusterWorld,
+) -> None:
+    """Else librdkafka begins a new epoch, and repeats what it has no answers for."""
+
+    def send(sequence: int, *, epoch: int = 0, producer: int = 7) -> int:
+        numbers = {"producer_id": producer, "producer_epoch": epoch, "base_sequence": sequence}
+        return produce(cluster, "t", b"%d" % sequence, **numbers).error_code
+
+    assert send(0) == 0
+    full = cluster.leader_of("t")
+    fill(cluster, full)
+    assert send(1) == send(2) == send(3) == Error.KAFKA_STORAGE_ERROR
+    assert send(1, producer=8) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    make_room(cluster, full)
+    cluster.advance(1_000)
+    assert send(2) == Error.KAFKA_STORAGE_ERROR
+    assert send(2, epoch=1) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert [send(1), send(2), send(3)] == [0, 0, 0]
+    assert send(5) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert fetch(cluster, "t") == [b"0", b"1", b"2", b"3"]
+
+
 def test_a_follower_without_space_holds_up_nobody_and_catches_up(cluster: ClusterWorld) -> None:
     leader = cluster.leader_of("t")
     full = next(broker for broker in (1, 2, 3) if broker != leader)

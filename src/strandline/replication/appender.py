@@ -12,6 +12,9 @@ How:    accepted requests wait until the end of the pass. Then, in order: produc
         log is `UNCOMMITTED_BYTES_MAX` ahead of what is as safe as was asked for: who sent them is
         not read any further. That is so at every acks level; where acks=0 or 1 the leader would
         else be ahead of its followers without any bound.
+            An idempotent producer's batches behind a refused one are refused in the same way, until
+        that one has come again: were they told that their sequence is wrong, librdkafka would begin
+        a new epoch, and write what it has no answers for again, on all partitions.
 Owns:   requests accepted and not yet appended; one per replica.
 Source: Redpanda RFC 20220119; design section 5."""
 
@@ -36,6 +39,7 @@ NO_ACKS = 0
 QUORUM_ACK = -1
 
 _NOBODY: Set[int] = frozenset()
+_SEQUENCE_COUNT = 1 << 31
 
 
 class AppendResult(msgspec.Struct, frozen=True, gc=False):
@@ -120,6 +124,8 @@ class Appender:
         self._uncommitted: deque[tuple[Index, int, bool]] = deque()
         self.uncommitted_bytes = 0
         self.held_bytes = 0
+        # {producer: (its first batch that was refused, though nothing was wrong with it, why)}
+        self._refused: dict[int, tuple[BatchHeader, int]] = {}
 
     @property
     def is_holding(self) -> bool:
@@ -129,6 +135,7 @@ class Appender:
     def add(self, request: Request) -> bool:
         """Accept a request; False when too much waits already."""
         if self.held_bytes + request.size_bytes > HELD_BYTES_MAX and self._requests:
+            self._note_refused(request, Error.NOT_ENOUGH_REPLICAS)
             return False
         self._requests.append(request)
         self.held_bytes += request.size_bytes
@@ -160,6 +167,7 @@ class Appender:
         self.held_bytes = 0
         self._uncommitted.clear()
         self.uncommitted_bytes = 0
+        self._refused.clear()
         for request in requests:
             request.done(self._failed(error))
 
@@ -207,6 +215,7 @@ class Appender:
 
     def _passes_sequence_check(self, request: Request) -> bool:
         """Whether the batches are new and in sequence; answers the request otherwise."""
+        header = request.headers[0]
         try:
             for header in request.headers:
                 duplicate = self._sink.check_producer(header)
@@ -218,6 +227,8 @@ class Appender:
             # its sequence is wrong begins anew, and would write again what another leader has.
             known = self._sink.can_serve_reads
             code = error.code if known else Error.NOT_LEADER_OR_FOLLOWER
+            if code == Error.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                code = self._reason_of_gap(header) or code
             request.done(self._failed(code, error.message))
             return False
         return True
@@ -237,8 +248,13 @@ class Appender:
         except OSError as error:
             self._memory.give_back(size)
             for request in chunk:
+                self._note_refused(request, Error.KAFKA_STORAGE_ERROR)
                 request.done(self._failed(Error.KAFKA_STORAGE_ERROR, str(error)))
             return
+        if self._refused:
+            for request in chunk:
+                for header in request.headers:
+                    self._refused.pop(header.producer_id, None)
         self._uncommitted.append((appended.last_index, size, relaxed))
         self.uncommitted_bytes += size
         start = self._sink.log_start()
@@ -259,6 +275,22 @@ class Appender:
     def _is_relaxed(self, request: Request) -> bool:
         """Whether nobody waits for the flush of these entries."""
         return request.acks != QUORUM_ACK or self._sink.caches_writes
+
+    def _note_refused(self, request: Request, code: int) -> None:
+        """What comes behind this request is not in sequence, by no fault of its producer."""
+        for header in request.headers:
+            if header.producer_id >= 0:
+                known = self._refused.get(header.producer_id)
+                if known is None or known[0].producer_epoch != header.producer_epoch:
+                    self._refused[header.producer_id] = header, code
+
+    def _reason_of_gap(self, header: BatchHeader) -> int | None:
+        """Why a batch that this one comes behind was refused; None where none was."""
+        first, code = self._refused.get(header.producer_id, (None, 0))
+        if first is None or first.producer_epoch != header.producer_epoch:
+            return None
+        ahead = (header.base_sequence - first.base_sequence) % _SEQUENCE_COUNT
+        return code if 0 < ahead < _SEQUENCE_COUNT // 2 else None
 
     def _failed(self, error: int, message: str = "") -> AppendResult:
         return AppendResult(error, -1, -1, message)
