@@ -141,3 +141,18 @@ def test_what_is_confirmed_is_what_the_follower_holds(steps: list[tuple[str, int
             for group, epoch in led.items():
                 if lead.is_confirmed(GroupId(group)):
                     assert follow.followed.get(GroupId(group)) == epoch
+
+
+def test_a_heartbeat_that_comes_late_changes_nothing_and_is_no_sign_of_life() -> None:
+    """A connection that broke may still deliver what it had, after the next one."""
+    lead, follow = LeadSession(7), FollowSession()
+    lead.lead(G1, E1)
+    exchange(lead, follow)
+    lead.unlead(G1)
+    late = lead.heartbeat(200)
+    lead.lead(G1, E2)
+    exchange(lead, follow, now=300)
+    assert lead.is_confirmed(G1)
+    assert follow.on_heartbeat(late, 400) == ([], [])
+    assert follow.covers(G1, E2)
+    assert follow.heard_ms == 300

@@ -109,6 +109,7 @@ class FollowSession:
 
     def __init__(self) -> None:
         self._session = -1
+        self._number = -1
         self._version = -1
         self.followed: dict[GroupId, Epoch] = {}
         self._refused: dict[GroupId, Epoch] = {}
@@ -118,7 +119,12 @@ class FollowSession:
         self, heartbeat: Heartbeat, now_ms: int
     ) -> tuple[list[tuple[GroupId, Epoch]], list[GroupId]]:
         """Apply a heartbeat; returns the changes, and the groups no longer covered by this
-        session."""
+        session.
+
+        One that comes after a later one, from a connection that broke, is passed over: its changes
+        may have been taken back since."""
+        if heartbeat.session == self._session and heartbeat.number <= self._number:
+            return [], []
         uncovered: list[GroupId] = []
         if heartbeat.from_version == 0 or heartbeat.session != self._session:
             known = {group for group, _ in heartbeat.changes}
@@ -127,6 +133,7 @@ class FollowSession:
             self._refused.clear()
             self._session = heartbeat.session
             self._version = 0 if heartbeat.from_version == 0 else -1
+        self._number = heartbeat.number
         if heartbeat.from_version > self._version:
             self._version = -1
             return [], uncovered
