@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chaos.records import mark_of
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.records.batch import BatchHeader
+from strandline.records.batch import CRC_START, BatchHeader
 from strandline.records.record import decode_records
 from strandline.simulation.facts import AuditedBatch, LogAudited
 from strandline.storage.layout import LOG, SegmentName, parse_name
@@ -81,8 +81,9 @@ class LogReader:
     """Reads whole logs; equal batches are decoded once."""
 
     def __init__(self) -> None:
-        self._marks: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
-        """{(CRC, size): [(offset delta, mark)]}."""
+        self._marks: dict[bytes, list[tuple[int, bytes]]] = {}
+        """{what the batch's checksum covers: [(offset delta, mark)]}; the checksum itself would not
+        do: of a hundred thousand batches two have the same."""
 
     def audit(self, log: ReplicaLog, *, commit: Index | None, is_ours: bool) -> LogAudited:
         """Everything in a log. `commit`: the last index that all replicas had in the end, None
@@ -129,7 +130,7 @@ class LogReader:
         if not is_ours:
             offsets = range(header.base_offset, header.next_offset)
             return [(Offset(offset), NO_RECORD) for offset in offsets]
-        key = (header.crc, header.size)
+        key = chunk[at + CRC_START : at + header.size]
         marks = self._marks.get(key)
         if marks is None:
             records = decode_records(chunk, at)

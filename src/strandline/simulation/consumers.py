@@ -107,6 +107,8 @@ class Consumer(Client):
                 visible_end=visible_end(replica),
                 high_watermark=end,
                 is_leader_read=True,
+                start_offset=replica.log_start_offset,
+                deleted_before=replica.deletions.before,
             )
         )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
+from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.damage import rotting_broker
 from strandline.simulation.facts import IdlePassed, Subject
 from strandline.simulation.group_consumers import SESSION_TIMEOUT_MS
@@ -22,7 +23,9 @@ from strandline.simulation.scheduler import US_PER_MS
 if TYPE_CHECKING:
     from strandline.simulation.world import World
 
-PROGRESS_MS = 20_000
+PROGRESS_MS = 20_000 + UNACKNOWLEDGED_MAX_MS
+"""A leader may have to be elected over connections that died without a word, and then finds that
+those for its appends died as well."""
 GROUP_PROGRESS_MS = 40_000
 CONVERGENCE_MS = 20_000
 MENDING_MS = 3_000
