@@ -35,6 +35,7 @@ from strandline.protocol.messages.offset_fetch import (
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.replication.replica import Replica
 from strandline.simulation.file_image import FileImage
+from strandline.storage.scrubbing import Scrub
 
 FIRST_SEGMENT = f"{0:020d}-0-0.log"
 MAGIC_AT = 16
@@ -332,6 +333,28 @@ def test_replicas_that_are_all_damaged_mend_each_other(scrubbed: ClusterWorld) -
     scrubbed.until(lambda: all(is_sound(scrubbed, broker, "t") for broker in (1, 2, 3)))
     assert fetch(scrubbed, "t") == [value * 5_000 for value in VALUES]
     assert produce(scrubbed, "t", b"more").base_offset == len(VALUES)
+
+
+def test_readers_of_what_nobody_can_mend_do_not_have_it_looked_for_again_and_again(
+    cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create_topic("t", replicas=1)
+    assert produce(cluster, "t", *VALUES).error_code == 0
+    leader = cluster.leader_of("t")
+    rot(cluster, leader, cluster.replicas_of("t")[leader], at=MAGIC_AT)
+    step_count = 0
+    step = Scrub.step
+
+    def counted(self: Scrub, bytes_max: int) -> int:
+        nonlocal step_count
+        step_count += 1
+        return step(self, bytes_max)
+
+    monkeypatch.setattr(Scrub, "step", counted)
+    for _ in range(50):
+        assert fetch_error(cluster, leader, "t") == Error.KAFKA_STORAGE_ERROR
+        cluster.advance(100)
+    assert 0 < step_count < 10
 
 
 def test_what_nobody_else_has_stays_damaged_and_nothing_else_does(scrubbed: ClusterWorld) -> None:

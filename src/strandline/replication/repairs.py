@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 METHOD = "entries-of"
 SLICE_BYTES = 32 << 10
 """So much is looked at before other work has its turn: a few ms for small batches."""
+URGENT_BYTES = 4 * SLICE_BYTES
+"""The same, where damage has been met."""
 SHARE = 0.02
 """How much of the time the scrub takes at most, whatever its rate."""
 FIRST_ROUND_MS = 600_000
@@ -111,27 +113,30 @@ class Repairs:
             self._task.cancel()
 
     def suspect(self, replica: "Replica", error: OSError | StorageError) -> None:
-        """Somebody could not read in a log: look for what is wrong, soon."""
-        path = error.path if isinstance(error, StorageError) else ""
-        self._suspects.setdefault(replica.group, path)
-        self._wake.set()
+        """Somebody could not read in a log: look for what is wrong, soon.
+
+        Not where something is known to be wrong: readers may try again and again, and what nobody
+        can mend stays."""
+        if replica.group not in self._gaps:
+            path = error.path if isinstance(error, StorageError) else ""
+            self._suspects.setdefault(replica.group, path)
+            self._wake.set()
 
     # ---- the task --------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         while True:
+            self._wake.clear()
             try:
                 wait_s = await self._step()
             except (OSError, StrandlineError) as error:
                 _log.warning("damaged logs are looked after again later: %s", error)
                 wait_s = RETRY_MS / 1000
-            except (
-                Exception
-            ):  # A task boundary: one log must not keep the others from being mended.
+            except Exception:
+                # A task boundary: one log must not keep the others from being mended.
                 _log.exception("damaged logs are looked after again later")
                 wait_s = RETRY_MS / 1000
             if wait_s > 0:
-                self._wake.clear()
                 try:
                     async with asyncio.timeout(wait_s):
                         await self._wake.wait()
@@ -163,7 +168,7 @@ class Repairs:
             return
         parsed = parse_name(path.rpartition("/")[2])
         scrub = replica.log.mending.scrub(parsed[0].base_index if parsed else Index(0))
-        while (replica := self._replica(group)) is not None and scrub.step(SLICE_BYTES):
+        while (replica := self._replica(group)) is not None and scrub.step(URGENT_BYTES):
             self._take_gaps(replica, scrub)
             if parsed is not None and scrub.done_index > parsed[0].base_index:
                 break
