@@ -13,7 +13,7 @@ from strandline.base.errors import OperatorError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.network.calls import CallError, Calls
-from strandline.network.tcp import TcpNetwork
+from strandline.network.tcp import WIRE_VERSION, TcpNetwork
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 DEADLINE_S = 20
@@ -133,7 +133,7 @@ def frame(payload: bytes) -> bytes:
     return struct.pack(">I", len(payload)) + payload
 
 
-GREETING = msgspec.msgpack.encode([1, "c", 2, 0])
+GREETING = msgspec.msgpack.encode([WIRE_VERSION, "c", 2, 0])
 
 
 @pytest.mark.parametrize(
