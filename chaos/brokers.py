@@ -64,7 +64,10 @@ class Brokers:
         """kill -9."""
         for number in numbers:
             self._ended_at.pop(number, None)
-        processes.kill([self._running.pop(n) for n in numbers if n in self._running])
+        doomed = [number for number in numbers if number in self._running]
+        processes.kill([self._running[number] for number in doomed])
+        for number in doomed:  # Not before: who is forgotten here is not killed at an interrupt.
+            del self._running[number]
 
     def pause(self, numbers: Collection[int]) -> None:
         """SIGSTOP."""

@@ -6,14 +6,18 @@ Owns:   the image, the mount, and the filler in it."""
 
 import os
 import shutil
+import time
 from pathlib import Path
 from types import TracebackType
 
+from chaos.hosts import ChaosError
 from chaos.processes import run_tool
 
 DISK_BYTES = 384 << 20
 CHUNK_BYTES = 1 << 20
 FILLER = "filler"
+UNMOUNT_ATTEMPTS = 50
+UNMOUNT_PAUSE_S = 0.2
 
 
 class SmallDisk:
@@ -39,10 +43,18 @@ class SmallDisk:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """The broker has to be gone."""
-        if self._is_mounted:
-            run_tool("umount", str(self._directory))
-            self._is_mounted = False
+        """The broker has to be gone; of what was killed the kernel closes the files in a while."""
+        if not self._is_mounted:
+            return
+        for left in reversed(range(UNMOUNT_ATTEMPTS)):
+            try:
+                run_tool("umount", str(self._directory))
+                break
+            except ChaosError:
+                if not left:
+                    raise
+                time.sleep(UNMOUNT_PAUSE_S)
+        self._is_mounted = False
 
     def keep(self, copy: Path) -> None:
         """What is on it, for those who come after the run."""
