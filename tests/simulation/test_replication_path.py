@@ -326,3 +326,34 @@ def test_a_follower_that_stood_still_is_asked_and_gets_nothing_twice(
     assert (sent.repeated, sent.skipped) == ([], [])
     assert producer.errors == []
     assert world.checker.violation is None
+
+
+def test_a_leader_that_was_alone_for_a_while_hands_on_nothing_with_a_hole_in_it() -> None:
+    """What is appended while nobody follows is not kept for handing on; what was kept before then
+    is no longer the end of the log."""
+    world = started(plain_scenario(log=LOG, settings=SMALL))
+    replica = leader_of(world)
+    slow = followers(world)[0]
+    slow_down(world, slow, bytes_per_ms=SLOW_BYTES_PER_MS)
+    everybody = replica.configuration.voters
+    producer = FullSpeedProducer(world, replica, acks=1, batch_bytes=BATCH_BYTES)
+    run_for(world, 200)
+    producer.is_stopped = True
+    run_for(world, 100)
+    assert replica.leading is not None
+    assert replica.leading._tail.kept_bytes, "for the slow follower"
+    replica.change_configuration(voters=(replica.self_id,), observers=())
+    run_for(world, 1_000)
+    assert replica.configuration.members == (replica.self_id,)
+    alone = FullSpeedProducer(world, replica, acks=1, batch_bytes=BATCH_BYTES)
+    run_for(world, 20)
+    alone.is_stopped = True
+    assert replica.leading._tail.kept_bytes == 0, "for nobody"
+    slow_down(world, slow, bytes_per_ms=20_000)
+    replica.change_configuration(voters=everybody, observers=())
+    run_for(world, 60_000)
+    assert alone.errors == []
+    assert replica.host.memory.used_bytes == 0
+    assert len(world.replicas()) == 3
+    assert len({(r.log.last_index, r.raft.commit) for r in world.replicas()}) == 1
+    assert world.checker.violation is None

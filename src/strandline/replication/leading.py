@@ -121,12 +121,17 @@ class Leading:
         configuration: Configuration | None = None,
     ) -> None:
         replica = self._replica
+        size = sum(map(len, buffers))
+        if not replica.raft.progress:  # Nobody follows: nothing is handed on, or kept for that.
+            self._tail.clear()
+            replica.host.memory.give_back(size)
+            return
         chunk = Chunk(
             first_index=first_index,
             last_index=replica.log.last_index,
             epoch=epoch,
             buffers=buffers,
-            size_bytes=sum(map(len, buffers)),
+            size_bytes=size,
             configuration=configuration,
             relaxed=relaxed,
         )
@@ -134,8 +139,6 @@ class Leading:
             if stream.is_recovering:
                 stream.allowance_bytes += chunk.size_bytes
         self._tail.add(chunk)
-        if not replica.raft.progress:
-            self._tail.drop_through(chunk.last_index)
         self._release()
 
     def _release(self) -> None:

@@ -11,9 +11,10 @@ Map:    log.py (one group's log), which is made of
             flushing.py   what is durable;  flushed_mark.py  noted on the disk
             reads.py      finding batches for consumers and followers;  times.py  by timestamp
             proving.py    looking once at what an earlier process wrote, before it is served
-            scrubbing.py  looking for damage;  mending.py, rewriting.py, segment_writer.py  other
-                          replicas' batches in its place
+            scrubbing.py  looking for damage;  mending.py, rewriting.py  other replicas'
+                          batches in its place
             retention.py  letting go of old segments;  compaction.py  keeping the last value per key
+            segment_work.py, segment_writer.py  making a segment anew, in slices
             producers.py  idempotence: the last five batches of each producer
             survey.py     what lies in a log's directory;  verification.py  what is wrong with it
         state_journal.py (epoch and vote of every group), identity.py (whose directory this is),

@@ -12,7 +12,6 @@ Owns:   the `.cleaned` file while a pass goes on.
 Source: design section 4; Kafka's log cleaner."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 
 from strandline.base.disk import Buffer, Disk
 from strandline.base.errors import ApiError
@@ -24,21 +23,14 @@ from strandline.storage.config import LogConfig
 from strandline.storage.layout import CLEANED
 from strandline.storage.producers import ProducerStates
 from strandline.storage.segment import Segment
+from strandline.storage.segment_work import SegmentWork
 from strandline.storage.segment_writer import SegmentWriter
 
 KEY_OVERHEAD_BYTES = 120
 """About what an entry of the map costs besides the key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """A finished row: `segment`, durable, is to take the place of `replaced`."""
-
-    segment: Segment
-    replaced: Sequence[Segment]
-
-
-class Compaction:
+class Compaction(SegmentWork):
     """One pass over closed, durable segments."""
 
     def __init__(
@@ -52,8 +44,7 @@ class Compaction:
         now_ms: int,
         new_segment: Callable[[Segment], Segment],
     ) -> None:
-        self._disk = disk
-        self._segments = segments
+        super().__init__(disk, segments)
         self._producers = producers
         self._config = config
         self._now_ms = now_ms
@@ -63,25 +54,6 @@ class Compaction:
         self._dirty_offset = dirty_offset
         self.end_offset = dirty_offset
         """Below here the log will be clean; known when the map is built."""
-        self._budget = 0
-        self._steps = self._run()
-        self._cleaned: Cleaned | None = None
-
-    def step(self, bytes_max: int) -> bool:
-        """Work through about `bytes_max`; whether there is more to do."""
-        self._budget = bytes_max
-        return next(self._steps, None) is not None
-
-    def take(self) -> Cleaned | None:
-        """A row that was finished and has to take its place before the next step."""
-        cleaned, self._cleaned = self._cleaned, None
-        return cleaned
-
-    def abandon(self) -> None:
-        """Give up: the segments have changed."""
-        self._steps.close()
-        for segment in self._segments:
-            self._disk.remove(segment.path(CLEANED))
 
     # ---- the pass ----
 
@@ -130,8 +102,7 @@ class Compaction:
 
     def _clean_row(self, row: list[Segment]) -> Iterator[bool]:
         target = self._new_segment(row[0])
-        file = self._disk.open(target.path(CLEANED), create=True)
-        file.truncate(0)
+        file = self._open(target)
         writer = SegmentWriter(target, file)
         for segment in row:
             for header, batch in _batches(segment):
@@ -142,14 +113,7 @@ class Compaction:
         if len(row) == 1 and not writer.has_changed:
             self._disk.remove(target.path(CLEANED))
             return
-        answers: list[OSError | None] = []
-        self._disk.flush_soon(file, answers.append)
-        while not answers:
-            yield True
-        if answers[0] is not None:
-            raise answers[0]
-        self._cleaned = Cleaned(target, row)
-        yield True
+        yield from self._finish(target, file, row)
 
     def _clean(self, writer: SegmentWriter, header: BatchHeader, batch: bytes) -> None:
         if header.is_control:
@@ -185,10 +149,6 @@ class Compaction:
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         entry = self._producers.get(header.producer_id)
         return entry is not None and entry.window[-1].base_offset == header.base_offset
-
-    def _spend(self, count: int) -> bool:
-        self._budget -= count
-        return self._budget < 0
 
 
 def compactable_segments(

@@ -16,13 +16,13 @@ from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import Index
 from strandline.records.batch import HEADER, BatchHeader, crc_of, iterate_headers
 from strandline.records.cleaning import filler, is_filler
-from strandline.storage.compaction import Cleaned
 from strandline.storage.flushing import Flushing
 from strandline.storage.history import History
 from strandline.storage.rewriting import Rewrite
 from strandline.storage.row import SegmentRow
 from strandline.storage.scrubbing import Gap, Scrub, find_gap
 from strandline.storage.segment import Segment
+from strandline.storage.segment_work import Cleaned
 
 
 class Mending:

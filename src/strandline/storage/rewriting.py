@@ -12,14 +12,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from strandline.base.disk import Disk
 from strandline.base.errors import StorageError
 from strandline.records.batch import crc_of, iterate_headers
-from strandline.storage.compaction import Cleaned
-from strandline.storage.layout import CLEANED, LOG
+from strandline.storage.layout import LOG
 from strandline.storage.scrubbing import Gap
 from strandline.storage.segment import Segment
+from strandline.storage.segment_work import SegmentWork
 from strandline.storage.segment_writer import SegmentWriter
 
 
-class Rewrite:
+class Rewrite(SegmentWork):
     """Writes a closed segment anew, with other bytes in its gaps, in slices.
 
     `replacements`: (gap, fitting bytes), ascending, all gaps of the segment."""
@@ -32,32 +32,13 @@ class Rewrite:
         *,
         new_segment: Callable[[Segment], Segment],
     ) -> None:
-        self._disk = disk
+        super().__init__(disk, [segment])
         self._segment = segment
         self._replacements = replacements
         self._target = new_segment(segment)
-        self._budget = 0
-        self._cleaned: Cleaned | None = None
-        self._steps = self._run()
-
-    def step(self, bytes_max: int) -> bool:
-        """Copy about `bytes_max`; whether there is more to do. Raises OSError, StorageError."""
-        self._budget = bytes_max
-        return next(self._steps, None) is not None
-
-    def take(self) -> Cleaned | None:
-        """The new segment, once it is durable."""
-        cleaned, self._cleaned = self._cleaned, None
-        return cleaned
-
-    def abandon(self) -> None:
-        """Give up."""
-        self._steps.close()
-        self._disk.remove(self._target.path(CLEANED))
 
     def _run(self) -> Generator[bool, None, None]:
-        file = self._disk.open(self._target.path(CLEANED), create=True)
-        file.truncate(0)
+        file = self._open(self._target)
         writer = SegmentWriter(self._target, file)
         position = 0
         for gap, data in self._replacements:
@@ -68,14 +49,7 @@ class Rewrite:
             position = gap.end.position
         yield from self._keep(writer, position, self._segment.size)
         writer.finish()
-        answers: list[OSError | None] = []
-        self._disk.flush_soon(file, answers.append)
-        while not answers:
-            yield True
-        if answers[0] is not None:
-            raise answers[0]
-        self._cleaned = Cleaned(self._target, [self._segment])
-        yield True
+        yield from self._finish(self._target, file, [self._segment])
 
     def _keep(self, writer: SegmentWriter, start: int, end: int) -> Iterator[bool]:
         for header in self._segment.headers(start, end):
@@ -88,6 +62,5 @@ class Rewrite:
                     found="damaged bytes",
                 )
             writer.write(header, batch)
-            self._budget -= header.size
-            if self._budget < 0:
+            if self._spend(header.size):
                 yield True

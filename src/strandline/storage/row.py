@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from strandline.base.disk import Disk
 from strandline.model.ids import Index
 from strandline.storage import reads
-from strandline.storage.compaction import Cleaned
 from strandline.storage.history import History
 from strandline.storage.layout import CLAIMS, CLEANED, FLUSHED, LOG, SegmentName
 from strandline.storage.recovery import (
@@ -29,6 +28,7 @@ from strandline.storage.recovery import (
 )
 from strandline.storage.sealing import seal_segment, write_flushed
 from strandline.storage.segment import Segment
+from strandline.storage.segment_work import Cleaned
 
 
 class SegmentRow:
