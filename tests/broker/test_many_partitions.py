@@ -9,11 +9,14 @@ import pytest
 from tests.broker.cluster_world import ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 
+from strandline.controller.commands import CreateTopics, NewTopic
 from strandline.model.ids import BrokerId
+from strandline.replication.opening import FLUSHED_EACH_MAX
 from strandline.replication.replica import Replica
 from strandline.replication.wire import Kind, encode_control
 
 PARTITIONS = 40
+FEW = FLUSHED_EACH_MAX + 2
 TICKS_MS = 10_000
 
 
@@ -66,6 +69,49 @@ def test_logs_that_are_created_together_are_made_durable_together(cluster: Clust
     cluster.create_topic("many", partitions=PARTITIONS)
     for one, host in cluster.hosts.items():
         assert host.disk.counters.directory_flush_count - before[one] < PARTITIONS / 10
+
+
+def test_a_state_that_moves_on_while_logs_are_opened_keeps_what_was_found(
+    cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strandline.broker.hosting.RECONCILE_SHARE_MS", 0)
+    disk = cluster.broker(2).replication.disk
+    honest = disk.flush_file_system
+    flushes: list[str] = []
+
+    def flush(path: str) -> None:
+        flushes.append(path)
+        honest(path)
+
+    monkeypatch.setattr(disk, "flush_file_system", flush)
+    cluster.create_topic("many", partitions=FEW)
+    assert 0 < len(flushes) <= 2
+    del flushes[:]
+    names = [f"one-{number}" for number in range(3)]
+    for name in names:  # Each is a new version of the state.
+        topic = NewTopic(name=name, partitions=FEW, replication_factor=3)
+        cluster.submit(CreateTopics((topic,)))
+    cluster.until(lambda: all(cluster.leader_of(name, one) for name in names for one in range(FEW)))
+    assert 0 < len(flushes) <= 2 * len(names)
+    assert len(cluster.broker(2).replication.replicas) == 1 + 4 * FEW
+
+
+def test_a_broker_that_is_stopped_while_it_opens_logs_opens_them_at_its_next_start(
+    cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strandline.broker.hosting.RECONCILE_SHARE_MS", 0)
+    cluster.submit(CreateTopics((NewTopic(name="few", partitions=FEW, replication_factor=3),)))
+    host, broker = cluster.hosts[2], cluster.broker(2)
+    cluster.until(lambda: bool(broker.replication.opening.specs))
+    assert host.process is not None
+    host.process.run_now(broker.stop)
+    host.process.run_now(broker.replication.stop)
+    assert not broker.replication.opening.specs
+    host.kill()
+    host.start()
+    cluster.until_started()
+    cluster.until(lambda: len(cluster.broker(2).replication.replicas) == 1 + FEW)
+    cluster.until(lambda: all(cluster.leader_of("few", one) for one in range(FEW)))
 
 
 def test_what_was_acknowledged_by_new_logs_survives_a_power_failure(cluster: ClusterWorld) -> None:

@@ -139,6 +139,9 @@ class ForgetfulFile:
         if growth:
             self.content.change(size, None)
 
+    def is_blank(self, position: int) -> bool:
+        return not any(self.content.seen[position:])
+
     def forget_cached(self, position: int, length: int) -> None:
         assert length > 0
 

@@ -674,6 +674,26 @@ def test_a_disk_is_used_up_to_its_last_byte() -> None:
     assert not world.log.failed
 
 
+def test_space_that_was_reserved_and_never_written_to_is_kept_at_the_next_opening() -> None:
+    world = World(preallocate=True, segment_bytes=1 << 30)
+    size = len(world.append())
+    assert world.flush() == 0
+    path = f"{DIRECTORY}/{world.files()[0]}"
+    reserved = world.disk.open(path).size()
+    assert reserved > size
+    world.disk.failing.add("truncate")
+    world.log = world.open()  # Killed, and started.
+    world.disk.failing.clear()
+    assert world.log._row.active.allocated == reserved
+    world.append()
+    assert (world.flush(), world.open().last_index) == (1, 1)
+    for position in (2 * size, reserved - 1):
+        world.disk.open(path).pwrite((b"x",), position)
+        assert world.open().last_index == 1
+        assert world.disk.open(path).size() == 2 * size
+        world.disk.open(path).truncate(reserved)
+
+
 def test_a_disk_that_is_full_in_the_middle_of_a_write_leaves_the_log_as_it_was() -> None:
     world = World(preallocate=False, segment_bytes=1 << 30)
     world.append()

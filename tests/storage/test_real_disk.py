@@ -75,6 +75,22 @@ def test_files_are_written_read_cut_and_extended(disk: RealDisk, tmp_path: Path)
     file.close()
 
 
+def test_reserved_space_is_blank_until_it_is_written_to(disk: RealDisk, tmp_path: Path) -> None:
+    file = disk.open(str(tmp_path / "file"), create=True)
+    file.pwrite((bytes(100) + b"x" * 5_000,), 0)
+    file.allocate(1 << 20)
+    assert [file.is_blank(at) for at in (0, 5_000, 5_099, 5_100, 8_192)] == [False] * 3 + [True] * 2
+    file.pwrite((b"x",), 600_000)
+    assert not file.is_blank(5_100)
+    assert file.is_blank(600_001)
+    file.truncate(5_101)
+    file.allocate(1 << 20)
+    assert file.is_blank(5_100)
+    file.pwrite((b"x",), 5_101)
+    assert not file.is_blank(5_100)
+    file.close()
+
+
 def test_more_buffers_than_one_call_takes_are_written(disk: RealDisk, tmp_path: Path) -> None:
     file = disk.open(str(tmp_path / "file"), create=True)
     parts = [b"%05d" % n for n in range(2_500)]

@@ -118,6 +118,7 @@ class Hosting:
         version = self._controller.cluster.version
         if version != self._version:
             self._version = version
+            self._finish_opening()
             self._work = self._steps()
         end_ms = self._clock.monotonic_ms() + RECONCILE_SHARE_MS
         return all(self._clock.monotonic_ms() < end_ms for _ in self._work)
@@ -187,22 +188,22 @@ class Hosting:
         """Open these groups, a few at a time; many are made durable together."""
         closed = (self._broken, self._damaged)
         wanted = [spec for spec in specs if not any(spec.group in groups for groups in closed)]
-        opening = self._replication.opening()
+        opening = self._replication.opening
         if len(wanted) <= FLUSHED_EACH_MAX:
             for spec in wanted:
                 self._attempt(partial(opening.open_one, spec), [spec])
                 yield
             return
-        end_ms = self._clock.monotonic_ms() + RECONCILE_SHARE_MS
-        found: list[GroupSpec] = []
         for spec in wanted:
-            if self._attempt(partial(opening.add, spec), [spec]):
-                found.append(spec)
-            if opening.is_full or self._clock.monotonic_ms() >= end_ms or spec is wanted[-1]:
-                self._attempt(opening.finish, found)
-                found = []
-                yield
-                end_ms = self._clock.monotonic_ms() + RECONCILE_SHARE_MS
+            self._attempt(partial(opening.add, spec), [spec])
+            if opening.is_full:
+                self._finish_opening()
+            yield
+        self._finish_opening()
+
+    def _finish_opening(self) -> None:
+        opening = self._replication.opening
+        self._attempt(opening.finish, opening.specs)
 
     def _attempt(self, attempt: Callable[[], object], specs: list[GroupSpec]) -> bool:
         """Whether it went well; otherwise it is noted that these groups could not be opened."""

@@ -115,6 +115,7 @@ class Replication:
         )
         self._data_directory = data_directory
         self._journal: StateJournal | None = None
+        self._opening: Opening | None = None
         self._peers: dict[BrokerId, None] = {}
         self._to_tell: dict[GroupId, Replica] = {}
         self._outbox: dict[BrokerId, list[tuple[GroupId, ControlMessage]]] = {}
@@ -135,6 +136,7 @@ class Replication:
         """Open the journal and begin to tick; groups are opened one by one."""
         self.disk.make_directories(f"{self._data_directory}/logs")
         self._journal = StateJournal.open(self.disk, f"{self._data_directory}/{JOURNAL}")
+        self._opening = Opening(self, self._journal, f"{self._data_directory}/logs")
         self._ticked_ms = self.clock.monotonic_ms()
         self._tick_later()
 
@@ -147,6 +149,8 @@ class Replication:
         self.compactor.stop()
         self.repairs.stop()
         self.recovery.stop()
+        if self._opening is not None:
+            self._opening.abandon()
         for group in list(self.replicas):
             self.close_group(group)
         if self._journal is not None:
@@ -160,12 +164,13 @@ class Replication:
 
     def open_group(self, spec: GroupSpec) -> Replica:
         """Open or create the replica of a group here. Raises OSError, StorageError."""
-        return self.opening().open_one(spec)
+        return self.opening.open_one(spec)
 
+    @property
     def opening(self) -> Opening:
         """For groups that are opened together."""
-        assert self._journal is not None
-        return Opening(self, self._journal, f"{self._data_directory}/logs")
+        assert self._opening is not None
+        return self._opening
 
     def distrust(
         self, group: GroupId, base: Configuration, done: Callable[[OSError | None], None]

@@ -10,6 +10,7 @@ How:    add --> log found, not trusted yet --finish--> one flush of the file sys
 Owns:   the logs between `add` and `finish`.
 Source: design sections 4 (many dirty logs: one `syncfs`) and 5."""
 
+from errno import ECANCELED
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,11 @@ class Opening:
         """Whether it is time to finish."""
         return len(self._found) >= OPENED_AT_ONCE_MAX
 
+    @property
+    def specs(self) -> list[GroupSpec]:
+        """The groups whose logs were found and are not finished."""
+        return [spec for spec, _, _ in self._found]
+
     def open_one(self, spec: GroupSpec) -> Replica:
         """Open one group at once. Raises OSError, StorageError."""
         return self._take_part(*self._find(spec, defer_flush=False))
@@ -66,6 +72,12 @@ class Opening:
             raise
         for spec, log, is_new in found:
             self._take_part(spec, log, is_new)
+
+    def abandon(self) -> None:
+        """Let go of the logs that were found and not finished; they can be found again."""
+        found, self._found = self._found, []
+        for _, log, _ in found:
+            log.give_up(OSError(ECANCELED, "stopped while it was opened"))
 
     def _find(self, spec: GroupSpec, *, defer_flush: bool) -> tuple[GroupSpec, Log, bool]:
         host = self._host

@@ -209,6 +209,11 @@ class SimFile:
             self._disk.reserve(size - self.image.current.size)
             self.image.resize(size)
 
+    def is_blank(self, position: int) -> bool:
+        """See `base.disk.File`."""
+        current = self.image.current
+        return not any(current.read(current.size - position, position))
+
     def forget_cached(self, position: int, length: int) -> None:
         """Nothing is cached that is durable."""
 

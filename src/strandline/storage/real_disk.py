@@ -10,6 +10,7 @@ Source: design section 4, "Flushing"; docs/decisions/0005."""
 import os
 import shutil
 from collections.abc import Sequence
+from errno import ENXIO
 
 from strandline.base.disk import Buffer, File
 from strandline.storage.descriptor import Descriptor
@@ -17,6 +18,8 @@ from strandline.storage.flusher import FlushDone, Flusher, Post
 from strandline.storage.kernel_flusher import KernelFlusher, ReaderLoop
 
 _IOV_MAX = 1024
+_BLOCK_BYTES = 4096
+"""Larger blocks, and file systems that do not tell holes from data, look written to."""
 
 
 class RealFile:
@@ -78,6 +81,17 @@ class RealFile:
         present = self.size()
         if size > present:
             os.posix_fallocate(self._number, present, size - present)
+
+    def is_blank(self, position: int) -> bool:
+        """Whether what follows is a hole, or reserved; holes are made of whole blocks."""
+        block_end = -(-position // _BLOCK_BYTES) * _BLOCK_BYTES
+        if any(self.pread(block_end - position, position)):
+            return False
+        try:
+            os.lseek(self._number, block_end, os.SEEK_DATA)
+        except OSError as error:
+            return error.errno == ENXIO
+        return False
 
     def forget_cached(self, position: int, length: int) -> None:
         """Let what is durable of these bytes leave the page cache."""

@@ -200,15 +200,15 @@ class Recovery:
                 self._producers = ProducerStates(summary.producers)
             if is_last and segment.file.size() > segment.size:
                 segment.open_index()
-                self._scan_segment(segment)
+                self._scan_segment(segment, is_last=True)
         else:
-            self._scan_segment(segment)
+            self._scan_segment(segment, is_last=is_last)
             if not is_last:
                 with contextlib.suppress(OSError):  # Without its files, it is scanned again.
                     seal_segment(self._disk, segment, self._history, keep_index=False)
         self._segments.append(segment)
 
-    def _scan_segment(self, segment: Segment) -> None:
+    def _scan_segment(self, segment: Segment, *, is_last: bool) -> None:
         """What is behind the part that its summary tells, if any."""
         head_bytes = segment.size
         if self._producers is None:
@@ -221,12 +221,19 @@ class Recovery:
             if self._producers is not None:
                 self._producers.update(header, self._now_ms)
         if found_bytes > segment.size:
-            self._cut_tail(segment, head_bytes)
+            self._check_tail(segment)
+            if not head_bytes or segment.end_index <= self._flushed_index:
+                self._remove_claims(segment)
+            if is_last and segment.file.is_blank(segment.size):
+                segment.allocated = found_bytes  # Reserved for what comes next.
+            else:
+                segment.file.truncate(segment.size)
+                segment.allocated = segment.size
         if found_bytes and not self._defer_flush:
             self._disk.flush_now(file)
 
-    def _cut_tail(self, segment: Segment, head_bytes: int) -> None:
-        """Cut what lies behind the last batch that counts; a summary of the head stays."""
+    def _check_tail(self, segment: Segment) -> None:
+        """See that what ends here had not been flushed."""
         if segment.end_index <= self._flushed_index and not self._cut_corruption:
             found = segment.file.pread(16, segment.size).hex()
             raise StorageError(
@@ -235,10 +242,6 @@ class Recovery:
                 expected=f"the batch of index {segment.end_index}, which was flushed",
                 found=f"bytes {found}",
             )
-        if not head_bytes or segment.end_index <= self._flushed_index:
-            self._remove_claims(segment)
-        segment.file.truncate(segment.size)
-        segment.allocated = segment.size
 
     def _remove_claims(self, segment: Segment) -> None:
         """Remove what says more than is true of a segment that is about to be cut."""
