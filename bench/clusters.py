@@ -32,6 +32,10 @@ class Cluster:
     pids: dict[int, int]
     directory: Path
 
+    def log(self, broker: int) -> Path:
+        """What one of Strandline's brokers has written to its log."""
+        return self.directory / f"broker-{broker}" / "broker.log"
+
     def kill(self, broker: int) -> None:
         """kill -9 one broker."""
         os.kill(self.pids.pop(broker), 9)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.raft.configuration import Configuration
@@ -48,6 +50,7 @@ class Follower:
     heard_ms: int = 0
     timeout_ms: int = 0
     stand_after_ms: int = 0
+    look_ms: int = 0
     leading_since_ms: int = 0
     configuration: Configuration = field(
         default_factory=lambda: Configuration(voters=(LEADER, FIRST, SECOND, SELF))
@@ -165,6 +168,32 @@ def test_after_the_loss_of_a_broker_only_so_many_elections_are_under_way_at_once
     elected.leader_id = SELF
     elected.is_leader = True
     assert len(world.liveness.timed_out()) == 1
+
+
+def test_followers_of_a_silent_leader_are_looked_at_when_their_time_comes_and_not_at_each_tick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    followers = [Follower(group=GroupId(number)) for number in range(1_000)]
+    world = World(*followers)
+    for number, one in enumerate(followers):
+        one.timeout_ms = SETTINGS.election_timeout_ms + 50 * (1 + number % 10)
+    looks: list[Follower] = []
+    honest = Liveness._is_covered
+
+    def count(liveness: Liveness, replica: Follower, now: int) -> bool:
+        looks.append(replica)
+        return honest(liveness, cast("Replica", replica), now)
+
+    monkeypatch.setattr(Liveness, "_is_covered", count)
+    world.clock.now_ms += SETTINGS.election_timeout_ms
+    stood: list[GroupId] = []
+    for _ in range(10):
+        world.clock.now_ms += 50
+        for replica in world.liveness.timed_out():
+            stood.append(replica.group)
+            cast("Follower", replica).is_leader = True
+    assert sorted(stood) == [one.group for one in followers]
+    assert len(looks) <= 2 * len(followers)
 
 
 def test_groups_that_stand_in_vain_do_not_keep_the_others_from_standing() -> None:

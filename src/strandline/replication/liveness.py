@@ -121,6 +121,7 @@ class Liveness:
             replica = self._replicas.get(group)
             if replica is not None and replica.leader_id == peer:
                 replica.timeout_ms = min(replica.timeout_ms, self._turn_ms(replica))
+                replica.look_ms = NEVER_MS
 
     def has_hung_up(self, peer: BrokerId) -> bool:
         """Whether `peer` broke the connection and has not been heard since."""
@@ -166,7 +167,7 @@ class Liveness:
         replica.timeout_ms = self._draw_timeout(replica)
         if replica.is_fresh and replica.is_preferred:
             replica.timeout_ms = 0
-        self._uncovered[replica.group] = replica
+        self._watch(replica)
 
     def remove(self, replica: "Replica") -> None:
         """A replica ends."""
@@ -200,6 +201,7 @@ class Liveness:
         heartbeat of an earlier leader is answered as if that were still followed."""
         for follow in self._follows.values():
             follow.moved_on(replica.group, replica.epoch)
+        replica.look_ms = NEVER_MS
 
     def await_election(self, replica: "Replica") -> None:
         """An election is under way, for this replica or for one that it voted for: give it time.
@@ -217,7 +219,11 @@ class Liveness:
     def refresh(self, replica: "Replica") -> None:
         """Watch the replica's own timer, unless its leader's heartbeats stand for it."""
         if not replica.is_leader:
-            self._uncovered[replica.group] = replica
+            self._watch(replica)
+
+    def _watch(self, replica: "Replica") -> None:
+        replica.look_ms = NEVER_MS
+        self._uncovered[replica.group] = replica
 
     def is_leader_alive(self, replica: "Replica") -> bool:
         """Whether a vote against the leader must be refused (stickiness; the leader's lease rests
@@ -289,23 +295,23 @@ class Liveness:
         due: list[Replica] = []
         self._forget_decided(now)
         room = STANDING_COUNT_MAX - len(self._standing)
-        is_held = False
         for group, replica in list(self._uncovered.items()):
+            if len(due) >= room:
+                break
+            if now < replica.look_ms:
+                continue
             if replica.is_leader or self._is_covered(replica, now):
                 del self._uncovered[group]
-            elif (
-                now >= replica.stand_after_ms
-                and now - self._last_sign_ms(replica) >= replica.timeout_ms
-            ):
-                if len(due) < room:
-                    due.append(replica)
-                    self._standing[group] = replica
-                    self.await_election(replica)
-                else:
-                    is_held = True
-        if is_held:  # Who stands in vain must not stand before the others for ever.
-            for replica in due:
-                self._uncovered[replica.group] = self._uncovered.pop(replica.group)
+                continue
+            due_ms = max(replica.stand_after_ms, self._last_sign_ms(replica) + replica.timeout_ms)
+            if now < due_ms:
+                replica.look_ms = due_ms
+                continue
+            due.append(replica)
+            self._standing[group] = replica
+            self.await_election(replica)
+        for replica in due:  # Who stands in vain must not stand before the others for ever.
+            self._uncovered[replica.group] = self._uncovered.pop(replica.group)
         return due
 
     def _forget_decided(self, now: int) -> None:

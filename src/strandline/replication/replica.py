@@ -93,6 +93,8 @@ class Replica:
         self.heard_ms = 0
         self.timeout_ms = 0
         self.stand_after_ms = 0
+        self.look_ms = 0
+        """Before then the liveness need not look whether to stand: what counts only moves on."""
         self.leading_since_ms = 0
         self.high_watermark = log.start_offset
         self.deletions = Deletions(self)
