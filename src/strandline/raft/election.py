@@ -8,6 +8,8 @@ How:    a pre-vote asks, without changing anybody's state, whether an election w
         Of two who ask at once and would grant each other, the one with the higher id gives up, so
         that far apart they do not split the votes; its timer brings it back where that was wrong.
 
+        Who was removed and does not know it is told so with the refusal (see `membership`).
+
         A replica answers whoever asks: only those whom a candidate counts as voters are asked, and
         a voter that has yet to receive the entry which made it one must not block the group.
 Owns:   the votes of the present round.
@@ -16,7 +18,7 @@ Source: Raft thesis 3.4, 3.6.1, 4.2.2, 4.2.3, 9.6; figure 3.1."""
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.raft.events import ElectionTimedOut, QuorumLost
 from strandline.raft.membership import Membership
-from strandline.raft.messages import TimeoutNow, VoteRequest, VoteResponse
+from strandline.raft.messages import Removal, TimeoutNow, VoteRequest, VoteResponse
 from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState, Role
 
@@ -73,7 +75,7 @@ class Elections:
         state = self._state
         is_protected = not message.transfer and (leader_alive or state.role == Role.LEADER)
         if message.epoch < state.epoch or is_protected or state.amnesiac:
-            state.send(sender, VoteResponse(state.epoch, granted=False, pre=message.pre))
+            self._refuse(sender, message)
             return
         is_free = message.epoch > state.epoch or (
             state.vote in (NO_BROKER, sender) and state.leader == NO_BROKER
@@ -82,9 +84,11 @@ class Elections:
         is_complete = (message.last_epoch, message.last_index) >= (log.last_epoch, log.last_index)
         granted = is_free and is_complete
         if message.pre:
-            epoch = message.epoch if granted else state.epoch
-            state.send(sender, VoteResponse(epoch, granted=granted, pre=True))
-            if granted and state.role == Role.PRECANDIDATE and sender < state.self_id:
+            if not granted:
+                self._refuse(sender, message)
+                return
+            state.send(sender, VoteResponse(message.epoch, granted=True, pre=True))
+            if state.role == Role.PRECANDIDATE and sender < state.self_id:
                 state.become(Role.FOLLOWER, NO_BROKER)
             return
         vote = sender if granted else NO_BROKER
@@ -92,7 +96,10 @@ class Elections:
             state.follow(message.epoch, NO_BROKER, vote=vote)
         elif granted and state.vote == NO_BROKER:
             state.adopt(state.epoch, vote=vote)
-        state.send(sender, VoteResponse(state.epoch, granted=granted))
+        if granted:
+            state.send(sender, VoteResponse(state.epoch, granted=True))
+        else:
+            self._refuse(sender, message)
 
     def on_vote_response(self, sender: BrokerId, message: VoteResponse, leader_alive: bool) -> None:
         """A vote, or a refusal."""
@@ -100,6 +107,8 @@ class Elections:
         if not message.granted:
             if message.epoch > state.epoch:
                 state.follow(message.epoch, NO_BROKER)
+            if message.removal is not None:
+                self._on_told_of_removal(message.removal)
             return
         if message.pre:
             if state.role == Role.PRECANDIDATE and message.epoch == state.epoch + 1:
@@ -109,6 +118,21 @@ class Elections:
         elif state.role == Role.CANDIDATE and message.epoch == state.epoch:
             self._granted.add(sender)
             self._lead_if_elected()
+
+    def _refuse(self, sender: BrokerId, message: VoteRequest) -> None:
+        removal = self._membership.removal_of(
+            sender, (message.configuration_epoch, message.configuration_index)
+        )
+        epoch = self._state.epoch
+        self._state.send(
+            sender, VoteResponse(epoch, granted=False, pre=message.pre, removal=removal)
+        )
+
+    def _on_told_of_removal(self, removal: Removal) -> None:
+        state = self._state
+        self._membership.on_told(removal)
+        if state.role in (Role.PRECANDIDATE, Role.CANDIDATE) and not self._may_campaign():
+            state.follow(state.epoch, NO_BROKER)
 
     def _may_campaign(self) -> bool:
         return self._membership.may_campaign and not self._state.amnesiac
@@ -124,7 +148,10 @@ class Elections:
     def _ask(self, epoch: Epoch, *, pre: bool, transfer: bool) -> None:
         state = self._state
         log = state.log
-        request = VoteRequest(epoch, log.last_index, log.last_epoch, pre, transfer)
+        at_epoch, at_index = self._membership.position
+        request = VoteRequest(
+            epoch, log.last_index, log.last_epoch, pre, transfer, at_epoch, at_index
+        )
         for voter in state.configuration.all_voters:
             if voter != state.self_id:
                 state.send(voter, request)

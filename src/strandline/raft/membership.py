@@ -8,13 +8,25 @@ How:    a leader appends the joint configuration, in force at once; when it comm
         back. Only a voter campaigns, or one that was a voter until an entry that may yet be lost.
 
         A new voter counts at once: callers let it catch up as an observer before.
-Owns:   which configuration is in force, and its index.
+
+        Who is removed is sent nothing any more, not even the entry that says so, and would ask for
+        votes for ever; so would one that was added by an entry that was lost. So a refused vote
+        names a committed entry and the configuration in force there, where the asker is not in it
+        and its own configuration's (epoch, index) is not above that entry's. Such an asker's
+        configuration was followed by one that it lacks, or it is not committed and never will be,
+        or it excludes the asker, too. In the first two cases the asker lacks a committed entry, and
+        can never win; in the third it is not needed. So it stands no more until its own
+        configuration is above what it was told. It votes and follows as before: it may have been
+        added again by an entry that it has yet to get, which is above. Nothing of this is durable,
+        for the next answer says the same; one that comes late is still true. Who was told passes it
+        on, as the voters that another one knows may all have been removed.
+Owns:   which configuration is in force, and its index; what it was told of its removal.
 Source: Raft thesis 4.2.1-4.2.3 and 4.3; Ongaro's note on single-server changes (2015)."""
 
-from strandline.model.ids import NO_BROKER, BrokerId, Index
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import ChangeConfiguration, ConfigurationChanged, PrefixDropped
-from strandline.raft.messages import TimeoutNow
+from strandline.raft.messages import Removal, TimeoutNow
 from strandline.raft.state import ReplicaState
 
 
@@ -24,6 +36,8 @@ class Membership:
     def __init__(self, state: ReplicaState) -> None:
         self._state = state
         self._index = self._last()[0]
+        # The latest that this replica was told with a refusal.
+        self._told: Removal | None = None
 
     @property
     def index(self) -> Index:
@@ -39,6 +53,8 @@ class Membership:
     def may_campaign(self) -> bool:
         """Whether this replica may stand for election."""
         state = self._state
+        if self._told is not None and _removes(self._told, state.self_id, *self.position):
+            return False
         if state.self_id in state.configuration.all_voters:
             return True
         if self.is_committed:
@@ -46,6 +62,23 @@ class Membership:
         entries = state.log.configurations
         previous = entries[-2][1] if len(entries) > 1 else state.start_configuration
         return state.self_id in previous.all_voters
+
+    @property
+    def position(self) -> tuple[Epoch, Index]:
+        """Epoch and index of the entry that brought the configuration in force."""
+        return self._state.log.epoch_at(self._index), self._index
+
+    def removal_of(self, broker: BrokerId, position: tuple[Epoch, Index]) -> Removal | None:
+        """Why `broker`, whose configuration stands at `position`, need not stand for election."""
+        removal = self._last_committed()
+        if self._told is not None and self._told.index > removal.index:
+            removal = self._told
+        return removal if _removes(removal, broker, *position) else None
+
+    def on_told(self, removal: Removal) -> None:
+        """A voter refused this replica, for the reason that it was removed."""
+        if self._told is None or removal.index > self._told.index:
+            self._told = removal
 
     def refresh(self) -> None:
         """The log gained or lost entries, or was reset: see what is in force now."""
@@ -124,8 +157,22 @@ class Membership:
             return "nothing changes"
         return None
 
+    def _last_committed(self) -> Removal:
+        state = self._state
+        in_force = state.start_configuration
+        for index, configuration in state.log.configurations:
+            if index <= state.commit:
+                in_force = configuration
+        return Removal(state.log.epoch_at(state.commit), state.commit, in_force)
+
     def _last(self) -> tuple[Index, Configuration]:
         state = self._state
         if state.log.configurations:
             return state.log.configurations[-1]
         return Index(state.log.first_index - 1), state.start_configuration
+
+
+def _removes(removal: Removal, broker: BrokerId, epoch: Epoch, index: Index) -> bool:
+    """Whether it settles that `broker`, with a configuration of this place, is no member."""
+    is_settled = removal.index >= 0 and (epoch, index) <= (removal.epoch, removal.index)
+    return is_settled and broker not in removal.configuration.members

@@ -17,21 +17,36 @@ class VoteRequest(msgspec.Struct, frozen=True, gc=False, tag=1, array_like=True)
     """ "May I lead?" With `pre` it asks only whether a vote would be granted; nobody changes state.
 
     `transfer` is set when the leader itself asked for this election: voters do not protect that
-    leader."""
+    leader. `configuration_index`: where the asker's present configuration stands, so that it can be
+    told of a later one; and the epoch of that entry."""
 
     epoch: Epoch
     last_index: Index
     last_epoch: Epoch
     pre: bool = False
     transfer: bool = False
+    configuration_epoch: Epoch = Epoch(0)
+    configuration_index: Index = Index(-1)
+
+
+class Removal(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The entry of `epoch` at `index` is committed, and `configuration` in force there."""
+
+    epoch: Epoch
+    index: Index
+    configuration: Configuration
 
 
 class VoteResponse(msgspec.Struct, frozen=True, gc=False, tag=2, array_like=True):
-    """The answer. `epoch` is the voter's own; for a granted pre-vote, the epoch asked for."""
+    """The answer. `epoch` is the voter's own; for a granted pre-vote, the epoch asked for.
+
+    `removal`, with a refusal: a configuration without the asker, later than the asker's own or one
+    that the asker's was lost to. See `Membership`."""
 
     epoch: Epoch
     granted: bool
     pre: bool = False
+    removal: Removal | None = None
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, array_like=True):

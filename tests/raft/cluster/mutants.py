@@ -252,7 +252,7 @@ _on_refused = Reign.on_refused
 # ---- members -------------------------------------------------------------------------------------
 
 
-@_mutant(Membership, "on_change", seed=434)
+@_mutant(Membership, "on_change", seed=438)
 def voters_changed_without_a_joint_phase(self: Any, event: Any) -> None:
     if self.refusal(event) is None:
         final = Configuration(event.voters, (), event.observers, event.min_insync)
@@ -276,6 +276,17 @@ _refresh = Membership.refresh
 @_mutant(Membership, "may_campaign", seed=2)
 def observers_campaign(self: Any) -> bool:
     return True
+
+
+@_mutant(Membership, "on_told", seed=12)
+def removed_members_ask_for_ever(self: Any, removal: Any) -> None:
+    pass
+
+
+@_mutant(Membership, "position", seed=110)
+def removed_once_and_for_all(self: Any) -> Any:
+    """Members that are added again never stand again."""
+    return 0, -1
 
 
 # ---- lost disks ----------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 Why:    a group that is safe because it does nothing is of no use.
 How:    everything is delivered and flushed, time-outs come when nothing else is left to do; a
         leader must be found, a proposal must commit and be known everywhere, and a replica that
-        lost its disk must be whole again.
+        lost its disk must be whole again. Then every voter may stand for election, and whoever was
+        removed and can ask one who knows falls silent.
 Owns:   the end of a schedule."""
 
 import random
@@ -44,6 +45,7 @@ class Peace:
             end = leader.disk.image.last_index
             self._settle()
             if self._has_all(leader, end):
+                self._check_who_stands(leader)
                 return
             silent = events.PeerSilent if round_number % 2 else events.PeerReset
             for peer in list(leader.raft.progress):
@@ -103,6 +105,23 @@ class Peace:
             for node in self._world.nodes.values():
                 node.raft._state.leader = -1 if not node.raft.is_leader else node.raft.leader
             self._rng.choice(list(self._world.nodes.values())).step(events.ElectionTimedOut())
+
+    def _check_who_stands(self, leader: Node) -> None:
+        nodes = self._world.nodes
+        configuration = leader.raft.configuration
+        for voter in configuration.voters:
+            if not nodes[voter].raft._membership.may_campaign:
+                raise InvariantError(f"Progress: voter {voter} never stands for election")
+        others = [node for node in nodes.values() if node.id not in configuration.members]
+        for node in 2 * others:
+            node.step(events.ElectionTimedOut())
+            self._settle()
+        for node in others:
+            node.step(events.ElectionTimedOut())
+            can_ask = set(node.raft.configuration.all_voters) & set(configuration.members)
+            if self._world.flight and can_ask:
+                raise InvariantError(f"Silence: {node.id} was removed and asks for votes")
+            self._world.flight.clear()
 
     def _has_all(self, leader: Node, end: int) -> bool:
         """Whether every member has everything, knows it, and counts again."""
