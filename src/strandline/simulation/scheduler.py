@@ -56,9 +56,11 @@ class Scheduler:
         self, time_us: int, callback: Callable[[], None], *, gate: Gate | None = None
     ) -> ScheduledEvent:
         """Run `callback` at `time_us`, or now if that has gone by; through `gate` if any."""
-        event = ScheduledEvent(max(time_us, self.now_us), callback, gate)
+        if time_us < self.now_us:
+            time_us = self.now_us
+        event = ScheduledEvent(time_us, callback, gate)
         self._sequence += 1
-        heapq.heappush(self._queue, (event.time_us, self._sequence, event))
+        heapq.heappush(self._queue, (time_us, self._sequence, event))
         return event
 
     def after(
