@@ -4,7 +4,8 @@ Brokers 1 to 3 are the controller's voters, broker 4 is none."""
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from tests.broker.broker_world import Pending, Sink, frame_of
@@ -120,6 +121,15 @@ class ClusterWorld:
         for one in wanted:
             self.starts[one].result()
 
+    def lose_power(self) -> None:
+        """Everywhere at once; returns when all brokers have joined again."""
+        for host in self.hosts.values():
+            host.fail_power()
+        self.advance(100)
+        for host in self.hosts.values():
+            host.start()
+        self.until_started()
+
     # ---- brokers -------------------------------------------------------------------------------
 
     def broker(self, broker: int) -> Broker:
@@ -208,3 +218,12 @@ class ClusterWorld:
         for host in self.hosts.values():
             host.kill()
         assert errors == []
+
+
+@contextmanager
+def three_brokers(*, scrubs: bool = False) -> Iterator[ClusterWorld]:
+    """The controller's voters alone, once they have joined."""
+    world = ClusterWorld(VOTERS, scrubs=scrubs)
+    world.until_started()
+    yield world
+    world.close()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.broker.broker_world import BrokerWorld
+from tests.broker.cluster_world import ClusterWorld, three_brokers
 
 
 @pytest.fixture
@@ -12,3 +13,10 @@ def world() -> Iterator[BrokerWorld]:
     made = BrokerWorld()
     yield made
     made.close()
+
+
+@pytest.fixture
+def cluster() -> Iterator[ClusterWorld]:
+    """Three brokers that have joined."""
+    with three_brokers() as world:
+        yield world

@@ -5,7 +5,7 @@ Source: reliability reference 1b (disk corruption) and 6 (CRC per batch, checked
 from collections.abc import Iterator
 
 import pytest
-from tests.broker.cluster_world import DATA_DIRECTORY, ClusterWorld
+from tests.broker.cluster_world import DATA_DIRECTORY, ClusterWorld, three_brokers
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 
 from strandline.base.errors import StorageError
@@ -44,21 +44,10 @@ VALUES = [b"%d" % number for number in range(5)]
 
 
 @pytest.fixture
-def cluster() -> Iterator[ClusterWorld]:
-    """Three brokers that have joined."""
-    world = ClusterWorld((1, 2, 3))
-    world.until_started()
-    yield world
-    world.close()
-
-
-@pytest.fixture
 def scrubbed() -> Iterator[ClusterWorld]:
     """Three brokers that have joined and look for damage."""
-    world = ClusterWorld((1, 2, 3), scrubs=True)
-    world.until_started()
-    yield world
-    world.close()
+    with three_brokers(scrubs=True) as world:
+        yield world
 
 
 def rot(world: ClusterWorld, broker: int, replica: Replica, *, at: int, batch: int = 0) -> None:

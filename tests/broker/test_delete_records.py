@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld
+from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld, three_brokers
 from tests.broker.test_broker_in_a_cluster import fetch, latest, produce
 from tests.broker.test_log_starts import close_segments
 
@@ -42,13 +42,11 @@ GREATEST_TIMESTAMP = -3
 @pytest.fixture
 def cluster() -> Iterator[ClusterWorld]:
     """Three brokers, topic t with ten records."""
-    world = ClusterWorld((1, 2, 3))
-    world.until_started()
-    world.create_topic("t")
-    for at in range(5):
-        assert produce(world, "t", b"%d" % (2 * at), b"%d" % (2 * at + 1)).error_code == 0
-    yield world
-    world.close()
+    with three_brokers() as world:
+        world.create_topic("t")
+        for at in range(5):
+            assert produce(world, "t", b"%d" % (2 * at), b"%d" % (2 * at + 1)).error_code == 0
+        yield world
 
 
 def request(before: int, *, topic: str = "t", index: int = 0) -> DeleteRecordsRequest:
@@ -171,12 +169,7 @@ def test_another_leader_begins_where_the_killed_one_did(cluster: ClusterWorld) -
 
 def test_a_power_failure_everywhere_brings_nothing_back(cluster: ClusterWorld) -> None:
     assert delete(cluster, 5).error_code == 0
-    for host in cluster.hosts.values():
-        host.fail_power()
-    cluster.advance(100)
-    for host in cluster.hosts.values():
-        host.start()
-    cluster.until_started()
+    cluster.lose_power()
     cluster.until(lambda: cluster.leader_of("t") != 0)
     assert is_deleted_before(cluster, 5)
     cluster.until(lambda: all(one.log_start_offset == 5 for one in replicas(cluster)))

@@ -5,7 +5,7 @@ Source: reliability reference 6 (ENOSPC)."""
 from collections.abc import Iterator
 
 import pytest
-from tests.broker.cluster_world import ClusterWorld
+from tests.broker.cluster_world import ClusterWorld, three_brokers
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 
 from strandline.protocol.errors import Error
@@ -17,11 +17,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterWorld]:
     """Three brokers that have joined; their journals take no space ahead."""
     monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 0)
     monkeypatch.setattr("strandline.storage.state_journal._ROOM_BYTES_MIN", 0)
-    world = ClusterWorld((1, 2, 3))
-    world.until_started()
-    world.create_topic("t")
-    yield world
-    world.close()
+    with three_brokers() as world:
+        world.create_topic("t")
+        yield world
 
 
 def fill(world: ClusterWorld, broker: int) -> None:

@@ -2,21 +2,11 @@
 
 Source: design section 4 (markers take an index and no offset)."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch, produce
-
-
-@pytest.fixture
-def cluster() -> Iterator[ClusterWorld]:
-    """Three brokers that have joined."""
-    world = ClusterWorld((1, 2, 3))
-    world.until_started()
-    yield world
-    world.close()
 
 
 def close_segments(world: ClusterWorld) -> None:

@@ -3,7 +3,6 @@
 Source: design section 5 ("an idle group costs nothing in it")."""
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld
@@ -18,14 +17,6 @@ from strandline.replication.wire import Kind, encode_control
 PARTITIONS = 40
 FEW = FLUSHED_EACH_MAX + 2
 TICKS_MS = 10_000
-
-
-@pytest.fixture
-def cluster() -> Iterator[ClusterWorld]:
-    world = ClusterWorld((1, 2, 3))
-    world.until_started()
-    yield world
-    world.close()
 
 
 def sent_while_idle(world: ClusterWorld) -> int:
@@ -117,11 +108,7 @@ def test_a_broker_that_is_stopped_while_it_opens_logs_opens_them_at_its_next_sta
 def test_what_was_acknowledged_by_new_logs_survives_a_power_failure(cluster: ClusterWorld) -> None:
     cluster.create_topic("many", partitions=PARTITIONS)
     assert produce(cluster, "many", b"kept").error_code == 0
-    for host in cluster.hosts.values():
-        host.fail_power()
-    for host in cluster.hosts.values():
-        host.start()
-    cluster.until_started()
+    cluster.lose_power()
     cluster.until(lambda: all(cluster.leader_of("many", one) for one in range(PARTITIONS)))
     assert fetch(cluster, "many") == [b"kept"]
 

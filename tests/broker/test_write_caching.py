@@ -3,8 +3,6 @@ long it stays so.
 
 Source: Redpanda RFC 20220119 (relaxed consistency); Kafka's `flush.ms` and `flush.messages`."""
 
-from collections.abc import Iterator
-
 import pytest
 from tests.broker.cluster_world import ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch, produce
@@ -16,15 +14,6 @@ from strandline.simulation.scheduler import US_PER_MS
 SLOW_FACTOR = 1_000_000
 """Flushes take as long as the simulated disk lets them: seconds."""
 CACHING = ("write.caching", "true")
-
-
-@pytest.fixture
-def cluster() -> Iterator[ClusterWorld]:
-    """Three brokers that have joined."""
-    world = ClusterWorld((1, 2, 3))
-    world.until_started()
-    yield world
-    world.close()
 
 
 def slow_down(cluster: ClusterWorld) -> None:
