@@ -89,6 +89,15 @@ class CoordinatorHost:
         """The answer to a request made with a `new_token`. Raises ApiError as `shard_of`."""
         return await self.shard_of(request.group).ask(request)
 
+    async def ask_unless_loading(self, request: Request) -> Answer | None:
+        """As `ask`; None while the coordinator still reads its log."""
+        try:
+            return await self.ask(request)
+        except ApiError as error:
+            if error.code != Error.COORDINATOR_LOAD_IN_PROGRESS:
+                raise
+            return None
+
     @property
     def shards(self) -> list[CoordinatorShard]:
         """All shards of this broker, those that load included."""

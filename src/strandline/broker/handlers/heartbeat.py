@@ -5,7 +5,6 @@ Why:    a coordinator that still reads its log cannot tell whether it knows the 
         next heartbeat, or a commit, tells more.
 Source: Kafka's classic group protocol (`GroupCoordinator.handleHeartbeat`)."""
 
-from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
 from strandline.coordinator.answers import HeartbeatAnswer
 from strandline.coordinator.requests import Heartbeat
@@ -16,19 +15,16 @@ from strandline.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRe
 async def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
     """Tell the group's coordinator."""
     coordinator = context.services.coordinator
-    try:
-        answer = await coordinator.ask(
-            Heartbeat(
-                token=coordinator.new_token(),
-                group=request.group_id,
-                generation=request.generation_id,
-                member_id=request.member_id,
-                instance_id=request.group_instance_id,
-            )
+    answer = await coordinator.ask_unless_loading(
+        Heartbeat(
+            token=coordinator.new_token(),
+            group=request.group_id,
+            generation=request.generation_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
         )
-    except ApiError as error:
-        if error.code != Error.COORDINATOR_LOAD_IN_PROGRESS:
-            raise
+    )
+    if answer is None:
         return HeartbeatResponse(error_code=Error.NONE)
     assert isinstance(answer, HeartbeatAnswer)
     return HeartbeatResponse(error_code=answer.error_code)

@@ -5,7 +5,6 @@ Why:    a coordinator that still reads its log has lost the rebalance under way:
 Source: KIP-559 (protocol type and name, from version 5);
         Kafka's `GroupCoordinator.handleSyncGroup`."""
 
-from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
 from strandline.coordinator.answers import SyncAnswer
 from strandline.coordinator.requests import SyncGroup
@@ -16,22 +15,19 @@ from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupR
 async def handle(request: SyncGroupRequest, context: RequestContext) -> SyncGroupResponse:
     """Ask the group's coordinator; the answer waits until the leader has assigned."""
     coordinator = context.services.coordinator
-    try:
-        answer = await coordinator.ask(
-            SyncGroup(
-                token=coordinator.new_token(),
-                group=request.group_id,
-                generation=request.generation_id,
-                member_id=request.member_id,
-                instance_id=request.group_instance_id,
-                protocol_type=request.protocol_type,
-                protocol_name=request.protocol_name,
-                assignments=tuple((one.member_id, one.assignment) for one in request.assignments),
-            )
+    answer = await coordinator.ask_unless_loading(
+        SyncGroup(
+            token=coordinator.new_token(),
+            group=request.group_id,
+            generation=request.generation_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            protocol_type=request.protocol_type,
+            protocol_name=request.protocol_name,
+            assignments=tuple((one.member_id, one.assignment) for one in request.assignments),
         )
-    except ApiError as error:
-        if error.code != Error.COORDINATOR_LOAD_IN_PROGRESS:
-            raise
+    )
+    if answer is None:
         return SyncGroupResponse(error_code=Error.REBALANCE_IN_PROGRESS)
     assert isinstance(answer, SyncAnswer)
     return SyncGroupResponse(
