@@ -94,7 +94,6 @@ class Repairs:
         self._scrub: tuple[Log, Scrub] | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.scrubbed_bytes = 0
         self.mended_count = 0
         host.calls.register(METHOD, self._on_question)
 
@@ -192,7 +191,6 @@ class Repairs:
                 self._scrub = log, scrub
             else:
                 self._round.popleft()
-        self.scrubbed_bytes += count
         spent_ms = self._host.clock.monotonic_ms() - now_ms
         return max(count / self._rate_bytes, spent_ms / 1000 / SHARE)
 
