@@ -8,23 +8,20 @@ How:    `python -m bench.partitions --partitions 10000 --replicas 3`: five broke
         in the end, and so do batches to some of the partitions.
 """
 
-import argparse
-import json
 import os
 import re
 import socket
 import struct
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.clusters import Cluster, memory_mb, strandline
+from bench.alone import Say, run_alone
+from bench.clusters import Cluster, memory_mb
 from bench.load import METADATA, METADATA_VERSION, call, cpu_seconds, make_batch, produce_frame
 from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
@@ -39,8 +36,6 @@ FAILOVER_S_MAX = 60
 PRODUCE_COUNT = 200
 """How many of the moved partitions are produced to at the end."""
 _LEADS = re.compile(rf'^time=(\S+) .*event="{TOPIC}-(\d+): leads epoch', re.MULTILINE)
-
-Say = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,26 +224,14 @@ def _open_files(pid: int) -> int:
 
 def main() -> None:
     """One run with the given numbers."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, default=10_000)
-    parser.add_argument("--replicas", type=int, default=3)
-    parser.add_argument("--idle-seconds", type=int, default=60)
-    parser.add_argument("--dir", type=Path, help="keep the brokers' directories below this one")
-    told = parser.parse_args()
-
-    def say(**figures: object) -> None:
-        print(json.dumps(figures), flush=True)
-
-    with tempfile.TemporaryDirectory(prefix="strandline-bench-") as work:
-        directory = (told.dir or Path(work)) / "partitions"
-        with strandline(directory, regions=REGIONS) as cluster:
-            measure(
-                cluster,
-                say,
-                partitions=told.partitions,
-                replicas=told.replicas,
-                idle_s=told.idle_seconds,
-            )
+    run_alone(
+        measure,
+        description=__doc__,
+        regions=REGIONS,
+        partitions=10_000,
+        replicas=3,
+        idle_s=60,
+    )
 
 
 if __name__ == "__main__":

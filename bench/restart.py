@@ -8,18 +8,16 @@ How:    `python -m bench.restart --partitions 1000 --megabytes 10`: one broker, 
         and the moment at which Metadata has a leader for every partition.
 """
 
-import argparse
 import json
 import os
 import selectors
 import socket
 import struct
-import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from bench.clusters import Cluster, command, memory_mb, strandline
+from bench.alone import Say, run_alone
+from bench.clusters import Cluster, command, memory_mb
 from bench.load import cpu_seconds, make_batch, produce_frame
 from bench.paced import create_topic
 from bench.partitions import TOPIC, Watcher
@@ -31,8 +29,6 @@ LOOK_S = 0.1
 START_S_MAX = 300
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 BROKER = 1
-
-Say = Callable[..., None]
 
 
 def measure(cluster: Cluster, say: Say, *, partitions: int, megabytes: int) -> None:
@@ -146,19 +142,7 @@ class _Lane:
 
 def main() -> None:
     """One run with the given numbers."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, default=1_000)
-    parser.add_argument("--megabytes", type=int, default=10)
-    parser.add_argument("--dir", type=Path, help="keep the broker's directory below this one")
-    told = parser.parse_args()
-
-    def say(**figures: object) -> None:
-        print(json.dumps(figures), flush=True)
-
-    with tempfile.TemporaryDirectory(prefix="strandline-bench-") as work:
-        directory = (told.dir or Path(work)) / "recovery"
-        with strandline(directory, regions="east=1") as cluster:
-            measure(cluster, say, partitions=told.partitions, megabytes=told.megabytes)
+    run_alone(measure, description=__doc__, regions="east=1", partitions=1_000, megabytes=10)
 
 
 if __name__ == "__main__":
