@@ -7,16 +7,8 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import KafkaError
 
 from chaos.clients.command_line import Arguments, Stop, parse_arguments
-from chaos.ledger import (
-    Client,
-    CommitBegun,
-    CommitDone,
-    Failed,
-    LedgerWriter,
-    Read,
-    Told,
-    now_ns,
-)
+from chaos.clients.positions import Positions
+from chaos.ledger import Client, Failed, LedgerWriter, now_ns
 from chaos.records import mark_of
 
 POLL_MS = 100
@@ -28,10 +20,7 @@ class Reader(ConsumerRebalanceListener):
 
     def __init__(self, told: Arguments, ledger: LedgerWriter) -> None:
         self._ledger = ledger
-        self._life = 0
-        self._commit_count = 0
-        self._positions: dict[TopicPartition, int] = {}
-        self._committed: dict[TopicPartition, int] = {}
+        self._positions = Positions(ledger)
         self._topics = list(told.topics)
         self._consumer = AIOKafkaConsumer(
             bootstrap_servers=told.bootstrap,
@@ -60,36 +49,23 @@ class Reader(ConsumerRebalanceListener):
                 self._ledger.add(Failed(now_ns(), "read", type(error).__name__))
             return
         for place, messages in found.items():
-            position = self._positions.get(place)
-            if position is None:
+            if place not in self._positions:
                 continue  # Taken away meanwhile.
             records = [(message.offset, mark_of(message.value)) for message in messages]
-            self._ledger.add(
-                Read(now_ns(), self._life, place.topic, place.partition, position, records)
-            )
-            self._positions[place] = records[-1][0] + 1
+            self._positions.note((place.topic, place.partition), records)
 
     async def commit(self) -> None:
         """Everything that was read."""
-        due = {
-            place: offset
-            for place, offset in self._positions.items()
-            if offset > self._committed.get(place, -1)
-        }
+        due = self._positions.begin_commit()
         if not due:
             return
-        self._commit_count += 1
-        number = self._commit_count
-        for place, offset in due.items():
-            self._ledger.add(CommitBegun(now_ns(), number, place.topic, place.partition, offset))
         try:
-            await self._consumer.commit(due)
+            await self._consumer.commit(
+                {TopicPartition(*place): offset for place, offset in due.items()}
+            )
         except KafkaError:
             return
-        for place, offset in due.items():
-            self._ledger.add(CommitDone(now_ns(), number, place.topic, place.partition))
-            if place in self._positions:
-                self._committed[place] = offset
+        self._positions.end_commit(due, due)
 
     async def close(self) -> None:
         """Leave the group."""
@@ -98,21 +74,17 @@ class Reader(ConsumerRebalanceListener):
 
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """Where the group is, is where this member begins."""
-        self._life += 1
-        self._positions, self._committed = {}, {}
+        self._positions.begin_life()
         for place in sorted(assigned):
-            begun_ns = now_ns()
+            asked_ns = now_ns()
             told = await self._consumer.committed(place)
             offset = -1 if told is None else told
-            self._ledger.add(
-                Told(begun_ns, now_ns(), self._life, place.topic, place.partition, offset)
-            )
+            self._positions.begin((place.topic, place.partition), offset, asked_ns=asked_ns)
             self._consumer.seek(place, max(offset, 0))
-            self._positions[place] = max(offset, 0)
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
         """Nothing that comes of them now is this member's."""
-        self._positions, self._committed = {}, {}
+        self._positions.forget()
 
 
 async def run(told: Arguments, stop: Stop) -> None:

@@ -8,16 +8,8 @@ import time
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from chaos.clients.command_line import Arguments, Stop, parse_arguments
-from chaos.ledger import (
-    Client,
-    CommitBegun,
-    CommitDone,
-    Failed,
-    LedgerWriter,
-    Read,
-    Told,
-    now_ns,
-)
+from chaos.clients.positions import Place, Positions
+from chaos.ledger import Client, Failed, LedgerWriter, now_ns
 from chaos.records import mark_of
 
 POLL_S = 0.1
@@ -31,11 +23,8 @@ class Reader:
 
     def __init__(self, told: Arguments, ledger: LedgerWriter) -> None:
         self._ledger = ledger
-        self._life = 0
-        self._commit_count = 0
-        self._positions: dict[tuple[str, int], int] = {}
-        self._committed: dict[tuple[str, int], int] = {}
-        self._found: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        self._positions = Positions(ledger)
+        self._found: dict[Place, list[tuple[int, str]]] = {}
         self._consumer = Consumer(
             {
                 "bootstrap.servers": told.bootstrap,
@@ -75,24 +64,14 @@ class Reader:
     def _note(self) -> None:
         """Write down what was found, while the partitions are still this member's."""
         for place, records in self._found.items():
-            position = self._positions[place]
-            self._ledger.add(Read(now_ns(), self._life, *place, position, records))
-            self._positions[place] = records[-1][0] + 1
+            self._positions.note(place, records)
         self._found = {}
 
     def commit(self) -> None:
         """Everything that was read."""
-        due = {
-            place: offset
-            for place, offset in self._positions.items()
-            if offset > self._committed.get(place, -1)
-        }
+        due = self._positions.begin_commit()
         if not due:
             return
-        self._commit_count += 1
-        number = self._commit_count
-        for place, offset in due.items():
-            self._ledger.add(CommitBegun(now_ns(), number, *place, offset))
         try:
             answers = self._consumer.commit(
                 offsets=[TopicPartition(*place, offset) for place, offset in due.items()],
@@ -100,11 +79,9 @@ class Reader:
             )
         except KafkaException:
             return
-        for answer in answers or []:
-            if answer.error is None:
-                place = (answer.topic, answer.partition)
-                self._committed[place] = due[place]
-                self._ledger.add(CommitDone(now_ns(), number, *place))
+        self._positions.end_commit(
+            due, [(one.topic, one.partition) for one in answers or [] if one.error is None]
+        )
 
     def close(self) -> None:
         """Leave the group."""
@@ -113,7 +90,7 @@ class Reader:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._note()
-        begun_ns = now_ns()
+        asked_ns = now_ns()
         told: list[TopicPartition] = []
         while partitions and not told:
             try:
@@ -121,23 +98,21 @@ class Reader:
             except KafkaException:
                 pass
             if not told or any(one.error is not None for one in told):
-                begun_ns, told = now_ns(), []
-        self._life += 1
-        self._positions, self._committed = {}, {}
+                asked_ns, told = now_ns(), []
+        self._positions.begin_life()
         for one in told:
             offset = max(one.offset, -1)
-            self._ledger.add(Told(begun_ns, now_ns(), self._life, one.topic, one.partition, offset))
-            self._positions[one.topic, one.partition] = max(offset, 0)
+            self._positions.begin((one.topic, one.partition), offset, asked_ns=asked_ns)
             one.offset = OFFSET_BEGINNING if offset < 0 else offset
         consumer.assign(told)
 
     def _on_revoke(self, consumer: Consumer, _: list[TopicPartition]) -> None:
         self._note()
-        self._positions, self._committed = {}, {}
+        self._positions.forget()
         consumer.unassign()
 
 
-def _place(message: Message) -> tuple[str, int]:
+def _place(message: Message) -> Place:
     topic, partition = message.topic(), message.partition()
     assert topic is not None and partition is not None
     return topic, partition

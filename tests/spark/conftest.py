@@ -12,7 +12,6 @@ import pytest
 from tests.integration.conftest import start_cluster, stop_cluster
 from tests.spark.jobs import Cluster, Jobs
 
-from strandline.base.errors import OperatorError
 from strandline.pipeline.jars import JARS_VARIABLE, ensure_jars
 from strandline.pipeline.java import Java, find_java
 from strandline.pipeline.resolvers import default_resolvers
@@ -34,13 +33,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def java() -> Java:
-    """A Java runtime; without one the tests are skipped, but not where they are the gate."""
-    try:
-        return find_java()
-    except OperatorError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no Java for Spark (2026-11-21): {error}")
+    """A Java runtime, as `make test` installs it; where there is none, the failure says how."""
+    return find_java()
 
 
 @pytest.fixture(scope="session")
