@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.integration.ports import port_base
 
 COMMAND = str(Path(sys.executable).parent / "strandline")
 COMMAND_TIMEOUT_S = 60
@@ -57,7 +58,8 @@ def run(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]
 
 def start_cluster(directory: Path, *, regions: str, options: tuple[str, ...] = ()) -> DevCluster:
     """Start a cluster and wait until every broker serves."""
-    started = run("dev", "start", "--dir", str(directory), "--regions", regions, "--json", *options)
+    where = ("--dir", str(directory), "--port-base", port_base())
+    started = run("dev", "start", *where, "--regions", regions, "--json", *options)
     told = json.loads(started.stdout)
     return DevCluster(
         directory=directory,

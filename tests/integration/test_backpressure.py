@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
-from tests.integration.ports import port_base
 from tests.integration.raw_client import Broker, RawClient, brokers_of, leader_of
 
 from strandline.protocol.errors import Error
@@ -36,9 +35,7 @@ TIMEOUT_S = 60
 
 @pytest.fixture
 def stopping_cluster(tmp_path: Path) -> Iterator[DevCluster]:
-    cluster = start_cluster(
-        tmp_path / "cluster", regions="east=1,west=1,south=1", options=("--port-base", port_base())
-    )
+    cluster = start_cluster(tmp_path / "cluster", regions="east=1,west=1,south=1")
     yield cluster
     for broker in brokers_of(cluster):
         broker.signal(signal.SIGCONT)

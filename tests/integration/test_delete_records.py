@@ -3,15 +3,13 @@
 Source: docs/decisions/0006-deleting-records.md."""
 
 import json
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaPythonPartition
-from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
-from tests.integration.ports import port_base
+from tests.integration.conftest import DevCluster, wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -49,17 +47,9 @@ def first_record(cluster: DevCluster, topic: str, offset: int) -> int:
 
 
 def test_deleted_records_stay_deleted_whoever_asked_and_whatever_was_killed(
-    tmp_path: Path, topic_name: str
+    own_cluster: DevCluster, topic_name: str
 ) -> None:
-    options = ("--port-base", port_base())
-    cluster = start_cluster(tmp_path / "cluster", regions="east=1,west=1,south=1", options=options)
-    try:
-        check_deletions(cluster, topic_name)
-    finally:
-        stop_cluster(cluster)
-
-
-def check_deletions(cluster: DevCluster, topic: str) -> None:
+    cluster, topic = own_cluster, topic_name
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     created = admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=3)])
     created[topic].result(TIMEOUT_S)

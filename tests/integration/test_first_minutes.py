@@ -6,8 +6,11 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 from tests.integration.conftest import COMMAND, COMMAND_TIMEOUT_S
 from tests.integration.ports import port_base
+
+pytestmark = pytest.mark.integration
 
 README = Path(__file__).parents[2] / "README.md"
 TYPED = ".venv/bin/strandline"

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
-from tests.integration.ports import port_base
 from tests.integration.raw_client import Broker, leader_of
 
 from strandline.protocol.errors import Error
@@ -63,11 +62,7 @@ def cluster_on_small_disks(directory: Path, *settings: str) -> Iterator[DevClust
             command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(data)]
             subprocess.run(command, check=True)
             mounted.append(data)
-        cluster = start_cluster(
-            directory,
-            regions="east=1,west=1,south=1",
-            options=("--port-base", port_base(), *settings),
-        )
+        cluster = start_cluster(directory, regions="east=1,west=1,south=1", options=settings)
         try:
             yield cluster
         finally:
