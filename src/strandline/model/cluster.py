@@ -11,6 +11,9 @@ from uuid import UUID
 
 from strandline.model.ids import BrokerId, GroupId
 
+NAMED_LABELS = ("region", "zone", "rack", "host", "upgrade_domain")
+"""The labels that every broker may have, the levels of the topology first, widest first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Labels:
@@ -20,6 +23,17 @@ class Labels:
     zone: str = ""
     rack: str = ""
     host: str = ""
+    upgrade_domain: str = ""
+    """Brokers that are upgraded, and hence down, together."""
+    free: tuple[tuple[str, str], ...] = ()
+    """Labels of the operator's own, ((name, value), ...), sorted by name, none of the above."""
+
+    def get(self, label: str) -> str:
+        """The value of a label by its name; empty where it is not said."""
+        if label in NAMED_LABELS:
+            value: str = getattr(self, label)
+            return value
+        return next((value for name, value in self.free if name == label), "")
 
     def kafka_rack(self) -> str | None:
         """What Kafka clients see as `broker.rack`: the region, or None when nothing is said."""

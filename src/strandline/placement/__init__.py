@@ -1,4 +1,5 @@
 """Decides which brokers hold the replicas of a partition. Pure.
 
-Map:    spread.py (distinct brokers, spread evenly over regions, zones, racks and hosts).
-Source: design section 7. Policies and constraints join here."""
+Map:    spread.py (distinct brokers, spread evenly over regions, zones, racks and hosts),
+        topology/ (labels, and candidates as bits).
+Source: design section 7; decision 0008."""

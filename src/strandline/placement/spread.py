@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from strandline.base.errors import ApiError
 from strandline.model.cluster import Broker
 from strandline.model.ids import BrokerId
+from strandline.placement.topology.universe import LEVELS, domain_of
 from strandline.protocol.errors import Error
 
 Replicas = tuple[BrokerId, ...]
@@ -193,6 +194,4 @@ def domains_of(broker: Broker) -> tuple[Domain, ...]:
 
     Each carries its path: zone "a" of two regions is two zones. What is not said is one shared
     domain: brokers without labels are told apart by nothing but their load."""
-    labels = broker.labels
-    path = (labels.region, labels.zone, labels.rack, labels.host)
-    return tuple(path[: depth + 1] for depth in range(len(path)))
+    return tuple(domain_of(broker.labels, level) for level in LEVELS)

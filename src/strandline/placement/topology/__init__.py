@@ -1,0 +1,6 @@
+"""Where brokers are, and what a solver may ask about them. Pure.
+
+Map:    labels.py (labels from several sources, checked and merged), ordinal.py (an upgrade domain
+        by a formula over the number in a host's name), universe.py (candidates as bits, domains as
+        masks over them).
+Source: design section 7; decision 0008."""
