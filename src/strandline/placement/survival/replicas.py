@@ -1,0 +1,100 @@
+"""A partition's replicas with roles and labels, and the quorum rule that decides what they survive.
+
+How:    N voters; W = max(majority, min(min.insync.replicas, N)). Writes go on by themselves while
+        at most N - W voters are lost. An acknowledged write is on W voters at least, so it is there
+        while at most W - 1 are lost. Observers count for nothing until they can be promoted.
+Source: design section 6."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId
+from strandline.placement.policy.document import Goal, Role, goal_levels
+from strandline.placement.survival.losses import LostDomains, worst_mask
+from strandline.placement.topology.labels import BROKER_LABEL
+from strandline.placement.topology.universe import LEVELS, domain_of
+
+LOSS_LEVELS = (*LEVELS, "upgrade_domain", BROKER_LABEL)
+"""What can be lost, widest first; an upgrade domain lies across the nested levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica: its broker, where that is, and what it does."""
+
+    broker: BrokerId
+    labels: Labels
+    role: Role = "voter"
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """How many voters there are and how many a write needs."""
+
+    voters: int
+    write_quorum: int
+
+    @classmethod
+    def of(cls, voters: int, min_insync_replicas: int) -> "Quorum":
+        """The quorum of so many voters; no voters need nobody."""
+        majority = voters // 2 + 1 if voters else 0
+        return cls(voters, max(majority, min(min_insync_replicas, voters)))
+
+    @property
+    def stops_at(self) -> int:
+        """The number of lost voters at which writes stop."""
+        return self.voters - self.write_quorum + 1
+
+    @property
+    def loses_at(self) -> int:
+        """The number of lost voters at which an acknowledged write may be lost with them."""
+        return self.write_quorum
+
+
+class Placement:
+    """Replicas of one partition, with their voters' domains as masks over the voters."""
+
+    def __init__(self, replicas: Sequence[Replica], *, min_insync_replicas: int = 1) -> None:
+        self.replicas = tuple(replicas)
+        self.voters = tuple(one for one in replicas if one.role == "voter")
+        self.quorum = Quorum.of(len(self.voters), min_insync_replicas)
+        self._domains: dict[str, dict[tuple[str, ...], int]] = {}
+
+    def domains(self, level: str) -> dict[tuple[str, ...], int]:
+        """{domain: mask of its voters}, in the order of the voters."""
+        if level not in self._domains:
+            masks: dict[tuple[str, ...], int] = {}
+            for bit, voter in enumerate(self.voters):
+                domain = (
+                    (str(voter.broker),)
+                    if level == BROKER_LABEL
+                    else domain_of(voter.labels, level)
+                )
+                masks[domain] = masks.get(domain, 0) | 1 << bit
+            self._domains[level] = masks
+        return self._domains[level]
+
+    def unlabelled(self, level: str) -> tuple[BrokerId, ...]:
+        """The voters' brokers that do not say where they are on this level."""
+        if level == BROKER_LABEL:
+            return ()
+        return tuple(one.broker for one in self.voters if not one.labels.get(level))
+
+    def lost_by(self, goal: Goal) -> int:
+        """The voters that the worst choice of such losses takes, as a mask over the voters."""
+        return worst_mask(
+            [
+                LostDomains(tuple(self.domains(level).values()), count)
+                for level, count in goal_levels(goal).items()
+            ]
+        )
+
+    def survives(self, goal: Goal, *, lost_max: int) -> bool:
+        """Whether such losses never take more than `lost_max` voters."""
+        return self.lost_by(goal).bit_count() <= lost_max
+
+
+def format_domain(domain: tuple[str, ...]) -> str:
+    """The path of a domain for people: "east/a"; "?" stands for what is not said."""
+    return "/".join(part or "?" for part in domain)
