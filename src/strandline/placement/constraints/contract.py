@@ -1,0 +1,162 @@
+"""What a constraint is: a factory that knows the universe, and an evaluator over what is chosen.
+
+Why:    placing a new partition, judging an old one and explaining either must never disagree.
+How:    Factory.prepare(shape) -> evaluator, once for a decision. The evaluator takes the replicas
+        chosen so far ("seats", which may be all of them but one) and answers for all candidates at
+        once, bit i for candidate i. Hard: who is eligible for the next seat of a group. Soft: a
+        cost in 0 .. 1,000, a bound that no completion falls below, and who would add least.
+Owns:   nothing; evaluators are made anew for each decision.
+Source: design section 7; decision 0008."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from strandline.model.ids import BrokerId
+from strandline.placement.constraints.reasons import Reason
+from strandline.placement.policy.document import Role
+from strandline.placement.topology.universe import Universe
+
+COST_MAX = 1_000
+
+Seat = tuple[int, int]
+"""A replica: (the candidate's bit, the number of its group)."""
+Seats = Sequence[Seat]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Replicas that one rule asks for. `rule` is its place in the policy, -1 for the default."""
+
+    role: Role
+    count: int
+    rule: int = -1
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether its replicas count in elections and commits."""
+        return self.role == "voter"
+
+
+class Shape:
+    """What is to be placed: groups of replicas over a universe. Scopes are masks over groups."""
+
+    def __init__(self, universe: Universe, groups: Sequence[Group], *, write_quorum: int) -> None:
+        self.universe = universe
+        self.groups = tuple(groups)
+        self.write_quorum = write_quorum
+        """Voters that a write needs."""
+        self.everyone = (1 << len(groups)) - 1
+        self.voters_scope = sum(1 << n for n, group in enumerate(groups) if group.is_voter)
+        self.voters = self.total(self.voters_scope)
+
+    def total(self, scope: int) -> int:
+        """How many seats the groups of a scope have."""
+        return sum(group.count for n, group in enumerate(self.groups) if scope >> n & 1)
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A constraint that does not hold, and the brokers whose replicas are not eligible for it."""
+
+    constraint: str
+    reason: Reason
+    brokers: tuple[BrokerId, ...]
+
+
+class HardEvaluator:
+    """Who is eligible. Subclasses set `name`, `scope`, and `labels` where they count by domains."""
+
+    name = ""
+    labels: tuple[str, ...] = ()
+    is_static = False
+    """Whether the seats do not matter."""
+
+    def __init__(self, shape: Shape, scope: int) -> None:
+        self.shape = shape
+        self.universe = shape.universe
+        self.scope = scope
+        self.total = shape.total(scope)
+
+    def eligible(self, seats: Seats, group: int) -> int:
+        """The candidates that may take the next seat of a group, were it for this alone.
+
+        The last seat of the scope is eligible only where the constraint then holds; earlier ones,
+        as long as it may still hold."""
+        raise AssertionError(f"{type(self).__name__} answers nothing")
+
+    def reason(self, seats: Seats, group: int, bit: int) -> Reason:
+        """Why a candidate is not eligible; asked for such candidates only."""
+        raise AssertionError(f"{type(self).__name__} gives no reason")
+
+    def most(self, allowed: int) -> int:
+        """No more seats of the scope than this can be taken, by `allowed` candidates."""
+        return allowed.bit_count()
+
+    def attribute(self, bit: int) -> Hashable:
+        """What else about a candidate matters, beside its domains by `labels`."""
+        return None
+
+    def violations(self, seats: Seats) -> list[Violation]:
+        """The seats that would not be eligible beside the others, grouped by reason.
+
+        Where some could be taken by other brokers, those; all of them where nobody could."""
+        found: dict[Reason, list[BrokerId]] = {}
+        hopeless: dict[Reason, list[BrokerId]] = {}
+        for position, (bit, group) in enumerate(seats):
+            others = [*seats[:position], *seats[position + 1 :]]
+            eligible = self.eligible(others, group)
+            if not eligible >> bit & 1:
+                reason = self.reason(others, group, bit)
+                listed = found if eligible else hopeless
+                listed.setdefault(reason, []).append(self.universe.candidates[bit].id)
+        return [
+            Violation(self.name, reason, tuple(ids)) for reason, ids in (found or hopeless).items()
+        ]
+
+
+class SoftEvaluator:
+    """Who is preferred. The cost of a full set of seats is 0 .. COST_MAX times the weight."""
+
+    name = ""
+    labels: tuple[str, ...] = ()
+
+    def __init__(self, shape: Shape, scope: int, weight: int) -> None:
+        self.shape = shape
+        self.universe = shape.universe
+        self.scope = scope
+        self.weight = weight
+        self.total = shape.total(scope)
+
+    def cost(self, seats: Seats) -> int:
+        """What these seats cost, without the weight, when all are taken."""
+        raise AssertionError(f"{type(self).__name__} costs nothing")
+
+    def bound(self, seats: Seats, allowed: int) -> int:
+        """No completion of these seats by `allowed` candidates costs less."""
+        return 0
+
+    def prefer(self, seats: Seats, group: int, mask: int) -> int:
+        """Those of `mask` that add least, as far as can be told; not empty unless `mask` is."""
+        return mask
+
+    def attribute(self, bit: int) -> Hashable:
+        """What else about a candidate matters, beside its domains by `labels`."""
+        return None
+
+
+class HardConstraint(Protocol):
+    """A factory of hard evaluators."""
+
+    def prepare(self, shape: Shape) -> HardEvaluator:
+        """The evaluator for one decision."""
+        ...
+
+
+class SoftConstraint(Protocol):
+    """A factory of soft evaluators."""
+
+    def prepare(self, shape: Shape) -> SoftEvaluator:
+        """The evaluator for one decision."""
+        ...

@@ -1,0 +1,27 @@
+"""Pinned: replicas only on these brokers, as when somebody chose them by hand."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from strandline.model.ids import BrokerId
+from strandline.placement.constraints.contract import HardEvaluator, Shape
+from strandline.placement.constraints.reasons import Reason, because
+from strandline.placement.constraints.static import StaticEvaluator
+from strandline.placement.topology.universe import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The replicas of `scope` are on some of `brokers`."""
+
+    brokers: Collection[BrokerId]
+    scope: int
+
+    def prepare(self, shape: Shape) -> HardEvaluator:
+        """The evaluator for the scope's replicas."""
+        return StaticEvaluator(shape, self.scope, "pinned", self._judge)
+
+    def _judge(self, one: Candidate) -> Reason | None:
+        if one.id in self.brokers:
+            return None
+        return because("not-pinned", values=", ".join(str(id) for id in sorted(self.brokers)))

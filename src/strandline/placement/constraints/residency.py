@@ -1,0 +1,59 @@
+"""Residency: where data may be. It binds replicas, observers, leaders, relays and buckets alike.
+
+Why:    a law knows no roles: what holds the bytes is bound, whatever it is called. Whoever lacks a
+        label that an `allow` or `deny` compares is refused: nobody knows where it is."""
+
+from dataclasses import dataclass
+
+from strandline.model.cluster import Labels
+from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.placement.constraints.contract import HardEvaluator, Shape
+from strandline.placement.constraints.reasons import Reason, because
+from strandline.placement.constraints.selectors import refused_by
+from strandline.placement.constraints.static import StaticEvaluator
+from strandline.placement.policy.document import Residency
+from strandline.placement.topology.labels import BROKER_LABEL
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """The policy's residency, for all replicas."""
+
+    residency: Residency
+
+    def prepare(self, shape: Shape) -> HardEvaluator:
+        """The evaluator for all replicas."""
+        return StaticEvaluator(
+            shape,
+            shape.everyone,
+            "residency",
+            lambda one: banned_by(self.residency, one.labels, broker=one.id),
+        )
+
+
+def banned_by(
+    residency: Residency, labels: Labels, *, broker: BrokerId = NO_BROKER
+) -> Reason | None:
+    """Why data may not be where these labels are; None when it may.
+
+    For what is no broker (a relay, a bucket) the labels alone are asked."""
+    for selector in residency.allow + residency.deny:
+        is_compared = selector.op in ("in", "notIn") and selector.label != BROKER_LABEL
+        if is_compared and not labels.get(selector.label):
+            return because("without", label=selector.label)
+    refused = refused_by(residency.allow, broker, labels)
+    if refused is not None:
+        return refused
+    for selector in residency.deny:
+        if refused_by((selector,), broker, labels) is None:
+            values = ", ".join(selector.values)
+            match selector.op:
+                case "in":
+                    return because("in", label=selector.label, values=values)
+                case "notIn":
+                    return because("not-in", label=selector.label, values=values)
+                case "exists":
+                    return because("with", label=selector.label)
+                case "notExists":
+                    return because("without", label=selector.label)
+    return None

@@ -1,0 +1,230 @@
+"""A policy over candidates becomes groups of replicas, hard and soft constraints.
+
+Why:    search, judging and refusing must work on the same constraints.
+How:    one group for each rule. What depends on the broker alone becomes one mask for each group;
+        what counts replicas is asked at each step; what can tell nobody apart in this cluster is
+        left out. Costs have tiers: brokers that are up, then what the user weighs, then the default
+        spread, regions before zones before racks before hosts, voters before observers.
+Source: design section 7; decision 0008."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from strandline.model.ids import BrokerId
+from strandline.placement.constraints.active import Active
+from strandline.placement.constraints.capacity import Capacity
+from strandline.placement.constraints.contract import (
+    COST_MAX,
+    Group,
+    HardConstraint,
+    HardEvaluator,
+    Seats,
+    Shape,
+    SoftConstraint,
+    SoftEvaluator,
+)
+from strandline.placement.constraints.distinct_host import DistinctHost
+from strandline.placement.constraints.even import Even
+from strandline.placement.constraints.even_spread import EvenSpread
+from strandline.placement.constraints.label_count import ExactCount
+from strandline.placement.constraints.leader_reach import LeaderReach
+from strandline.placement.constraints.nearest_quorum import NearestQuorum
+from strandline.placement.constraints.pinned import Pinned
+from strandline.placement.constraints.preferred import Preferred, PreferUp
+from strandline.placement.constraints.residency import Resident
+from strandline.placement.constraints.selectors import Selectors, matching
+from strandline.placement.constraints.spread import MaxPer, MinDistinct
+from strandline.placement.constraints.survive import Survive
+from strandline.placement.policy.document import Policy, Rule, Spread, Where
+from strandline.placement.solver.request import Request
+from strandline.placement.survival.replicas import Quorum
+from strandline.placement.topology.labels import BROKER_LABEL
+from strandline.placement.topology.universe import LEVELS, BrokerState, Universe
+
+LEADER_REACH_WEIGHT = 1_000
+_STEP = 200
+"""Weights of neighbouring levels: the step of a cost, at least 1,000 / C(15, 2) = 9 of 1,000, is
+worth more than all narrower levels together."""
+_OBSERVERS_TIER = _STEP ** len(LEVELS)
+_USER_TIER = _OBSERVERS_TIER**2 * COST_MAX
+_UP_TIER = _USER_TIER * COST_MAX**3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be placed, and by which constraints."""
+
+    request: Request
+    shape: Shape
+    static: tuple[HardEvaluator, ...]
+    """Those that depend on the broker alone."""
+    hard: tuple[HardEvaluator, ...]
+    """Those that count replicas."""
+    soft: tuple[SoftEvaluator, ...]
+    """The heaviest first."""
+    allowed: tuple[int, ...]
+    """By group: who satisfies everything static."""
+    leader_tiers: tuple[int, ...]
+    """Where leaders should be, the best first."""
+
+    @property
+    def universe(self) -> Universe:
+        """The candidates."""
+        return self.shape.universe
+
+    def cost(self, seats: Seats) -> int:
+        """What a full placement costs; 0 is the best that can be."""
+        return sum(one.weight * one.cost(seats) for one in self.soft)
+
+    def scope_allowed(self, scope: int, allowed: Sequence[int]) -> int:
+        """The union of `allowed` over the groups of a scope."""
+        union = 0
+        for group, mask in enumerate(allowed):
+            if scope >> group & 1:
+                union |= mask
+        return union
+
+
+def make_plan(request: Request, universe: Universe, *, voters: int) -> Plan:
+    """The plan for so many voters; observers come on top."""
+    policy = request.policy
+    groups = _groups(policy, voters)
+    quorum = Quorum.of(voters, request.min_insync_replicas)
+    shape = Shape(universe, groups, write_quorum=quorum.write_quorum)
+    static = [one.prepare(shape) for one in _static(request, shape)]
+    allowed = tuple(_allowed(static, shape, group) for group in range(len(groups)))
+    hard = [one.prepare(shape) for one in _counting(policy, shape, allowed)]
+    soft = [one.prepare(shape) for one in _soft(request, shape)]
+    soft.sort(key=lambda one: -one.weight)
+    return Plan(
+        request=request,
+        shape=shape,
+        static=tuple(static),
+        hard=tuple(hard),
+        soft=tuple(soft),
+        allowed=allowed,
+        leader_tiers=tuple(matching(universe, where) for where in policy.leaders.prefer),
+    )
+
+
+def _groups(policy: Policy, voters: int) -> list[Group]:
+    rules = list(enumerate(policy.rules))
+    if not any(rule.role == "voter" for rule in policy.rules):
+        rules.append((-1, Rule()))
+    missing = voters - sum(rule.count or 0 for rule in policy.voter_rules())
+    groups = [
+        Group(rule.role, missing if rule.count is None else rule.count, number)
+        for number, rule in rules
+    ]
+    return sorted(groups, key=lambda group: not group.is_voter)
+
+
+def _static(request: Request, shape: Shape) -> Iterable[HardConstraint]:
+    may_be = frozenset({BrokerState.DOWN}) if request.takes_down_brokers else frozenset()
+    yield Active(may_be)
+    yield Capacity(request.disk_used_percent_max)
+    if request.policy.residency.allow or request.policy.residency.deny:
+        yield Resident(request.policy.residency)
+    for number, group in enumerate(shape.groups):
+        if group.rule >= 0:
+            rule = request.policy.rules[group.rule]
+            if rule.where and rule.level == "hard":
+                yield from _where(rule.where, 1 << number)
+
+
+def _where(where: Where, scope: int) -> Iterable[HardConstraint]:
+    pins = [one for one in where if one.label == BROKER_LABEL and one.op == "in"]
+    for pin in pins:
+        yield Pinned(frozenset(BrokerId(int(value)) for value in pin.values), scope)
+    others = tuple(one for one in where if one not in pins)
+    if others:
+        yield Selectors(others, scope)
+
+
+def _allowed(static: Iterable[HardEvaluator], shape: Shape, group: int) -> int:
+    mask = shape.universe.all
+    for one in static:
+        mask &= one.eligible((), group)
+    return mask
+
+
+def _counting(policy: Policy, shape: Shape, allowed: Sequence[int]) -> Iterable[HardConstraint]:
+    universe = shape.universe
+    hosts = universe.domains("host")
+    if policy.distinct_host and any(
+        value and mask.bit_count() > 1
+        for value, mask in zip(hosts.values, hosts.masks, strict=True)
+    ):
+        yield DistinctHost()
+    for goal in policy.survive:
+        yield Survive(goal)
+    for spread in policy.spread:
+        yield from _spread(spread, shape.voters_scope, shape, allowed)
+    for count in policy.counts:
+        yield ExactCount(count.label, count.value, count.count, shape.voters_scope)
+    for number, group in enumerate(shape.groups):
+        if group.rule >= 0:
+            for spread in policy.rules[group.rule].spread:
+                yield from _spread(spread, 1 << number, shape, allowed)
+
+
+def _spread(
+    spread: Spread, scope: int, shape: Shape, allowed: Sequence[int]
+) -> Iterable[HardConstraint]:
+    if spread.level == "soft":
+        return
+    if spread.max_per is not None:
+        minority = (shape.voters - 1) // 2
+        limit = minority if spread.max_per == "minority" else spread.max_per
+        yield MaxPer(spread.by, limit, scope)
+    if spread.min_distinct is not None:
+        yield MinDistinct(spread.by, spread.min_distinct, scope)
+    if spread.even:
+        within = 0
+        for group, mask in enumerate(allowed):
+            if scope >> group & 1:
+                within |= mask
+        yield Even(spread.by, scope, spread.over, within)
+
+
+def _soft(request: Request, shape: Shape) -> Iterable[SoftConstraint]:
+    policy = request.policy
+    if request.takes_down_brokers:
+        yield PreferUp(_UP_TIER)
+    if policy.leaders.prefer:
+        yield LeaderReach(policy.leaders.prefer, LEADER_REACH_WEIGHT * _USER_TIER)
+    if policy.nearest_quorum and request.round_trips is not None:
+        yield NearestQuorum(
+            request.round_trips, policy.leaders.prefer, policy.nearest_quorum * _USER_TIER
+        )
+    for spread in policy.spread:
+        if spread.level == "soft":
+            yield EvenSpread(spread.by, shape.voters_scope, spread.weight * _USER_TIER)
+    for number, group in enumerate(shape.groups):
+        if group.rule >= 0:
+            rule = policy.rules[group.rule]
+            if rule.level == "soft":
+                yield Preferred(rule.where, 1 << number, rule.weight * _USER_TIER)
+            for spread in rule.spread:
+                if spread.level == "soft":
+                    yield EvenSpread(spread.by, 1 << number, spread.weight * _USER_TIER)
+    yield from _default_spread(shape)
+
+
+def _default_spread(shape: Shape) -> Iterable[SoftConstraint]:
+    """Voters, then all replicas, over the levels; levels that tell nobody apart are left out."""
+    universe = shape.universe
+    known: set[tuple[int, ...]] = {(universe.all,)}
+    levels = []
+    for level in LEVELS:
+        masks = universe.domains(level).masks
+        is_each_its_own = len(masks) == len(universe.candidates)
+        if masks not in known and not is_each_its_own:
+            known.add(masks)
+            levels.append(level)
+    for number, level in enumerate(reversed(levels)):
+        weight = _STEP**number
+        if shape.voters > 1:
+            yield EvenSpread(level, shape.voters_scope, weight * _OBSERVERS_TIER)
+        if shape.voters_scope != shape.everyone:
+            yield EvenSpread(level, shape.everyone, weight)

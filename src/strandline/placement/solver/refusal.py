@@ -1,0 +1,146 @@
+"""Says why a policy cannot be met: which constraints block, and why each broker is refused.
+
+Why:    "not enough brokers" sends an operator through labels, disks and policies by hand.
+How:    the constraints that block are the smallest set found by leaving out one after the other
+        while there is still no placement. The reasons are those of the next seat where the search
+        came furthest, grouped over the brokers.
+Source: decision 0008."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from strandline.model.ids import BrokerId
+from strandline.placement.constraints.contract import HardEvaluator, Seats
+from strandline.placement.constraints.reasons import Reason, because
+from strandline.placement.solver.plan import Plan
+from strandline.placement.solver.search import ANY_COST, Found, Search, orbits_of
+
+BLOCK_NODES_MAX = 5_000
+
+
+class RefusedBrokers(msgspec.Struct, frozen=True):
+    """Brokers that are refused for the same reason."""
+
+    constraint: str
+    reason: Reason
+    brokers: tuple[BrokerId, ...]
+
+    def __str__(self) -> str:
+        count = len(self.brokers)
+        return f"{count} broker{'s' * (count != 1)}: {self.reason}"
+
+
+class Relaxation(msgspec.Struct, frozen=True):
+    """The nearest policy that can be met."""
+
+    policy: str
+    """Its canonical text."""
+    changes: tuple[str, ...]
+    """What was changed, in words."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why there is no placement."""
+
+    wanted: str
+    """What was to be placed: "5 voters, 1 observer"."""
+    placed: tuple[BrokerId, ...]
+    """The replicas that could be placed before the dead end."""
+    role: str
+    """Of the replica that could not."""
+    refused: tuple[RefusedBrokers, ...]
+    """Why no broker can take it, the largest group first. Each broker is in one group."""
+    blocking: tuple[str, ...]
+    """Constraints that cannot hold together; without one of them there is a placement."""
+    is_proved: bool
+    """Whether there is certainly no placement; else the search ran out of steps."""
+    nearest: Relaxation | None = None
+    hint: str = ""
+    """What else would have to be done, such as labels to be given."""
+
+    def __str__(self) -> str:
+        """One line."""
+        parts = [f"cannot place {self.wanted}"]
+        if self.hint:
+            parts.append(self.hint)
+        if self.role:
+            known = f" after brokers {', '.join(map(str, self.placed))}" if self.placed else ""
+            parts.append(f"no broker can take a {self.role}{known}")
+        parts += [str(one) for one in self.refused]
+        if self.blocking:
+            parts.append(f"blocked by: {'; '.join(self.blocking)}")
+        if self.nearest is not None:
+            parts.append(f"what can be met: {', '.join(self.nearest.changes)}")
+        if not self.is_proved:
+            parts.append("not proved: the search ran out of steps")
+        return "; ".join(parts)
+
+
+def refusal_of(plan: Plan, found: Found) -> Refusal:
+    """Explain a search that found nothing."""
+    group = max(found.blocked_group, 0)
+    return Refusal(
+        wanted=_wanted(plan),
+        placed=tuple(plan.universe.candidates[bit].id for bit, _ in found.deepest),
+        role=plan.shape.groups[group].role,
+        refused=refused_brokers(plan, found.deepest, group),
+        blocking=blocking(plan) if found.is_proved else (),
+        is_proved=found.is_proved,
+    )
+
+
+def refused_brokers(plan: Plan, seats: Seats, group: int) -> tuple[RefusedBrokers, ...]:
+    """The brokers that cannot take the next seat of a group, by their first reason."""
+    taken = {bit for bit, _ in seats}
+    groups: dict[tuple[str, Reason], list[BrokerId]] = {}
+    evaluators = (*plan.static, *plan.hard)
+    masks = [one.eligible(seats, group) for one in evaluators]
+    for bit, candidate in enumerate(plan.universe.candidates):
+        if bit in taken:
+            groups.setdefault(("distinct broker", because("taken")), []).append(candidate.id)
+            continue
+        for one, mask in zip(evaluators, masks, strict=True):
+            if not mask >> bit & 1:
+                reason = one.reason(seats, group, bit)
+                groups.setdefault((one.name, reason), []).append(candidate.id)
+                break
+    found = [RefusedBrokers(name, why, tuple(ids)) for (name, why), ids in groups.items()]
+    return tuple(sorted(found, key=lambda one: (-len(one.brokers), one.brokers)))
+
+
+def blocking(plan: Plan) -> tuple[str, ...]:
+    """Names of constraints that cannot hold together although any smaller set of them can.
+
+    Empty when there are too few brokers whatever is left out."""
+    kept: list[HardEvaluator] = [*plan.static, *plan.hard]
+    if _is_feasible(plan, []):
+        for one in list(kept):
+            without = [other for other in kept if other is not one]
+            if not _is_feasible(plan, without):
+                kept = without
+        return tuple(dict.fromkeys(one.name for one in kept))
+    return ()
+
+
+def _is_feasible(plan: Plan, evaluators: Sequence[HardEvaluator]) -> bool:
+    allowed = [plan.universe.all] * len(plan.shape.groups)
+    for one in evaluators:
+        if one.is_static:
+            allowed = [mask & one.eligible((), n) for n, mask in enumerate(allowed)]
+    reduced = replace(
+        plan,
+        hard=tuple(one for one in evaluators if not one.is_static),
+        soft=(),
+        allowed=tuple(allowed),
+    )
+    search = Search(reduced, orbits_of(reduced), good_enough=ANY_COST, nodes_max=BLOCK_NODES_MAX)
+    return search.run().seats is not None
+
+
+def _wanted(plan: Plan) -> str:
+    voters = plan.shape.voters
+    observers = sum(group.count for group in plan.shape.groups) - voters
+    text = f"{voters} voter{'s' * (voters != 1)}"
+    return text + (f", {observers} observer{'s' * (observers != 1)}" if observers else "")

@@ -1,0 +1,120 @@
+"""The nearest policy that can be met: relaxations of the document, the cheapest first.
+
+Why:    who types a policy that cannot be met wants to read what could be.
+How:    each relaxation changes one part a little: a goal to the next narrower level or one loss
+        less, a spread by one or to soft, a `where` to soft, a count by one. Cheapest first over
+        sums of prices (Dijkstra), up to CHANGES_MAX changes and TRIED_MAX policies. Residency is
+        never relaxed: it is the law's.
+Source: decision 0008."""
+
+import heapq
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from strandline.placement.policy.document import Goal, Policy, Rule, Spread, goal_levels
+from strandline.placement.policy.goals import format_goal
+from strandline.placement.policy.text import encode_policy
+from strandline.placement.solver.refusal import Relaxation
+
+CHANGES_MAX = 3
+TRIED_MAX = 60
+_NARROWER = {"region": "zone", "zone": "rack", "rack": "host", "host": "broker"}
+_NARROWER["upgrade_domain"] = "broker"
+
+Change = tuple[int, str, Policy]
+"""(price, words, the policy then)"""
+
+
+def nearest_policy(policy: Policy, can_be_met: Callable[[Policy], bool]) -> Relaxation | None:
+    """The cheapest relaxation that can be met; None when none was found."""
+    waiting: list[tuple[int, int, tuple[str, ...], Policy]] = [(0, 0, (), policy)]
+    seen = {encode_policy(policy)}
+    number = tried = 0
+    while waiting:
+        price, _, changes, current = heapq.heappop(waiting)
+        if changes:
+            tried += 1
+            if can_be_met(current):
+                return Relaxation(encode_policy(current), changes)
+            if tried >= TRIED_MAX:
+                return None
+        if len(changes) == CHANGES_MAX:
+            continue
+        for more, words, relaxed in relaxations(current):
+            text = encode_policy(relaxed)
+            if text not in seen:
+                seen.add(text)
+                number += 1
+                heapq.heappush(waiting, (price + more, number, (*changes, words), relaxed))
+    return None
+
+
+def relaxations(policy: Policy) -> Iterator[Change]:
+    """Every policy that asks for a little less in one place."""
+    for number, goal in enumerate(policy.survive):
+        for price, instead in _weaker_goals(goal):
+            words = f"survive {format_goal(instead)}" if instead else "no survive"
+            goals = list(policy.survive)
+            goals[number : number + 1] = [instead] if instead and instead not in goals else []
+            changed = msgspec.structs.replace(policy, survive=tuple(goals))
+            yield price, f"{words} instead of {format_goal(goal)}", changed
+    for number, spread in enumerate(policy.spread):
+        for price, words, weaker in _weaker_spreads(spread):
+            spreads = _replaced(policy.spread, number, weaker)
+            yield price, words, msgspec.structs.replace(policy, spread=spreads)
+    for number, count in enumerate(policy.counts):
+        counts = policy.counts[:number] + policy.counts[number + 1 :]
+        words = f"any number where {count.label}={count.value}"
+        yield 2, words, msgspec.structs.replace(policy, counts=counts)
+    for number, rule in enumerate(policy.rules):
+        for price, words, weaker_rule in _weaker_rules(rule, number):
+            rules = _replaced(policy.rules, number, weaker_rule)
+            yield price, words, msgspec.structs.replace(policy, rules=rules)
+    if policy.distinct_host:
+        yield 3, "replicas on the same host", msgspec.structs.replace(policy, distinct_host=False)
+
+
+def _weaker_goals(goal: Goal) -> Iterator[tuple[int, Goal | None]]:
+    levels = goal_levels(goal)
+    for level, count in levels.items():
+        narrower = _NARROWER.get(level)
+        less = {**levels, level: count - 1}
+        if narrower is not None:
+            moved = {**less, narrower: levels.get(narrower, 0) + 1}
+            yield 2, Goal(**moved)
+        yield 5, Goal(**less) if any(less.values()) else None
+
+
+def _weaker_spreads(spread: Spread) -> Iterator[tuple[int, str, Spread]]:
+    if spread.level == "soft":
+        return
+    if isinstance(spread.max_per, int):
+        more = spread.max_per + 1
+        words = f"at most {more} in one {spread.by}"
+        yield 2, words, msgspec.structs.replace(spread, max_per=more)
+    if spread.min_distinct is not None and spread.min_distinct > 1:
+        less = spread.min_distinct - 1
+        words = f"at least {less} distinct {spread.by}{'s' * (less != 1)}"
+        yield 2, words, msgspec.structs.replace(spread, min_distinct=less)
+    yield 3, f"{spread.by} spread as far as it can be", Spread(by=spread.by, level="soft")
+
+
+def _weaker_rules(rule: Rule, number: int) -> Iterator[tuple[int, str, Rule]]:
+    what = f"rules[{number}]"
+    if rule.count is not None and rule.count > 1:
+        less = rule.count - 1
+        role = f"{rule.role}{'s' * (less != 1)}"
+        yield 4, f"{what}: {less} {role}", msgspec.structs.replace(rule, count=less)
+    if rule.where and rule.level == "hard":
+        words = f"{what}: where preferred instead of required"
+        yield 3, words, msgspec.structs.replace(rule, level="soft")
+    for place, spread in enumerate(rule.spread):
+        for price, words, weaker in _weaker_spreads(spread):
+            spreads = _replaced(rule.spread, place, weaker)
+            changed = msgspec.structs.replace(rule, spread=spreads)
+            yield price, f"{what}: {words}", changed
+
+
+def _replaced(values: tuple, number: int, value: object) -> tuple:  # type: ignore[type-arg]
+    return (*values[:number], value, *values[number + 1 :])

@@ -1,0 +1,175 @@
+"""Policy and brokers in, placements or a refusal out.
+
+How:    labels that are missing end it. Then the numbers of voters are tried, ascending, with the
+        exact search; the first that has a placement is taken. Where none has, the refusal is that
+        of the smallest, with the nearest policy that can be met.
+Source: design section 7; decision 0008."""
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
+
+from strandline.model.ids import BrokerId
+from strandline.placement.constraints.contract import Seat
+from strandline.placement.policy.document import Policy, needed_labels
+from strandline.placement.solver.counts import voter_counts
+from strandline.placement.solver.leaders import LeaderChoice
+from strandline.placement.solver.many import Placer
+from strandline.placement.solver.plan import Plan, make_plan
+from strandline.placement.solver.refusal import Refusal, refusal_of
+from strandline.placement.solver.relaxing import nearest_policy
+from strandline.placement.solver.request import Request
+from strandline.placement.solver.search import ANY_COST, Found, Search, orbits_of
+from strandline.placement.topology.labels import MissingLabel, missing_labels
+from strandline.placement.topology.universe import BrokerState, Candidate, Universe
+
+NEAREST_NODES_MAX = 2_000
+MISSING_SHOWN_MAX = 3
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """One partition's replicas."""
+
+    voters: tuple[BrokerId, ...]
+    """The preferred leader first."""
+    observers: tuple[BrokerId, ...] = ()
+
+    @property
+    def replicas(self) -> tuple[BrokerId, ...]:
+        """All of them, the preferred leader first, observers last."""
+        return self.voters + self.observers
+
+
+class Solution(msgspec.Struct, frozen=True):
+    """Placements that satisfy the policy."""
+
+    partitions: tuple[Placed, ...]
+    cost: int
+    """The least that a placement of this policy can cost by its soft constraints."""
+    is_proved: bool
+    """Whether nothing costs less; else the search ran out of steps."""
+    searches: int = 0
+    """For how many partitions the descent by load did not do."""
+
+
+def missing_for(policy: Policy, candidates: Iterable[Candidate]) -> list[MissingLabel]:
+    """Who lacks a label that the policy needs. Brokers that are leaving are not asked."""
+    return missing_labels(
+        needed_labels(policy),
+        [
+            (one.id, one.labels)
+            for one in candidates
+            if one.state is not BrokerState.DECOMMISSIONING
+        ],
+    )
+
+
+def best_plan(request: Request, universe: Universe) -> tuple[Plan, Found] | Refusal:
+    """The plan with the fewest voters that can be met, and its best placement; or why there is
+    none."""
+    first: tuple[Plan, Found] | None = None
+    for voters in voter_counts(request):
+        plan = make_plan(request, universe, voters=voters)
+        orbits = orbits_of(plan)
+        found = Search(plan, orbits).run()
+        if found.seats is not None:
+            return plan, found
+        first = first or (plan, found)
+    if first is None:
+        return _hopeless(request)
+    return refusal_of(*first)
+
+
+def solve(
+    request: Request,
+    candidates: Iterable[Candidate],
+    *,
+    partitions: int = 1,
+    rng: random.Random,
+    explains: bool = True,
+) -> Solution | Refusal:
+    """Place so many partitions, or say why that cannot be. One seed, one answer.
+
+    `explains`: look for the nearest policy that can be met, which takes a while."""
+    candidates = tuple(candidates)
+    missing = missing_for(request.policy, candidates)
+    if missing:
+        return _unlabelled(missing)
+    universe = Universe(candidates)
+    planned = best_plan(request, universe)
+    if isinstance(planned, Refusal):
+        return _with_nearest(request, universe, planned) if explains else planned
+    plan, best = planned
+    placer = Placer(plan, best, rng=rng)
+    placed: list[list[Seat]] = []
+    for _ in range(partitions):
+        seats = placer.place()
+        if seats is None:
+            return Refusal(
+                wanted=f"{partitions} partitions", placed=(), role="", refused=(), blocking=(),
+                is_proved=True, hint=f"the brokers are full after {len(placed)} of them",
+            )  # fmt: skip
+        placed.append(seats)
+    groups = plan.shape.groups
+    voters = [
+        universe.mask(bit for bit, group in seats if groups[group].is_voter) for seats in placed
+    ]
+    leaders = LeaderChoice(plan, rng=rng).choose(voters)
+    ids = [one.id for one in universe.candidates]
+    return Solution(
+        partitions=tuple(
+            Placed(
+                voters=(
+                    ids[leader],
+                    *(ids[bit] for bit, g in seats if groups[g].is_voter and bit != leader),
+                ),
+                observers=tuple(ids[bit] for bit, g in seats if not groups[g].is_voter),
+            )
+            for seats, leader in zip(placed, leaders, strict=True)
+        ),
+        cost=best.cost,
+        is_proved=best.is_proved,
+        searches=placer.searches,
+    )
+
+
+def can_be_met(request: Request, universe: Universe, *, nodes_max: int) -> bool:
+    """Whether some placement satisfies the policy's hard constraints."""
+    for voters in voter_counts(request):
+        plan = make_plan(request, universe, voters=voters)
+        plan = replace(plan, soft=())
+        search = Search(plan, orbits_of(plan), good_enough=ANY_COST, nodes_max=nodes_max)
+        if search.run().seats is not None:
+            return True
+    return False
+
+
+def _with_nearest(request: Request, universe: Universe, refusal: Refusal) -> Refusal:
+    nearest = nearest_policy(
+        request.policy,
+        lambda policy: can_be_met(
+            replace(request, policy=policy), universe, nodes_max=NEAREST_NODES_MAX
+        ),
+    )
+    return msgspec.structs.replace(refusal, nearest=nearest)
+
+
+def _hopeless(request: Request) -> Refusal:
+    least = request.min_insync_replicas
+    return Refusal(
+        wanted="the voters", placed=(), role="", refused=(), blocking=(), is_proved=True,
+        hint=f"no number of voters survives that much with min.insync.replicas={least}: ask for "
+        "less of either",
+    )  # fmt: skip
+
+
+def _unlabelled(missing: list[MissingLabel]) -> Refusal:
+    shown = "; ".join(str(one) for one in missing[:MISSING_SHOWN_MAX])
+    others = len(missing) - MISSING_SHOWN_MAX
+    more = f"; and {others} more labels are missing" if others > 0 else ""
+    return Refusal(
+        wanted="by this policy", placed=(), role="", refused=(), blocking=(), is_proved=True,
+        hint=shown + more,
+    )  # fmt: skip

@@ -1,0 +1,244 @@
+"""The solver against brute force: what it returns holds and is best, what it refuses is not there.
+
+Small clusters, and policies of every family. Design section 7; decision 0008."""
+
+import random
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.placement.solver_world import assignments, holds, rules_of
+
+from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId
+from strandline.placement.policy.checks import check_policy
+from strandline.placement.policy.document import (
+    Goal,
+    LabelCount,
+    Leaders,
+    Policy,
+    Residency,
+    Rule,
+    Selector,
+    Spread,
+)
+from strandline.placement.solver.judge import judge
+from strandline.placement.solver.plan import make_plan
+from strandline.placement.solver.request import Request
+from strandline.placement.solver.search import Search, orbits_of
+from strandline.placement.solver.solve import Refusal, Solution, solve
+from strandline.placement.topology.round_trips import RoundTrips
+from strandline.placement.topology.universe import BrokerState, Candidate, Universe
+
+REGIONS, ZONES, HOSTS, POWERS = ("e", "w", "s"), ("1", "2"), ("", "x", "y"), ("", "p", "q")
+TRIPS = RoundTrips({("e", "w"): 30, ("e", "s"): 80, ("w", "s"): 90})
+
+_labels = st.builds(
+    Labels,
+    region=st.sampled_from(REGIONS),
+    zone=st.sampled_from(ZONES),
+    host=st.sampled_from(HOSTS),
+    upgrade_domain=st.sampled_from(("0", "1")),
+    free=st.sampled_from(POWERS).map(lambda p: (("power", p),) if p else ()),
+)
+
+
+@st.composite
+def _candidates(draw: st.DrawFn, most: int = 6) -> list[Candidate]:
+    count = draw(st.integers(1, most))
+    return [
+        Candidate(
+            id=BrokerId(number),
+            labels=draw(_labels),
+            state=draw(st.sampled_from([BrokerState.ACTIVE] * 9 + [BrokerState.DOWN])),
+            disk_used_percent=draw(st.sampled_from([10] * 9 + [90])),
+        )
+        for number in range(count)
+    ]
+
+
+_selectors = st.one_of(
+    st.builds(
+        Selector,
+        st.sampled_from(["region", "zone"]),
+        st.sampled_from(["in", "notIn"]),
+        st.sampled_from([("e",), ("e", "w"), ("1",)]),
+    ),
+    st.builds(Selector, st.just("power"), st.sampled_from(["exists", "notExists"])),
+    st.just(Selector("broker", "notIn", ("0",))),
+)
+_where = st.lists(_selectors, max_size=1).map(tuple)
+_spreads = st.one_of(
+    st.builds(
+        Spread,
+        st.sampled_from(["region", "zone", "upgrade_domain"]),
+        max_per=st.sampled_from([1, 2, "minority"]),
+    ),
+    st.builds(Spread, st.sampled_from(["region", "zone"]), min_distinct=st.integers(1, 3)),
+    st.builds(Spread, st.sampled_from(["region", "upgrade_domain"]), even=st.just(True)),
+    st.just(Spread("region", even=True, over=("e", "w"))),
+    st.builds(Spread, st.sampled_from(["zone", "upgrade_domain"]), level=st.just("soft")),
+)
+_goals = st.sampled_from(
+    [Goal(region=1), Goal(zone=1), Goal(broker=1), Goal(region=1, broker=1), Goal(zone=2),
+     Goal(upgrade_domain=1), Goal(zone=1, upgrade_domain=1), Goal(broker=2), Goal(host=1)]
+)  # fmt: skip
+
+
+@st.composite
+def _policies(draw: st.DrawFn) -> Policy:
+    def rule(role: str, count: int | None) -> Rule:
+        where = draw(_where)
+        is_soft = bool(where) and draw(st.booleans())
+        return Rule(
+            role=role,  # type: ignore[arg-type]
+            count=count,
+            where=where,
+            spread=tuple(draw(st.lists(_spreads, max_size=1))),
+            level="soft" if is_soft else "hard",
+            weight=draw(st.integers(1, 5)) if is_soft else 1,
+        )
+
+    rules = [rule("voter", draw(st.integers(1, 3))) for _ in range(draw(st.integers(0, 2)))]
+    if draw(st.booleans()):
+        rules.append(rule("voter", None))
+    if draw(st.booleans()):
+        rules.append(rule("observer", 1))
+    policy = Policy(
+        survive=tuple(draw(st.lists(_goals, max_size=2, unique=True))),
+        rules=tuple(rules),
+        spread=tuple(draw(st.lists(_spreads, max_size=1))),
+        counts=draw(st.sampled_from([(), (), (), (LabelCount("region", "s", 1),)])),
+        leaders=draw(st.sampled_from([Leaders(), Leaders(((Selector("zone", "in", ("2",)),),))])),
+        residency=draw(
+            st.sampled_from([Residency(), Residency(deny=(Selector("region", "in", ("s",)),))])
+        ),
+        distinct_host=draw(st.booleans()),
+        nearest_quorum=draw(st.sampled_from([0, 0, 3])),
+    )
+    check_policy(policy)
+    return policy
+
+
+_requests = st.builds(
+    Request,
+    policy=_policies(),
+    min_insync_replicas=st.integers(1, 3),
+    default_voters=st.integers(1, 5),
+    round_trips=st.just(TRIPS),
+)
+
+
+def voters_for(request: Request, draw: int) -> int:
+    """A number of voters to place: the given one, or any where it is to be derived."""
+    counts = [rule.count for rule in request.policy.voter_rules()]
+    given = sum(count or 0 for count in counts)
+    return given + draw if None in counts else given
+
+
+@settings(max_examples=150, deadline=None)
+@given(_requests, _candidates(), st.integers(1, 4))
+def test_the_search_finds_the_best_placement_and_only_refuses_where_there_is_none(
+    request: Request, candidates: list[Candidate], draw: int
+) -> None:
+    voters = voters_for(request, draw)
+    assume(voters <= 5)
+    universe = Universe(candidates)
+    plan = make_plan(request, universe, voters=voters)
+    found = Search(plan, orbits_of(plan)).run()
+    assert found.is_proved
+    rules = rules_of(request.policy, voters)
+    number = {id(rule): n for n, rule in enumerate(request.policy.rules)}
+    groups = {group.rule: n for n, group in enumerate(plan.shape.groups)}
+    costs = []
+    for replicas in assignments(rules, candidates):
+        if holds(request, replicas, candidates):
+            seats = [
+                (universe.index[one.id], groups[number.get(id(rule), -1)]) for one, rule in replicas
+            ]
+            costs.append(plan.cost(seats))
+    assert (found.seats is None) == (not costs)
+    if found.seats is not None:
+        assert found.cost == min(costs)
+        by_group = {n: plan.shape.groups[n] for n in range(len(groups))}
+        replicas = [
+            (universe.candidates[bit], rules[n][0])
+            for bit, n in sorted(found.seats, key=lambda seat: seat[1])
+        ]
+        assert [by_group[n].count for n in by_group] == [count for _, count in rules]
+        assert holds(request, replicas, candidates)
+
+
+@settings(max_examples=80, deadline=None)
+@given(_requests, _candidates(), st.randoms(use_true_random=False), st.integers(0, 9))
+def test_what_is_solved_is_right_and_the_order_of_the_brokers_does_not_matter(
+    request: Request, candidates: list[Candidate], chance: random.Random, seed: int
+) -> None:
+    solved = solve(request, candidates, partitions=3, rng=random.Random(seed), explains=False)
+    shuffled = chance.sample(candidates, len(candidates))
+    again = solve(request, shuffled, partitions=3, rng=random.Random(seed), explains=False)
+    assert solved == again
+    if isinstance(solved, Refusal):
+        assert str(solved) and "\n" not in str(solved)
+        return
+    universe = Universe(candidates)
+    for placed in solved.partitions:
+        plan = make_plan(request, universe, voters=len(placed.voters))
+        verdict = judge(
+            plan,
+            [(one, "voter") for one in placed.voters]
+            + [(one, "observer") for one in placed.observers],
+        )
+        assert verdict.is_right, verdict
+        assert verdict.cost >= solved.cost
+        is_one_rule_a_role = len(plan.shape.groups) == 1
+        assert not is_one_rule_a_role or verdict.cost == solved.cost
+
+
+@settings(max_examples=80, deadline=None)
+@given(_requests, _candidates(5), st.randoms(use_true_random=False))
+def test_other_ids_for_the_same_brokers_change_nothing_but_ties(
+    request: Request, candidates: list[Candidate], chance: random.Random
+) -> None:
+    labels = [s.label for rule in request.policy.rules for s in rule.where]
+    assume("broker" not in labels)
+    ids = chance.sample(range(100), len(candidates))
+    renamed = [
+        Candidate(
+            id=BrokerId(number), labels=one.labels, state=one.state,
+            disk_used_percent=one.disk_used_percent,
+        )
+        for number, one in zip(ids, candidates, strict=True)
+    ]  # fmt: skip
+    first = solve(request, candidates, rng=random.Random(1), explains=False)
+    other = solve(request, renamed, rng=random.Random(1), explains=False)
+    assert type(first) is type(other)
+    if isinstance(first, Solution) and isinstance(other, Solution):
+        assert first.cost == other.cost
+        assert len(first.partitions[0].voters) == len(other.partitions[0].voters)
+
+
+@settings(max_examples=80, deadline=None)
+@given(_requests, _candidates(5), st.integers(1, 3), st.data())
+def test_judging_finds_a_violation_exactly_where_a_constraint_does_not_hold(
+    request: Request, candidates: list[Candidate], draw: int, data: st.DataObject
+) -> None:
+    voters = voters_for(request, draw)
+    rules = rules_of(request.policy, voters)
+    wanted = sum(count for _, count in rules)
+    assume(wanted <= len(candidates))
+    chosen = data.draw(st.permutations(candidates))[:wanted]
+    roles = [rule.role for rule, count in rules for _ in range(count)]
+    plan = make_plan(request, Universe(candidates), voters=voters)
+    verdict = judge(plan, [(one.id, role) for one, role in zip(chosen, roles, strict=True)])
+    by_role = {
+        role: [one for one, of in zip(chosen, roles, strict=True) if of == role]
+        for role in ("voter", "observer")
+    }
+    voter_rules = [(rule, count) for rule, count in rules if rule.role == "voter"]
+    observer_rules = [(rule, count) for rule, count in rules if rule.role == "observer"]
+    could_be_right = any(
+        holds(request, left + right, candidates)
+        for left in assignments(voter_rules, by_role["voter"])
+        for right in assignments(observer_rules, by_role["observer"])
+    )
+    assert verdict.is_right == could_be_right
