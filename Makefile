@@ -6,6 +6,8 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Set in many containers: every process that is started would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # Debian leaves ensurepip out of its Python; root may fetch it.
 INSTALL_VENV := { test "$$(id -u)" = 0 && { apt-get update && apt-get install -y python3-venv; } >/dev/null 2>&1; }
 
@@ -34,7 +36,7 @@ check: setup     ## ruff, mypy, import contracts, the tidy test
 
 test: setup      ## every test
 	@$(BIN)/strandline pipeline java --install
-	@$(BIN)/pytest -q
+	@$(BIN)/pytest -q -n auto
 
 simulate: setup  ## simulated clusters: make simulate SEED=1 RUNS=200
 	@$(BIN)/python -m strandline.simulation --seed $(or $(SEED),1) --runs $(or $(RUNS),200)

@@ -1,0 +1,23 @@
+"""How the tests are shared out where several processes run them (`make test`).
+
+Why:    one core computes while the other one waits for brokers, clients and disks. Whoever starts
+        brokers has the machine's ports, file systems and the cluster that many tests share to
+        itself: all of them run in one process, one after the other.
+How:    `--dist loadgroup` would do, but pytest-xdist 3.8 marks groups in a way that pytest 9.2 does
+        not see."""
+
+import pytest
+
+WITH_BROKERS = ("tests/chaos/test_run.py", "tests/integration/", "tests/spark/")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """What is to be run in one process begins first; any other test goes wherever there is time."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneProcessForBrokers(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "brokers" if nodeid.startswith(WITH_BROKERS) else nodeid
+
+    return OneProcessForBrokers(config, log)
