@@ -69,6 +69,8 @@ class Liveness:
         # {group: replica} whose own timer counts; all others are covered by a session with a living
         # peer.
         self._uncovered: dict[GroupId, Replica] = {}
+        # {group: replica} that may know of no leader.
+        self._leaderless: dict[GroupId, Replica] = {}
         # {group: replica} that stand for election and have neither won, lost nor given up.
         self._standing: dict[GroupId, Replica] = {}
         # Silent peers whose groups were put under their own timers already.
@@ -172,6 +174,7 @@ class Liveness:
     def remove(self, replica: "Replica") -> None:
         """A replica ends."""
         self._uncovered.pop(replica.group, None)
+        self._leaderless.pop(replica.group, None)
         for session in self._leads.values():
             session.unlead(replica.group)
 
@@ -224,6 +227,7 @@ class Liveness:
     def _watch(self, replica: "Replica") -> None:
         replica.look_ms = NEVER_MS
         self._uncovered[replica.group] = replica
+        self._leaderless[replica.group] = replica
 
     def is_leader_alive(self, replica: "Replica") -> bool:
         """Whether a vote against the leader must be refused (stickiness; the leader's lease rests
@@ -280,8 +284,9 @@ class Liveness:
         the session changes, nobody would ever tell it again."""
         now = self._clock.monotonic_ms()
         found: list[tuple[Replica, BrokerId, Epoch]] = []
-        for group, replica in self._uncovered.items():
+        for group, replica in list(self._leaderless.items()):
             if replica.is_leader or replica.leader_id != NO_BROKER:
+                del self._leaderless[group]
                 continue
             for peer, session in self._follows.items():
                 if session.covers(group, replica.epoch) and self._is_fresh(session, now):
@@ -308,7 +313,7 @@ class Liveness:
                 replica.look_ms = due_ms
                 continue
             due.append(replica)
-            self._standing[group] = replica
+            self._standing[group] = self._leaderless[group] = replica
             self.await_election(replica)
         for replica in due:  # Who stands in vain must not stand before the others for ever.
             self._uncovered[replica.group] = self._uncovered.pop(replica.group)
