@@ -6,11 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strandline.base.errors import OperatorError
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Goal, goal_levels
 from strandline.placement.policy.goals import format_goal, parse_goal
-from strandline.placement.survival.goals import broken_goals, levels_without_labels
+from strandline.placement.survival.goals import (
+    broken_goals,
+    levels_without_labels,
+    require_goals,
+)
 from strandline.placement.survival.replicas import LOSS_LEVELS, Placement, Quorum, Replica
 from strandline.placement.survival.report import implies, survival_of
 
@@ -74,6 +79,15 @@ def test_seven_in_four_regions_survive_a_region_and_one_more_broker() -> None:
     seven = placed("a", "a", "b", "b", "c", "c", "d")
     assert not broken_goals([parse_goal("region and one more broker")], seven)
     assert texts(survival_of(seven).writes) == ["3 brokers", "1 region and 1 broker"]
+
+
+def test_replicas_chosen_by_hand_are_refused_where_they_do_not_survive() -> None:
+    goals = [parse_goal("region")]
+    require_goals(goals, placed(*TALK))
+    with pytest.raises(OperatorError, match=r"^survive 1 region does not hold: .* choose other"):
+        require_goals(goals, placed("a", "a", "b"))
+    with pytest.raises(OperatorError, match=r"^broker 2 has no label 'region'"):
+        require_goals(goals, placed("a", "", "b"))
 
 
 def test_observers_count_for_nothing() -> None:

@@ -1,7 +1,8 @@
-"""Decides which brokers hold the replicas of a partition. Pure.
+"""Decides which brokers hold the replicas of a partition, proves it, and explains it. Pure.
 
-Map:    spread.py (distinct brokers, spread evenly over regions, zones, racks and hosts),
-        topology/ (labels, and candidates as bits), policy/ (what is wanted, read strictly),
-        survival/ (what a placement survives), constraints/ (one file per family),
-        solver/ (policy and brokers in, placements or a refusal out).
+Map:    policy/ (what is wanted, read strictly), topology/ (labels, and candidates as bits),
+        constraints/ (one file per family), solver/ (policy and brokers in, placements or a refusal
+        out), survival/ (what a placement survives), explain/ (why, how far, how much);
+        spread.py (topics without policy: distinct brokers, spread evenly over regions, zones,
+        racks and hosts).
 Source: design section 7; decision 0008."""

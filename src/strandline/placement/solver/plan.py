@@ -86,10 +86,15 @@ class Plan:
 
 
 def make_plan(request: Request, universe: Universe, *, voters: int) -> Plan:
-    """The plan for so many voters; observers come on top."""
+    """The plan for so many voters; observers come on top.
+
+    Counts that the policy gives are taken as they are; `voters` is for the rule without one, which
+    gets one at least."""
     policy = request.policy
     groups = _groups(policy, voters)
-    quorum = Quorum.of(voters, request.min_insync_replicas)
+    quorum = Quorum.of(
+        sum(group.count for group in groups if group.is_voter), request.min_insync_replicas
+    )
     shape = Shape(universe, groups, write_quorum=quorum.write_quorum)
     static = [one.prepare(shape) for one in _static(request, shape)]
     allowed = tuple(_allowed(static, shape, group) for group in range(len(groups)))
@@ -111,7 +116,7 @@ def _groups(policy: Policy, voters: int) -> list[Group]:
     rules = list(enumerate(policy.rules))
     if not any(rule.role == "voter" for rule in policy.rules):
         rules.append((-1, Rule()))
-    missing = voters - sum(rule.count or 0 for rule in policy.voter_rules())
+    missing = max(1, voters - sum(rule.count or 0 for rule in policy.voter_rules()))
     groups = [
         Group(rule.role, missing if rule.count is None else rule.count, number)
         for number, rule in rules

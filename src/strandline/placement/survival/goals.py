@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 import msgspec
 
+from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Goal, goal_levels
 from strandline.placement.policy.goals import format_goal
 from strandline.placement.survival.replicas import Placement
+from strandline.placement.topology.labels import MissingLabel
 
 
 class BrokenGoal(msgspec.Struct, frozen=True):
@@ -41,6 +43,18 @@ def broken_goals(goals: Iterable[Goal], placement: Placement) -> list[BrokenGoal
             lost = tuple(one.broker for bit, one in enumerate(placement.voters) if mask >> bit & 1)
             broken.append(BrokenGoal(goal, lost, quorum.voters, quorum.write_quorum))
     return broken
+
+
+def require_goals(goals: Iterable[Goal], placement: Placement) -> None:
+    """Refuse a placement that does not survive what it should; raises OperatorError, one line.
+
+    For replicas that were chosen by hand; the solver's survive by construction."""
+    goals = tuple(goals)
+    for level, brokers in levels_without_labels(goals, placement).items():
+        raise OperatorError(str(MissingLabel(brokers[0], level)))
+    broken = broken_goals(goals, placement)
+    if broken:
+        raise OperatorError(f"{broken[0]}: choose other replicas, or ask for less")
 
 
 def levels_without_labels(goals: Iterable[Goal], placement: Placement) -> dict[str, list[BrokerId]]:

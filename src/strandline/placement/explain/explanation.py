@@ -1,0 +1,92 @@
+"""All that is to be said about one partition's placement; the command line makes text of it.
+
+Why:    a user who asks why a replica is where it is wants the same answer from a topic that exists
+        and from a policy that is only tried.
+How:    the plan for as many voters as there are; the constraints judge and explain; the labels
+        prove what survives; round trips and prices say what it costs."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+import msgspec
+
+from strandline.model.ids import BrokerId
+from strandline.placement.explain.latency import CommitLatency, commit_latencies
+from strandline.placement.explain.prices import Prices
+from strandline.placement.explain.replicas import ReplicaReason, explain_replicas
+from strandline.placement.explain.traffic import Traffic, traffic_of
+from strandline.placement.policy.document import Role
+from strandline.placement.policy.text import encode_policy
+from strandline.placement.solver.judge import Judgement, judge, seat
+from strandline.placement.solver.plan import make_plan
+from strandline.placement.solver.request import Request
+from strandline.placement.survival.goals import BrokenGoal, broken_goals
+from strandline.placement.survival.replicas import Placement, Replica
+from strandline.placement.survival.report import Survival, survival_of
+from strandline.placement.topology.universe import Candidate, Universe
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What the replication of one GB costs when a broker leads."""
+
+    leader: BrokerId
+    per_gb: Decimal
+    currency: str
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """One partition. Lists by leader are in the order of the voters, the preferred leader first."""
+
+    policy: str
+    """Canonical JSON."""
+    replicas: tuple[ReplicaReason, ...]
+    judgement: Judgement
+    survival: Survival
+    broken: tuple[BrokenGoal, ...]
+    """Goals of the policy that this placement does not meet."""
+    latencies: tuple[CommitLatency, ...]
+    """Empty where no round trips are known."""
+    traffic: tuple[Traffic, ...]
+    costs: tuple[Cost, ...]
+    """Empty without prices."""
+
+
+def explain(
+    request: Request,
+    candidates: Iterable[Candidate],
+    replicas: Sequence[tuple[BrokerId, Role]],
+    *,
+    prices: Prices | None = None,
+) -> Explanation:
+    """Explain replicas with at least one voter, the preferred leader first.
+
+    Replicas on brokers that are no candidates are in the judgement only."""
+    universe = Universe(candidates)
+    known = [(broker, role) for broker, role in replicas if broker in universe.index]
+    voters = sum(role == "voter" for _, role in replicas)
+    assert voters, "a partition has a voter"
+    plan = make_plan(request, universe, voters=voters)
+    seats, _ = seat(plan, [(universe.index[broker], role) for broker, role in known])
+    placement = Placement(
+        [
+            Replica(broker, universe.candidates[universe.index[broker]].labels, role)
+            for broker, role in known
+        ],
+        min_insync_replicas=request.min_insync_replicas,
+    )
+    traffic = traffic_of(placement)
+    trips = request.round_trips
+    return Explanation(
+        policy=encode_policy(request.policy),
+        replicas=explain_replicas(plan, seats),
+        judgement=judge(plan, replicas),
+        survival=survival_of(placement),
+        broken=tuple(broken_goals(request.policy.survive, placement)),
+        latencies=commit_latencies(placement, trips) if trips is not None else (),
+        traffic=traffic,
+        costs=tuple(
+            Cost(one.leader, prices.of(one), prices.currency)
+            for one in (traffic if prices is not None else ())
+            if prices is not None
+        ),
+    )
