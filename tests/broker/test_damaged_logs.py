@@ -40,6 +40,8 @@ from strandline.storage.scrubbing import Scrub
 FIRST_SEGMENT = f"{0:020d}-0-0.log"
 MAGIC_AT = 16
 IN_RECORDS = HEADER_BYTES + 20
+IN_EPOCH = 13
+"""Where the epoch of a batch is, in the bytes of its header: not the lowest one."""
 VALUES = [b"%d" % number for number in range(5)]
 
 
@@ -402,6 +404,26 @@ def test_a_log_that_is_found_damaged_at_the_start_is_cut_and_copied_again(
     cluster.until(lambda: copy.high_watermark == len(VALUES) + 1)
     assert is_sound(cluster, damaged, "t")
     assert fetch(cluster, "t", at=damaged) == [*(value * 5_000 for value in VALUES), b"last"]
+
+
+def test_a_log_with_an_epoch_that_never_was_is_copied_anew(cluster: ClusterWorld) -> None:
+    """No checksum covers the epoch of a batch; the state journal knows of none that is as high."""
+    cluster.create_topic("t")
+    assert produce(cluster, "t", *VALUES).error_code == 0
+    leader = cluster.leader_of("t")
+    damaged = next(broker for broker in (1, 2, 3) if broker != leader)
+    cluster.until(lambda: cluster.replicas_of("t")[damaged].high_watermark == len(VALUES))
+    cluster.advance(1_000)
+    replica = cluster.replicas_of("t")[damaged]
+    cluster.hosts[damaged].kill()
+    rot(cluster, damaged, replica, at=IN_EPOCH)
+    cluster.hosts[damaged].start()
+    cluster.until_started(damaged)
+    assert damaged not in cluster.replicas_of("t")
+    cluster.until(lambda: damaged in cluster.replicas_of("t"))
+    cluster.until(lambda: cluster.replicas_of("t")[damaged].high_watermark == len(VALUES))
+    cluster.until(lambda: not cluster.replicas_of("t")[damaged].raft.is_amnesiac)
+    assert is_sound(cluster, damaged, "t")
 
 
 def test_a_damaged_log_is_kept_while_nobody_else_leads(cluster: ClusterWorld) -> None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from strandline.simulation.invariants import NoAcknowledgedRecordLost
 from strandline.simulation.scenario import Scenario
+from strandline.simulation.superseding import Superseding
 from strandline.simulation.swarm import Outcome, run_scenario
 
 FAULTS = (
@@ -46,6 +48,16 @@ def test_nothing_is_lost_while_the_power_lasts() -> None:
 
 
 @pytest.mark.simulation
-def test_a_failure_of_all_power_takes_what_was_not_flushed_as_the_docs_say() -> None:
+def test_a_failure_of_all_power_takes_what_was_not_flushed_as_the_docs_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Held against what acks=all promises elsewhere."""
+    honest = NoAcknowledgedRecordLost.__init__
+
+    def init(self: NoAcknowledgedRecordLost, superseding: Superseding, *, may_lose: bool) -> None:
+        assert may_lose
+        honest(self, superseding)
+
+    monkeypatch.setattr(NoAcknowledgedRecordLost, "__init__", init)
     outcomes = [run_cached(seed, "total-power-failure") for seed in SEEDS]
     assert any("NoAcknowledgedRecordLost" in (one.violation or "") for one in outcomes)

@@ -1,9 +1,9 @@
 """The second world behind the five seams: a cluster in one process and in virtual time.
 
 Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py (what a seed stands
-                   for), scenario_file.py (what people write), shrink.py (fewer faults), world.py
-                   (one run, from start to verdict), bootstrap.py (how whole brokers become a
-                   cluster), trace.py (all its lines),
+                   for), variations.py (what varies it), scenario_file.py (what people write),
+                   shrink.py (fewer faults), world.py (one run, from start to verdict),
+                   bootstrap.py (how whole brokers become a cluster), trace.py (all its lines),
                    story.py (of a violation)
         time       scheduler.py (the one queue of events), process.py (one life of a host),
                    clock.py, loop.py (asyncio in virtual time)

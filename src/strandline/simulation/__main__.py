@@ -23,6 +23,7 @@ from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.shrink import shrink as reduce_faults
 from strandline.simulation.story import tell
 from strandline.simulation.swarm import Outcome, Total, command, run_all, run_scenario
+from strandline.simulation.variations import draw
 
 
 def main(
@@ -69,7 +70,7 @@ def main(
 
 def _scenarios(console: Console, path: Path | None, seeds: range) -> list[Scenario]:
     if path is None:
-        return [Scenario.draw(seed) for seed in seeds]
+        return [draw(seed) for seed in seeds]
     try:
         return [load_scenario(path)]
     except OperatorError as error:

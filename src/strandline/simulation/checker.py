@@ -61,7 +61,11 @@ class Checker:
         has_relaxed: bool,
         resend_timeout_ms: int,
         key_count: int = 0,
+        is_cached: bool = False,
     ) -> None:
+        """`is_cached`: acks=all waits for writes, not for flushes, and promises what acks=1 does
+        where `power_fails`."""
+        may_lose_all = is_cached and power_fails
         superseding = Superseding(key_count)
         self.violation: str | None = None
         self.subject = NOWHERE
@@ -75,11 +79,11 @@ class Checker:
             LeaderCompleteness(),
             *self._equality(superseding),
             OffsetsDense(superseding),
-            HighWatermarkMonotonic(may_lose_relaxed=power_fails and has_relaxed),
+            HighWatermarkMonotonic(may_lose_relaxed=power_fails and (has_relaxed or is_cached)),
             NothingShownTooEarly(),
-            NoAcknowledgedRecordLost(superseding),
+            NoAcknowledgedRecordLost(superseding, may_lose=may_lose_all),
             NoReadOfWhatDisappeared(superseding, power_fails=power_fails),
-            NoStaleLeaderRead(),
+            NoStaleLeaderRead(may_lose=may_lose_all),
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             DeletedStaysDeleted(),
             HeartbeatsCoalesced(),

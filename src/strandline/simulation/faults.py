@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import RejectedError
 from strandline.model.ids import BrokerId
-from strandline.simulation.damage import lie, rot
+from strandline.simulation.damage import lie, rot, rot_tail
 from strandline.simulation.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
@@ -391,6 +391,7 @@ FAULTS: dict[str, FaultKind] = {
     "late-delivery": FaultKind(_deliver_late),
     "bit-rot": FaultKind(rot),
     "lying-disk": FaultKind(lie, loses_page_cache=True),
+    "rotten-tail": FaultKind(rot_tail, loses_page_cache=True),
     "stalled-requests": FaultKind(_stall_requests, duration_ms=(2_000, 4_000)),
 }
 

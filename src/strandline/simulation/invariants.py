@@ -271,15 +271,19 @@ class NothingShownTooEarly(Invariant):
 
 
 class NoAcknowledgedRecordLost(Invariant):
-    """A record acknowledged with acks=all stays at its offset, or is superseded by a later one."""
+    """A record acknowledged with acks=all stays at its offset, or is superseded by a later one.
 
-    def __init__(self, superseding: Superseding = NOTHING) -> None:
+    `may_lose`: it was not flushed, and the power may fail. What was committed stays all the same
+    (CommittedPrefixEqual)."""
+
+    def __init__(self, superseding: Superseding = NOTHING, *, may_lose: bool = False) -> None:
         self._superseding = superseding
+        self._may_lose = may_lose
         self._acknowledged: dict[GroupId, dict[Offset, bytes]] = {}
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
         """Remember; two records at one offset are one too many."""
-        if fact.acks != QUORUM_ACK:
+        if fact.acks != QUORUM_ACK or self._may_lose:
             return
         known = self._acknowledged.setdefault(fact.group, {})
         for number, value in enumerate(fact.values):
@@ -353,14 +357,17 @@ class NoReadOfWhatDisappeared(Invariant):
 
 
 class NoStaleLeaderRead(Invariant):
-    """A leader that says it may answer knows every acknowledged record, and all that was read."""
+    """A leader that says it may answer knows every acknowledged record, and all that was read.
 
-    def __init__(self) -> None:
+    `may_lose`: acknowledged records were not flushed, and the power may fail."""
+
+    def __init__(self, *, may_lose: bool = False) -> None:
+        self._may_lose = may_lose
         self._known_end: dict[GroupId, Offset] = {}
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
         """An acknowledgement with acks=all says that its records are committed."""
-        if fact.acks == QUORUM_ACK:
+        if fact.acks == QUORUM_ACK and not self._may_lose:
             self._raise_end(fact.group, Offset(fact.base_offset + len(fact.values)))
 
     def on_records_read(self, fact: RecordsRead) -> None:

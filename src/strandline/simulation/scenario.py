@@ -33,9 +33,9 @@ it time to work."""
 SEEDS_MAX = 3
 LEASE_HEARTBEATS = 2
 ASKING_SHARE = 0.3
-DRAWN_APART = ("black-hole", "late-delivery", "stalled-requests", "bit-rot", "lying-disk")
-LATER_FAULTS = DRAWN_APART[:-1]
-"""Without disks that lie: what holds then depends on the group (`damage.lie`)."""
+LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
+DRAWN_APART = (*LATER_FAULTS, "lying-disk", "rotten-tail")
+"""The last two: see `variations`, for what holds then depends on the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +132,13 @@ class Scenario:
         log = self.log
         return (
             ("cleanup.policy", "compact" if log.compacted else "delete"),
+            ("flush.messages", str(log.flush_messages)),
+            ("flush.ms", str(log.flush_ms)),
             ("index.interval.bytes", str(log.index_interval_bytes)),
             ("message.timestamp.after.max.ms", str(LONG_MAX)),  # Clocks jump here.
             ("retention.bytes", str(log.retention_bytes)),
             ("segment.bytes", str(log.segment_bytes)),
+            ("write.caching", str(log.write_caching).lower()),
         )
 
     @property
@@ -163,7 +166,7 @@ class Scenario:
 
     @classmethod
     def draw(cls, seed: int) -> "Scenario":
-        """The scenario of a seed."""
+        """The scenario of a seed, without `variations`."""
         rng = random.Random(f"scenario {seed}")
         regions = tuple(rng.choice(REGIONS) for _ in range(rng.choice((3, 3, 3, 3, 4, 5))))
         brokers = [BrokerId(number + 1) for number in range(len(regions))]

@@ -28,6 +28,7 @@ from strandline.simulation.scenario import (
     Scenario,
 )
 from strandline.simulation.scheduler import US_PER_MS
+from strandline.simulation.variations import draw
 
 FAULTS_TABLE = "[[faults]]"
 
@@ -121,7 +122,7 @@ def with_faults(text: str, faults: Sequence[PlannedFault]) -> str:
 
 
 def _scenario(told: ScenarioFile) -> Scenario:
-    scenario = Scenario.draw(told.seed)
+    scenario = draw(told.seed)
     if told.regions is not None:
         scenario = replace(
             scenario, regions=tuple(told.regions), drift_ppm=(0,) * len(told.regions)

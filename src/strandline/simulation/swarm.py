@@ -19,6 +19,7 @@ from pathlib import Path
 from strandline.simulation.facts import Subject
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.trace import LogIntoTrace
+from strandline.simulation.variations import draw
 from strandline.simulation.world import Tally, World
 
 US_PER_HOUR = 3_600_000_000
@@ -72,7 +73,7 @@ class Total:
 
 def run_seed(seed: int, *, log_level: int = logging.WARNING) -> Outcome:
     """Run one seed from beginning to verdict. `log_level`: what of the product's log is traced."""
-    return run_scenario(Scenario.draw(seed), log_level=log_level)
+    return run_scenario(draw(seed), log_level=log_level)
 
 
 def run_scenario(scenario: Scenario, *, log_level: int = logging.WARNING) -> Outcome:

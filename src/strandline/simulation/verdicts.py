@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
-from strandline.simulation.damage import rotting_broker
+from strandline.simulation.damage import BAD_DISKS, rotting_broker
 from strandline.simulation.facts import IdlePassed, Subject
 from strandline.simulation.group_consumers import SESSION_TIMEOUT_MS
 from strandline.simulation.producers import Producer
@@ -89,7 +89,7 @@ def check_convergence(world: "World") -> None:
     """Convergence: every request is answered, all members of a group have all of its log."""
     limit_us = world.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
     mend_us = world.scheduler.now_us + MENDING_MS * US_PER_MS
-    may_mend = bool(world.tally.fault_counts.keys() & {"bit-rot", "lying-disk"})
+    may_mend = bool(world.tally.fault_counts.keys() & BAD_DISKS)
     while not world.is_over and not _has_converged(world):
         if may_mend and world.scheduler.now_us >= mend_us:
             may_mend = not _replace_disk(world, rotting_broker(world))
@@ -104,7 +104,7 @@ def _replace_disk(world: "World", broker: BrokerId) -> bool:
     whether that could be done."""
     plans = [plan for plan in world.scenario.groups if broker in plan.voters]
     held = {replica.group for replica in world.replicas() if replica.self_id == broker}
-    if all(plan.group in held for plan in plans) or not world.may_lose_disk(broker):
+    if all(plan.group in held for plan in plans) or not world.may_replace_disk(broker):
         return False
     world.lose_disk(broker)
     world.restart(broker)

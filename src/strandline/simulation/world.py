@@ -22,6 +22,7 @@ from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.checker import Checker
 from strandline.simulation.clients import Client
 from strandline.simulation.consumers import Consumer
+from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.deleters import Deleter
 from strandline.simulation.facts import Subject
 from strandline.simulation.faults import FAULTS, End
@@ -87,6 +88,7 @@ class World:
             idempotent_producers=[p.name for p in scenario.producers if p.is_idempotent],
             power_fails=scenario.power_fails,
             has_relaxed=any(plan.acks != -1 for plan in scenario.producers),
+            is_cached=scenario.log.write_caching,
             resend_timeout_ms=scenario.settings.resend_timeout_ms,
             key_count=scenario.key_count,
         )
@@ -176,6 +178,11 @@ class World:
         candidates = self.scenario.brokers if self.scenario.asks_voters else self._lacking
         self._lacking = {b for b in candidates if not self._is_whole(b)}
         return not self._lacking
+
+    def may_replace_disk(self, broker: BrokerId) -> bool:
+        """Whether all others are whole: who returns with an empty disk needs no more than them."""
+        others = [other for other in self.scenario.brokers if other != broker]
+        return all(self._is_whole(other) for other in others)
 
     def has_spare_voters(self, broker: BrokerId) -> bool:
         """Whether every group can commit without that broker."""
@@ -401,7 +408,7 @@ class World:
             try:
                 fact = audit(replica, self.values, is_final=is_final and is_member)
             except StorageError as error:
-                if "bit-rot" not in self.tally.fault_counts:
+                if not BAD_DISKS & self.tally.fault_counts.keys():
                     raise
                 self.trace.add(f"broker {replica.self_id}", f"{replica.name} is damaged: {error}")
                 self.tally.damage_count += 1

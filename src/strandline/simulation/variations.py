@@ -1,0 +1,85 @@
+"""What is varied about a scenario once it is drawn, each from random numbers of its own.
+
+Why:    what the swarm learned to draw later shall not change the seeds that it does not concern:
+        they are regressions, and short cuts to planted mistakes.
+How:    `draw(seed)` is `Scenario.draw(seed)`, with some of these:
+            deletions          an admin deletes the oldest records of topics
+            cached writes      `write.caching`: half of them in a world whose power never fails,
+                               where all is kept; in the others acks=all promises what acks=1 does
+            a distrusted disk  one broker's disk lies about flushes, or bits of what it holds flip,
+                               in the segment that is written to as well. What is lost then, nobody
+                               may know to be missing; so an acknowledgement waits for one copy
+                               more than a majority, and no other disk is lost (`damage`).
+Owns:   nothing.
+Source: design section 10; `damage`, `deleters`, the topic's key `write.caching`."""
+
+import random
+from dataclasses import replace
+
+from strandline.simulation.faults import FAULTS
+from strandline.simulation.scenario import Scenario
+
+DELETING_SHARE = 0.4
+DELETE_INTERVAL_MS = (50, 200, 600)
+CACHED_SHARE = 0.15
+FLUSH_MS = (20, 200, 2_000)
+FLUSH_MESSAGES = (10, 1_000_000)
+DISTRUST_SHARE = 0.15
+DISTRUST = ("lying-disk", "rotten-tail")
+OTHER_LOSSES = ("lost-disk", "bit-rot", "configuration-change")
+"""What would be a second disk, or make another broker a voter."""
+
+
+def draw(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    return with_distrust(with_caching(with_deletions(Scenario.draw(seed))))
+
+
+def with_deletions(scenario: Scenario) -> Scenario:
+    """Deletions, for some seeds, where there can be any."""
+    rng = random.Random(f"deletions of {scenario.seed}")
+    can_delete = scenario.has_brokers and not scenario.key_count
+    if rng.random() >= DELETING_SHARE or not can_delete or scenario.group_consumer_count:
+        return scenario
+    return replace(scenario, delete_interval_ms=rng.choice(DELETE_INTERVAL_MS))
+
+
+def with_caching(scenario: Scenario) -> Scenario:
+    """Cached writes, for some seeds."""
+    rng = random.Random(f"caching of {scenario.seed}")
+    if rng.random() >= CACHED_SHARE:
+        return scenario
+    log = replace(
+        scenario.log,
+        write_caching=True,
+        flush_ms=rng.choice(FLUSH_MS),
+        flush_messages=rng.choice(FLUSH_MESSAGES),
+    )
+    weights = scenario.fault_weights
+    # What a group has read and committed may be beyond what is left of a topic.
+    if scenario.group_consumer_count or rng.random() < 0.5:
+        weights = {
+            kind: weight for kind, weight in weights.items() if not FAULTS[kind].loses_page_cache
+        }
+    return replace(scenario, log=log, fault_weights=weights)
+
+
+def with_distrust(scenario: Scenario) -> Scenario:
+    """A disk that is not to be trusted, for some seeds.
+
+    Whole brokers have partitions of their own that wait for a majority alone: no lies there."""
+    rng = random.Random(f"distrust of {scenario.seed}")
+    if rng.random() >= DISTRUST_SHARE or scenario.log.write_caching:
+        return scenario
+    kinds = DISTRUST[1:] if scenario.has_brokers else DISTRUST
+    drawn = {kind: rng.choice((1, 2)) for kind in kinds if rng.random() < 0.7}
+    weights = {
+        kind: weight for kind, weight in scenario.fault_weights.items() if kind not in OTHER_LOSSES
+    }
+    return replace(
+        scenario,
+        fault_weights=weights | (drawn or {kinds[0]: 1}),
+        groups=tuple(
+            replace(plan, min_insync=len(plan.voters) // 2 + 2) for plan in scenario.groups
+        ),
+    )

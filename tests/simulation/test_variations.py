@@ -1,0 +1,73 @@
+"""What is varied about scenarios: drawn for some seeds; all others stay as they were."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from strandline.simulation.scenario import Scenario
+from strandline.simulation.swarm import run_scenario
+from strandline.simulation.variations import DISTRUST, OTHER_LOSSES, draw
+
+SEEDS = range(1, 400)
+
+
+def varied(holds: Callable[[Scenario], object], count: int = 400) -> list[Scenario]:
+    return [one for one in map(draw, SEEDS) if holds(one)][:count]
+
+
+def is_distrusted(scenario: Scenario) -> bool:
+    return bool(scenario.fault_weights.keys() & set(DISTRUST))
+
+
+def is_cached(scenario: Scenario) -> bool:
+    return scenario.log.write_caching
+
+
+def deletes(scenario: Scenario) -> bool:
+    return scenario.delete_interval_ms > 0
+
+
+def test_most_seeds_are_what_they_were() -> None:
+    same = [seed for seed in SEEDS if draw(seed) == Scenario.draw(seed)]
+    assert len(same) > len(SEEDS) / 2
+
+
+def test_deletions_are_drawn_where_there_can_be_any() -> None:
+    scenarios = varied(deletes)
+    assert len(scenarios) > 10
+    assert all(
+        one.has_brokers and not one.key_count and not one.group_consumer_count for one in scenarios
+    )
+
+
+def test_cached_writes_are_drawn_with_and_without_failures_of_power() -> None:
+    assert len(varied(lambda one: is_cached(one) and one.power_fails)) > 10
+    assert len(varied(lambda one: is_cached(one) and not one.power_fails)) > 10
+
+
+def test_with_a_disk_that_lies_every_acknowledgement_waits_for_one_copy_more() -> None:
+    scenarios = varied(is_distrusted)
+    assert len(scenarios) > 20
+    for one in scenarios:
+        assert not one.fault_weights.keys() & set(OTHER_LOSSES)
+        assert all(plan.min_insync == len(plan.voters) // 2 + 2 for plan in one.groups)
+    assert not any(one.has_brokers and "lying-disk" in one.fault_weights for one in scenarios)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("holds", [deletes, is_cached, is_distrusted])
+def test_every_promise_holds(holds: Callable[[Scenario], bool]) -> None:
+    outcomes = [run_scenario(one) for one in varied(holds, 8)]
+    assert [outcome.violation for outcome in outcomes] == [None] * 8
+    assert sum(outcome.tally.acknowledged_count for outcome in outcomes) > 500
+    if holds is deletes:
+        assert sum(outcome.tally.deletion_count for outcome in outcomes) > 20
+
+
+@pytest.mark.simulation
+def test_a_broker_whose_tail_rots_is_brought_up_to_date() -> None:
+    """Its operator may replace its disk where all others are whole: seed 527 with fewer copies."""
+    drawn = draw(527)
+    groups = tuple(replace(plan, min_insync=1) for plan in drawn.groups)
+    assert run_scenario(replace(drawn, groups=groups)).violation is None
