@@ -27,6 +27,7 @@ def test_defaults_are_kafkas() -> None:
     assert defaults == {
         "cleanup.policy": "delete",
         "compression.type": "producer",
+        "confluent.placement.constraints": "",
         "delete.retention.ms": "86400000",
         "flush.messages": "9223372036854775807",
         "flush.ms": "100",
@@ -36,6 +37,7 @@ def test_defaults_are_kafkas() -> None:
         "message.timestamp.before.max.ms": "9223372036854775807",
         "message.timestamp.type": "CreateTime",
         "min.insync.replicas": "1",
+        "placement.policy": "",
         "retention.bytes": "-1",
         "retention.ms": "604800000",
         "segment.bytes": "1073741824",

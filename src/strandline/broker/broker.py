@@ -30,6 +30,7 @@ from strandline.broker.server import Server
 from strandline.broker.upkeep import Upkeep
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
+from strandline.model.cluster import Labels
 from strandline.model.ids import CONTROLLER_GROUP
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
@@ -44,7 +45,8 @@ _log = logging.getLogger("strandline.broker")
 class Broker:
     """See the module. `directory_id` and `cluster_id` are the data directory's: the latter is empty
     until the broker has joined a cluster, and then handed to `on_joined`. `on_failed` is told why
-    when the broker cannot go on, for lack of the controller's log."""
+    when the broker cannot go on, for lack of the controller's log. `labels`: where it is, if not
+    as the configuration has it."""
 
     def __init__(
         self,
@@ -56,10 +58,12 @@ class Broker:
         replication: Replication,
         directory_id: str,
         cluster_id: str = "",
+        labels: Labels | None = None,
         on_joined: Callable[[str], None] | None = None,
         on_failed: Callable[[str], None] | None = None,
     ) -> None:
         self.config = config
+        self._labels = config.broker_labels if labels is None else labels
         self.replication = replication
         self.controller = ControllerHost(
             replication=replication, clock=clock, rng=rng, directory_id=directory_id
@@ -172,7 +176,7 @@ class Broker:
             directory_id=self._directory_id,
             rpc=config.rpc_advertised,
             kafka=config.kafka_advertised,
-            labels=config.broker_labels,
+            labels=self._labels,
             cluster_id=self._cluster_id or config.cluster.id,
         )
         while True:

@@ -23,10 +23,12 @@ from strandline.broker.limits import ServerLimits
 from strandline.broker.server import claim_port
 from strandline.cli.broker_file import load_file
 from strandline.cli.exit_codes import ERROR, OK
+from strandline.cli.labels import find_labels
 from strandline.cli.logs import configure_logging
 from strandline.cli.open_files import raise_open_files_limit
 from strandline.cli.output import print_error
 from strandline.config.broker import BrokerConfig
+from strandline.model.cluster import Labels
 from strandline.network.loop_clock import LoopClock
 from strandline.network.tcp import TcpNetwork
 from strandline.replication.host import Replication
@@ -48,8 +50,9 @@ def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
     try:
         config = load_file(path, environment=environment)
         configure_logging(config)
+        labels = find_labels(config, hostname=socket.gethostname())
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(run_broker(config))
+            runner.run(run_broker(config, labels))
     except StrandlineError as error:
         print_error(str(error))
         return ERROR
@@ -59,7 +62,7 @@ def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
     return OK
 
 
-async def run_broker(config: BrokerConfig) -> None:
+async def run_broker(config: BrokerConfig, labels: Labels) -> None:
     """Put the broker together, serve until a signal comes, take it down. Raises OperatorError."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
@@ -69,13 +72,7 @@ async def run_broker(config: BrokerConfig) -> None:
         config.broker.data_directory, broker_id=config.broker_id, cluster_id=config.cluster.id
     )
     disk = _open_disk(config, loop)
-    network = TcpNetwork(
-        self_id=config.broker_id,
-        cluster=config.network_name,
-        host=config.rpc_bind.host,
-        port=config.rpc_bind.port,
-        one_way_delay_ms={peer: rtt_ms / 2 for peer, rtt_ms in config.peer_rtt_ms.items()},
-    )
+    network = _open_network(config)
     clock = LoopClock(loop)
     rng = random.Random()
     replication = Replication(
@@ -108,6 +105,7 @@ async def run_broker(config: BrokerConfig) -> None:
             replication=replication,
             directory_id=directory.identity.directory_id,
             cluster_id=directory.identity.cluster_id,
+            labels=labels,
             on_joined=directory.set_cluster_id,
             on_failed=end_failed,
         )
@@ -187,6 +185,16 @@ def server_limits(config: BrokerConfig) -> ServerLimits:
         connection_requests_max=keys.connection_requests_max,
         inflight_bytes_max=keys.inflight_bytes_max,
         partial_bytes_max=keys.partial_bytes_max,
+    )
+
+
+def _open_network(config: BrokerConfig) -> TcpNetwork:
+    return TcpNetwork(
+        self_id=config.broker_id,
+        cluster=config.network_name,
+        host=config.rpc_bind.host,
+        port=config.rpc_bind.port,
+        one_way_delay_ms={peer: rtt_ms / 2 for peer, rtt_ms in config.peer_rtt_ms.items()},
     )
 
 

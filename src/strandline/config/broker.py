@@ -65,6 +65,26 @@ class LabelsSection:
     zone: str = key("", "The zone within the region.", check=check_label, example="eu-west-1a")
     rack: str = key("", "The rack within the zone.", check=check_label, example="r12")
     host: str = key("", "The machine; brokers on one machine share it.", check=check_label)
+    upgrade_domain: str = key(
+        "", "Brokers that are upgraded, and hence down, together.", check=check_label, example="2"
+    )
+    upgrade_domain_formula: str = key(
+        "",
+        "The upgrade domain by the number at the end of the host's name (`ordinal`), where none is "
+        "given: whole numbers, + - * / % and brackets.",
+        example="ordinal % 3",
+    )
+    other: tuple[str, ...] = key(
+        (),
+        "Labels of your own, each as name=value, for placement policies.",
+        example="disk=ssd,country=de",
+    )
+    command: tuple[str, ...] = key(
+        (),
+        "A command, with its arguments and without a shell, that prints labels as lines name=value "
+        "when the broker starts. What is configured here wins over what it prints.",
+        example="/usr/local/bin/where-am-i,--labels",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,13 @@ class TopicConfig:
         cluster_name="compression.type",
         reloadable=True,
     )
+    confluent_placement_constraints: str = key(
+        "",
+        "The same in Confluent's JSON, versions 1 and 2, with `replicas` only; `rack` is the label "
+        "`region`. Set when the topic is created. Not a key of Kafka's.",
+        cluster_name="confluent.log.placement.constraints",
+        example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}]}',
+    )
     delete_retention_ms: int = key(
         DAY_MS,
         "How long a deletion stays readable on a compacted topic, for readers who begin at the "
@@ -115,6 +122,13 @@ class TopicConfig:
         minimum=1,
         cluster_name="min.insync.replicas",
         reloadable=True,
+    )
+    placement_policy: str = key(
+        "",
+        "What must survive and where replicas and data may be, as JSON or YAML; set when the topic "
+        "is created. See docs/operating/placement.md. Not a key of Kafka's.",
+        cluster_name="strandline.placement.policy",
+        example='{"survive":["region"]}',
     )
     retention_bytes: int = key(
         -1,

@@ -3,7 +3,8 @@
 Map:    records.py (what the controller's log says), state.py (the only way it becomes a cluster),
         commands.py (what may be asked, and the answers), decide/ (one file per command family),
         decision.py (what deciding takes and gives), machine.py (which file decides which command),
-        names.py (legal topic names), assignments.py (which brokers new partitions get).
+        names.py (legal topic names), assignments.py (which brokers new partitions get),
+        policies.py (which they get by a placement policy).
 How:    command + committed state -> records to append + the answer, given once they are committed.
         Nothing here changes state but `ControllerState.replay`.
 Source: design sections 3 and 7."""

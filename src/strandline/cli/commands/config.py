@@ -24,11 +24,15 @@ def check(
     """Say everything that is wrong with a broker's file; the environment counts too."""
     from strandline.cli.broker_file import read_file
     from strandline.cli.exit_codes import ERROR
-    from strandline.config.load import read_broker_config
+    from strandline.cli.labels import label_mistake
+    from strandline.config.load import Mistake, read_broker_config
 
     config, mistakes = read_broker_config(
         read_file(file), file=str(file), environment=dict(os.environ)
     )
+    wrong = None if config is None else label_mistake(config)
+    if wrong is not None:
+        mistakes, config = [Mistake(str(file), "", wrong)], None
 
     def people() -> None:
         for mistake in mistakes:

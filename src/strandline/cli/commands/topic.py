@@ -2,6 +2,7 @@
 
 Source: docs/reference/cli.md."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,6 +42,12 @@ def create(
         list[str] | None,
         typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic key; may be repeated."),
     ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy", metavar="FILE", help="What must survive, and where: JSON or YAML."
+        ),
+    ] = None,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -49,6 +56,8 @@ def create(
     from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
 
     configs = parse_pairs(config, option="--config")
+    if policy is not None:
+        configs += (("placement.policy", _read_policy(policy)),)
     with open_client(bootstrap, timeout) as client:
         topics = [
             create_topic(
@@ -153,6 +162,13 @@ def delete_records(
         {"topic": name, "partition": partition, "start_offset": start},
         people=lambda: print_line(f"{name}-{partition} begins at offset {start} now"),
     )
+
+
+def _read_policy(file: Path) -> str:
+    from strandline.cli.broker_file import read_file
+    from strandline.placement.policy.text import decode_policy, encode_policy
+
+    return encode_policy(decode_policy(read_file(file), source=str(file)))
 
 
 def _offsets(client: "Client", topic: "TopicView") -> dict[int, tuple[int | None, int | None]]:

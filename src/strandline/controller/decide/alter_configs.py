@@ -25,6 +25,7 @@ from strandline.controller.commands import (
 )
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.names import check_topic_name
+from strandline.controller.policies import TOPIC_POLICY_KEYS, canonical_policy
 from strandline.controller.records import ConfigsChanged, Record, Scope
 from strandline.protocol.errors import Error
 
@@ -118,6 +119,13 @@ def _change(resource: _Resource, changes: tuple[ConfigChange, ...]) -> dict[str,
             reason = resource.validate(change.key, "") or "unknown key"
             raise refuse(Error.INVALID_CONFIG, reason)
         values[change.key] = _new_value(resource, row, change)
+        is_policy = resource.scope == "topic" and change.key in TOPIC_POLICY_KEYS
+        if is_policy and (values[change.key] or "") != resource.own.get(change.key, ""):
+            raise refuse(
+                Error.INVALID_CONFIG,
+                f"{change.key} is fixed when a topic is created: replicas do not move by a policy "
+                "yet",
+            )
     return values
 
 
@@ -133,7 +141,7 @@ def _new_value(resource: _Resource, row: Key, change: ConfigChange) -> str | Non
         )
     match change.operation:
         case ConfigOperation.SET:
-            value = change.value.strip()
+            value = canonical_policy(row.name, change.value)
         case ConfigOperation.APPEND | ConfigOperation.SUBTRACT:
             value = _changed_list(row, resource.present(row), change)
         case _:

@@ -5,6 +5,7 @@ Source: Kafka's CreatePartitions (KIP-195)."""
 from collections import Counter
 
 from strandline.base.errors import ApiError
+from strandline.config.topic import TopicConfig
 from strandline.controller.assignments import check_manual, check_partition_count, choose
 from strandline.controller.commands import (
     CreatePartitions,
@@ -14,6 +15,7 @@ from strandline.controller.commands import (
 )
 from strandline.controller.decision import Decision, Draft, Facts, refuse
 from strandline.controller.names import is_internal
+from strandline.controller.policies import choose_by_policy, policy_of
 from strandline.controller.records import PartitionsAdded
 from strandline.model.cluster import Topic
 from strandline.placement.spread import Replicas
@@ -67,6 +69,20 @@ def _extend(facts: Facts, draft: Draft, wanted: MorePartitions) -> TopicResult:
 def _place(facts: Facts, draft: Draft, topic: Topic, wanted: MorePartitions) -> list[Replicas]:
     more = wanted.count - len(topic.partitions)
     factor = len(topic.partitions[0].replicas)
+    cluster = facts.state.cluster.cluster_configs
+    policy = policy_of(topic.configs, cluster)
+    if wanted.assignments is None and policy is not None:
+        return choose_by_policy(
+            facts,
+            draft,
+            key=policy[0],
+            policy=policy[1],
+            partitions=more,
+            replication_factor=None,
+            min_insync_replicas=TopicConfig.from_overrides(
+                cluster, topic.configs
+            ).min_insync_replicas,
+        )
     if wanted.assignments is None:
         return choose(facts, draft, partitions=more, replication_factor=factor)
     if len(wanted.assignments) != more:

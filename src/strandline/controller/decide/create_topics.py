@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from strandline.base.errors import ApiError
-from strandline.config.topic import validate_topic_config
-from strandline.controller.assignments import check_manual, choose
+from strandline.config.topic import TopicConfig, validate_topic_config
+from strandline.controller.assignments import check_manual, check_partition_count, choose
 from strandline.controller.commands import (
     USE_DEFAULT,
     CreateTopics,
@@ -17,7 +17,9 @@ from strandline.controller.commands import (
 )
 from strandline.controller.decision import Decision, Draft, Facts, refuse
 from strandline.controller.names import check_topic_name, is_internal
+from strandline.controller.policies import canonical_policy, choose_by_policy, policy_of
 from strandline.controller.records import TopicCreated
+from strandline.placement.policy.document import Policy
 from strandline.placement.spread import Replicas
 from strandline.protocol.errors import Error
 
@@ -53,7 +55,18 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
     if topic.name in facts.state.cluster.topics:
         raise refuse(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     configs = _checked_configs(topic.configs)
-    placed = _manual(facts, draft, topic) if topic.assignments else _chosen(facts, draft, topic)
+    policy = policy_of(configs, facts.state.cluster.cluster_configs)
+    if topic.assignments:
+        if policy is not None and policy[0] in configs:
+            raise refuse(
+                Error.INVALID_REQUEST,
+                f"A manual partition assignment and {policy[0]} cannot be used at the same time",
+            )
+        placed = _manual(facts, draft, topic)
+    elif policy is None:
+        placed = _chosen(facts, draft, topic)
+    else:
+        placed = _by_policy(facts, draft, topic, configs, policy)
     created = TopicCreated(
         name=topic.name, id=facts.new_uuid(), partitions=draft.assign(placed), configs=configs
     )
@@ -73,6 +86,33 @@ def _chosen(facts: Facts, draft: Draft, topic: NewTopic) -> list[Replicas]:
     if factor == USE_DEFAULT:
         factor = min(facts.config.default_replication_factor, max(len(facts.brokers), 1))
     return choose(facts, draft, partitions=partitions, replication_factor=factor)
+
+
+def _by_policy(
+    facts: Facts,
+    draft: Draft,
+    topic: NewTopic,
+    configs: dict[str, str],
+    policy: tuple[str, Policy],
+) -> list[Replicas]:
+    partitions, factor = topic.partitions, topic.replication_factor
+    if partitions == USE_DEFAULT:
+        partitions = facts.config.num_partitions
+    check_partition_count(partitions)
+    if factor != USE_DEFAULT and factor < 1:
+        raise refuse(
+            Error.INVALID_REPLICATION_FACTOR, f"replication factor {factor}: ask for at least 1"
+        )
+    cluster = facts.state.cluster.cluster_configs
+    return choose_by_policy(
+        facts,
+        draft,
+        key=policy[0],
+        policy=policy[1],
+        partitions=partitions,
+        replication_factor=None if factor == USE_DEFAULT else factor,
+        min_insync_replicas=TopicConfig.from_overrides(cluster, configs).min_insync_replicas,
+    )
 
 
 def _manual(facts: Facts, draft: Draft, topic: NewTopic) -> list[Replicas]:
@@ -110,8 +150,8 @@ def _checked_configs(configs: Iterable[tuple[str, str | None]]) -> dict[str, str
                 Error.INVALID_CONFIG,
                 f"{name[:200]} is longer than {CONFIG_VALUE_CHARACTERS_MAX} characters",
             )
-        reason = validate_topic_config(name, value)
+        checked[name] = canonical_policy(name, value)
+        reason = validate_topic_config(name, checked[name])
         if reason is not None:
             raise refuse(Error.INVALID_CONFIG, reason)
-        checked[name] = value.strip()
     return checked

@@ -3,6 +3,7 @@
 Source: Kafka's automatic creation of `__consumer_offsets`."""
 
 from strandline.controller.commands import (
+    USE_DEFAULT,
     EnsureInternalTopic,
     NewTopic,
     TopicResult,
@@ -11,6 +12,7 @@ from strandline.controller.commands import (
 from strandline.controller.decide.create_topics import add_topic
 from strandline.controller.decision import Decision, Draft, Facts, refuse
 from strandline.controller.names import is_internal
+from strandline.controller.policies import policy_of
 from strandline.protocol.errors import Error
 
 OFFSETS_TOPIC_CONFIGS = (
@@ -35,11 +37,13 @@ def decide_ensure_internal_topic(facts: Facts, command: EnsureInternalTopic) -> 
         )
         return Decision(TopicResults((present,)))
     config = facts.config
+    factor = min(config.offsets_topic_replication_factor, max(len(facts.brokers), 1))
+    by_policy = policy_of({}, facts.state.cluster.cluster_configs)
     draft = Draft(facts.state)
     wanted = NewTopic(
         name=command.name,
         partitions=config.offsets_topic_num_partitions,
-        replication_factor=min(config.offsets_topic_replication_factor, max(len(facts.brokers), 1)),
+        replication_factor=USE_DEFAULT if by_policy is not None else factor,
         configs=OFFSETS_TOPIC_CONFIGS,
     )
     return Decision(TopicResults((add_topic(facts, draft, wanted),)), tuple(draft.records))

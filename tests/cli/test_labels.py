@@ -1,0 +1,102 @@
+"""Where a broker is: from its file, a formula, and a command."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from strandline.base.errors import OperatorError
+from strandline.cli import labels
+from strandline.cli.labels import find_labels, label_mistake
+from strandline.config.broker import BrokerConfig
+from strandline.config.load import load_broker_config
+
+FILE = """
+[broker]
+id = 1
+data_directory = "/data"
+
+[cluster]
+seeds = ["1@127.0.0.1:33145"]
+
+[broker.labels]
+"""
+
+
+def config_with(*lines: str, **environment: str) -> BrokerConfig:
+    text = FILE + "\n".join(lines)
+    return load_broker_config(text, file="broker.toml", environment=environment)
+
+
+def script(tmp_path: Path, text: str) -> str:
+    """A configuration line with a command that runs `text`."""
+    path = tmp_path / "where-am-i.py"
+    path.write_text(text)
+    return f'command = ["{sys.executable}", "{path}"]'
+
+
+def test_the_file_and_the_environment_win_over_what_the_command_prints(tmp_path: Path) -> None:
+    command = script(tmp_path, 'print("# cloud\\nregion=a\\nzone=a1\\nrack=r1\\ndisk=ssd")')
+    config = config_with(
+        'zone = "b1"',
+        'other = ["disk=disk", "country=de"]',
+        command,
+        STRANDLINE_BROKER__LABELS__RACK="r2",
+    )
+    found = find_labels(config, hostname="kafka-7")
+    assert (found.region, found.zone, found.rack, found.host) == ("a", "b1", "r2", "")
+    assert found.free == (("country", "de"), ("disk", "disk"))
+    assert found.upgrade_domain == ""
+
+
+def test_the_upgrade_domain_comes_of_the_host_unless_it_is_given() -> None:
+    formula = 'upgrade_domain_formula = "ordinal % 3"'
+    assert find_labels(config_with(formula), hostname="kafka-7.example").upgrade_domain == "1"
+    told = config_with(formula, 'host = "kafka-5"')
+    assert find_labels(told, hostname="kafka-7").upgrade_domain == "2"
+    told = config_with(formula, 'upgrade_domain = "blue"')
+    assert find_labels(told, hostname="kafka").upgrade_domain == "blue"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import sys; sys.exit('no metadata here')", "ended with 1: no metadata here"),
+        ("print('region: a')", "line 1: 'region: a' is no label"),
+        ("print('Region=a')", "a label must be 1 to 63 of"),
+        ("print('region=a b')", "label region must be"),
+    ],
+)
+def test_a_command_that_does_not_tell_is_said_in_one_line(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    config = config_with(script(tmp_path, text))
+    with pytest.raises(OperatorError) as failure:
+        find_labels(config, hostname="kafka-7")
+    assert says in str(failure.value) and "\n" not in str(failure.value)
+    assert str(failure.value).startswith("[broker.labels] command ")
+
+
+def test_a_command_that_is_not_there_or_hangs_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(OperatorError, match="cannot be run"):
+        find_labels(config_with('command = ["/no/such/command"]'), hostname="kafka-7")
+    monkeypatch.setattr(labels, "COMMAND_TIMEOUT_S", 0.2)
+    with pytest.raises(OperatorError, match="says nothing for"):
+        find_labels(config_with(script(tmp_path, "import time; time.sleep(30)")), hostname="k-1")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('other = ["disk"]', "is no label"),
+        ('other = ["broker=1"]', "may not be called 'broker'"),
+        ('other = ["a=1", "a=2"]', "twice"),
+        ('upgrade_domain_formula = "ordinal % x"', "upgrade domain formula"),
+    ],
+)
+def test_what_is_wrong_is_found_before_the_broker_starts(line: str, says: str) -> None:
+    mistake = label_mistake(config_with(line))
+    assert mistake is not None and says in mistake
+    assert label_mistake(config_with('region = "a"', 'command = ["/no/such/command"]')) is None

@@ -1,0 +1,239 @@
+"""Topics are placed by a policy: their own, Confluent's JSON, or the cluster's default."""
+
+import pytest
+from tests.controller.controller_world import World, changes
+
+from strandline.controller.commands import (
+    AlterConfigs,
+    CreatePartitions,
+    EnsureInternalTopic,
+    MorePartitions,
+    NewTopic,
+    ResourceResults,
+    TopicResult,
+    TopicResults,
+)
+from strandline.controller.names import OFFSETS_TOPIC
+from strandline.controller.policies import PARTITIONS_BY_POLICY_MAX
+from strandline.model.ids import BrokerId
+
+TOPIC, CLUSTER = 2, 4
+SET, DELETE = 0, 1
+SURVIVE_REGION = "survive: region"
+IN_EAST = '{"rules":[{"where":[{"label":"region","op":"in","values":["east"]}],"count":%d}]}'
+CONSTRAINTS = (
+    '{"version":2,"replicas":[{"count":2,"constraints":{"rack":"east"}},'
+    '{"count":1,"constraints":{"rack":"south"}}]}'
+)
+
+
+def create(
+    world: World,
+    policy: str,
+    *,
+    key: str = "placement.policy",
+    partitions: int = 4,
+    replication_factor: int = -1,
+    more: tuple[tuple[str, str], ...] = (),
+) -> TopicResult:
+    (result,) = world.create(
+        NewTopic(
+            name="flights",
+            partitions=partitions,
+            replication_factor=replication_factor,
+            configs=((key, policy), *more),
+        )
+    )
+    return result
+
+
+def regions_of(world: World) -> list[list[str]]:
+    brokers = world.state.cluster.brokers
+    return [
+        sorted(brokers[one].labels.region for one in partition.replicas)
+        for partition in world.state.cluster.topics["flights"].partitions
+    ]
+
+
+def set_default(world: World, key: str, value: str | None) -> tuple[int, str | None]:
+    answer = world.run(
+        AlterConfigs((changes(CLUSTER, "", (key, DELETE if value is None else SET, value)),))
+    )
+    assert isinstance(answer, ResourceResults)
+    (result,) = answer.resources
+    return result.error_code, result.message
+
+
+def test_what_must_survive_says_how_many_replicas_and_where() -> None:
+    world = World()
+    result = create(world, SURVIVE_REGION)
+    assert (result.error_code, result.replication_factor) == (0, 3)
+    assert regions_of(world) == [["east", "south", "west"]] * 4
+    world = World()
+    result = create(world, "survive: [region, 2 brokers]")
+    assert (result.error_code, result.replication_factor) == (0, 5)
+
+
+def test_a_policy_is_kept_in_one_spelling() -> None:
+    world = World()
+    create(world, "survive:\n  - region\n")
+    configs = world.state.cluster.topics["flights"].configs
+    assert configs == {"placement.policy": '{"survive":[{"region":1}]}'}
+
+
+def test_confluents_constraints_are_taken_and_kept_as_they_are() -> None:
+    world = World()
+    spaced = CONSTRAINTS.replace(",", ",\n  ")
+    result = create(world, spaced, key="confluent.placement.constraints")
+    assert (result.error_code, result.replication_factor) == (0, 3)
+    assert regions_of(world) == [["east", "east", "south"]] * 4
+    configs = world.state.cluster.topics["flights"].configs
+    assert configs == {"confluent.placement.constraints": CONSTRAINTS}
+
+
+@pytest.mark.parametrize(
+    ("policy", "key", "says"),
+    [
+        ("survive: planet", "placement.policy", "placement.policy: "),
+        ("survivе: region", "placement.policy", "unknown field"),
+        (CONSTRAINTS.replace("rack", "zone"), "confluent.placement.constraints", "zone"),
+        ('{"rules":[{"role":"observer","count":1}]}', "placement.policy", "observers of topics"),
+        ('{"leaders":{"follow":"writers"}}', "placement.policy", "do not follow"),
+    ],
+)
+def test_a_policy_that_means_nothing_is_refused_in_one_line(
+    policy: str, key: str, says: str
+) -> None:
+    world = World()
+    result = create(world, policy, key=key)
+    assert result.error_code == 40
+    assert result.message is not None
+    assert says in result.message and "\n" not in result.message
+    assert not world.state.cluster.topics
+
+
+def test_a_policy_that_cannot_be_met_is_refused_with_reasons_and_with_what_could_be() -> None:
+    world = World()
+    result = create(world, IN_EAST % 3)
+    assert result.error_code == 44
+    assert result.message is not None
+    assert "3 brokers: " in result.message and "region" in result.message
+    assert "what can be met: " in result.message
+    assert not world.state.cluster.topics
+
+
+def test_what_does_not_survive_what_it_names_is_refused() -> None:
+    world = World(("east", "east", "west", "west"))
+    result = create(world, SURVIVE_REGION)
+    assert result.error_code == 44
+    assert result.message is not None and "region" in result.message
+
+
+def test_min_insync_replicas_count_in_what_survives() -> None:
+    world = World()
+    result = create(world, SURVIVE_REGION, more=(("min.insync.replicas", "3"),))
+    # Three in three regions cannot lose one and still have three in sync.
+    assert (result.error_code, result.replication_factor) == (0, 5)
+
+
+def test_a_label_that_is_missing_is_named_with_its_broker() -> None:
+    world = World()
+    result = create(world, "survive: zone")
+    assert result.error_code == 44
+    assert result.message is not None and "broker 1 has no label 'zone'" in result.message
+
+
+def test_a_replication_factor_beside_a_policy_has_to_be_the_same() -> None:
+    assert create(World(), SURVIVE_REGION, replication_factor=3).error_code == 0
+    for policy in (SURVIVE_REGION, IN_EAST % 1):
+        result = create(World(), policy, replication_factor=5)
+        assert result.error_code == 38
+        assert result.message is not None and "-1" in result.message
+    assert create(World(), SURVIVE_REGION, replication_factor=0).error_code == 38
+
+
+def test_one_policy_at_a_time_and_none_beside_a_manual_assignment() -> None:
+    world = World()
+    both = (("confluent.placement.constraints", CONSTRAINTS),)
+    result = create(world, SURVIVE_REGION, more=both)
+    assert result.error_code == 40
+    assert result.message is not None and "are both set" in result.message
+    assigned = NewTopic(
+        name="flights",
+        assignments=((0, (BrokerId(1), BrokerId(2))),),
+        configs=(("placement.policy", SURVIVE_REGION),),
+    )
+    (result,) = world.create(assigned)
+    assert result.error_code == 42
+    assert not world.state.cluster.topics
+
+
+def test_brokers_that_are_down_come_last_and_a_majority_is_up() -> None:
+    world = World()
+    world.alive.discard(BrokerId(1))
+    assert create(world, SURVIVE_REGION).error_code == 0
+    placed = world.state.cluster.topics["flights"].partitions
+    assert not any(1 in partition.replicas for partition in placed)
+    world = World()
+    world.alive -= {BrokerId(1), BrokerId(2)}
+    result = create(world, IN_EAST % 2)
+    assert result.error_code == 44
+    assert result.message is not None and "brokers 1, 2 are down" in result.message
+
+
+def test_more_partitions_follow_the_policy() -> None:
+    world = World()
+    create(world, IN_EAST % 2, partitions=1)
+    answer = world.run(CreatePartitions((MorePartitions(topic="flights", count=6),)))
+    assert isinstance(answer, TopicResults)
+    assert answer.topics[0].error_code == 0
+    assert regions_of(world) == [["east", "east"]] * 6
+
+
+def test_a_default_of_the_cluster_holds_for_topics_without_a_policy_of_their_own() -> None:
+    world = World()
+    assert set_default(world, "strandline.placement.policy", "survive: [region, 2 brokers]")[0] == 0
+    assert world.state.cluster.cluster_configs == {
+        "strandline.placement.policy": '{"survive":[{"region":1},{"broker":2}]}'
+    }
+    (result,) = world.create(NewTopic(name="plain"))
+    assert (result.error_code, result.replication_factor) == (0, 5)
+    (result,) = world.create(NewTopic(name="few", replication_factor=3))
+    assert result.error_code == 38
+    assert result.message is not None and "strandline.placement.policy" in result.message
+    assert create(world, IN_EAST % 2).replication_factor == 2
+    answer = world.run(EnsureInternalTopic(OFFSETS_TOPIC))
+    assert isinstance(answer, TopicResults)
+    assert (answer.topics[0].error_code, answer.topics[0].replication_factor) == (0, 5)
+    assert set_default(world, "strandline.placement.policy", None)[0] == 0
+    (result,) = world.create(NewTopic(name="even"))
+    assert (result.error_code, result.replication_factor) == (0, 3)
+
+
+def test_a_default_that_cannot_be_read_is_refused() -> None:
+    code, message = set_default(World(), "strandline.placement.policy", "survive: planet")
+    assert code == 40
+    assert message is not None and message.startswith("strandline.placement.policy: ")
+
+
+def test_the_policy_of_a_topic_is_fixed_but_may_be_said_again() -> None:
+    world = World()
+    create(world, SURVIVE_REGION)
+    for operation, value, code in (
+        (SET, SURVIVE_REGION, 0),
+        (SET, IN_EAST % 2, 40),
+        (DELETE, None, 40),
+    ):
+        change = changes(TOPIC, "flights", ("placement.policy", operation, value))
+        answer = world.run(AlterConfigs((change,)))
+        assert isinstance(answer, ResourceResults)
+        assert answer.resources[0].error_code == code
+    configs = world.state.cluster.topics["flights"].configs
+    assert configs == {"placement.policy": '{"survive":[{"region":1}]}'}
+
+
+def test_so_many_partitions_that_the_controller_would_fall_silent_are_refused() -> None:
+    result = create(World(), SURVIVE_REGION, partitions=PARTITIONS_BY_POLICY_MAX + 1)
+    assert result.error_code == 44
+    assert result.message is not None and str(PARTITIONS_BY_POLICY_MAX) in result.message
+    assert create(World(), SURVIVE_REGION, partitions=0).error_code == 37

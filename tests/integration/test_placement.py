@@ -1,0 +1,73 @@
+"""Topics placed by what must survive, on real brokers, by the commands and clients that people
+use."""
+
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.integration.conftest import DevCluster
+
+pytestmark = pytest.mark.integration
+
+TIMEOUT_S = 40
+
+
+def regions_of(admin: AdminClient, topic: str) -> set[tuple[str, ...]]:
+    """The regions of each partition's replicas, sorted."""
+    brokers = {node.id: node.rack for node in admin.describe_cluster().result(TIMEOUT_S).nodes}
+    partitions = admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions.values()
+    return {tuple(sorted(brokers[one] for one in each.replicas)) for each in partitions}
+
+
+def test_a_policy_in_a_file_places_the_topic_or_says_why_not(
+    cluster: DevCluster, topic_name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("# one region may go\nsurvive:\n  - region\n")
+    made = cluster.run(
+        "topic", "create", topic_name, "-p", "6", "--policy", str(file),
+        "-b", cluster.bootstrap, "--json",
+    )  # fmt: skip
+    assert json.loads(made.stdout)["topics"][0]["replicas"] == 3
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    assert all(len(set(regions)) == 3 for regions in regions_of(admin, topic_name))
+
+    file.write_text("survive: [2 regions]\n")
+    refused = cluster.run(
+        "topic", "create", f"{topic_name}-2", "--policy", str(file), "-b", cluster.bootstrap,
+        check=False,
+    )  # fmt: skip
+    assert refused.returncode == 1
+    (line,) = refused.stderr.splitlines()
+    assert "placement.policy" in line and "what can be met" in line
+    assert f"{topic_name}-2" not in admin.list_topics(timeout=TIMEOUT_S).topics
+
+    file.write_text("survive: [regoin]\n")
+    refused = cluster.run(
+        "topic", "create", f"{topic_name}-3", "--policy", str(file), "-b", cluster.bootstrap,
+        check=False,
+    )  # fmt: skip
+    assert refused.returncode == 1
+    assert str(file) in refused.stderr and len(refused.stderr.splitlines()) == 1
+
+
+def test_confluents_constraints_place_a_topic_of_another_client(
+    cluster: DevCluster, topic_name: str
+) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    racks = sorted({node.rack for node in admin.describe_cluster().result(TIMEOUT_S).nodes})
+    replicas = [{"count": 1, "constraints": {"rack": rack}} for rack in racks[:2]]
+    constraints = json.dumps({"version": 2, "replicas": replicas})
+    config = {"confluent.placement.constraints": constraints}
+    wanted = NewTopic(topic_name, 4, replication_factor=-1, config=config)
+    admin.create_topics([wanted])[topic_name].result(TIMEOUT_S)
+    assert regions_of(admin, topic_name) == {tuple(racks[:2])}
+
+    wanted = NewTopic(f"{topic_name}-2", 4, replication_factor=3, config=config)
+    with pytest.raises(KafkaException) as failure:
+        admin.create_topics([wanted])[f"{topic_name}-2"].result(TIMEOUT_S)
+    error = failure.value.args[0]
+    assert error.code() == KafkaError.INVALID_REPLICATION_FACTOR
+    assert "Both cannot be used at the same time" in error.str()
