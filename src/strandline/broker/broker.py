@@ -20,6 +20,7 @@ from strandline.base.errors import ApiError, OperatorError
 from strandline.broker.context import Services
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.coordinator_host import CoordinatorHost
+from strandline.broker.failback import Failback
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.hosting import Hosting
 from strandline.broker.introduction import answer_introductions, introduce
@@ -104,6 +105,9 @@ class Broker:
             interval_ms=config.storage.retention_check_interval_ms,
             adjust=self._hosting.adjust_led_groups,
         )
+        self._failback = Failback(
+            clock=clock, replication=replication, cluster=lambda: self.controller.cluster
+        )
         self._replayed = asyncio.Event()
         self._reconciled = asyncio.Event()
         self._is_reconcile_due = False
@@ -130,6 +134,7 @@ class Broker:
         await self._reconciled.wait()
         self._hosting.remove_strays()
         self._upkeep.start()
+        self._failback.start()
         storage = self.config.storage
         self.replication.repairs.start(
             rate_bytes=storage.scrub_rate, interval_ms=storage.scrub_interval_ms
@@ -154,6 +159,7 @@ class Broker:
     async def leave(self) -> None:
         """Hand over what is led here, while clients are still answered; `stop` comes after."""
         self._upkeep.stop()
+        self._failback.stop()
         await hand_over(self.replication, self._clock)
 
     def stop(self) -> None:

@@ -25,6 +25,12 @@ class ClusterConfig:
     auto_create_topics_enable: bool = key(
         True, "Whether a topic is created when a client asks for it and allows it.", reloadable=True
     )
+    auto_leader_rebalance_enable: bool = key(
+        True,
+        "Whether leadership goes back to a partition's first replica by itself, once that has been "
+        "in sync for a while.",
+        reloadable=True,
+    )
     default_replication_factor: int = key(
         3,
         "Replicas of a topic for which nothing is said; as many as there are brokers where there "
@@ -52,6 +58,14 @@ class ClusterConfig:
     )
     group_min_session_timeout_ms: int = key(
         6_000, "The shortest session that a group member may ask for.", unit="ms", minimum=1
+    )
+    leader_imbalance_check_interval_seconds: int = key(
+        300,
+        "For how long a partition's first replica has to be in sync before it leads again.",
+        unit="s",
+        minimum=1,
+        maximum=86_400,
+        reloadable=True,
     )
     num_partitions: int = key(
         1,
