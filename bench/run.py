@@ -2,7 +2,7 @@
 
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
                                            quorum, failover, start, memory, recovery, partitions,
-                                           restart
+                                           restart, placement
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -25,6 +25,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 import bench.partitions
+import bench.placement
 import bench.restart
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
@@ -277,6 +278,11 @@ def restart(work: Path) -> None:
         shutil.rmtree(work / str(count))
 
 
+def placement(work: Path) -> None:
+    """10,000 partitions of five replicas over 200 brokers, by several policies; no cluster."""
+    bench.placement.measure(partial(say, "placement"))
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -289,6 +295,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "partitions": partitions,
     "recovery": recovery,
     "restart": restart,
+    "placement": placement,
 }
 
 

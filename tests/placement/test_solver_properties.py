@@ -21,13 +21,14 @@ from strandline.placement.policy.document import (
     Selector,
     Spread,
 )
+from strandline.placement.solver.floors import with_floors
 from strandline.placement.solver.judge import judge
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.search import Search, orbits_of
 from strandline.placement.solver.solve import Refusal, Solution, solve
 from strandline.placement.topology.round_trips import RoundTrips
-from strandline.placement.topology.universe import BrokerState, Candidate, Universe
+from strandline.placement.topology.universe import BrokerState, Candidate, Universe, bits_of
 
 REGIONS, ZONES, HOSTS, POWERS = ("e", "w", "s"), ("1", "2"), ("", "x", "y"), ("", "p", "q")
 TRIPS = RoundTrips({("e", "w"): 30, ("e", "s"): 80, ("w", "s"): 90})
@@ -143,7 +144,7 @@ def test_the_search_finds_the_best_placement_and_only_refuses_where_there_is_non
     voters = voters_for(request, draw)
     assume(voters <= 5)
     universe = Universe(candidates)
-    plan = make_plan(request, universe, voters=voters)
+    plan = with_floors(make_plan(request, universe, voters=voters))
     found = Search(plan, orbits_of(plan)).run()
     assert found.is_proved
     rules = rules_of(request.policy, voters)
@@ -166,6 +167,29 @@ def test_the_search_finds_the_best_placement_and_only_refuses_where_there_is_non
         ]
         assert [by_group[n].count for n in by_group] == [count for _, count in rules]
         assert holds(request, replicas, candidates)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_requests, _candidates(), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_an_image_of_a_placement_is_as_right_and_costs_the_same(
+    request: Request, candidates: list[Candidate], draw: int, chance: random.Random
+) -> None:
+    voters = voters_for(request, draw)
+    universe = Universe(candidates)
+    plan = make_plan(request, universe, voters=voters)
+    orbits = orbits_of(plan)
+    found = Search(plan, orbits).run()
+    if found.seats is None:
+        return
+    images: dict[int, int] = {}
+    touched = orbits.untouched
+    for bit, _ in found.seats:
+        mask = orbits.images(bit, touched, images) & ~universe.mask(images.values())
+        images[bit] = chance.choice(list(bits_of(mask)))
+        touched = orbits.touch(touched, bit)
+    image = [(images[bit], group) for bit, group in found.seats]
+    assert plan.cost(image) == found.cost
+    assert not [one for each in (*plan.static, *plan.hard) for one in each.violations(image)]
 
 
 @settings(max_examples=80, deadline=None)

@@ -121,6 +121,9 @@ class SoftEvaluator:
 
     name = ""
     labels: tuple[str, ...] = ()
+    bound_by = ""
+    """The label that alone decides about the cost, where `bound` cannot tell (see
+    `solver.floors`)."""
 
     def __init__(self, shape: Shape, scope: int, weight: int) -> None:
         self.shape = shape

@@ -28,6 +28,7 @@ class NearestQuorum:
 
 class _NearestQuorum(SoftEvaluator):
     name = "nearest quorum"
+    bound_by = "region"
 
     def __init__(self, shape: Shape, spec: NearestQuorum) -> None:
         super().__init__(shape, shape.voters_scope, spec.weight)

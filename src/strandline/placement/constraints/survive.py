@@ -56,6 +56,8 @@ class _Survive(HardEvaluator):
     def most(self, allowed: int) -> int:
         if not self._levels:
             return allowed.bit_count() if self._brokers <= self._limit else 0
+        if self._least_loss(allowed) > self._limit:
+            return 0
         most = allowed.bit_count()
         others = self._brokers + sum(count for _, count in self._levels)
         for domains, count in self._levels:
@@ -66,6 +68,19 @@ class _Survive(HardEvaluator):
             rest = sum(min(size, each) for size in sizes[count:])
             most = min(most, max(0, min(limit, sum(sizes[:count]))) + rest if limit >= count else 0)
         return most
+
+    def _least_loss(self, allowed: int) -> int:
+        """What the goal takes even where the voters are as even as can be: of D domains the f
+        fullest hold f / D of what is left at least."""
+        least = 0
+        for levels in (self._levels, self._levels[::-1]):
+            lost = 0
+            for domains, count in levels:
+                there = sum(1 for mask in domains.masks if mask & allowed)
+                if there:
+                    lost += -(-(self.total - lost) * min(count, there) // there)
+            least = max(least, min(lost + self._brokers, self.total))
+        return least
 
     def _chosen(self, seats: Seats) -> int:
         chosen = 0

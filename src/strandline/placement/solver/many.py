@@ -5,8 +5,9 @@ Why:    the exact search finds what the best placement costs; ten thousand of th
 How:    the best cost is found once. Then each partition descends without looking back: eligible,
         then preferred, then least allocated, then by chance. Where that does not reach the best
         cost, it searches with that order of picks, a few times with few steps and different
-        chances, then once with all steps. When brokers fill up meanwhile, so that the best cost
-        is out of reach, it is found anew.
+        chances. Where that does not do either, the best placement is repeated elsewhere: its image
+        under an exchange of interchangeable nodes costs the same. When brokers fill up meanwhile,
+        so that the best cost is out of reach, it is found anew.
 Owns:   the counts of the call, and who is full.
 Source: decision 0008."""
 
@@ -16,6 +17,7 @@ from strandline.placement.constraints.contract import Seat
 from strandline.placement.constraints.least_allocated import LeastAllocated
 from strandline.placement.solver.plan import Plan
 from strandline.placement.solver.search import (
+    NODES_MAX,
     Found,
     Search,
     group_order,
@@ -24,6 +26,8 @@ from strandline.placement.solver.search import (
 
 RESTARTS = 4
 RESTART_NODES_MAX = 200
+STEPS_MAX = 5_000
+"""Steps of all restarts of one call; where they run out, images of the best placement do."""
 
 
 class Placer:
@@ -44,6 +48,7 @@ class Placer:
             for one in candidates
         ]
         self.replicas = LeastAllocated([one.replicas for one in candidates])
+        self._steps_left = STEPS_MAX
         self.searches = 0
         """How often the descent did not do."""
 
@@ -80,26 +85,51 @@ class Placer:
     def _search(self) -> list[Seat] | None:
         self.searches += 1
         for _ in range(RESTARTS):
-            found = self._run(good_enough=self._best.cost, nodes_max=RESTART_NODES_MAX)
-            if found.seats is not None and found.cost <= self._best.cost:
+            steps = min(RESTART_NODES_MAX, self._steps_left)
+            found = self._run(good_enough=self._best.cost, nodes_max=steps)
+            self._steps_left -= found.nodes
+            if found.seats is not None:
                 return found.seats
             if found.is_proved:
                 break
-        found = self._run(good_enough=self._best.cost)
-        if found.seats is None:
-            found = self._run(good_enough=None)
-            if found.seats is not None and found.cost > self._best.cost:
-                self._best = found
+        else:
+            image = self._image()
+            if image is not None:
+                return image
+        found = self._run(good_enough=None, nodes_max=NODES_MAX)
+        if found.seats is not None:
+            self._best = found
         return found.seats
 
-    def _run(self, **limits: int | None) -> Found:
-        return Search(
+    def _image(self) -> list[Seat] | None:
+        """What the exact search found, or the same elsewhere: seat by seat somebody whose place is
+        alike, by load. None when they are full."""
+        orbits, best = self._orbits, self._best.seats
+        assert best is not None
+        images: dict[int, int] = {}
+        touched = orbits.untouched
+        for bit, group in best:
+            taken = self._plan.universe.mask(images.values())
+            mask = orbits.images(bit, touched, images) & self._allowed[group] & ~taken
+            if not mask:
+                break
+            images[bit] = self._pick(mask)
+            touched = orbits.touch(touched, bit)
+        else:
+            return [(images[bit], group) for bit, group in best]
+        is_free = all(self._allowed[group] >> bit & 1 for bit, group in best)
+        return list(best) if is_free else None
+
+    def _run(self, *, good_enough: int | None, nodes_max: int) -> Found:
+        search = Search(
             self._plan,
             self._orbits,
             allowed=self._allowed,
             pick=self._pick,
-            **limits,  # type: ignore[arg-type]
-        ).run()
+            good_enough=good_enough,
+            nodes_max=nodes_max,
+        )
+        return search.run()
 
     def _pick(self, mask: int) -> int:
         mask = self.replicas.prefer(mask)

@@ -10,7 +10,7 @@ How:    the nested levels that constraints count by make a tree, with the candid
 Owns:   nothing that changes.
 Source: decision 0008 (canonical forms of rooted trees, Aho, Hopcroft and Ullman)."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from strandline.placement.topology.universe import LEVELS, Universe
 
@@ -52,8 +52,18 @@ class Orbits:
                 ]
             )
         suffixes.reverse()
+        self._kinds = suffixes[0]
         self._peers = [self._by_bit(suffix) for suffix in suffixes]
         """By depth and bit: all whose path from that depth down is of the same classes."""
+
+    @property
+    def kinds(self) -> list[int]:
+        """By bit: equal for those that are interchangeable while no seat is taken."""
+        return self._kinds
+
+    def peers(self, bit: int) -> int:
+        """Those of the same kind."""
+        return self._peers[0][bit]
 
     @property
     def untouched(self) -> tuple[int, ...]:
@@ -73,6 +83,25 @@ class Orbits:
             if not mask >> bit & 1:
                 return self._peers[depth][bit] & parent & ~mask
             parent = self._nodes[depth][bit]
+        return self._peers[-1][bit] & parent
+
+    def images(self, bit: int, touched: tuple[int, ...], images: Mapping[int, int]) -> int:
+        """The candidates that may take a seat's place in an image of a placement.
+
+        `images`: {bit of an earlier seat: its image}; `touched`: the nodes of those seats. The
+        image keeps apart and together what the placement keeps so; those that have seats may be
+        among the candidates."""
+        used = [0] * len(self._nodes)
+        for image in images.values():
+            for depth, nodes in enumerate(self._nodes):
+                used[depth] |= nodes[image]
+        parent = self._all
+        for depth, mask in enumerate(touched):
+            node = self._nodes[depth][bit]
+            if not mask >> bit & 1:
+                return self._peers[depth][bit] & parent & ~used[depth]
+            beside = next(other for other in images if node >> other & 1)
+            parent = self._nodes[depth][images[beside]]
         return self._peers[-1][bit] & parent
 
     def _class(self, key: Hashable) -> int:

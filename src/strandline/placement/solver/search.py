@@ -17,7 +17,7 @@ from strandline.placement.constraints.contract import HardEvaluator, Seat, SoftE
 from strandline.placement.solver.orbits import Orbits
 from strandline.placement.solver.plan import Plan
 
-NODES_MAX = 50_000
+NODES_MAX = 10_000
 """Steps of one search; an answer beyond them is not proved."""
 
 DEAD_END_NODES_MAX = 100
@@ -93,9 +93,10 @@ class Search:
         pick: Pick = lowest,
         good_enough: int | None = None,
         nodes_max: int = NODES_MAX,
+        first: Sequence[Seat] = (),
     ) -> None:
-        """`good_enough`: stop at the first placement that costs no more, look for nothing that
-        costs more. None: look for the best."""
+        """`first`: seats that are taken already. `good_enough`: stop at the first placement that
+        costs no more, look for nothing that costs more. None: look for the best."""
         self._plan = plan
         self._orbits = orbits
         self._allowed = plan.allowed if allowed is None else allowed
@@ -103,22 +104,29 @@ class Search:
         self._pick = pick
         self._good_enough = good_enough
         self._nodes_max = nodes_max
-        self._order = group_order(plan, self._allowed)
-        self._seats: list[Seat] = []
-        self._taken = 0
+        self._seats: list[Seat] = list(first)
+        self._order = [group for _, group in first]
+        left = group_order(plan, self._allowed)
+        for group in self._order:
+            left.remove(group)
+        self._order += left
+        self._taken = plan.universe.mask(bit for bit, _ in first)
         self._found = Found()
 
     def run(self) -> Found:
         """Search; called once."""
         block = first_block(self._plan, self._allowed)
+        touched = self._orbits.untouched
+        for bit, _ in self._seats:
+            touched = self._orbits.touch(touched, bit)
         if block is None:
-            self._visit(0, self._orbits.untouched)
+            self._visit(0, touched)
             return self._found
         self._found.blocked_group = block
         if self._allowed[block].bit_count() >= self._plan.shape.groups[block].count:
             # Nothing will be found; how far one comes tells why.
             self._nodes_max = min(self._nodes_max, DEAD_END_NODES_MAX)
-            self._visit(0, self._orbits.untouched)
+            self._visit(0, touched)
             assert self._found.seats is None, "a bound on the seats held back a placement"
             self._found.is_proved = True
         return self._found

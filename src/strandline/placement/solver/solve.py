@@ -15,6 +15,7 @@ from strandline.model.ids import BrokerId
 from strandline.placement.constraints.contract import Seat
 from strandline.placement.policy.document import Policy, needed_labels
 from strandline.placement.solver.counts import voter_counts
+from strandline.placement.solver.floors import with_floors
 from strandline.placement.solver.leaders import LeaderChoice
 from strandline.placement.solver.many import Placer
 from strandline.placement.solver.plan import Plan, make_plan
@@ -71,9 +72,8 @@ def best_plan(request: Request, universe: Universe) -> tuple[Plan, Found] | Refu
     none."""
     first: tuple[Plan, Found] | None = None
     for voters in voter_counts(request):
-        plan = make_plan(request, universe, voters=voters)
-        orbits = orbits_of(plan)
-        found = Search(plan, orbits).run()
+        plan = with_floors(make_plan(request, universe, voters=voters))
+        found = Search(plan, orbits_of(plan)).run()
         if found.seats is not None:
             return plan, found
         first = first or (plan, found)
