@@ -9,11 +9,14 @@ import pytest
 from tests.placement.solver_world import candidate, cluster, grid
 from tests.placement.test_spread import make_broker
 
+from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
+from strandline.placement.constraints.residency import banned_by
 from strandline.placement.policy.confluent import import_confluent
 from strandline.placement.policy.text import decode_policy
 from strandline.placement.solver.judge import judge
 from strandline.placement.solver.plan import make_plan
+from strandline.placement.solver.repair import repair
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.search import Search, orbits_of
 from strandline.placement.solver.solve import Placed, Refusal, Solution, best_plan, solve
@@ -361,6 +364,67 @@ def test_a_changed_label_is_a_violation_that_names_the_replicas() -> None:
     assert [(one.constraint, one.brokers) for one in verdict.violations] == [
         ("survive 1 region", (2, 3))
     ]
+
+
+def test_a_repair_moves_what_is_wrong_and_nothing_else() -> None:
+    request = Request(policy=decode_policy("survive: region"))
+    candidates = cluster("a", "b", "b", "c")
+    plan = make_plan(request, Universe(candidates), voters=3)
+    replicas = [(BrokerId(n), "voter") for n in (1, 2, 3)]
+    found = repair(plan, replicas)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.coming == ((4, "voter"),) and len(found.leaving) == 1
+    assert found.leaving[0] in (2, 3)
+    right = repair(plan, [*found.kept, *found.coming])
+    assert right is not None and not right.coming and not right.leaving
+
+
+def test_a_repair_moves_away_from_the_fuller_of_two_brokers_to_the_emptiest() -> None:
+    request = Request(policy=decode_policy("survive: region"))
+    loads = [1, 9, 5, 7, 2, 7]
+    candidates = [
+        replace(one, replicas=held)
+        for one, held in zip(cluster("a", "b", "b", "c", "c", "c"), loads, strict=True)
+    ]
+    plan = make_plan(request, Universe(candidates), voters=3)
+    found = repair(plan, [(BrokerId(n), "voter") for n in (1, 2, 3)])
+    assert found is not None
+    assert found.leaving == (2,) and found.coming == ((5, "voter"),)
+
+
+def test_a_broker_that_went_is_replaced() -> None:
+    request = Request(policy=decode_policy("rules: [{count: 3}]"))
+    plan = make_plan(request, Universe(cluster("a", "b", "c", "c")), voters=3)
+    found = repair(plan, [(BrokerId(n), "voter") for n in (1, 2, 9)])
+    assert found is not None
+    assert found.leaving == (9,) and found.coming in (((3, "voter"),), ((4, "voter"),))
+
+
+def test_given_counts_that_do_not_survive_are_refused() -> None:
+    refusal = refused("survive: region\nrules: [{count: 2}]", cluster(*"abc"))
+    assert refusal.blocking == ("survive 1 region",)
+    solved("survive: region\nrules: [{count: 3}]", cluster(*"abc"))
+
+
+@pytest.mark.parametrize(
+    ("residency", "labels", "reason"),
+    [
+        ("allow: [{label: region, op: in, values: [a]}]", Labels("a"), None),
+        ("allow: [{label: region, op: in, values: [a]}]", Labels("b"), "region is not in [a]"),
+        ("allow: [{label: region, op: in, values: [a]}]", Labels(), "has no label region"),
+        ("deny: [{label: region, op: in, values: [a]}]", Labels("a"), "region is in [a]"),
+        ("deny: [{label: region, op: in, values: [a]}]", Labels(), "has no label region"),
+        ("deny: [{label: c, op: exists}]", Labels(free=(("c", "x"),)), "has the label c"),
+        ("deny: [{label: cloud, op: notExists}]", Labels("a"), "has no label cloud"),
+        ("deny: [{label: region, op: notIn, values: [a]}]", Labels("b"), "region is not in [a]"),
+    ],
+)
+def test_residency_binds_whatever_has_labels(
+    residency: str, labels: Labels, reason: str | None
+) -> None:
+    policy = decode_policy(f"residency: {{{residency}}}")
+    found = banned_by(policy.residency, labels)
+    assert (None if found is None else str(found)) == reason
 
 
 def test_lost_surplus_and_missing_replicas_are_told() -> None:

@@ -24,6 +24,7 @@ from strandline.placement.policy.document import (
 from strandline.placement.solver.floors import with_floors
 from strandline.placement.solver.judge import judge
 from strandline.placement.solver.plan import make_plan
+from strandline.placement.solver.repair import repair
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.search import Search, orbits_of
 from strandline.placement.solver.solve import Refusal, Solution, solve
@@ -167,6 +168,37 @@ def test_the_search_finds_the_best_placement_and_only_refuses_where_there_is_non
         ]
         assert [by_group[n].count for n in by_group] == [count for _, count in rules]
         assert holds(request, replicas, candidates)
+
+
+@settings(max_examples=100, deadline=None)
+@given(_requests, _candidates(5), st.integers(1, 3), st.data())
+def test_a_repair_replaces_as_few_replicas_as_can_be(
+    request: Request, candidates: list[Candidate], draw: int, data: st.DataObject
+) -> None:
+    voters = voters_for(request, draw)
+    rules = rules_of(request.policy, voters)
+    if any(rule.spread for rule, _ in rules):
+        # Which replica is whose is left as it is then, so a repair may take more.
+        return
+    roles = [rule.role for rule, count in rules for _ in range(count)]
+    chosen = data.draw(st.permutations(candidates))[: len(roles)]
+    plan = make_plan(request, Universe(candidates), voters=voters)
+    replicas = [(one.id, role) for one, role in zip(chosen, roles, strict=False)]
+    before = dict(replicas)
+    fewest = min(
+        (
+            sum(before.get(one.id) != rule.role for one, rule in assignment)
+            for assignment in assignments(rules, candidates)
+            if holds(request, assignment, candidates)
+        ),
+        default=None,
+    )
+    found = repair(plan, replicas)
+    assert (found is None) == (fewest is None)
+    if found is not None:
+        assert len(found.coming) == fewest
+        assert judge(plan, found.kept + found.coming).is_right
+        assert set(found.leaving) == set(before) - {broker for broker, _ in found.kept}
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,0 +1,108 @@
+"""The fewest moves that make a partition's replicas right again, by the same constraints.
+
+Why:    a move copies data; a balancer that places anew moves what was right.
+How:    replicas are left out, none, then one, then two ..., and the search fills their seats. Of
+        the sets of the same size the one whose result costs least is taken; of equals the one that
+        moves away from the fullest brokers. Who is no candidate, or whom no rule asks for, is
+        always left out. The search picks by load.
+Source: design section 7; decision 0008."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import msgspec
+
+from strandline.model.ids import BrokerId
+from strandline.placement.constraints.contract import Seat
+from strandline.placement.constraints.least_allocated import LeastAllocated
+from strandline.placement.policy.document import Role
+from strandline.placement.solver.judge import seat
+from strandline.placement.solver.plan import Plan
+from strandline.placement.solver.search import Search, lowest, orbits_of
+
+STEPS_MAX = 20_000
+STEPS_EACH_MAX = 1_000
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """What to do to a partition."""
+
+    kept: tuple[tuple[BrokerId, Role], ...]
+    leaving: tuple[BrokerId, ...]
+    """Whose replicas go once the others have come."""
+    coming: tuple[tuple[BrokerId, Role], ...]
+    cost: int
+    """Of the placement then, by the soft constraints."""
+
+
+def repair(plan: Plan, replicas: Sequence[tuple[BrokerId, Role]]) -> Repair | None:
+    """The fewest replicas to replace; None where nothing that was found makes it right.
+
+    A right placement is kept as it is, whatever it costs."""
+    index = plan.universe.index
+    known = [(index[broker], role) for broker, role in replicas if broker in index]
+    candidates = plan.universe.candidates
+    loads = LeastAllocated([one.replicas for one in candidates])
+    orbits = orbits_of(plan)
+    steps = 0
+    for left_out in range(len(known) + 1):
+        best: tuple[tuple[int, int], list[Seat], list[Seat]] | None = None
+        for kept in _kept(plan, known, left_out):
+            found = Search(
+                plan,
+                orbits,
+                first=kept,
+                pick=lambda mask: lowest(loads.prefer(mask)),
+                nodes_max=STEPS_EACH_MAX,
+            ).run()
+            steps += found.nodes
+            if found.seats is not None:
+                load = sum(candidates[bit].replicas for bit, _ in kept)
+                if best is None or (found.cost, load) < best[0]:
+                    best = (found.cost, load), kept, found.seats
+            if steps > STEPS_MAX:
+                break
+        if best is not None:
+            return _repair(plan, replicas, best[1], best[2], best[0][0])
+        if steps > STEPS_MAX:
+            return None
+    return None
+
+
+def _kept(plan: Plan, known: Sequence[tuple[int, Role]], left_out: int) -> Iterator[list[Seat]]:
+    """The ways to leave out so many replicas, as far as the others may stay together."""
+    for kept in combinations(known, len(known) - left_out):
+        seats, surplus = seat(plan, kept)
+        if not surplus and _may_stay(plan, seats):
+            yield seats
+
+
+def _may_stay(plan: Plan, seats: Sequence[Seat]) -> bool:
+    for position, (bit, group) in enumerate(seats):
+        mask = plan.allowed[group]
+        for one in plan.hard:
+            mask &= one.eligible(seats[:position], group)
+        if not mask >> bit & 1:
+            return False
+    return True
+
+
+def _repair(
+    plan: Plan,
+    replicas: Sequence[tuple[BrokerId, Role]],
+    kept: Sequence[Seat],
+    seats: Sequence[Seat],
+    cost: int,
+) -> Repair:
+    def named(some: Sequence[Seat]) -> tuple[tuple[BrokerId, Role], ...]:
+        groups, candidates = plan.shape.groups, plan.universe.candidates
+        return tuple((candidates[bit].id, groups[group].role) for bit, group in some)
+
+    stay = named(kept)
+    ids = {broker for broker, _ in stay}
+    return Repair(
+        kept=stay,
+        leaving=tuple(broker for broker, _ in replicas if broker not in ids),
+        coming=named([one for one in seats if one not in kept]),
+        cost=cost,
+    )
