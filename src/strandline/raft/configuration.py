@@ -14,12 +14,15 @@ from strandline.model.ids import BrokerId, Index
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """One configuration. `old_voters` is empty unless it is joint; observers count in no quorum."""
+    """One configuration. `old_voters` is empty unless it is joint; observers count in no quorum.
+
+    `version`: which of the changes of voters that the controller granted led here; 0 before any."""
 
     voters: tuple[BrokerId, ...]
     old_voters: tuple[BrokerId, ...] = ()
     observers: tuple[BrokerId, ...] = ()
     min_insync: int = 1
+    version: int = 0
 
     @property
     def is_joint(self) -> bool:

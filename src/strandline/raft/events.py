@@ -81,11 +81,15 @@ class PeerSilent(msgspec.Struct, frozen=True, gc=False):
 
 class ChangeConfiguration(msgspec.Struct, frozen=True, gc=False):
     """For a leader: go to these voters and observers, through a joint configuration where voters
-    change."""
+    change.
+
+    `version`: of the configuration to come, for groups whose voters change by a grant only: never
+    less than the present one, and more where voters come or go. None: it stays, and any may."""
 
     voters: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...]
     min_insync: int = 1
+    version: int | None = None
 
 
 class TransferLeadership(msgspec.Struct, frozen=True, gc=False):

@@ -20,8 +20,12 @@ How:    a leader appends the joint configuration, in force at once; when it comm
         added again by an entry that it has yet to get, which is above. Nothing of this is durable,
         for the next answer says the same; one that comes late is still true. Who was told passes it
         on, as the voters that another one knows may all have been removed.
+        Where changes are granted from outside, the configuration carries the grant's version: then
+        none is carried out that is past, and no voter comes or goes without a new one.
 Owns:   which configuration is in force, and its index; what it was told of its removal.
 Source: Raft thesis 4.2.1-4.2.3 and 4.3; Ongaro's note on single-server changes (2015)."""
+
+import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
 from strandline.raft.configuration import Configuration
@@ -115,8 +119,7 @@ class Membership:
             return
         present = state.configuration
         if present.is_joint:
-            final = Configuration(present.voters, (), present.observers, present.min_insync)
-            reign.append_marker(final)
+            reign.append_marker(msgspec.structs.replace(present, old_voters=()))
         elif state.self_id not in present.voters:
             heir = reign.most_advanced(present.voters)
             if heir != NO_BROKER:
@@ -131,16 +134,15 @@ class Membership:
         reign = state.reign
         assert reign is not None
         old = state.configuration.voters
-        is_same = set(old) == set(event.voters)
-        reign.append_marker(
-            Configuration(event.voters, () if is_same else old, event.observers, event.min_insync)
-        )
+        final = self._wanted(event)
+        is_same = set(old) == set(final.voters)
+        reign.append_marker(final if is_same else msgspec.structs.replace(final, old_voters=old))
 
     def refusal(self, event: ChangeConfiguration) -> str | None:
         """Why `event` would be refused now; None where it would not."""
         state = self._state
         members: tuple[BrokerId, ...] = event.voters + event.observers
-        target = Configuration(event.voters, (), event.observers, event.min_insync)
+        present = state.configuration
         if not event.voters:
             return "no voter is left"
         if len(set(members)) != len(members):
@@ -153,9 +155,18 @@ class Membership:
             return "another change is under way"
         if state.reign.transferring_to is not None:
             return "leadership is being transferred"
-        if target == state.configuration:
+        if event.version is not None and event.version < present.version:
+            return "it rests on a configuration that is past"
+        if event.version == present.version and set(event.voters) != set(present.voters):
+            return "voters come and go with a new version only"
+        if self._wanted(event) == present:
             return "nothing changes"
         return None
+
+    def _wanted(self, event: ChangeConfiguration) -> Configuration:
+        """Where `event` leads to in the end."""
+        version = self._state.configuration.version if event.version is None else event.version
+        return Configuration(event.voters, (), event.observers, event.min_insync, version)
 
     def _last_committed(self) -> Removal:
         state = self._state
