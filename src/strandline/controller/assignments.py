@@ -59,7 +59,7 @@ def check_manual(
     All partitions of a topic have the same number of replicas: `replication_factor` where the
     topic exists."""
     for replicas in assignments:
-        _check_replicas(facts, replicas)
+        check_replicas(facts, replicas)
         if replication_factor is not None and len(replicas) != replication_factor:
             raise refuse(
                 Error.INVALID_REPLICA_ASSIGNMENT,
@@ -70,7 +70,8 @@ def check_manual(
     return [tuple(replicas) for replicas in assignments]
 
 
-def _check_replicas(facts: Facts, replicas: Sequence[BrokerId]) -> None:
+def check_replicas(facts: Facts, replicas: Sequence[BrokerId]) -> None:
+    """Check the brokers that a client chose for one partition; raises ApiError."""
     what = ""
     if not replicas:
         what = "an empty replica list"

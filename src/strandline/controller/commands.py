@@ -4,8 +4,8 @@ Why:    a command may be given to any broker and is carried to the controller's 
         and answers are plain values with one encoding.
 How:    tagged structs in MessagePack. Every answer has `error_code` (0 when all went well) for the
         command as a whole; commands about several things answer for each of them.
-Source: Kafka's CreateTopics, DeleteTopics, CreatePartitions, IncrementalAlterConfigs and
-        BrokerRegistration; design section 3."""
+Source: Kafka's CreateTopics, DeleteTopics, CreatePartitions, IncrementalAlterConfigs,
+        AlterPartitionReassignments and BrokerRegistration; design sections 3 and 6 (rule R2)."""
 
 from enum import IntEnum
 from typing import TypeVar
@@ -15,7 +15,7 @@ import msgspec
 
 from strandline.base.errors import ProtocolError
 from strandline.model.cluster import Address, Labels
-from strandline.model.ids import BrokerId
+from strandline.model.ids import BrokerId, GroupId
 
 NO_UUID = UUID(int=0)
 USE_DEFAULT = -1
@@ -134,6 +134,37 @@ class EnsureInternalTopic(msgspec.Struct, frozen=True, tag=True):
     name: str
 
 
+class WantedReplicas(msgspec.Struct, frozen=True, kw_only=True):
+    """The replicas that a partition shall have, the preferred leader first; None: as they are."""
+
+    topic: str
+    index: int
+    replicas: tuple[BrokerId, ...] | None
+
+
+class AlterReassignments(msgspec.Struct, frozen=True, tag=True):
+    """Move replicas of partitions, or stop moving them, each partition for itself."""
+
+    partitions: tuple[WantedReplicas, ...]
+    may_change_count: bool = True
+
+
+class RequestVoters(msgspec.Struct, frozen=True, tag=True):
+    """The leader of a group wants to go to these voters, from those of `version`."""
+
+    group: GroupId
+    version: int
+    voters: tuple[BrokerId, ...]
+
+
+class ReportVoters(msgspec.Struct, frozen=True, tag=True):
+    """The leader of a group has committed the configuration of `version`."""
+
+    group: GroupId
+    version: int
+    voters: tuple[BrokerId, ...]
+
+
 Command = (
     RegisterBroker
     | CreateTopics
@@ -142,6 +173,9 @@ Command = (
     | AlterConfigs
     | AllocateProducerIds
     | EnsureInternalTopic
+    | AlterReassignments
+    | RequestVoters
+    | ReportVoters
 )
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -204,7 +238,37 @@ class ProducerIds(msgspec.Struct, frozen=True, tag=True):
     error_code: int = 0
 
 
-Answer = Refused | BrokerAdmitted | TopicResults | ResourceResults | ProducerIds
+class PartitionResult(msgspec.Struct, frozen=True):
+    """What became of one partition. `message` is None without an error."""
+
+    topic: str
+    index: int
+    error_code: int = 0
+    message: str | None = None
+
+
+class PartitionResults(msgspec.Struct, frozen=True, tag=True):
+    """One result for each partition of the command, in its order."""
+
+    partitions: tuple[PartitionResult, ...]
+    error_code: int = 0
+
+
+class VotersNoted(msgspec.Struct, frozen=True, tag=True):
+    """The request of a group's leader was granted, or its report taken down."""
+
+    error_code: int = 0
+
+
+Answer = (
+    Refused
+    | BrokerAdmitted
+    | TopicResults
+    | ResourceResults
+    | ProducerIds
+    | PartitionResults
+    | VotersNoted
+)
 
 # ---- encoding ------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class Draft:
 
     def __init__(self, state: ControllerState) -> None:
         self.records: list[Record] = []
-        self.load = Load.of(partition.replicas for partition in state.cluster.groups.values())
+        self.load = Load.of(partition.hosts for partition in state.cluster.groups.values())
         self._next_group = state.cluster.next_group
         self._count = 0
 

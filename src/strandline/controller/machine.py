@@ -12,6 +12,7 @@ from strandline.base.errors import ApiError
 from strandline.controller.commands import (
     AllocateProducerIds,
     AlterConfigs,
+    AlterReassignments,
     Command,
     CreatePartitions,
     CreateTopics,
@@ -19,6 +20,8 @@ from strandline.controller.commands import (
     EnsureInternalTopic,
     Refused,
     RegisterBroker,
+    ReportVoters,
+    RequestVoters,
 )
 from strandline.controller.decide.alter_configs import decide_alter_configs
 from strandline.controller.decide.brokers import decide_register_broker
@@ -27,6 +30,8 @@ from strandline.controller.decide.create_topics import decide_create_topics
 from strandline.controller.decide.delete_topics import decide_delete_topics
 from strandline.controller.decide.internal_topics import decide_ensure_internal_topic
 from strandline.controller.decide.producer_ids import decide_allocate_producer_ids
+from strandline.controller.decide.reassignments import decide_alter_reassignments
+from strandline.controller.decide.voters import decide_report_voters, decide_request_voters
 from strandline.controller.decision import Decision, Facts
 from strandline.controller.state import ControllerState
 from strandline.model.ids import BrokerId
@@ -39,6 +44,9 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     AlterConfigs: decide_alter_configs,
     AllocateProducerIds: decide_allocate_producer_ids,
     EnsureInternalTopic: decide_ensure_internal_topic,
+    AlterReassignments: decide_alter_reassignments,
+    RequestVoters: decide_request_voters,
+    ReportVoters: decide_report_voters,
 }
 
 

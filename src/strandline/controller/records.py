@@ -86,6 +86,28 @@ class ProducerIdsAllocated(
     count: int
 
 
+class ReassignmentSet(msgspec.Struct, frozen=True, tag_field="kind", tag="reassignment_set"):
+    """These replicas are wanted, the preferred leader first; none: what there is stays."""
+
+    group: GroupId
+    target: tuple[BrokerId, ...]
+
+
+class VotersGranted(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_granted"):
+    """The group may go to these voters, from those of the version before."""
+
+    group: GroupId
+    version: int
+    voters: tuple[BrokerId, ...]
+
+
+class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_stable"):
+    """The configuration that was granted as `version` is committed in the group."""
+
+    group: GroupId
+    version: int
+
+
 Record = (
     ClusterNamed
     | BrokerRegistered
@@ -94,6 +116,9 @@ Record = (
     | PartitionsAdded
     | ConfigsChanged
     | ProducerIdsAllocated
+    | ReassignmentSet
+    | VotersGranted
+    | VotersStable
 )
 
 _encoder = msgspec.json.Encoder()

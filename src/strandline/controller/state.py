@@ -7,7 +7,7 @@ Owns:   the `Cluster` that everybody on this broker reads, and what only the con
 Source: design sections 2 and 3."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from strandline.controller.records import (
@@ -17,9 +17,12 @@ from strandline.controller.records import (
     ConfigsChanged,
     PartitionsAdded,
     ProducerIdsAllocated,
+    ReassignmentSet,
     Record,
     TopicCreated,
     TopicDeleted,
+    VotersGranted,
+    VotersStable,
 )
 from strandline.model.cluster import Broker, Cluster, Partition, Topic
 from strandline.model.ids import BrokerId, GroupId
@@ -33,6 +36,17 @@ class Directory:
     since_version: int
 
 
+@dataclass(frozen=True, slots=True)
+class Founded:
+    """How a group began: the cluster's version before it, and its first voters, in order.
+
+    `holders`: those of them that have held the log ever since."""
+
+    since_version: int
+    voters: tuple[BrokerId, ...]
+    holders: frozenset[BrokerId]
+
+
 class ControllerState:
     """See the module. Readers keep `cluster`; it is the same object for ever."""
 
@@ -40,8 +54,7 @@ class ControllerState:
         self.cluster = Cluster()
         self.directories: dict[BrokerId, Directory] = {}
         """{broker: the data directory it was last registered with}"""
-        self._group_since: dict[GroupId, int] = {}
-        """{group: the cluster's version before it was created}"""
+        self._founded: dict[GroupId, Founded] = {}
         self._replays: dict[type, Callable[[Any], None]] = {
             ClusterNamed: self._on_cluster_named,
             BrokerRegistered: self._on_broker_registered,
@@ -50,6 +63,9 @@ class ControllerState:
             PartitionsAdded: self._on_partitions_added,
             ConfigsChanged: self._on_configs_changed,
             ProducerIdsAllocated: self._on_producer_ids_allocated,
+            ReassignmentSet: self._on_reassignment_set,
+            VotersGranted: self._on_voters_granted,
+            VotersStable: self._on_voters_stable,
         }
 
     def replay(self, record: Record) -> None:
@@ -58,12 +74,19 @@ class ControllerState:
         self.cluster.version += 1
 
     def has_lost(self, broker: BrokerId, group: GroupId) -> bool:
-        """Whether this broker's replica of a partition is gone with an earlier data directory.
+        """Whether a replica that begins empty on this broker takes no part until it has rejoined.
 
-        Then what is in the present directory began empty and has forgotten what it acknowledged."""
+        Its log may be gone with an earlier data directory; or it was not here all the time since
+        the group began, and nobody can tell what was here before."""
         directory = self.directories.get(broker)
-        since = self._group_since.get(group)
-        return directory is not None and since is not None and since < directory.since_version
+        founded = self._founded.get(group)
+        if directory is None or founded is None:
+            return False
+        return founded.since_version < directory.since_version or broker not in founded.holders
+
+    def first_voters(self, group: GroupId) -> tuple[BrokerId, ...]:
+        """The voters that a group began with: in force where its log begins."""
+        return self._founded[group].voters
 
     def _on_cluster_named(self, record: ClusterNamed) -> None:
         assert not self.cluster.cluster_id, "a cluster is named once"
@@ -94,7 +117,8 @@ class ControllerState:
         del self.cluster.topic_names[topic.id]
         for partition in topic.partitions:
             del self.cluster.groups[partition.group]
-            del self._group_since[partition.group]
+            del self._founded[partition.group]
+            self.cluster.moving.discard(partition.group)
 
     def _on_partitions_added(self, record: PartitionsAdded) -> None:
         topic = self.cluster.topics[record.topic]
@@ -112,6 +136,35 @@ class ControllerState:
     def _on_producer_ids_allocated(self, record: ProducerIdsAllocated) -> None:
         assert record.first == self.cluster.next_producer_id, record.first
         self.cluster.next_producer_id = record.first + record.count
+
+    def _on_reassignment_set(self, record: ReassignmentSet) -> None:
+        partition = self.cluster.groups[record.group]
+        assert record.target or not partition.pending, partition.name
+        self._put(_settled(replace(partition, target=record.target)))
+
+    def _on_voters_granted(self, record: VotersGranted) -> None:
+        partition = self.cluster.groups[record.group]
+        assert partition.target and not partition.pending, partition.name
+        assert record.version == partition.version + 1, partition.name
+        self._put(replace(partition, pending=record.voters))
+
+    def _on_voters_stable(self, record: VotersStable) -> None:
+        partition = self.cluster.groups[record.group]
+        assert partition.pending and record.version == partition.version + 1, partition.name
+        stable = replace(partition, replicas=partition.pending, version=record.version, pending=())
+        self._put(_settled(stable))
+
+    def _put(self, partition: Partition) -> None:
+        """A partition has changed."""
+        group = partition.group
+        self.cluster.groups[group] = partition
+        self.cluster.topics[partition.topic].partitions[partition.index] = partition
+        founded = self._founded[group]
+        self._founded[group] = replace(founded, holders=founded.holders & set(partition.hosts))
+        if partition.is_moving:
+            self.cluster.moving.add(group)
+        else:
+            self.cluster.moving.discard(group)
 
     def _configs_of(self, record: ConfigsChanged) -> dict[str, str]:
         match record.scope:
@@ -133,6 +186,15 @@ class ControllerState:
             assert partition.group not in self.cluster.groups, partition.group
             topic.partitions.append(partition)
             self.cluster.groups[partition.group] = partition
-            self._group_since[partition.group] = self.cluster.version
+            self._founded[partition.group] = Founded(
+                self.cluster.version, partition.replicas, frozenset(partition.replicas)
+            )
             next_group = max(self.cluster.next_group, partition.group + 1)
             self.cluster.next_group = GroupId(next_group)
+
+
+def _settled(partition: Partition) -> Partition:
+    """The partition, at its target where its voters are those that are wanted."""
+    if partition.pending or set(partition.target) != set(partition.replicas):
+        return partition
+    return replace(partition, replicas=partition.target, target=())

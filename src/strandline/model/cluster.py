@@ -64,13 +64,41 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition: its Raft group and the brokers that hold a replica, the preferred leader
-    first."""
+    """One partition: its Raft group and its voters, the preferred leader first.
+
+    `replicas` were reported stable, as `version`. While replicas move: `target` is wanted in the
+    end, and `pending` are the voters granted on the way, as `version + 1`; empty otherwise. There
+    is a target wherever there is a grant. See docs/decisions/0009-moving-replicas.md."""
 
     topic: str
     index: int
     group: GroupId
     replicas: tuple[BrokerId, ...]
+    version: int = 0
+    target: tuple[BrokerId, ...] = ()
+    pending: tuple[BrokerId, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether other replicas are wanted than there are."""
+        return bool(self.target)
+
+    @property
+    def hosts(self) -> tuple[BrokerId, ...]:
+        """Who holds the log: what is wanted first, then who holds it until that is so."""
+        if not self.target:
+            return self.replicas
+        return tuple(dict.fromkeys(self.target + self.pending + self.replicas))
+
+    @property
+    def adding(self) -> tuple[BrokerId, ...]:
+        """Who is to become a voter."""
+        return tuple(one for one in self.target if one not in self.replicas)
+
+    @property
+    def removing(self) -> tuple[BrokerId, ...]:
+        """Who holds the log and is to let go."""
+        return tuple(one for one in self.hosts if self.target and one not in self.target)
 
     @property
     def name(self) -> str:
@@ -100,6 +128,8 @@ class Cluster:
     groups: dict[GroupId, Partition] = field(default_factory=dict)
     cluster_configs: dict[str, str] = field(default_factory=dict)
     broker_configs: dict[BrokerId, dict[str, str]] = field(default_factory=dict)
+    moving: set[GroupId] = field(default_factory=set)
+    """The groups of the partitions whose replicas move."""
     next_group: int = 1
     next_producer_id: int = 0
     version: int = 0
