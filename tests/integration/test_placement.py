@@ -1,13 +1,13 @@
-"""Topics placed by what must survive, on real brokers, by the commands and clients that people
-use."""
+"""Topics placed by what must survive and led where it is preferred, on real brokers, by the commands
+and clients that people use."""
 
 import json
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.integration.conftest import DevCluster
+from tests.integration.conftest import DevCluster, wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -71,3 +71,31 @@ def test_confluents_constraints_place_a_topic_of_another_client(
     error = failure.value.args[0]
     assert error.code() == KafkaError.INVALID_REPLICATION_FACTOR
     assert "Both cannot be used at the same time" in error.str()
+
+
+def test_a_broker_that_returns_leads_again_when_an_administrator_asks(
+    own_cluster: DevCluster, topic_name: str
+) -> None:
+    admin = AdminClient({"bootstrap.servers": own_cluster.bootstrap})
+    wanted = NewTopic(topic_name, num_partitions=3, replication_factor=3)
+    admin.create_topics([wanted])[topic_name].result(TIMEOUT_S)
+
+    def led() -> dict[int, tuple[int, int]]:
+        """{partition: (leader, preferred leader)}"""
+        found = admin.list_topics(topic_name, TIMEOUT_S).topics[topic_name].partitions
+        return {index: (one.leader, one.replicas[0]) for index, one in found.items()}
+
+    wait_until(lambda: all(a == b for a, b in led().values()), what="the preferred leaders")
+    victim = led()[0][0]
+    own_cluster.kill(victim)
+    wait_until(lambda: led()[0][0] not in (-1, victim), what="another leader")
+    own_cluster.start(victim)
+    partition = TopicPartition(topic_name, 0)
+
+    def elected() -> bool:
+        asked = admin.elect_leaders(ElectionType.PREFERRED, [partition])
+        error = asked.result(TIMEOUT_S)[partition]
+        return error is None or error.code() == KafkaError.ELECTION_NOT_NEEDED
+
+    wait_until(elected, what="the broker to be in sync")
+    assert led()[0] == (victim, victim)

@@ -32,6 +32,7 @@ EXPECTED = {
     33: ("AlterConfigs", 0, 2, 2),
     37: ("CreatePartitions", 0, 3, 2),
     42: ("DeleteGroups", 0, 3, 2),
+    43: ("ElectLeaders", 0, 2, 2),
     44: ("IncrementalAlterConfigs", 0, 1, 1),
     47: ("OffsetDelete", 0, 0, None),
     60: ("DescribeCluster", 0, 2, 0),

@@ -20,6 +20,7 @@ from strandline.base.errors import ApiError, OperatorError
 from strandline.broker.context import Services
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.coordinator_host import CoordinatorHost
+from strandline.broker.electing import answer_elections
 from strandline.broker.failback import Failback
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.hosting import Hosting
@@ -119,6 +120,7 @@ class Broker:
         `replication` has been started. Raises OperatorError when the cluster refuses this broker,
         OSError or StorageError when the controller's log cannot be opened."""
         answer_introductions(self.replication)
+        answer_elections(self.services)
         self.controller.on_caught_up.append(self._on_caught_up)
         self.replication.on_leadership.append(self._on_leadership)
         self.replication.on_failed.append(self._on_replica_failed)

@@ -33,6 +33,7 @@ from strandline.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from strandline.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
 from strandline.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -137,6 +138,7 @@ APIS: dict[int, Api] = {
         _api(AlterConfigsRequest, AlterConfigsResponse),
         _api(CreatePartitionsRequest, CreatePartitionsResponse),
         _api(DeleteGroupsRequest, DeleteGroupsResponse),
+        _api(ElectLeadersRequest, ElectLeadersResponse),
         _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),

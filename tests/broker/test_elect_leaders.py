@@ -1,0 +1,94 @@
+"""ElectLeaders: preferred replicas lead when somebody asks, whichever broker is asked.
+
+Source: KIP-183, KIP-460."""
+
+import pytest
+from tests.broker.cluster_world import ClusterWorld
+from tests.broker.test_failback import leaders, lose_leader, preferred
+
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
+
+
+def elect(
+    world: ClusterWorld,
+    *topics: tuple[str, list[int]],
+    at: int = 1,
+    everything: bool = False,
+    election_type: int = 0,
+    timeout_ms: int = 5_000,
+) -> dict[tuple[str, int], int]:
+    """{(topic, partition): error code} as the answer has them."""
+    asked = [TopicPartitions(topic=name, partitions=indexes) for name, indexes in topics]
+    request = ElectLeadersRequest(
+        election_type=election_type,
+        topic_partitions=None if everything else asked,
+        timeout_ms=timeout_ms,
+    )
+    answer = world.ask(at, request, ElectLeadersResponse, 2)
+    assert (answer.error_code != 0) == (election_type != 0)
+    return {
+        (topic.topic, one.partition_id): one.error_code
+        for topic in answer.replica_election_results
+        for one in topic.partition_result
+    }
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_the_preferred_replica_leads_when_the_answer_comes(cluster: ClusterWorld, at: int) -> None:
+    cluster.create_topic("flights")
+    first = preferred(cluster, "flights")
+    assert lose_leader(cluster, "flights") != first
+    cluster.advance(2_000)
+    assert elect(cluster, ("flights", [0]), at=at) == {("flights", 0): 0}
+    cluster.until(lambda: cluster.leader_of("flights") == first)
+    again = elect(cluster, ("flights", [0]), at=at)
+    assert again == {("flights", 0): Error.ELECTION_NOT_NEEDED}
+
+
+def test_who_is_down_cannot_be_elected(cluster: ClusterWorld) -> None:
+    cluster.create_topic("flights")
+    first = preferred(cluster, "flights")
+    cluster.hosts[first].kill()
+    cluster.until(lambda: cluster.leader_of("flights") not in (0, first))
+    cluster.advance(3_000)
+    asked = next(one for one in cluster.hosts if one != first)
+    found = elect(cluster, ("flights", [0]), at=asked)
+    assert found == {("flights", 0): Error.PREFERRED_LEADER_NOT_AVAILABLE}
+
+
+def test_all_partitions_are_asked_for_at_once_and_only_those_in_need_are_told(
+    cluster: ClusterWorld,
+) -> None:
+    count = 12
+    cluster.create_topic("many", partitions=count)
+    wanted = [preferred(cluster, "many", one) for one in range(count)]
+    cluster.until(lambda: leaders(cluster, "many", count) == wanted)
+    assert elect(cluster, everything=True) == {}
+    cluster.hosts[2].kill()
+    cluster.until(lambda: not {0, 2} & set(leaders(cluster, "many", count)))
+    cluster.hosts[2].start()
+    cluster.until_started(2)
+    cluster.advance(2_000)
+    assert elect(cluster, everything=True) == {
+        ("many", one): 0 for one in range(count) if wanted[one] == 2
+    }
+    cluster.until(lambda: leaders(cluster, "many", count) == wanted)
+
+
+def test_what_is_not_there_is_unknown_and_unclean_elections_are_refused(
+    cluster: ClusterWorld,
+) -> None:
+    cluster.create_topic("flights")
+    found = elect(cluster, ("flights", [0, 7, 7]), ("none", [0]))
+    assert found == {
+        ("flights", 0): Error.ELECTION_NOT_NEEDED,
+        ("flights", 7): Error.UNKNOWN_TOPIC_OR_PARTITION,
+        ("none", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    refused = elect(cluster, ("flights", [0]), election_type=1)
+    assert refused == {("flights", 0): Error.ELIGIBLE_LEADERS_NOT_AVAILABLE}
