@@ -1,5 +1,5 @@
-"""Topics placed by what must survive and led where it is preferred, on real brokers, by the commands
-and clients that people use."""
+"""Topics placed by what must survive and led where it is preferred, on real brokers, with the
+commands and clients that people use."""
 
 import json
 from pathlib import Path

@@ -37,6 +37,7 @@ from strandline.replication.compactor import Compactor
 from strandline.replication.entries import Entries
 from strandline.replication.founding import Founding
 from strandline.replication.group_spec import GroupSpec
+from strandline.replication.latecomers import Latecomers
 from strandline.replication.leaders import Leaders
 from strandline.replication.led_groups import LedGroups
 from strandline.replication.liveness import Liveness
@@ -56,6 +57,7 @@ from strandline.replication.wire import (
     decode_history_answer,
     decode_history_question,
     decode_leaders,
+    decode_opened,
     decode_raft,
     encode_control,
 )
@@ -106,6 +108,7 @@ class Replication:
         self.repairs = Repairs(self)
         session = rng.getrandbits(62) + 1
         self.founding = Founding(self, session)
+        self.latecomers = Latecomers(self)
         self.liveness = Liveness(
             clock=clock,
             rng=rng,
@@ -401,7 +404,9 @@ class Replication:
     def _on_append(self, peer: BrokerId, message: memoryview) -> None:
         head, payload = decode_append(message)
         replica = self.replicas.get(head.group)
-        if replica is not None:
+        if replica is None:
+            self.latecomers.on_missed(peer, head.group)
+        else:
             entries = Entries.checked(payload, head.request, may_wait=head.may_wait)
             replica.on_message(peer, head.request, entries)
 
@@ -409,7 +414,9 @@ class Replication:
         if kind == Kind.RAFT:
             for group, message in decode_raft(body):
                 replica = self.replicas.get(group)
-                if replica is not None:
+                if replica is None:
+                    self.latecomers.on_missed(peer, group)
+                else:
                     replica.on_message(peer, message)
         elif kind == Kind.HEARTBEAT:
             heartbeat = decode_heartbeat(body)
@@ -427,6 +434,8 @@ class Replication:
         elif kind == Kind.LEADERS:
             for entry in decode_leaders(body):
                 self.leaders.learn(entry)
+        elif kind == Kind.OPENED:
+            self.latecomers.on_told(peer, decode_opened(body))
         elif kind == Kind.HISTORY_QUESTION:
             self.founding.on_question(peer, decode_history_question(body))
         elif kind == Kind.HISTORY_ANSWER:

@@ -131,4 +131,5 @@ class Opening:
             host.clock.call_soon(partial(host.start_fresh, replica))
         if is_asking:
             host.founding.ask(replica)
+        host.latecomers.on_opened(spec.group)
         return replica

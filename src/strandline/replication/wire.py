@@ -45,6 +45,7 @@ class Kind(IntEnum):
     LEADERS = 5
     HISTORY_QUESTION = 6
     HISTORY_ANSWER = 7
+    OPENED = 8
     APPEND = 16
 
 
@@ -114,6 +115,7 @@ _heartbeats = msgspec.msgpack.Decoder(Heartbeat)
 _answers = msgspec.msgpack.Decoder(HeartbeatAnswer)
 _raft_items = msgspec.msgpack.Decoder(RaftItems)
 _leaders = msgspec.msgpack.Decoder(list[LeaderEntry])
+_groups = msgspec.msgpack.Decoder(list[GroupId])
 _questions = msgspec.msgpack.Decoder(HistoryQuestion)
 _history_answers = msgspec.msgpack.Decoder(HistoryAnswer)
 _append_heads = msgspec.msgpack.Decoder(AppendHead)
@@ -149,6 +151,11 @@ def decode_raft(body: memoryview) -> RaftItems:
 def decode_leaders(body: memoryview) -> list[LeaderEntry]:
     """Raises ProtocolError."""
     return _decode(_leaders, body, "list of leaders")
+
+
+def decode_opened(body: memoryview) -> list[GroupId]:
+    """Raises ProtocolError."""
+    return _decode(_groups, body, "list of groups")
 
 
 def decode_history_question(body: memoryview) -> HistoryQuestion:
