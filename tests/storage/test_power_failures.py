@@ -118,6 +118,37 @@ class Life:
         self.clock.soon.clear()
 
 
+@pytest.mark.parametrize("group", range(4))
+def test_what_one_flush_of_many_logs_did_not_reach_is_not_believed(group: int) -> None:
+    """A process is killed, its log is opened with others, and the power fails before the flush."""
+    for seed in range(group * 50, group * 50 + 50):
+        life = Life(seed)
+        for _ in range(STEPS_MAX):
+            life.step()
+        life.forget_callbacks()  # The process is killed; what it wrote is still there.
+        Log.open(
+            life.disk, DIRECTORY, config=life.config, clock=life.clock, defer_flush=True
+        ).give_up(OSError("the power fails"))
+        life.lose_power()
+
+
+def test_closed_segments_are_sealed_once_the_flush_of_many_logs_is_done() -> None:
+    life = Life(0)
+    while len(life.disk.list_directory(DIRECTORY)) < 4:
+        life.append()
+    life.forget_callbacks()
+    log = Log.open(life.disk, DIRECTORY, config=life.config, clock=life.clock, defer_flush=True)
+    files = life.disk.list_directory(DIRECTORY)
+    assert not [file for file in files if file.endswith(".summary")]
+    log.found_durable()
+    files = life.disk.list_directory(DIRECTORY)
+    closed = [file for file in files if file.endswith(".log")][:-1]
+    assert closed
+    assert [file for file in files if file.endswith(".summary")] == [
+        file.replace(".log", ".summary") for file in closed
+    ]
+
+
 @pytest.mark.parametrize("group", range(8))
 def test_nothing_flushed_is_lost_and_nothing_cut_comes_back(group: int) -> None:
     for seed in range(group * 25, group * 25 + 25):

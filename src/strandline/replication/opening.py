@@ -71,6 +71,7 @@ class Opening:
                 log.give_up(error)
             raise
         for spec, log, is_new in found:
+            log.found_durable()
             self._take_part(spec, log, is_new)
 
     def abandon(self) -> None:

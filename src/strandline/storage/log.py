@@ -55,6 +55,7 @@ class Log:
         self._disk = disk
         self._clock = clock
         self._row = SegmentRow(disk, directory, found)
+        self._unsealed = found.unsealed
         if self._row.active.size:
             self._row.active.first_append_ms = clock.monotonic_ms()
         self._compaction: Compaction | None = None
@@ -93,7 +94,8 @@ class Log:
         defer_flush: bool = False,
     ) -> "Log":
         """Open the log in `directory`, created when absent. All that is found is durable then;
-        with `defer_flush` the caller has to see to that before the log is trusted with anything.
+        with `defer_flush` the caller has to see to that, and say so by `found_durable`, before the
+        log is trusted with anything.
 
         `flushed_index`: what the caller knows to have been flushed; -1 for nothing.
         Raises StorageError when something that was flushed is damaged or missing, unless
@@ -109,6 +111,13 @@ class Log:
             defer_flush=defer_flush,
         ).run()
         return cls(disk, directory, config=config, clock=clock, found=found)
+
+    def found_durable(self) -> None:
+        """What `open` found with `defer_flush` has been made durable."""
+        unsealed, self._unsealed = self._unsealed, []
+        for segment in unsealed:
+            if segment is not self._row.active:
+                self._row.seal(segment)
 
     # ---- what it is ----
 

@@ -4,7 +4,8 @@ Why:    nothing that was not flushed may be believed, nothing that was flushed m
         quietly.
 How:    finish a reset that was begun -> for each segment in order: its summary, if that fits,
         or else a scan of headers and CRCs -> cut the torn tail, drop what does not follow -> flush
-        (left to the caller with `defer_flush`: one flush for many logs).
+        (left to the caller with `defer_flush`: one flush for many logs. Until then no summary is
+        written of what was scanned: it would say that this is durable).
         Of the last segment the summary may tell the head only: the rest is scanned.
         A segment with a fitting summary was durable, and so was everything before it: a bad batch
         below that, or below a mark of what was flushed (the last one that the log left, or what the
@@ -53,12 +54,15 @@ FIRST_SEGMENT = SegmentName(Offset(0), 0, Epoch(0))
 
 @dataclass(slots=True)
 class RecoveredLog:
-    """A log as found. All of it is durable; the last segment is the active one."""
+    """A log as found. All of it is durable, but for `defer_flush`; the last segment is the active
+    one."""
 
     segments: list[Segment]
     history: History
     producers: ProducerStates
     cache: IndexCache
+    unsealed: list[Segment]
+    """Closed segments to be sealed once they are durable."""
 
 
 class Recovery:
@@ -87,6 +91,7 @@ class Recovery:
         self._history = History(FIRST_SEGMENT)
         self._producers: ProducerStates | None = ProducerStates()
         """None while the producers at the end of the segments so far are not known."""
+        self._unsealed: list[Segment] = []
 
     def run(self) -> RecoveredLog:
         """Recover. Raises StorageError for corruption, OSError for a disk that fails."""
@@ -108,7 +113,7 @@ class Recovery:
         self._check_end()
         producers = self._recover_producers()
         self._remove_strays()
-        return RecoveredLog(self._segments, self._history, producers, self._cache)
+        return RecoveredLog(self._segments, self._history, producers, self._cache, self._unsealed)
 
     # ---- the directory ----
 
@@ -203,7 +208,9 @@ class Recovery:
                 self._scan_segment(segment, is_last=True)
         else:
             self._scan_segment(segment, is_last=is_last)
-            if not is_last:
+            if not is_last and self._defer_flush:
+                self._unsealed.append(segment)
+            elif not is_last:
                 with contextlib.suppress(OSError):  # Without its files, it is scanned again.
                     seal_segment(self._disk, segment, self._history, keep_index=False)
         self._segments.append(segment)
