@@ -15,6 +15,7 @@ from strandline.placement.constraints.residency import banned_by
 from strandline.placement.policy.confluent import import_confluent
 from strandline.placement.policy.text import decode_policy
 from strandline.placement.solver.judge import judge
+from strandline.placement.solver.orbits import Orbits
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.repair import repair
 from strandline.placement.solver.request import Request
@@ -24,7 +25,7 @@ from strandline.placement.spread import Load, place
 from strandline.placement.survival.goals import broken_goals
 from strandline.placement.survival.replicas import Placement, Replica
 from strandline.placement.topology.round_trips import RoundTrips
-from strandline.placement.topology.universe import BrokerState, Candidate, Universe
+from strandline.placement.topology.universe import BrokerState, Candidate, Universe, bits_of
 
 THREE_REGIONS = cluster(*[f"{r}/{z}" for r in "abc" for z in "123" for _ in range(2)])
 
@@ -238,6 +239,7 @@ def test_brokers_that_cannot_take_replicas_are_grouped_by_their_reason() -> None
         "1 broker: holds 7 of at most 7 replicas",
         "1 broker: is being decommissioned",
     ]
+    assert str(refusal).startswith("cannot place 3 voters; only 1 broker can take a voter; 2 ")
 
 
 def test_too_many_replicas_to_acknowledge_are_refused_with_what_to_do() -> None:
@@ -289,6 +291,19 @@ def test_two_hundred_regular_brokers_take_an_exact_search_a_few_steps(survive: s
         Request(policy=decode_policy(f"survive: {survive}")), Universe(candidates)
     )
     assert found.is_proved and found.nodes <= 50
+
+
+def test_brokers_are_interchangeable_where_all_that_hangs_on_their_regions_is_alike() -> None:
+    universe = Universe(cluster("e/1", "e/2", "w/1", "w/2", "w/2", "w/2", "s/7", "s/8"))
+    orbits = Orbits(universe, ("zone", "region"), [None] * 8)
+    alike = [sorted(bits_of(orbits.of(bit, orbits.untouched))) for bit in range(8)]
+    assert alike[0] == alike[1] == alike[6] == alike[7] == [0, 1, 6, 7]
+    assert alike[2] == [2] and alike[3] == alike[4] == alike[5] == [3, 4, 5]
+    touched = orbits.touch(orbits.untouched, 0)
+    assert list(bits_of(orbits.of(1, touched))) == [1]
+    assert list(bits_of(orbits.of(6, touched))) == [6, 7]
+    told_apart = Orbits(universe, ("zone", "region"), [None] * 7 + ["other"])
+    assert list(bits_of(told_apart.of(0, orbits.untouched))) == [0, 1]
 
 
 def test_what_two_hundred_brokers_cannot_do_is_proved_in_few_steps() -> None:
@@ -364,6 +379,14 @@ def test_a_changed_label_is_a_violation_that_names_the_replicas() -> None:
     assert [(one.constraint, one.brokers) for one in verdict.violations] == [
         ("survive 1 region", (2, 3))
     ]
+
+
+def test_replicas_are_right_when_some_way_to_give_them_to_the_rules_is() -> None:
+    policy = "rules: [{count: 1}, {count: 2, spread: [{by: region, max_per: 1}]}]"
+    request = Request(policy=decode_policy(policy))
+    plan = make_plan(request, Universe(cluster("b", "a", "a", "a")), voters=3)
+    assert judge(plan, [(BrokerId(n), "voter") for n in (1, 2, 3)]).is_right
+    assert not judge(plan, [(BrokerId(n), "voter") for n in (2, 3, 4)]).is_right
 
 
 def test_a_repair_moves_what_is_wrong_and_nothing_else() -> None:

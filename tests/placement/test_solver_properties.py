@@ -21,8 +21,10 @@ from strandline.placement.policy.document import (
     Selector,
     Spread,
 )
+from strandline.placement.policy.text import decode_policy
 from strandline.placement.solver.floors import with_floors
 from strandline.placement.solver.judge import judge
+from strandline.placement.solver.orbits import Orbits
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.repair import repair
 from strandline.placement.solver.request import Request
@@ -137,13 +139,8 @@ def voters_for(request: Request, draw: int) -> int:
     return given + draw if None in counts else given
 
 
-@settings(max_examples=150, deadline=None)
-@given(_requests, _candidates(), st.integers(1, 4))
-def test_the_search_finds_the_best_placement_and_only_refuses_where_there_is_none(
-    request: Request, candidates: list[Candidate], draw: int
-) -> None:
-    voters = voters_for(request, draw)
-    assume(voters <= 5)
+def check_against_brute_force(request: Request, candidates: list[Candidate], voters: int) -> None:
+    """The search finds a best placement, and none only where there is none."""
     universe = Universe(candidates)
     plan = with_floors(make_plan(request, universe, voters=voters))
     found = Search(plan, orbits_of(plan)).run()
@@ -168,6 +165,86 @@ def test_the_search_finds_the_best_placement_and_only_refuses_where_there_is_non
         ]
         assert [by_group[n].count for n in by_group] == [count for _, count in rules]
         assert holds(request, replicas, candidates)
+
+
+@st.composite
+def _tight(draw: st.DrawFn) -> tuple[Request, list[Candidate], int]:
+    """Labels that cross each other and spreads by several of them: who goes first is often wrong.
+
+    Costs of the user's that pull against each other and the default ones."""
+    labels = st.builds(
+        Labels,
+        region=st.sampled_from(REGIONS),
+        zone=st.sampled_from(ZONES),
+        rack=st.sampled_from(("", "k")),
+        upgrade_domain=st.sampled_from(("0", "1", "2")),
+        free=st.sampled_from(("p", "q", "r")).map(lambda power: (("power", power),)),
+    )
+    count = draw(st.integers(4, 8))
+    candidates = [Candidate(id=BrokerId(n), labels=draw(labels)) for n in range(count)]
+    hard = [
+        Spread("upgrade_domain", max_per=1),
+        Spread("power", max_per=1),
+        Spread("zone", max_per=1),
+        Spread("region", max_per=2),
+        Spread("region", min_distinct=2),
+        Spread("power", even=True),
+        Spread("upgrade_domain", even=True),
+        Spread("upgrade_domain", even=True, over=("0", "1")),
+        Spread("zone", min_distinct=3),
+    ]
+    weights = st.integers(1, 30)
+    soft = [
+        Spread(label, level="soft", weight=draw(weights))
+        for label in ("power", "upgrade_domain", "zone")
+    ]
+    chosen = draw(st.lists(st.sampled_from(hard), max_size=2, unique=True))
+    chosen += draw(st.lists(st.sampled_from(soft), max_size=2, unique=True))
+    wheres = [
+        Selector("power", "in", ("p",)),
+        Selector("region", "in", ("e", "s")),
+        Selector("upgrade_domain", "notIn", ("0",)),
+    ]
+    voters = draw(st.integers(2, 4))
+    rules = []
+    if voters > 2 and draw(st.booleans()):
+        own = draw(st.lists(st.sampled_from(hard[:2]), max_size=1))
+        where = (draw(st.sampled_from(wheres)),)
+        is_soft = draw(st.booleans())
+        rules = [
+            Rule(
+                count=2, where=where, spread=tuple(own), level="soft" if is_soft else "hard",
+                weight=draw(weights) if is_soft else 1,
+            ),
+            Rule(where=(draw(st.sampled_from(wheres)),), level="soft", weight=draw(weights)),
+        ]  # fmt: skip
+    policy = Policy(
+        survive=tuple(draw(st.lists(_goals, max_size=1))),
+        rules=tuple(rules),
+        spread=tuple(chosen),
+        leaders=draw(st.sampled_from([Leaders(), Leaders(((wheres[0],), (wheres[1],)))])),
+        nearest_quorum=draw(st.sampled_from([0, 0, 7])),
+    )
+    check_policy(policy)
+    return Request(policy=policy, round_trips=TRIPS), candidates, voters
+
+
+@settings(max_examples=300, deadline=None)
+@given(_tight())
+def test_the_search_is_exact_where_greed_is_wrong(
+    case: tuple[Request, list[Candidate], int],
+) -> None:
+    check_against_brute_force(*case)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_requests, _candidates(), st.integers(1, 4))
+def test_the_search_finds_the_best_placement_and_only_refuses_where_there_is_none(
+    request: Request, candidates: list[Candidate], draw: int
+) -> None:
+    voters = voters_for(request, draw)
+    assume(voters <= 5)
+    check_against_brute_force(request, candidates, voters)
 
 
 @settings(max_examples=100, deadline=None)
@@ -199,6 +276,53 @@ def test_a_repair_replaces_as_few_replicas_as_can_be(
         assert len(found.coming) == fewest
         assert judge(plan, found.kept + found.coming).is_right
         assert set(found.leaving) == set(before) - {broker for broker, _ in found.kept}
+
+
+_nested = st.builds(
+    Labels,
+    region=st.sampled_from(("e", "w")),
+    zone=st.sampled_from(("1", "2")),
+    rack=st.sampled_from(("k", "l")),
+)
+_nested_policies = st.sampled_from(
+    ["{}", "survive: zone", "spread: [{by: rack, max_per: 1}]", "spread: [{by: zone, even: true}]",
+     "survive: region and one more broker", "spread: [{by: region, min_distinct: 2}]",
+     "rules: [{where: [{label: rack, op: in, values: [k]}], level: soft, weight: 2}]"]
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(_nested, min_size=4, max_size=9), _nested_policies, st.data())
+def test_interchangeable_brokers_lead_to_placements_of_the_same_cost(
+    labels: list[Labels], text: str, data: st.DataObject
+) -> None:
+    candidates = [Candidate(id=BrokerId(n), labels=one) for n, one in enumerate(labels)]
+    universe = Universe(candidates)
+    plan = make_plan(Request(policy=decode_policy(text)), universe, voters=4)
+    orbits = orbits_of(plan)
+    alone = Orbits(universe, (), range(len(candidates)))
+    order = data.draw(st.permutations(range(len(candidates))))
+    taken, bit = order[: data.draw(st.integers(0, 2))], order[-1]
+    seats: list[tuple[int, int]] = []
+    touched = orbits.untouched
+
+    def is_eligible(other: int) -> bool:
+        return all(one.eligible(seats, 0) >> other & 1 for one in plan.hard)
+
+    for one in taken:
+        if is_eligible(one):
+            seats.append((one, 0))
+            touched = orbits.touch(touched, one)
+
+    def best(other: int) -> tuple[bool, int]:
+        if not is_eligible(other):
+            return False, 0
+        found = Search(plan, alone, first=[*seats, (other, 0)]).run()
+        return found.seats is not None, found.cost
+
+    orbit = orbits.of(bit, touched) & ~universe.mask(bit for bit, _ in seats)
+    assert orbit >> bit & 1
+    assert len({best(other) for other in bits_of(orbit)}) == 1
 
 
 @settings(max_examples=300, deadline=None)

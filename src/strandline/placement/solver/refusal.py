@@ -17,7 +17,7 @@ from strandline.placement.constraints.reasons import Reason, because
 from strandline.placement.solver.plan import Plan
 from strandline.placement.solver.search import ANY_COST, Found, Search, orbits_of
 
-BLOCK_NODES_MAX = 5_000
+BLOCK_NODES_MAX = 1_000
 
 
 class RefusedBrokers(msgspec.Struct, frozen=True):
@@ -50,8 +50,10 @@ class Refusal(msgspec.Struct, frozen=True):
     """The replicas that could be placed before the dead end."""
     role: str
     """Of the replica that could not."""
+    eligible: tuple[BrokerId, ...]
+    """Brokers that could take it, but not all that are wanted."""
     refused: tuple[RefusedBrokers, ...]
-    """Why no broker can take it, the largest group first. Each broker is in one group."""
+    """Why no other broker can take it, the largest group first. Each broker is in one group."""
     blocking: tuple[str, ...]
     """Constraints that cannot hold together; without one of them there is a placement."""
     is_proved: bool
@@ -67,7 +69,9 @@ class Refusal(msgspec.Struct, frozen=True):
             parts.append(self.hint)
         if self.role:
             known = f" after brokers {', '.join(map(str, self.placed))}" if self.placed else ""
-            parts.append(f"no broker can take a {self.role}{known}")
+            count = len(self.eligible)
+            some = f"only {count} broker{'s' * (count != 1)}" if count else "no broker"
+            parts.append(f"{some} can take a {self.role}{known}")
         parts += [str(one) for one in self.refused]
         if self.blocking:
             parts.append(f"blocked by: {'; '.join(self.blocking)}")
@@ -81,11 +85,14 @@ class Refusal(msgspec.Struct, frozen=True):
 def refusal_of(plan: Plan, found: Found) -> Refusal:
     """Explain a search that found nothing."""
     group = max(found.blocked_group, 0)
+    refused = refused_brokers(plan, found.deepest, group)
+    ids = {broker for one in refused for broker in one.brokers}
     return Refusal(
         wanted=_wanted(plan),
         placed=tuple(plan.universe.candidates[bit].id for bit, _ in found.deepest),
         role=plan.shape.groups[group].role,
-        refused=refused_brokers(plan, found.deepest, group),
+        eligible=tuple(one.id for one in plan.universe.candidates if one.id not in ids),
+        refused=refused,
         blocking=blocking(plan) if found.is_proved else (),
         is_proved=found.is_proved,
     )

@@ -22,11 +22,13 @@ from strandline.placement.solver.plan import Plan, make_plan
 from strandline.placement.solver.refusal import Refusal, refusal_of
 from strandline.placement.solver.relaxing import nearest_policy
 from strandline.placement.solver.request import Request
-from strandline.placement.solver.search import ANY_COST, Found, Search, orbits_of
+from strandline.placement.solver.search import ANY_COST, NODES_MAX, Found, Search, orbits_of
 from strandline.placement.topology.labels import MissingLabel, missing_labels
 from strandline.placement.topology.universe import BrokerState, Candidate, Universe
 
-NEAREST_NODES_MAX = 2_000
+NEAREST_NODES_MAX = 300
+COUNT_NODES_MIN = 500
+"""Steps that each number of voters gets, even where those before it took all there are."""
 MISSING_SHOWN_MAX = 3
 
 
@@ -71,9 +73,11 @@ def best_plan(request: Request, universe: Universe) -> tuple[Plan, Found] | Refu
     """The plan with the fewest voters that can be met, and its best placement; or why there is
     none."""
     first: tuple[Plan, Found] | None = None
+    steps = NODES_MAX
     for voters in voter_counts(request):
         plan = with_floors(make_plan(request, universe, voters=voters))
-        found = Search(plan, orbits_of(plan)).run()
+        found = Search(plan, orbits_of(plan), nodes_max=max(steps, COUNT_NODES_MIN)).run()
+        steps -= found.nodes
         if found.seats is not None:
             return plan, found
         first = first or (plan, found)
@@ -108,9 +112,15 @@ def solve(
         seats = placer.place()
         if seats is None:
             return Refusal(
-                wanted=f"{partitions} partitions", placed=(), role="", refused=(), blocking=(),
-                is_proved=True, hint=f"the brokers are full after {len(placed)} of them",
-            )  # fmt: skip
+                wanted=f"{partitions} partitions",
+                placed=(),
+                role="",
+                eligible=(),
+                refused=(),
+                blocking=(),
+                is_proved=True,
+                hint=f"the brokers are full after {len(placed)} of them",
+            )
         placed.append(seats)
     groups = plan.shape.groups
     voters = [
@@ -159,10 +169,16 @@ def _with_nearest(request: Request, universe: Universe, refusal: Refusal) -> Ref
 def _hopeless(request: Request) -> Refusal:
     least = request.min_insync_replicas
     return Refusal(
-        wanted="the voters", placed=(), role="", refused=(), blocking=(), is_proved=True,
+        wanted="the voters",
+        placed=(),
+        role="",
+        eligible=(),
+        refused=(),
+        blocking=(),
+        is_proved=True,
         hint=f"no number of voters survives that much with min.insync.replicas={least}: ask for "
         "less of either",
-    )  # fmt: skip
+    )
 
 
 def _unlabelled(missing: list[MissingLabel]) -> Refusal:
@@ -170,6 +186,12 @@ def _unlabelled(missing: list[MissingLabel]) -> Refusal:
     others = len(missing) - MISSING_SHOWN_MAX
     more = f"; and {others} more labels are missing" if others > 0 else ""
     return Refusal(
-        wanted="by this policy", placed=(), role="", refused=(), blocking=(), is_proved=True,
+        wanted="by this policy",
+        placed=(),
+        role="",
+        eligible=(),
+        refused=(),
+        blocking=(),
+        is_proved=True,
         hint=shown + more,
-    )  # fmt: skip
+    )
