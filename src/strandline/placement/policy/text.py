@@ -2,7 +2,7 @@
 
 Why:    a field that is misspelt and silently ignored is found in the outage; here it is refused in
         one line that says what to write.
-How:    YAML's safe loader without aliases (a short text could grow without bound) and without names
+How:    YAML's safe loader without aliases (a short text could grow without bound), tags, and names
         given twice; JSON the same. msgspec then checks types; `checks.py` what types cannot say.
 Source: decision 0008; STYLE, "Configuration"."""
 
@@ -68,9 +68,11 @@ def read_document(text: str, *, source: str) -> dict[str, Any]:
         )
     try:
         raw = _read(text)
+        # Refuses half characters (surrogates), which nobody could write back.
+        _encoder.encode(raw)
     except RecursionError:
         raise OperatorError(f"{source}: is nested too deeply: write it flat") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise OperatorError(f"{source}: is neither JSON nor YAML: {_one_line(error)}") from None
     if not isinstance(raw, dict) or not all(isinstance(name, str) for name in raw):
         raise OperatorError(f"{source}: must be an object with names, like survive: region")
@@ -100,12 +102,15 @@ def _no_constant(word: str) -> object:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Without aliases, and without a name given twice."""
+    """Without aliases, tags, and names given twice."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark
             raise ValueError(f"has an alias in line {mark.line + 1}: write it out")
+        event = self.peek_event()
+        if getattr(event, "tag", None) is not None:
+            raise ValueError(f"has a tag in line {event.start_mark.line + 1}: leave it out")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
