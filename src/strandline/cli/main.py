@@ -13,7 +13,18 @@ from collections.abc import Sequence
 import typer
 
 from strandline.base.errors import StrandlineError
-from strandline.cli.commands import config, consume, dev, group, log, produce, serve, topic, version
+from strandline.cli.commands import (
+    config,
+    consume,
+    dev,
+    group,
+    log,
+    policy,
+    produce,
+    serve,
+    topic,
+    version,
+)
 from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, INTERRUPTED
 from strandline.cli.output import print_error
 
@@ -34,6 +45,7 @@ app.command("consume")(consume.consume)
 app.add_typer(group.app, name="group")
 app.add_typer(log.app, name="log")
 app.add_typer(config.app, name="config")
+app.add_typer(policy.app, name="policy")
 app.command("version")(version.version)
 
 

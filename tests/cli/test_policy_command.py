@@ -1,0 +1,90 @@
+"""`strandline policy test`: what a policy would do, on the cluster that the page describes."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.cli.test_commands import Run, run
+
+__all__ = ["run"]
+
+PAGE = (Path(__file__).parents[2] / "docs/operating/placement.md").read_text()
+CLUSTER = re.findall(r"```yaml cluster\n(.*?)```\n", PAGE, re.DOTALL)[0]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """Paths by name; the policy is written by each test."""
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    (tmp_path / "prices.yaml").write_text("{currency: EUR, cross_region_per_gb: 0.02}")
+    names = ("policy", "cluster", "prices")
+    return {name: str(tmp_path / f"{name}.yaml") for name in names}
+
+
+def write(files: dict[str, str], text: str, name: str = "policy") -> None:
+    Path(files[name]).write_text(text)
+
+
+def test_it_tells_where_replicas_go_and_what_that_means(run: Run, files: dict[str, str]) -> None:
+    write(files, "survive: [region, 2 brokers]")
+    code, out, err = run(
+        "policy", "test", files["policy"], "--cluster", files["cluster"],
+        "--prices", files["prices"],
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "12 partitions of 5 replicas; an acknowledged write is on 3 of 5" in out
+    assert "writes go on after the loss of 1 region, or 2 brokers" in out
+    waits = re.findall(r"^ +(\d+)  (\d+) ms +(\d) +0  (0\.\d+) EUR$", out, re.MULTILINE)
+    assert {(ms, copies, money) for _, ms, copies, money in waits} == {
+        ("30", "3", "0.06"),
+        ("80", "4", "0.08"),
+    }
+
+
+def test_programs_get_the_same(run: Run, files: dict[str, str]) -> None:
+    write(files, "survive: region")
+    code, out, _ = run(
+        "policy", "test", files["policy"], "--cluster", files["cluster"], "-p", "3", "--json"
+    )
+    assert code == 0
+    told = json.loads(out)
+    assert len(told["partitions"]) == 3
+    assert all(len(one["voters"]) == 3 for one in told["partitions"])
+    assert told["first"]["policy"] == '{"survive":[{"region":1}]}'
+    assert {one["broker"] for one in told["first"]["replicas"]} == set(
+        told["partitions"][0]["voters"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("policy", "survive: 2 regions", "what can be met: survive 1 region instead of 2"),
+        ("policy", "survive: [regoin]", "regoin"),
+        ("cluster", "brokers: []", "write brokers:"),
+        ("cluster", "brokers: [{id: 1}, {id: 1}]", "a broker's id is there once"),
+        ("cluster", "brokers: [{region: a, colour: red}]", "unknown field `colour`"),
+        ("cluster", "brokers: [{count: 900}, {count: 900}]", "at most 1000 brokers"),
+        ("prices", "{currency: EUR, cross_region_per_gb: -1}", "is no price"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    run: Run, files: dict[str, str], name: str, text: str, says: str
+) -> None:
+    write(files, "survive: region")
+    write(files, text, name)
+    code, out, err = run(
+        "policy", "test", files["policy"], "--cluster", files["cluster"],
+        "--prices", files["prices"],
+    )  # fmt: skip
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert says in err and files[name] in err
+
+
+def test_brokers_without_an_id_get_the_next_free_one(run: Run, files: dict[str, str]) -> None:
+    write(files, "rules: [{count: 1, where: [{label: broker, op: in, values: ['3']}]}]")
+    write(files, "brokers: [{region: a, id: 1}, {region: b}, {region: c}]", "cluster")
+    code, out, err = run("policy", "test", files["policy"], "--cluster", files["cluster"])
+    assert (code, err) == (0, "")
+    assert re.search(r"^ +3  c +12 +12$", out, re.MULTILINE)
