@@ -34,6 +34,8 @@ EXPECTED = {
     42: ("DeleteGroups", 0, 3, 2),
     43: ("ElectLeaders", 0, 2, 2),
     44: ("IncrementalAlterConfigs", 0, 1, 1),
+    45: ("AlterPartitionReassignments", 0, 1, 0),
+    46: ("ListPartitionReassignments", 0, 0, 0),
     47: ("OffsetDelete", 0, 0, None),
     60: ("DescribeCluster", 0, 2, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),

@@ -8,6 +8,10 @@ Source: reference kafka-protocol.md, table of APIs (Kafka 4.4)."""
 from dataclasses import dataclass
 
 from strandline.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from strandline.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from strandline.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -52,6 +56,10 @@ from strandline.protocol.messages.join_group import JoinGroupRequest, JoinGroupR
 from strandline.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from strandline.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from strandline.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from strandline.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from strandline.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from strandline.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -140,6 +148,8 @@ APIS: dict[int, Api] = {
         _api(DeleteGroupsRequest, DeleteGroupsResponse),
         _api(ElectLeadersRequest, ElectLeadersResponse),
         _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+        _api(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
+        _api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
