@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 
 from strandline.base.errors import ApiError, OperatorError
-from strandline.config.topic import TOPIC_KEYS_BY_NAME
+from strandline.config.topic import TOPIC_KEYS_BY_NAME, TopicConfig
 from strandline.controller.decision import Draft, Facts, refuse
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.confluent import CONFIG as CONSTRAINTS
@@ -63,16 +63,17 @@ def choose_by_policy(
     facts: Facts,
     draft: Draft,
     *,
-    key: str,
-    policy: Policy,
+    policy: tuple[str, Policy],
+    configs: Mapping[str, str],
     partitions: int,
     replication_factor: int | None,
-    min_insync_replicas: int,
 ) -> list[Replicas]:
-    """Place new partitions as the policy asks; raises ApiError.
+    """Place new partitions as the policy asks, which is given with its key; raises ApiError.
 
-    `replication_factor`: what the client asked for; None leaves it to the policy, and to the
-    cluster's default where that says nothing."""
+    `configs`: what is set on the topic. `replication_factor`: what the client asked for; None
+    leaves it to the policy, and to the cluster's default where that says nothing."""
+    key, wanted = policy
+    cluster = facts.state.cluster.cluster_configs
     if partitions > PARTITIONS_BY_POLICY_MAX:
         raise refuse(
             Error.POLICY_VIOLATION,
@@ -82,13 +83,13 @@ def choose_by_policy(
     draft.require_room(partitions)
     if replication_factor is not None:
         try:
-            check_replication_factor(policy, replication_factor, config=key)
+            check_replication_factor(wanted, replication_factor, config=key)
         except OperatorError as error:
             raise refuse(Error.INVALID_REPLICATION_FACTOR, str(error)) from None
     default = min(facts.config.default_replication_factor, max(len(facts.brokers), 1))
     request = Request(
-        policy=policy,
-        min_insync_replicas=min_insync_replicas,
+        policy=wanted,
+        min_insync_replicas=TopicConfig.from_overrides(cluster, configs).min_insync_replicas,
         default_voters=default if replication_factor is None else replication_factor,
         takes_down_brokers=True,
     )

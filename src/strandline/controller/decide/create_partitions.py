@@ -5,7 +5,6 @@ Source: Kafka's CreatePartitions (KIP-195)."""
 from collections import Counter
 
 from strandline.base.errors import ApiError
-from strandline.config.topic import TopicConfig
 from strandline.controller.assignments import check_manual, check_partition_count, choose
 from strandline.controller.commands import (
     CreatePartitions,
@@ -69,19 +68,15 @@ def _extend(facts: Facts, draft: Draft, wanted: MorePartitions) -> TopicResult:
 def _place(facts: Facts, draft: Draft, topic: Topic, wanted: MorePartitions) -> list[Replicas]:
     more = wanted.count - len(topic.partitions)
     factor = len(topic.partitions[0].replicas)
-    cluster = facts.state.cluster.cluster_configs
-    policy = policy_of(topic.configs, cluster)
+    policy = policy_of(topic.configs, facts.state.cluster.cluster_configs)
     if wanted.assignments is None and policy is not None:
         return choose_by_policy(
             facts,
             draft,
-            key=policy[0],
-            policy=policy[1],
+            policy=policy,
+            configs=topic.configs,
             partitions=more,
             replication_factor=None,
-            min_insync_replicas=TopicConfig.from_overrides(
-                cluster, topic.configs
-            ).min_insync_replicas,
         )
     if wanted.assignments is None:
         return choose(facts, draft, partitions=more, replication_factor=factor)

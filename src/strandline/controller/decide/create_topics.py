@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from strandline.base.errors import ApiError
-from strandline.config.topic import TopicConfig, validate_topic_config
+from strandline.config.topic import validate_topic_config
 from strandline.controller.assignments import check_manual, check_partition_count, choose
 from strandline.controller.commands import (
     USE_DEFAULT,
@@ -103,15 +103,13 @@ def _by_policy(
         raise refuse(
             Error.INVALID_REPLICATION_FACTOR, f"replication factor {factor}: ask for at least 1"
         )
-    cluster = facts.state.cluster.cluster_configs
     return choose_by_policy(
         facts,
         draft,
-        key=policy[0],
-        policy=policy[1],
+        policy=policy,
+        configs=configs,
         partitions=partitions,
         replication_factor=None if factor == USE_DEFAULT else factor,
-        min_insync_replicas=TopicConfig.from_overrides(cluster, configs).min_insync_replicas,
     )
 
 

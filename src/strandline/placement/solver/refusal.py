@@ -46,17 +46,17 @@ class Refusal(msgspec.Struct, frozen=True):
 
     wanted: str
     """What was to be placed: "5 voters, 1 observer"."""
-    placed: tuple[BrokerId, ...]
+    placed: tuple[BrokerId, ...] = ()
     """The replicas that could be placed before the dead end."""
-    role: str
+    role: str = ""
     """Of the replica that could not."""
-    eligible: tuple[BrokerId, ...]
+    eligible: tuple[BrokerId, ...] = ()
     """Brokers that could take it, but not all that are wanted."""
-    refused: tuple[RefusedBrokers, ...]
+    refused: tuple[RefusedBrokers, ...] = ()
     """Why no other broker can take it, the largest group first. Each broker is in one group."""
-    blocking: tuple[str, ...]
+    blocking: tuple[str, ...] = ()
     """Constraints that cannot hold together; without one of them there is a placement."""
-    is_proved: bool
+    is_proved: bool = True
     """Whether there is certainly no placement; else the search ran out of steps."""
     nearest: Relaxation | None = None
     hint: str = ""

@@ -113,12 +113,6 @@ def solve(
         if seats is None:
             return Refusal(
                 wanted=f"{partitions} partitions",
-                placed=(),
-                role="",
-                eligible=(),
-                refused=(),
-                blocking=(),
-                is_proved=True,
                 hint=f"the brokers are full after {len(placed)} of them",
             )
         placed.append(seats)
@@ -170,12 +164,6 @@ def _hopeless(request: Request) -> Refusal:
     least = request.min_insync_replicas
     return Refusal(
         wanted="the voters",
-        placed=(),
-        role="",
-        eligible=(),
-        refused=(),
-        blocking=(),
-        is_proved=True,
         hint=f"no number of voters survives that much with min.insync.replicas={least}: ask for "
         "less of either",
     )
@@ -187,11 +175,5 @@ def _unlabelled(missing: list[MissingLabel]) -> Refusal:
     more = f"; and {others} more labels are missing" if others > 0 else ""
     return Refusal(
         wanted="by this policy",
-        placed=(),
-        role="",
-        eligible=(),
-        refused=(),
-        blocking=(),
-        is_proved=True,
         hint=shown + more,
     )
