@@ -52,9 +52,10 @@ class ClusterWorld:
         )
         self.cluster_ids: dict[int, str] = {}
         self.failures: dict[int, str] = {}
-        self.directory_ids = {one: f"directory-{one}" for one in BROKERS}
+        ids = tuple(brokers)
+        self.directory_ids = {one: f"directory-{one}" for one in ids}
         self.starts: dict[int, asyncio.Task[None]] = {}
-        self.hosts = {one: self._make_host(one) for one in brokers}
+        self.hosts = {one: self._make_host(one) for one in ids}
         for host in self.hosts.values():
             host.start()
 

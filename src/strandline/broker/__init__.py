@@ -2,9 +2,10 @@
 
 Map, from the outside in:
         broker.py (Broker: the composition of one process), hosting.py (which groups live here),
-        damaged_logs.py (those that could not be opened), introduction.py and leaving.py (its first
-        and last words to the others), upkeep.py (what it does now and then), failback.py (gives
-        leadership back to where it is preferred), electing.py (the same when somebody asks),
+        damaged_logs.py (those that could not be opened), moving.py (replicas that move, at the
+        leader), introduction.py and leaving.py (its first and last words to the others), upkeep.py
+        (what it does now and then), failback.py (gives leadership back to where it is preferred),
+        electing.py (the same when somebody asks),
         server.py (listens, bounds, sweeps), connection.py (one client: frames in, ordered answers
         out) with inbox.py, outbox.py, parts.py and limits.py, router.py (frame -> handler ->
         answer), context.py (one request in hand, and what handlers work with), handler_table.py

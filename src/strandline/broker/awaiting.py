@@ -4,8 +4,9 @@ Why:    the controller decides at once, but elections take a moment: a client th
         and then finds no leader has a bad start. A leader whose lease ran out (a busy machine, a
         slow link) mostly has it again a heartbeat later: not every client asks twice.
 How:    for leaders, looks again at every change of leadership that this broker hears of; for
-        leases, a few times a heartbeat. Gives up quietly: the decision stands either way, and who
-        has no lease says so.
+        leases, a few times a heartbeat; for what the controller has decided, whenever some of it
+        arrives here. Gives up quietly: the decision stands either way, and who has no lease says
+        so.
 Source: Kafka's CreateTopics `timeoutMs`; Raft thesis 6.4 (read-only queries wait for the
         leader's confirmation)."""
 
@@ -64,6 +65,21 @@ async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout
     finally:
         timer.cancel()
         services.replication.on_leader_known.remove(on_change)
+
+
+async def wait_for_version(services: Services, version: int, *, timeout_ms: int) -> None:
+    """Until this broker knows the cluster as of `version`."""
+    changed = asyncio.Event()
+    deadline_ms = services.clock.monotonic_ms() + max(0, min(timeout_ms, WAIT_MS_MAX))
+    timer = services.clock.call_later(max(0, min(timeout_ms, WAIT_MS_MAX)), changed.set)
+    services.controller.on_caught_up.append(changed.set)
+    try:
+        while services.cluster.version < version and services.clock.monotonic_ms() < deadline_ms:
+            changed.clear()
+            await changed.wait()
+    finally:
+        timer.cancel()
+        services.controller.on_caught_up.remove(changed.set)
 
 
 def _has_leader(services: Services, partition: Partition) -> bool:

@@ -23,6 +23,8 @@ from strandline.controller.commands import (
     EnsureInternalTopic,
     Refused,
     RegisterBroker,
+    ReportVoters,
+    RequestVoters,
     decode_answer,
     decode_command,
     encode,
@@ -48,7 +50,13 @@ RETRY_MS = 50
 SUBMIT_TIMEOUT_MS = 30_000
 READ_BYTES = 1 << 20
 
-_REPEATABLE = (RegisterBroker, EnsureInternalTopic, AllocateProducerIds)
+_REPEATABLE = (
+    RegisterBroker,
+    EnsureInternalTopic,
+    AllocateProducerIds,
+    RequestVoters,
+    ReportVoters,
+)
 _log = logging.getLogger("strandline.controller")
 
 

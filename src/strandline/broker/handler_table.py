@@ -7,6 +7,7 @@ Source: STYLE, rule 4; kafka-protocol reference, table of APIs."""
 
 from strandline.broker.context import Cold, Handler, Hot
 from strandline.broker.handlers import (
+    alter_partition_reassignments,
     api_versions,
     create_partitions,
     create_topics,
@@ -27,6 +28,7 @@ from strandline.broker.handlers import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_fetch,
@@ -60,6 +62,8 @@ HANDLERS: dict[int, Handler] = {
     42: Cold(delete_groups.handle),
     43: Cold(elect_leaders.handle),
     44: Cold(incremental_alter_configs.handle),
+    45: Cold(alter_partition_reassignments.handle),
+    46: Cold(list_partition_reassignments.handle),
     60: Cold(describe_cluster.handle),
     75: Cold(describe_topic_partitions.handle),
 }

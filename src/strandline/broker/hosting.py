@@ -4,15 +4,15 @@ committed state puts here.
 Why:    topics come, change and go in the controller's log; each broker makes its own share true.
 How:    after every step of replay, what is there is compared with what ought to be: peers are made
         known, groups opened, closed and removed, logs given the topic's present configuration, and
-        a leader gives its group the present min.insync.replicas. Groups are opened only once the
-        state knows this very data directory, since a replica whose disk is gone must not vote as if
-        it remembered. What lies in `logs` and belongs to no group is removed once the state is
-        known to be as new as this broker's registration.
+        a leader gives its group the members that are wanted (`moving`). Groups are opened only once
+        the state knows this very data directory, since a replica whose disk is gone must not vote
+        as if it remembered. What lies in `logs` and belongs to no group is removed once the state
+        is known to be as new as this broker's registration.
 Owns:   the decision to open, close or remove a group here.
 Source: design sections 3 and 6; reliability reference 1b (a wiped follower that votes)."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from strandline.base.clock import Clock
@@ -20,6 +20,7 @@ from strandline.base.disk import Disk, is_full
 from strandline.base.errors import StorageError
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.damaged_logs import DamagedLogs
+from strandline.broker.moving import Moving
 from strandline.broker.topic_configs import TopicConfigs
 from strandline.config.broker import BrokerConfig
 from strandline.config.cluster import ClusterConfig
@@ -69,6 +70,9 @@ class Hosting:
         self._topic_configs = topic_configs
         self._directory_id = directory_id
         self._reconcile_soon = reconcile_soon
+        self.moving = Moving(
+            clock=clock, replication=replication, controller=controller, adjust=self.adjust
+        )
         # What is left to do for this version of the cluster.
         self._version = -1
         self._work: Iterator[None] = iter(())
@@ -138,12 +142,14 @@ class Hosting:
             config = self._topic_configs.of(topic, cluster)
             log_config = self._log_config(config, values.producer_id_expiration_ms)
             for partition in topic.partitions:
-                if self._self_id in partition.replicas:
+                if self._self_id in partition.hosts:
                     replica = self._replication.replicas.get(partition.group)
                     if replica is None:
                         absent.append(self._spec(topic, partition, config, log_config))
-                    elif replica.log.config != log_config:
-                        replica.log.config = log_config
+                    else:
+                        replica.preferred = partition.replicas[0]
+                        if replica.log.config != log_config:
+                            replica.log.config = log_config
                     yield
         yield from self._open(absent)
         self.adjust_led_groups()
@@ -155,20 +161,19 @@ class Hosting:
 
     def adjust(self, replica: Replica) -> None:
         """The same for one group; nothing where another broker leads it."""
-        if not replica.is_leader or replica.configuration.is_joint:
+        if not replica.is_leader:
             return
         cluster = self._controller.cluster
         if replica.group == CONTROLLER_GROUP:
-            self._change(replica, replica.configuration.min_insync, observers=cluster.brokers)
+            self._adjust_controller(replica)
             return
         partition = cluster.groups.get(replica.group)
-        topic = None if partition is None else cluster.topics.get(partition.topic)
-        if topic is not None:
-            config = self._topic_configs.of(topic, cluster)
-            self._change(replica, config.min_insync_replicas)
+        if partition is not None:
+            config = self._topic_configs.of(cluster.topics[partition.topic], cluster)
+            self.moving.adjust(replica, partition, min_insync=config.min_insync_replicas)
 
     def remove_strays(self) -> None:
-        """Remove the logs of groups that were deleted while this broker was away.
+        """Remove the logs of groups that were deleted, or moved, while this broker was away.
 
         Only once the state is as new as this broker's latest registration. Raises OSError."""
         root = f"{self._config.broker.data_directory}/logs"
@@ -177,16 +182,20 @@ class Hosting:
             number = name.rpartition(".")[2]
             if not number.isdigit() or int(number) == CONTROLLER_GROUP:
                 continue
-            partition = cluster.groups.get(GroupId(int(number)))
-            if partition is None or self._self_id not in partition.replicas:
-                _log.info("removing %s: its partition is no more, or not here any more", name)
+            group = GroupId(int(number))
+            partition = cluster.groups.get(group)
+            if partition is None:
+                _log.info("removing %s: its partition is no more", name)
                 self._disk.remove_tree(f"{root}/{name}")
+            elif self._self_id not in partition.hosts:
+                _log.info("removing %s: its partition is not here any more", name)
+                self._replication.forgetting.forget(group, f"{root}/{name}", self._look_again)
 
     # ---- each group ----------------------------------------------------------------------------
 
     def _open(self, specs: list[GroupSpec]) -> Iterator[None]:
         """Open these groups, a few at a time; many are made durable together."""
-        closed = (self._broken, self._damaged)
+        closed = (self._broken, self._damaged, self._replication.forgetting)
         wanted = [spec for spec in specs if not any(spec.group in groups for groups in closed)]
         opening = self._replication.opening
         if len(wanted) <= FLUSHED_EACH_MAX:
@@ -237,7 +246,8 @@ class Hosting:
             name=partition.name,
             directory=f"{short}-{partition.index}.{partition.group}",
             configuration=Configuration(
-                voters=partition.replicas, min_insync=config.min_insync_replicas
+                voters=self._controller.state.first_voters(partition.group),
+                min_insync=config.min_insync_replicas,
             ),
             log=log_config,
             preferred=partition.replicas[0],
@@ -266,22 +276,27 @@ class Hosting:
             if group == CONTROLLER_GROUP:
                 continue
             partition = groups.get(group)
-            if partition is None or self._self_id not in partition.replicas:
+            if partition is None:
                 _log.info("%s: removing its replica from this broker", replica.name)
                 self._replication.close_group(group, remove=True)
                 yield
-        self._broken &= groups.keys()
-        self._damaged.keep(groups.keys())
-        self._waiting &= groups.keys()
+            elif self._self_id not in partition.hosts:
+                _log.info("%s: has moved from this broker: removing its replica", replica.name)
+                directory = replica.log.directory
+                self._replication.forgetting.forget(group, directory, self._look_again)
+                yield
+        here = {group for group, one in groups.items() if self._self_id in one.hosts}
+        self._broken &= here
+        self._damaged.keep(here)
+        self._waiting &= here
 
-    def _change(
-        self, replica: Replica, min_insync: int, *, observers: Iterable[BrokerId] = ()
-    ) -> None:
+    def _adjust_controller(self, replica: Replica) -> None:
+        """Every broker follows the controller's group."""
         present = replica.configuration
-        wanted = tuple(sorted(set(observers) - set(present.voters)))
-        if present.observers != wanted or present.min_insync != min_insync:
+        wanted = tuple(sorted(set(self._controller.cluster.brokers) - set(present.voters)))
+        if present.observers != wanted and not present.is_joint:
             replica.change_configuration(
-                voters=present.voters, observers=wanted, min_insync=min_insync
+                voters=present.voters, observers=wanted, min_insync=present.min_insync
             )
 
     def _log_config(self, config: TopicConfig, producer_expiry_ms: int) -> LogConfig:

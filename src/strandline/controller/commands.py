@@ -248,9 +248,11 @@ class PartitionResult(msgspec.Struct, frozen=True):
 
 
 class PartitionResults(msgspec.Struct, frozen=True, tag=True):
-    """One result for each partition of the command, in its order."""
+    """One result for each partition of the command, in its order; `version`: the cluster's, with
+    what was done."""
 
     partitions: tuple[PartitionResult, ...]
+    version: int = 0
     error_code: int = 0
 
 

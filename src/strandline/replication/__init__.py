@@ -12,7 +12,8 @@ Map, from the outside in:
         entries.py (batches between leader and follower: checked, split), proof.py (records for a
         reader that believes them), liveness.py and sessions.py (who hears whom: coalesced
         heartbeats, leases, election timers), led_groups.py (the leaders here), leaders.py (who
-        leads what, cluster-wide), founding.py (a new group, or a lost disk?), budget.py (memory),
+        leads what, cluster-wide), founding.py (a new group, or a lost disk?), forgetting.py (a
+        replica that goes for good), budget.py (memory),
         cleaning.py (upkeep of one log), compactor.py (compaction in slices), deleting.py (records
         deleted at the front), damage.py and repairs.py (damaged logs are led by others, and mended
         from them), wire.py (messages as bytes), settings.py.

@@ -35,6 +35,7 @@ from strandline.raft.messages import (
 from strandline.replication.budget import MemoryBudget
 from strandline.replication.compactor import Compactor
 from strandline.replication.entries import Entries
+from strandline.replication.forgetting import Forgetting
 from strandline.replication.founding import Founding
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.latecomers import Latecomers
@@ -119,6 +120,7 @@ class Replication:
         self._data_directory = data_directory
         self._journal: StateJournal | None = None
         self._opening: Opening | None = None
+        self._forgetting: Forgetting | None = None
         self._peers: dict[BrokerId, None] = {}
         self._to_tell: dict[GroupId, Replica] = {}
         self._outbox: dict[BrokerId, list[tuple[GroupId, ControlMessage]]] = {}
@@ -140,6 +142,7 @@ class Replication:
         self.disk.make_directories(f"{self._data_directory}/logs")
         self._journal = StateJournal.open(self.disk, f"{self._data_directory}/{JOURNAL}")
         self._opening = Opening(self, self._journal, f"{self._data_directory}/logs")
+        self._forgetting = Forgetting(self, self._journal)
         self._ticked_ms = self.clock.monotonic_ms()
         self._tick_later()
 
@@ -174,6 +177,12 @@ class Replication:
         """For groups that are opened together."""
         assert self._opening is not None
         return self._opening
+
+    @property
+    def forgetting(self) -> Forgetting:
+        """For groups that this broker no longer holds."""
+        assert self._forgetting is not None
+        return self._forgetting
 
     def distrust(
         self, group: GroupId, base: Configuration, done: Callable[[OSError | None], None]
@@ -244,7 +253,7 @@ class Replication:
         )
 
     def close_group(self, group: GroupId, *, remove: bool = False) -> None:
-        """Stop a replica; with `remove`, its log and state go too."""
+        """Stop a replica; with `remove`, of a group that is no more, its log and state go too."""
         replica = self.replicas.pop(group, None)
         if replica is None:
             return

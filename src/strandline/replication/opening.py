@@ -85,7 +85,11 @@ class Opening:
         assert spec.group not in host.replicas
         directory = f"{self._directory}/{spec.directory}"
         state = self._journal.get(spec.group)
-        is_new = state is None and not host.disk.exists(directory)
+        is_there = host.disk.exists(directory)
+        is_new = state is None and not is_there
+        if state is not None and not state.amnesiac and not is_there:
+            # A log is durable before any state is put: what was acknowledged with it is gone.
+            raise StorageError(directory, 0, expected="the log of this group", found="nothing")
         log = Log.open(
             host.disk,
             directory,

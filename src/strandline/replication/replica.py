@@ -188,6 +188,20 @@ class Replica:
             if broker == self.self_id or (self._alive(broker) and self.leading.is_in_step(broker))
         ]
 
+    def may_count(self, broker: BrokerId) -> bool:
+        """For a leader: whether commits would go on if they needed `broker`: it is alive, has
+        flushed something of this reign, lost nothing since, and keeps up."""
+        if broker == self.self_id or self.leading is None:
+            return self.leading is not None
+        progress = self.raft.progress.get(broker)
+        return (
+            progress is not None
+            and not progress.is_recovering
+            and progress.match_flushed >= 0
+            and self._alive(broker)
+            and self.leading.is_in_step(broker)
+        )
+
     def replicate(
         self,
         buffers: Sequence[memoryview | bytearray],
@@ -266,12 +280,17 @@ class Replica:
         self.host.clock.call_later(TRANSFER_TIMEOUT_MS, lambda: self._abandon_transfer(epoch))
 
     def change_configuration(
-        self, *, voters: Sequence[BrokerId], observers: Sequence[BrokerId], min_insync: int = 1
+        self,
+        *,
+        voters: Sequence[BrokerId],
+        observers: Sequence[BrokerId],
+        min_insync: int = 1,
+        version: int | None = None,
     ) -> None:
         """Go to these members, by joint consensus; raises RejectedError where this replica does not
-        lead."""
+        lead. `version`: see `ChangeConfiguration`."""
         self._require_leadership()
-        self.step(ChangeConfiguration(tuple(voters), tuple(observers), min_insync))
+        self.step(ChangeConfiguration(tuple(voters), tuple(observers), min_insync, version))
 
     def clean(self) -> None:
         """Roll, let go, compact as the topic asks; called now and then by the broker."""

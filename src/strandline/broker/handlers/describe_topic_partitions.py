@@ -87,7 +87,7 @@ def _describe_partition(
         partition_index=partition.index,
         leader_id=leader,
         leader_epoch=epoch,
-        replica_nodes=list(partition.replicas),
+        replica_nodes=list(partition.hosts),
         isr_nodes=in_sync_replicas(services, partition, leader),
         eligible_leader_replicas=[],
         last_known_elr=[],

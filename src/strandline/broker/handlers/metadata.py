@@ -96,7 +96,7 @@ def in_sync_replicas(services: Services, partition: Partition, leader: BrokerId)
 
 def offline_replicas(services: Services, partition: Partition) -> list[int]:
     """The replicas on brokers that are silent."""
-    return [one for one in partition.replicas if not is_alive(services, one)]
+    return [one for one in partition.hosts if not is_alive(services, one)]
 
 
 async def _create_missing(services: Services, asked: list[MetadataRequestTopic]) -> None:
@@ -167,8 +167,8 @@ def _describe_partition(
     leader, epoch = known_leader(services, partition)
     if leader not in living.named:
         leader = NO_BROKER
-    replicas: list[int] = list(partition.replicas)
-    present = [one for one in replicas if one in living.alive]
+    replicas: list[int] = list(partition.hosts)
+    present: list[int] = [one for one in partition.replicas if one in living.alive]
     is_here = leader == services.broker_id
     return MetadataResponsePartition(
         error_code=Error.LEADER_NOT_AVAILABLE if leader == NO_BROKER else Error.NONE,

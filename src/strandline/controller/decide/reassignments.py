@@ -34,7 +34,8 @@ def decide_alter_reassignments(facts: Facts, command: AlterReassignments) -> Dec
         except ApiError as error:
             code, message = error.code, error.message
         results.append(PartitionResult(wanted.topic, wanted.index, code, message))
-    return Decision(PartitionResults(tuple(results)), tuple(records))
+    version = facts.state.cluster.version + len(records)
+    return Decision(PartitionResults(tuple(results), version), tuple(records))
 
 
 def _decide_one(

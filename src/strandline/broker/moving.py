@@ -1,0 +1,155 @@
+"""Carries out, on the leader of each partition, what the controller says of its replicas.
+
+Why:    brokers come and go, and leaders with them, in the middle of every move: whoever leads goes
+        on from what is written, and nobody has to remember what was under way.
+How:    what is written is the group's configuration and the state's target, grant and version:
+
+            target              --> observers
+            target, in step     --> a grant is asked for
+            grant, in step      --> joint configuration, with the grant's version; the core finishes
+            that is committed   --> reported as stable
+            nothing wanted      --> no observers
+
+        One step at a time, tried again while there is one to make. "In step": every broker that is
+        added keeps up (`Replica.may_count`), and so does a write quorum of the new voters: else
+        what producers wait for would wait for who catches up.
+Owns:   which groups are looked at again, and what is asked of the controller.
+Source: docs/decisions/0009-moving-replicas.md; design section 6."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from strandline.base.clock import Clock, Timer
+from strandline.base.errors import ApiError
+from strandline.broker.controller_host import ControllerHost
+from strandline.controller.commands import Command, Refused, ReportVoters, RequestVoters
+from strandline.controller.records import (
+    ReassignmentSet,
+    Record,
+    VotersGranted,
+    VotersStable,
+)
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId, GroupId
+from strandline.raft.configuration import Configuration
+from strandline.replication.host import Replication
+from strandline.replication.replica import Replica
+
+LOOK_INTERVAL_MS = 100
+ASK_TIMEOUT_MS = 5_000
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Moving:
+    """See the module. `adjust` calls back `adjust` here, with what belongs to the group."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        replication: Replication,
+        controller: ControllerHost,
+        adjust: Callable[[Replica], None],
+    ) -> None:
+        self._clock = clock
+        self._replication = replication
+        self._controller = controller
+        self._adjust = adjust
+        # Groups that are, or may be, led here, and not where they are wanted.
+        self._open: set[GroupId] = set()
+        self._asking: dict[GroupId, asyncio.Task[None]] = {}
+        self._timer: Timer | None = None
+        controller.on_applied.append(self._on_applied)
+
+    def stop(self) -> None:
+        """Move nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._asking.values():
+            task.cancel()
+
+    def adjust(self, replica: Replica, partition: Partition, *, min_insync: int) -> None:
+        """Make the next step towards what is wanted of a group led here, if it can be made now."""
+        if not self._step(replica, partition, min_insync):
+            self._look_at(replica.group)
+
+    def _step(self, replica: Replica, partition: Partition, min_insync: int) -> bool:
+        """Whether nothing is left to be done."""
+        present = replica.configuration
+        if replica.is_busy or not replica.raft.may_serve or present.is_joint:
+            return False
+        is_begun = present.version > partition.version
+        if present.version > partition.version + bool(partition.pending):
+            return False  # The state known here is behind.
+        wanted = set(partition.target + partition.pending) - set(present.voters)
+        observers = tuple(sorted(wanted))
+        if present.observers != observers or present.min_insync != min_insync:
+            replica.change_configuration(
+                voters=present.voters,
+                observers=observers,
+                min_insync=min_insync,
+                version=present.version,
+            )
+            return False
+        if not partition.is_moving:
+            return True
+        if is_begun:
+            if replica.raft.configuration_index <= replica.raft.commit:
+                self._ask(ReportVoters(partition.group, present.version, present.voters))
+        elif partition.pending:
+            if self._are_in_step(replica, partition.pending):
+                replica.change_configuration(
+                    voters=partition.pending,
+                    observers=[one for one in observers if one not in partition.pending],
+                    min_insync=min_insync,
+                    version=partition.version + 1,
+                )
+        elif self._are_in_step(replica, partition.target):
+            self._ask(RequestVoters(partition.group, partition.version, partition.target))
+        return False
+
+    @staticmethod
+    def _are_in_step(replica: Replica, voters: Sequence[BrokerId]) -> bool:
+        present = replica.configuration
+        ready = [voter for voter in voters if replica.may_count(voter)]
+        if any(one not in ready for one in voters if one not in present.voters):
+            return False
+        return Configuration(tuple(voters), min_insync=present.min_insync).can_commit(ready)
+
+    # ---- asking the controller -------------------------------------------------------------------
+
+    def _ask(self, command: RequestVoters | ReportVoters) -> None:
+        if command.group not in self._asking:
+            task = asyncio.get_running_loop().create_task(self._submit(command.group, command))
+            self._asking[command.group] = task
+
+    async def _submit(self, group: GroupId, command: Command) -> None:
+        try:
+            answer = await self._controller.submit(command, timeout_ms=ASK_TIMEOUT_MS)
+            if isinstance(answer, Refused):
+                _log.info("the controller refuses %s: %s", command, answer.message)
+        except ApiError as error:
+            _log.info("%s: %s", command, error)
+        finally:
+            self._asking.pop(group, None)
+
+    # ---- looking again ---------------------------------------------------------------------------
+
+    def _on_applied(self, record: Record) -> None:
+        if isinstance(record, ReassignmentSet | VotersGranted | VotersStable):
+            self._look_at(record.group)
+
+    def _look_at(self, group: GroupId) -> None:
+        self._open.add(group)
+        if self._timer is None:
+            self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        groups, self._open = sorted(self._open), set()
+        for group in groups:
+            replica = self._replication.replicas.get(group)
+            if replica is not None and replica.is_leader:  # Others look once they lead.
+                self._adjust(replica)

@@ -1,0 +1,73 @@
+"""Lets go of a replica for good, so that its broker may be given the group again.
+
+Why:    a log is removed file by file, and names come back after a power failure: what is found
+        later may be a part of it. A broker that trusts such a part, or that opens an empty log
+        beside a state from before, votes for who lacks what it had acknowledged.
+How:    closed --> noted durably that what was acknowledged is lost --> log and state removed
+        Whatever a crash leaves is opened as lost: the note is there, or the log has no state, which
+        is damage (`opening`), or there is nothing, and the controller knows since when.
+Owns:   which groups are on their way out; they must not be opened meanwhile.
+Source: docs/decisions/0009-moving-replicas.md; `raft.rejoin`."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from strandline.base.disk import is_full
+from strandline.model.ids import GroupId
+from strandline.storage.state_journal import StateJournal
+
+if TYPE_CHECKING:
+    from strandline.replication.host import Replication
+
+RETRY_MS = 10_000
+
+_log = logging.getLogger("strandline.replication")
+
+
+class Forgetting:
+    """See the module."""
+
+    def __init__(self, host: "Replication", journal: StateJournal) -> None:
+        self._host = host
+        self._journal = journal
+        # {group: who is told when it is gone}
+        self._leaving: dict[GroupId, Callable[[], None]] = {}
+
+    def __contains__(self, group: GroupId) -> bool:
+        return group in self._leaving
+
+    def forget(self, group: GroupId, directory: str, done: Callable[[], None]) -> None:
+        """Close a replica, if it is open, and remove its log in `directory` and its state."""
+        if group in self._leaving:
+            return
+        self._leaving[group] = done
+        self._host.close_group(group)
+        self._note(group, directory)
+
+    def _note(self, group: GroupId, directory: str) -> None:
+        state = self._journal.get(group)
+        if state is None or state.amnesiac:
+            self._remove(group, directory, None)
+            return
+        noted = partial(self._remove, group, directory)
+        self._journal.put(group, msgspec.structs.replace(state, amnesiac=True), noted)
+
+    def _remove(self, group: GroupId, directory: str, error: OSError | None) -> None:
+        if error is None:
+            try:
+                self._host.disk.remove_tree(directory)
+                self._journal.remove(group)
+            except OSError as failure:
+                error = failure
+        elif is_full(error):
+            again = partial(self._note, group, directory)
+            self._host.clock.call_later(RETRY_MS, again)
+            return
+        if error is not None:
+            # It is removed when the broker starts anew; whatever is there is opened as lost.
+            _log.error("%s cannot be removed: %s", directory, error)
+        self._leaving.pop(group)()
