@@ -10,12 +10,25 @@ from pathlib import Path
 import pytest
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
-from strandline.cli.commands import consume, group, produce, topic
+from strandline.cli.commands import consume, group, partition, produce, topic
 from strandline.cli.main import main
 from strandline.cli.options import find_bootstrap
 from strandline.cli.output import program
 from strandline.client.cluster import Client
 from strandline.protocol.errors import Error
+from strandline.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from strandline.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from strandline.protocol.table import Message
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -61,7 +74,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
             fake.bootstrap, timeout_ms=int(timeout_s * 1000), transport=FakeTransport(fake)
         )
 
-    for module in (topic, produce, consume, group):
+    for module in (topic, partition, produce, consume, group):
         monkeypatch.setattr(module, "open_client", open_client)
     return fake
 
@@ -121,6 +134,49 @@ def test_the_oldest_records_of_a_partition_are_deleted(
     assert err == "error: partition orders-0 has no offset 4 yet\n"
     assert run(*command, "-1")[1] == "orders-0 begins at offset 3 now\n"
     assert run(*command, "-2")[0] == 2
+
+
+def alter_moves(cluster: FakeCluster, _: int, request: Message) -> Message:
+    """Refuses what is asked of partition 9."""
+    assert isinstance(request, AlterPartitionReassignmentsRequest)
+    (wanted,) = request.topics
+    (one,) = wanted.partitions
+    code = Error.UNKNOWN_TOPIC_OR_PARTITION if one.partition_index == 9 else Error.NONE
+    cluster.asked.append((one.partition_index, str(one.replicas)))
+    answer = ReassignablePartitionResponse(one.partition_index, code, None)
+    return AlterPartitionReassignmentsResponse(
+        responses=[ReassignableTopicResponse(wanted.name, [answer])]
+    )
+
+
+def one_moves(cluster: FakeCluster, _: int, request: Message) -> Message:
+    """One partition goes from broker 1 to broker 3."""
+    assert isinstance(request, ListPartitionReassignmentsRequest) and request.topics is None
+    one = OngoingPartitionReassignment(0, [3, 2, 1], [3], [1])
+    return ListPartitionReassignmentsResponse(topics=[OngoingTopicReassignment("orders", [one])])
+
+
+def test_replicas_are_moved_and_the_move_is_seen_and_cancelled(
+    run: Run, cluster: FakeCluster
+) -> None:
+    cluster.add_topic("orders", 1)
+    cluster.extra["AlterPartitionReassignments"] = alter_moves
+    cluster.extra["ListPartitionReassignments"] = one_moves
+    code, out, _ = run("partition", "move", "orders", "0", "--to", "3,2")
+    assert (code, out.split(";")[0]) == (0, "orders-0 moves to brokers 3,2")
+    assert cluster.asked[-1] == (0, "[3, 2]")
+    code, out, _ = run("partition", "moves")
+    assert (code, out.splitlines()[1].split()) == (
+        0, ["orders-0", "3,2,1", "3", "1", "3:?", "0"],
+    )  # fmt: skip
+    (seen,) = json.loads(run("partition", "moves", "--json")[1])["moves"]
+    assert (seen["adding"], seen["removing"], seen["reached"]) == ([3], [1], {"3": None})
+    assert run("partition", "cancel", "orders", "0")[:2] == (0, "orders-0 stays where it was\n")
+    assert cluster.asked[-1] == (0, "None")
+    code, out, err = run("partition", "move", "orders", "9", "--to", "1")
+    assert (code, out) == (1, "")
+    assert "orders-9" in err
+    assert run("partition", "move", "orders", "0", "--to", "one")[0] == 1
 
 
 def test_a_partition_without_a_leader_is_described_all_the_same(

@@ -19,6 +19,7 @@ from strandline.cli.commands import (
     dev,
     group,
     log,
+    partition,
     policy,
     produce,
     serve,
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.add_typer(dev.app, name="dev")
 app.add_typer(topic.app, name="topic")
+app.add_typer(partition.app, name="partition")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.add_typer(group.app, name="group")

@@ -1,0 +1,124 @@
+"""`strandline partition`: move replicas to other brokers, see what moves, stop it.
+
+Source: docs/reference/cli.md; docs/decisions/0009-moving-replicas.md."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.client.reassignments import MoveView
+
+app = typer.Typer(help="Move replicas of partitions between brokers.", no_args_is_help=True)
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
+Index = Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition.")]
+
+
+@app.command()
+def move(
+    topic: Topic,
+    partition: Index,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="ID,ID...", help="Brokers to hold it; the preferred leader first."
+        ),
+    ],
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Move a partition's replicas to other brokers; returns when the move has begun."""
+    from strandline.base.errors import OperatorError
+    from strandline.client.reassignments import move_replicas
+
+    try:
+        brokers = [int(one) for one in to.split(",")]
+    except ValueError:
+        raise OperatorError(f"--to {to}: give ids of brokers, as in --to 1,2,3") from None
+    with open_client(bootstrap, timeout) as client:
+        move_replicas(client, topic, partition, brokers)
+    show(
+        as_json,
+        {"topic": topic, "partition": partition, "replicas": list(brokers)},
+        people=lambda: print_line(
+            f"{topic}-{partition} moves to brokers {ids(brokers)}; see `strandline partition moves`"
+        ),
+    )
+
+
+@app.command()
+def moves(
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Show the partitions whose replicas move, and how far each added replica is."""
+    from strandline.client.reassignments import list_moves
+
+    with open_client(bootstrap, timeout) as client:
+        found = list_moves(client)
+    show(as_json, {"moves": [_describe(one) for one in found]}, people=lambda: _list(found))
+
+
+@app.command()
+def cancel(
+    topic: Topic,
+    partition: Index,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Stop moving a partition's replicas; what cannot be stopped any more is undone."""
+    from strandline.client.reassignments import move_replicas
+
+    with open_client(bootstrap, timeout) as client:
+        move_replicas(client, topic, partition, None)
+    show(
+        as_json,
+        {"topic": topic, "partition": partition},
+        people=lambda: print_line(f"{topic}-{partition} stays where it was"),
+    )
+
+
+def _describe(one: "MoveView") -> Json:
+    return {
+        "topic": one.topic,
+        "partition": one.partition,
+        "replicas": list(one.replicas),
+        "adding": list(one.adding),
+        "removing": list(one.removing),
+        "end_offset": one.end,
+        "reached": {str(broker): offset for broker, offset in one.reached.items()},
+    }
+
+
+def _list(found: "list[MoveView]") -> None:
+    if not found:
+        print_line("nothing moves")
+        return
+    print_table(
+        Table(
+            heads=("PARTITION", "REPLICAS", "ADDING", "REMOVING", "REACHED", "END"),
+            rows=[
+                (
+                    f"{one.topic}-{one.partition}",
+                    ids(one.replicas),
+                    ids(one.adding),
+                    ids(one.removing),
+                    " ".join(
+                        f"{broker}:{'?' if offset is None else offset}"
+                        for broker, offset in one.reached.items()
+                    )
+                    or "-",
+                    "?" if one.end is None else one.end,
+                )
+                for one in found
+            ],
+            right=frozenset({"END"}),
+        )
+    )
