@@ -47,6 +47,7 @@ class Follower:
     is_fresh: bool = False
     has_restarted: bool = False
     damage: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_known=False))
+    raft: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_amnesiac=False))
     heard_ms: int = 0
     timeout_ms: int = 0
     stand_after_ms: int = 0
@@ -73,6 +74,7 @@ class World:
             settings=SETTINGS,
             session=1,
             replicas=replicas,
+            remembered=lambda group: (Epoch(0), False),
         )
         self._session = LeadSession(9)
         for one in followers:

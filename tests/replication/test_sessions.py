@@ -58,7 +58,7 @@ def test_a_follower_that_moved_on_refuses_in_every_answer() -> None:
     lead, follow = LeadSession(7), FollowSession()
     lead.lead(G1, E1)
     exchange(lead, follow)
-    follow.moved_on(G1, E2)
+    follow.moved_on(G1, E2, vouches=True)
     heartbeat = lead.heartbeat(200)
     follow.on_heartbeat(heartbeat, 200)
     assert lead.on_answer(follow.answer(heartbeat), 210) == [(G1, E2)]

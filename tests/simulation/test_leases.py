@@ -4,7 +4,12 @@ import pytest
 from tests.simulation.mutants import vote_against_a_living_leader
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId, Epoch, Index
+from strandline.raft.messages import VoteRequest
 from strandline.replication.replica import Replica
+from strandline.replication.wire import Heartbeat, Kind, encode_control
+from strandline.simulation.host import SimHost
 from strandline.simulation.scenario import ProducerPlan
 from strandline.simulation.world import World
 
@@ -124,3 +129,96 @@ def test_voters_that_forget_their_promise_are_found(monkeypatch: pytest.MonkeyPa
 def _is_voting(replica: Replica) -> bool:
     """For another one, and that is not durable yet."""
     return replica._busy and replica.raft.vote not in (-1, replica.self_id)
+
+
+def deposed(seed: int) -> tuple[World, Replica, SimHost]:
+    """A leader that was cut off and has not noticed yet; and the broker with whose vote, and with
+    whose help, another one leads that is cut off from both now."""
+    world = busy_world(seed)
+    old = leader_of(world)
+    for other in set(world.scenario.brokers) - {old.self_id}:
+        cut(world, old.self_id, other)
+    assert world.scheduler.run_until_true(
+        lambda: leader_of(world) is not old and leader_of(world).is_serving,
+        limit_us=world.scheduler.now_us + 5_000 * MS,
+    )
+    new = leader_of(world)
+    world.scheduler.run_until(world.scheduler.now_us + 100 * MS)
+    (third,) = set(world.scenario.brokers) - {old.self_id, new.self_id}
+    cut(world, new.self_id, third)
+    assert old.raft.is_leader
+    world.hosts[third].on_down = None
+    return world, old, world.hosts[third]
+
+
+def heal(world: World, one: BrokerId, other: BrokerId) -> None:
+    world.fabric.heal(one, other)
+    world.fabric.heal(other, one)
+
+
+def cut(world: World, one: BrokerId, other: BrokerId) -> None:
+    world.fabric.cut(one, other)
+    world.fabric.cut(other, one)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_who_lost_its_disk_proves_nothing_for_a_deposed_leader(seed: int) -> None:
+    """It has forgotten for whom it voted."""
+    world, old, third = deposed(seed)
+    third.lose_disk()
+    third.start()
+    heal(world, old.self_id, third.broker)
+    assert_never_stale(world, old, 3_000)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_who_has_not_opened_a_group_proves_nothing_for_its_deposed_leader(seed: int) -> None:
+    world, old, third = deposed(seed)
+    third.kill()
+    third.start()
+    assert third.program is not None
+    assert third.process is not None
+    replication = third.program.replication
+    third.process.run_now(lambda: replication.close_group(old.group))
+    heal(world, old.self_id, third.broker)
+    assert_never_stale(world, old, 3_000)
+
+
+def test_a_vote_that_had_to_wait_is_refused_if_a_leader_was_heard_meanwhile() -> None:
+    """What came before a heartbeat is decided after it, and the heartbeat is answered at once."""
+    world = started(plain_scenario())
+    leader = leader_of(world)
+    follower = next(replica for replica in world.replicas() if replica is not leader)
+    host = world.hosts[follower.self_id]
+    other = next(b for b in world.scenario.brokers if b not in (leader.self_id, follower.self_id))
+    for broker in (leader.self_id, other):
+        world.hosts[broker].on_down = None
+        world.hosts[broker].kill()
+    world.scheduler.run_until(world.scheduler.now_us + 1_000 * MS)
+    host.disk.faults.slow_factor = 1_000
+    epoch = follower.epoch
+    last = follower.log.last_index
+    group = follower.group
+
+    def ask(candidate: BrokerId, ahead: int, *, transfer: bool) -> None:
+        vote = VoteRequest(
+            Epoch(epoch + ahead), Index(last + ahead), follower.log.last_epoch, transfer=transfer
+        )
+        follower.on_message(candidate, vote)
+
+    def hear() -> None:
+        ask(other, 1, transfer=True)
+        assert follower.is_busy
+        ask(other, 3, transfer=False)
+        heartbeat = Heartbeat(1 << 40, 1, 0, 0, 1, [(group, Epoch(epoch + 2))])
+        body = encode_control(Kind.HEARTBEAT, heartbeat)
+        follower.host.on_message(leader.self_id, Lane.CONTROL, memoryview(body))
+        answer = follower.host.liveness.follow_session(leader.self_id).answer(heartbeat)
+        assert not answer.refused
+
+    assert host.process is not None
+    host.process.run_now(hear)
+    assert world.scheduler.run_until_true(
+        lambda: not follower.is_busy, limit_us=world.scheduler.now_us + 5_000 * MS
+    )
+    assert (follower.epoch, follower.leader_id) == (epoch + 2, leader.self_id)

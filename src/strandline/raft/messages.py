@@ -144,3 +144,6 @@ class Marks(msgspec.Struct, frozen=True, gc=False):
 
     commit: Index
     visible: Index
+
+
+NO_MARKS = Marks(Index(-1), Index(-1))

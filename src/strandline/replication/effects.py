@@ -2,7 +2,8 @@
 
 Why:    the core decides, the driver does; nothing here decides.
 How:    `PERFORM[type(effect)](replica, effect, entries)`, in the order given. `PersistState` is not
-        in the table: it suspends the replica (`Replica.step`).
+        in the table: it suspends the replica (`Replica.step`), as `ResetLog` does before it is
+        performed.
 Source: STYLE, rules 1 and 7; `raft.events` for what each effect asks."""
 
 import logging
@@ -75,8 +76,6 @@ def _reset_log(replica: "Replica", effect: ResetLog, _: Entries | None) -> None:
     replica.log.reset_to(
         effect.start_index, effect.start_offset, previous_epoch=effect.previous_epoch
     )
-    replica.base = effect.configuration
-    replica.host.persist_base(replica)
     replica.high_watermark = max(replica.high_watermark, effect.start_offset)
 
 
@@ -127,6 +126,7 @@ def _configuration_changed(
 def _rejoined(replica: "Replica", effect: Rejoined, _: Entries | None) -> None:
     _log.info("%s: whole again as of index %d", replica.name, effect.index)
     replica.host.persist_base(replica)
+    replica.host.liveness.moved_on(replica)
 
 
 def _table() -> dict[type, Callable[["Replica", object, Entries | None], None]]:

@@ -23,10 +23,11 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.network.calls import Calls
 from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
-from strandline.raft.events import PersistState
+from strandline.raft.events import PersistState, ResetLog
 from strandline.raft.log_shape import LogShape
 from strandline.raft.messages import (
     NO_HINT,
+    NO_MARKS,
     AppendResponse,
     LeaderContact,
     Marks,
@@ -72,7 +73,6 @@ FULL_INTERVAL_MS = 10_000
 TELL_DELAY_MS = 5
 
 _log = logging.getLogger("strandline.replication")
-_NO_MARKS = Marks(Index(-1), Index(-1))
 _configurations = msgspec.json.Decoder(Configuration)
 
 
@@ -116,6 +116,7 @@ class Replication:
             settings=settings,
             session=session,
             replicas=self.replicas,
+            remembered=self._remembered,
         )
         self._data_directory = data_directory
         self._journal: StateJournal | None = None
@@ -195,6 +196,7 @@ class Replication:
 
     def begin_fresh(self, replica: Replica) -> None:
         """The group of a replica that asked turned out to be new: elect somebody at once."""
+        self.liveness.moved_on(replica)
         if replica.epoch > 0:
             return
         replica.is_fresh = True
@@ -211,13 +213,14 @@ class Replication:
 
     def rebuild(self, replica: Replica) -> Raft:
         """A fresh core for a replica that could not do what its core had decided: as after a
-        restart, but for the marks."""
+        restart, but for the marks that were reached before that."""
         assert self._journal is not None
         state = self._journal.get(replica.group)
         if state is None:
             state = GroupState(Epoch(0), NO_BROKER, replica.base, replica.raft.is_amnesiac)
         last = replica.log.last_index
-        marks = Marks(Index(min(replica.raft.commit, last)), Index(min(replica.raft.visible, last)))
+        commit, visible = replica.marks.commit, replica.marks.visible
+        marks = Marks(Index(min(commit, last)), Index(min(visible, last)))
         return self.new_raft(replica.group, replica.log, state, replica.base, marks)
 
     def new_raft(
@@ -226,7 +229,7 @@ class Replication:
         log: Log,
         state: GroupState,
         base: Configuration,
-        marks: Marks = _NO_MARKS,
+        marks: Marks = NO_MARKS,
     ) -> Raft:
         """A core that stands on this log and this state."""
         shape = LogShape(
@@ -296,10 +299,18 @@ class Replication:
         self._to_tell[replica.group] = replica
 
     def persist(
-        self, replica: Replica, effect: PersistState, done: Callable[[OSError | None], None]
+        self,
+        replica: Replica,
+        effect: PersistState | ResetLog,
+        done: Callable[[OSError | None], None],
     ) -> None:
-        """Make a group's epoch and vote durable."""
+        """Make a group's epoch and vote durable, or the configuration in force where its log is to
+        begin anew: nobody would tell it again."""
         assert self._journal is not None
+        if isinstance(effect, ResetLog):
+            replica.base = effect.configuration
+            self.persist_base(replica, done)
+            return
         self.liveness.moved_on(replica)
         state = GroupState(effect.epoch, effect.vote, replica.base, replica.raft.is_amnesiac)
         self._journal.put(replica.group, state, done)
@@ -319,6 +330,11 @@ class Replication:
         assert self._journal is not None
         state = GroupState(replica.raft.epoch, replica.raft.vote, replica.base)
         self._journal.put(replica.group, state, done)
+
+    def _remembered(self, group: GroupId) -> tuple[Epoch, bool]:
+        """See `Liveness`."""
+        state = None if self._journal is None else self._journal.get(group)
+        return (Epoch(0), False) if state is None else (state.epoch, not state.amnesiac)
 
     def has_history(self, group: GroupId) -> bool:
         """Whether an epoch of the group was ever heard of here."""
@@ -438,7 +454,7 @@ class Replication:
             answer = decode_heartbeat_answer(body)
             for group, epoch in self.liveness.on_heartbeat_answer(peer, answer):
                 replica = self.replicas.get(group)
-                if replica is not None:
+                if replica is not None and epoch > replica.epoch:
                     replica.on_message(peer, AppendResponse(epoch, False, hint=NO_HINT))
         elif kind == Kind.LEADERS:
             for entry in decode_leaders(body):

@@ -10,7 +10,7 @@ Owns:   the sessions and the timers; one per broker.
 Source: Raft thesis 3.4 and 6.2; design sections 5 and 8."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from strandline.base.clock import Clock
@@ -53,7 +53,10 @@ class Liveness:
         settings: ReplicationSettings,
         session: int,
         replicas: dict[GroupId, "Replica"],
+        remembered: Callable[[GroupId], tuple[Epoch, bool]],
     ) -> None:
+        """`remembered`: the epoch of a group that is not open here, and whether none later can have
+        been forgotten."""
         self._clock = clock
         self._rng = rng
         self._settings = settings
@@ -66,6 +69,7 @@ class Liveness:
         # {peer: connections and attempts lost since it was connected}
         self._losses: dict[BrokerId, int] = {}
         self._replicas = replicas
+        self._remembered = remembered
         # {group: replica} whose own timer counts; all others are covered by a session with a living
         # peer.
         self._uncovered: dict[GroupId, Replica] = {}
@@ -156,8 +160,11 @@ class Liveness:
         announced: list[tuple[Replica, Epoch]] = []
         for group, epoch in changes:
             replica = self._replicas.get(group)
-            if replica is not None and epoch > 0:
-                session.moved_on(group, replica.epoch)
+            if replica is None:
+                known, vouches = self._remembered(group)
+                session.moved_on(group, known, vouches=vouches)
+            elif epoch > 0:
+                session.moved_on(group, replica.epoch, vouches=not replica.raft.is_amnesiac)
                 announced.append((replica, epoch))
         return announced
 
@@ -169,6 +176,7 @@ class Liveness:
         replica.timeout_ms = self._draw_timeout(replica)
         if replica.is_fresh and replica.is_preferred:
             replica.timeout_ms = 0
+        self.moved_on(replica)
         self._watch(replica)
 
     def remove(self, replica: "Replica") -> None:
@@ -201,9 +209,12 @@ class Liveness:
 
     def moved_on(self, replica: "Replica") -> None:
         """The replica's core is in a later epoch, which may not be durable yet: from now on no
-        heartbeat of an earlier leader is answered as if that were still followed."""
+        heartbeat of an earlier leader is answered as if that were still followed.
+
+        Or it is whole again: from now on its broker's answers prove something."""
+        vouches = not replica.raft.is_amnesiac
         for follow in self._follows.values():
-            follow.moved_on(replica.group, replica.epoch)
+            follow.moved_on(replica.group, replica.epoch, vouches=vouches)
         replica.look_ms = NEVER_MS
 
     def await_election(self, replica: "Replica") -> None:
@@ -236,14 +247,14 @@ class Liveness:
         timeout = self._settings.election_timeout_ms
         if replica.has_restarted and now - self._started_ms < timeout:
             return True  # A promise made before the restart may still hold.
-        if replica.leader_id == NO_BROKER:
-            # A fresh core has not met its leader yet, but whose heartbeats are not refused counts
-            # on this replica.
-            return any(
-                session.covers(replica.group, replica.epoch) and now - session.heard_ms < timeout
-                for session in self._follows.values()
-            )
-        return now - self._last_sign_ms(replica) < timeout
+        if replica.leader_id != NO_BROKER and now - self._last_sign_ms(replica) < timeout:
+            return True
+        # A core may not have met its leader yet, or have something else to do first; but whose
+        # heartbeats are not refused counts on this replica.
+        return any(
+            session.covers(replica.group, replica.epoch) and now - session.heard_ms < timeout
+            for session in self._follows.values()
+        )
 
     def lease_end_ms(self, replica: "Replica") -> int:
         """Until when no other leader can have been elected; in the past while there is no lease."""

@@ -3,9 +3,10 @@ sees of a partition.
 
 Why:    the core is pure; here its effects meet the log, the journal, the network and the waiting
         requests.
-How:    every event goes through `step`. Effects are performed in order; `PersistState` suspends the
-        group until the journal is durable, and events that come meanwhile wait. A log that fails
-        takes the replica out of the group: it answers nothing more until its broker starts anew.
+How:    every event goes through `step`. Effects are performed in order; `PersistState` and
+        `ResetLog` suspend the group until the journal is durable, and events that come meanwhile
+        wait. A log that fails takes the replica out of the group: it answers nothing more until its
+        broker starts anew.
 
             replicate --> Appender --> append_chunk --> log, tail, core --> streams --> followers
             followers' acknowledgements, own flush --> core --> MarksAdvanced --> waiters, watchers
@@ -36,9 +37,17 @@ from strandline.raft.events import (
     PersistState,
     QuorumLost,
     Received,
+    ResetLog,
     TransferLeadership,
 )
-from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact, VoteRequest
+from strandline.raft.messages import (
+    NO_MARKS,
+    AppendRequest,
+    AppendResponse,
+    LeaderContact,
+    Marks,
+    VoteRequest,
+)
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appended, Appender, AppendResult, Request
 from strandline.replication.cleaning import Cleaning
@@ -97,6 +106,9 @@ class Replica:
         """Before then the liveness need not look whether to stand: what counts only moves on."""
         self.leading_since_ms = 0
         self.high_watermark = log.start_offset
+        self.marks = NO_MARKS
+        """commit and visible as far as the log has what they speak of: the core may be ahead of it,
+        and its decisions may come to nothing."""
         self.deletions = Deletions(self)
         self.waiters = MarkWaiters()
         self.cache_waiters = MarkWaiters()
@@ -350,22 +362,26 @@ class Replica:
         while self._pending and not self._busy:
             self._busy = True
             event, entries = self._pending.popleft()
+            if isinstance(event, Received) and isinstance(event.message, VoteRequest):
+                # Heartbeats did not wait: their senders were told that nobody else gets a vote.
+                alive = self.host.liveness.is_leader_alive(self)
+                event = Received(event.sender, event.message, alive)
             self._perform(self.raft.step(event), 0, entries)
 
     def _perform(self, effects: list[Effect], start: int, entries: Entries | None) -> None:
         for position in range(start, len(effects)):
             effect = effects[position]
-            if type(effect) is PersistState:
+            if isinstance(effect, (PersistState, ResetLog)):
                 rest = entries.copied() if entries is not None else None
-                self.host.persist(self, effect, partial(self._resume, effects, position + 1, rest))
+                self.host.persist(self, effect, partial(self._resume, effects, position, rest))
                 return
             PERFORM[type(effect)](self, effect, entries)
         self._busy = False
 
     def _resume(
-        self, effects: list[Effect], start: int, entries: Entries | None, error: OSError | None
+        self, effects: list[Effect], position: int, entries: Entries | None, error: OSError | None
     ) -> None:
-        """The state is durable: go on where `_perform` stopped."""
+        """What the journal needs of this effect is durable: go on where `_perform` stopped."""
         if self.failed is not None:
             return
         if error is not None:
@@ -375,7 +391,10 @@ class Replica:
                 self.fail(error)
             return
         try:
-            self._perform(effects, start, entries)
+            effect = effects[position]
+            if isinstance(effect, ResetLog):
+                PERFORM[ResetLog](self, effect, entries)
+            self._perform(effects, position + 1, entries)
             self._step_pending()
         except (OSError, StorageError) as failure:
             self._on_undone(failure)
@@ -464,6 +483,7 @@ class Replica:
 
     def update_marks(self, commit: Index, visible: Index) -> None:
         """commit or visible moved up."""
+        self.marks = Marks(commit, visible)
         offset = self.log.end_offset
         if visible < self.log.last_index:
             offset = self.log.offset_of(Index(visible + 1))

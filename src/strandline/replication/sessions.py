@@ -13,8 +13,9 @@ How:    a leader's broker keeps, for each peer, the set of (group, epoch) that i
               <------------------------------------------- answer(version, refused)
 
         So an answered heartbeat, sent at time t, proves for every confirmed group not refused: the
-        peer followed this leader in this epoch when it answered, and will not vote against it
-        before t + election timeout. Leases and check-quorum rest on that.
+        peer was in no later epoch when it answered, and will not vote against this leader before
+        t + election timeout. Leases and check-quorum rest on that. So a group is also refused by
+        who cannot know: whose disk was lost, and with it maybe the vote for a later leader.
 Owns:   one LeadSession and one FollowSession for each peer.
 Source: design section 5; Ongaro's thesis 6.4.1 for leases."""
 
@@ -37,7 +38,7 @@ class LeadSession:
         # {group: (version of its last change, epoch or REMOVED)}, only what the peer has not
         # acknowledged.
         self._changes: dict[GroupId, tuple[int, Epoch]] = {}
-        # Groups in which the peer was in a later epoch when it answered last.
+        # Groups for which the peer could not vouch when it answered last.
         self._refused: frozenset[GroupId] = frozenset()
         self._answered_number = 0
         self.answered_sent_ms = NEVER_MS
@@ -57,7 +58,7 @@ class LeadSession:
 
     def is_confirmed(self, group: GroupId) -> bool:
         """Whether the peer has acknowledged that this broker leads `group` in the present epoch,
-        and has not said in its latest answer that it has moved on."""
+        and vouches for that in its latest answer."""
         return group in self._led and group not in self._changes and group not in self._refused
 
     def heartbeat(self, now_ms: int) -> Heartbeat:
@@ -112,6 +113,7 @@ class FollowSession:
         self._number = -1
         self._version = -1
         self.followed: dict[GroupId, Epoch] = {}
+        # {group: the local replica's epoch} where that is later, or proves nothing.
         self._refused: dict[GroupId, Epoch] = {}
         self.heard_ms = NEVER_MS
 
@@ -148,12 +150,12 @@ class FollowSession:
                 self.followed[group] = epoch
         return heartbeat.changes, uncovered
 
-    def moved_on(self, group: GroupId, epoch: Epoch) -> None:
+    def moved_on(self, group: GroupId, epoch: Epoch, *, vouches: bool) -> None:
         """The local replica is in `epoch`: refuse the peer's leadership if that is an earlier
-        one."""
+        one, or if this replica may have forgotten a later one and so `vouches` for nobody."""
         led = self.followed.get(group)
         if led is not None:
-            if led < epoch:
+            if led < epoch or not vouches:
                 self._refused[group] = epoch
             else:
                 self._refused.pop(group, None)

@@ -66,7 +66,8 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
 class HeartbeatAnswer(msgspec.Struct, frozen=True, array_like=True):
     """`version` is what the receiver has applied (-1: it knows nothing, send everything).
 
-    `refused`: groups of that version in which the receiver has moved to a later epoch."""
+    `refused`: groups of that version in which the receiver has moved to a later epoch, or may have
+    forgotten that it did."""
 
     session: int
     number: int
