@@ -2,6 +2,7 @@
 
 Source: docs/decisions/0009-moving-replicas.md; `replication.forgetting`; `raft.rejoin`."""
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from strandline.controller.state import ControllerState
 from strandline.model.ids import BrokerId
 from strandline.replication.forgetting import Forgetting
 from strandline.simulation.disk import SimDisk
+from strandline.simulation.file_image import CrashStyle
 
 A, B, X, D = 1, 4, 5, 2
 
@@ -136,6 +138,19 @@ def test_the_loss_is_noted_before_the_first_file_goes(
     world.move(A, B, D)
     world.finish(A, B, D)
     assert noted and all(noted)
+
+
+def test_a_log_that_was_removed_does_not_come_back_without_its_state(world: MovingWorld) -> None:
+    """It would be taken for damaged, and copied only after a while."""
+    directory = f"{DATA_DIRECTORY}/logs/{TOPIC}-0.{world.known.group}"
+    journal = world.broker(X).replication._journal
+    assert journal is not None
+    world.move(A, B, D)
+    world.until(lambda: journal.get(world.known.group) is None)
+    disk = world.hosts[X].disk
+    world.hosts[X].kill()
+    disk.tree.crash(random.Random(1), CrashStyle.LOSE_ALL)
+    assert disk.tree.find(directory) is None
 
 
 def test_a_replica_whose_log_was_taken_away_takes_no_part_until_it_has_rejoined(

@@ -301,7 +301,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
-        430,
+        448,
         False,
         changes=SLOW_FLUSHES,
     ),

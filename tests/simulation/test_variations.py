@@ -28,6 +28,18 @@ def deletes(scenario: Scenario) -> bool:
     return scenario.delete_interval_ms > 0
 
 
+def moves(scenario: Scenario) -> bool:
+    return scenario.move_interval_ms > 0
+
+
+def test_replicas_are_moved_where_no_disk_is_lost() -> None:
+    scenarios = varied(moves)
+    assert len(scenarios) > 10
+    for one in scenarios:
+        assert one.has_brokers and not one.log.write_caching
+        assert not one.fault_weights.keys() & {*OTHER_LOSSES, *DISTRUST}
+
+
 def test_most_seeds_are_what_they_were() -> None:
     same = [seed for seed in SEEDS if draw(seed) == Scenario.draw(seed)]
     assert len(same) > len(SEEDS) / 2
@@ -56,7 +68,7 @@ def test_with_a_disk_that_lies_every_acknowledgement_waits_for_one_copy_more() -
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("holds", [deletes, is_cached, is_distrusted])
+@pytest.mark.parametrize("holds", [deletes, is_cached, is_distrusted, moves])
 def test_every_promise_holds(holds: Callable[[Scenario], bool]) -> None:
     outcomes = [run_scenario(one) for one in varied(holds, 8)]
     assert [outcome.violation for outcome in outcomes] == [None] * 8

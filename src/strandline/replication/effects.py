@@ -119,6 +119,8 @@ def _configuration_changed(
     if effect.committed:
         replica.base = effect.configuration
         replica.host.persist_base(replica)
+        for callback in replica.host.on_configuration:
+            callback(replica, effect.index, effect.configuration)
     if replica.leading is not None:
         replica.host.liveness.on_leading(replica, replica.configuration.members)
 

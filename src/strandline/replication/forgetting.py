@@ -3,9 +3,10 @@
 Why:    a log is removed file by file, and names come back after a power failure: what is found
         later may be a part of it. A broker that trusts such a part, or that opens an empty log
         beside a state from before, votes for who lacks what it had acknowledged.
-How:    closed --> noted durably that what was acknowledged is lost --> log and state removed
-        Whatever a crash leaves is opened as lost: the note is there, or the log has no state, which
-        is damage (`opening`), or there is nothing, and the controller knows since when.
+How:    closed --> noted durably that what was acknowledged is lost --> log removed, durably, too
+               --> state removed
+        Whatever a crash leaves is opened as lost: the note is there, or there is nothing, and the
+        controller knows since when this broker has the group.
 Owns:   which groups are on their way out; they must not be opened meanwhile.
 Source: docs/decisions/0009-moving-replicas.md; `raft.rejoin`."""
 
@@ -45,6 +46,8 @@ class Forgetting:
         if group in self._leaving:
             return
         self._leaving[group] = done
+        for callback in self._host.on_forgotten:
+            callback(group)
         self._host.close_group(group)
         self._note(group, directory)
 
@@ -60,6 +63,8 @@ class Forgetting:
         if error is None:
             try:
                 self._host.disk.remove_tree(directory)
+                # Else the log might come back without the state that says what it is worth.
+                self._host.disk.flush_directory(directory.rpartition("/")[0])
                 self._journal.remove(group)
             except OSError as failure:
                 error = failure

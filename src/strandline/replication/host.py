@@ -104,6 +104,10 @@ class Replication:
         self.on_leadership: list[Callable[[Replica, bool], None]] = []
         self.on_leader_known: list[Callable[[GroupId], None]] = []
         self.on_failed: list[Callable[[Replica], None]] = []
+        self.on_configuration: list[Callable[[Replica, Index, Configuration], None]] = []
+        """A configuration is committed, with its index."""
+        self.on_forgotten: list[Callable[[GroupId], None]] = []
+        """A replica is about to be removed for good."""
         self.leaders = Leaders(self._on_leader_known)
         self.calls = Calls(self._send_call)
         self.repairs = Repairs(self)

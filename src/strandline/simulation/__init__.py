@@ -13,12 +13,13 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    made of link.py (one direction)
         load       clients.py (the way to the brokers and back), lookups.py (who leads, which id,
                    how far), producers.py, consumers.py, group_consumers.py, deleters.py
-                   (DeleteRecords), values.py (the records they know again)
+                   (DeleteRecords), movers.py (replicas that move), values.py (the records they
+                   know again)
         faults     faults.py (one function for each kind), damage.py (bad disks)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),
-                    deleted_records.py (what DeleteRecords took), wiretap.py and entries_sent.py
-                    (what goes over the network), audit.py (whole
-                   logs, read), compacted.py and superseding.py (what compaction may take),
+                   deleted_records.py (what DeleteRecords took), removals.py (who lets go of its
+                   data), wiretap.py and entries_sent.py (what goes over the network), audit.py
+                   (whole logs, read), compacted.py and superseding.py (what compaction may take),
                    verdicts.py (what is asked once the faults are over)
 Source: design section 10."""

@@ -29,7 +29,7 @@ from strandline.config.broker import (
 )
 from strandline.controller.commands import ConfigOperation, ResourceType
 from strandline.model.cluster import Partition
-from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Offset
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Index, Offset
 from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import decode_response_header, encode_request
@@ -59,8 +59,10 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
 )
 from strandline.protocol.table import Message
+from strandline.raft.configuration import Configuration
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.replication.replica import Replica
+from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved
 from strandline.simulation.host import Seams
 from strandline.simulation.member import DATA_DIRECTORY, Member, ReadDone
 
@@ -165,6 +167,8 @@ class BrokerMember(Member):
         self.is_serving = False
         """Whether it has joined, and takes requests."""
         self._known: set[Replica] = set()
+        self.replication.on_configuration.append(self._on_configuration)
+        self.replication.on_forgotten.append(self._on_forgotten)
         self._starting = asyncio.get_running_loop().create_task(self._start())
         self._look()
 
@@ -180,6 +184,22 @@ class BrokerMember(Member):
         """See `Member`."""
         self.made.stop()
         super().stop()
+
+    def _on_configuration(
+        self, replica: Replica, index: Index, configuration: Configuration
+    ) -> None:
+        if replica.group != CONTROLLER_GROUP:
+            fact = ConfigurationCommitted(replica.group, index, configuration)
+            self._checker.configuration_committed(fact)
+
+    def _on_forgotten(self, group: GroupId) -> None:
+        first = self.made.controller.state.first_voters(group)
+        self._checker.replica_removed(ReplicaRemoved(group, self.broker, self.life, first))
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether, as it is known here, any replicas move."""
+        return bool(self.made.controller.cluster.moving)
 
     def _look(self) -> None:
         """Watch the replicas that came since."""

@@ -17,6 +17,7 @@ from strandline.simulation.facts import (
     AnswerHeard,
     CommitBegun,
     CommitEnded,
+    ConfigurationCommitted,
     Deleted,
     DeletionAsked,
     EntriesSent,
@@ -28,6 +29,7 @@ from strandline.simulation.facts import (
     OffsetFetched,
     Produced,
     RecordsRead,
+    ReplicaRemoved,
     Subject,
     WayChanged,
 )
@@ -47,6 +49,7 @@ from strandline.simulation.invariants import (
     OffsetsDense,
     SingleLeaderPerEpoch,
 )
+from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable
 from strandline.simulation.superseding import Superseding
 
 
@@ -86,6 +89,8 @@ class Checker:
             NoStaleLeaderRead(may_lose=may_lose_all),
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             DeletedStaysDeleted(),
+            RemovedWhereStable(),
+            OneGrantPerVersion(),
             HeartbeatsCoalesced(),
         ]
         self._offsets = GroupOffsetsMonotonic()
@@ -131,6 +136,14 @@ class Checker:
     def deleted(self, fact: Deleted) -> None:
         """See `facts.Deleted`."""
         self._judge(fact, lambda invariant: invariant.on_deleted(fact))
+
+    def configuration_committed(self, fact: ConfigurationCommitted) -> None:
+        """See `facts.ConfigurationCommitted`."""
+        self._judge(fact, lambda invariant: invariant.on_configuration_committed(fact))
+
+    def replica_removed(self, fact: ReplicaRemoved) -> None:
+        """See `facts.ReplicaRemoved`."""
+        self._judge(fact, lambda invariant: invariant.on_replica_removed(fact))
 
     def log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""

@@ -8,7 +8,7 @@ Owns:   what was asked, answered and shown; one set for each run.
 Source: docs/decisions/0006-deleting-records.md."""
 
 from strandline.model.ids import BrokerId, GroupId, Offset
-from strandline.simulation.facts import Deleted, DeletionAsked, RecordsRead, Subject
+from strandline.simulation.facts import Deleted, DeletionAsked, RecordsRead, ReplicaRemoved, Subject
 from strandline.simulation.invariants import Invariant
 
 
@@ -56,6 +56,10 @@ class DeletedStaysDeleted(Invariant):
             )
         self._starts[place] = fact.start_offset
         self._raise(fact.group, fact.deleted_before)
+
+    def on_replica_removed(self, fact: ReplicaRemoved) -> None:
+        """One that is added again is another replica."""
+        self._starts.pop((fact.broker, fact.life, fact.group), None)
 
     def _raise(self, group: GroupId, before: Offset) -> None:
         self._deleted[group] = max(before, self._deleted.get(group, before))

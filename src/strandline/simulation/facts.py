@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
+from strandline.raft.configuration import Configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,26 @@ class Deleted:
     group: GroupId
     before: Offset
     low_watermark: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationCommitted:
+    """A replica knows that the configuration at `index` is committed."""
+
+    group: GroupId
+    index: Index
+    configuration: Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRemoved:
+    """A broker begins to remove its replica; `first_voters`: those that the group began with.
+    `life` counts the processes of its host."""
+
+    group: GroupId
+    broker: BrokerId
+    life: int
+    first_voters: tuple[BrokerId, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from strandline.simulation.facts import (
     NOWHERE,
     Acknowledged,
     AuditedBatch,
+    ConfigurationCommitted,
     Deleted,
     DeletionAsked,
     IdlePassed,
@@ -21,6 +22,7 @@ from strandline.simulation.facts import (
     LogAudited,
     MarksMoved,
     RecordsRead,
+    ReplicaRemoved,
     Subject,
 )
 from strandline.simulation.superseding import Superseding
@@ -65,6 +67,12 @@ class Invariant:
 
     def on_deleted(self, fact: Deleted) -> None:
         """See `facts.Deleted`."""
+
+    def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
+        """See `facts.ConfigurationCommitted`."""
+
+    def on_replica_removed(self, fact: ReplicaRemoved) -> None:
+        """See `facts.ReplicaRemoved`."""
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""
@@ -222,7 +230,8 @@ class OffsetsDense(Invariant):
 
 
 class HighWatermarkMonotonic(Invariant):
-    """A replica's high watermark never goes back while its process lives, nor beyond its log.
+    """A replica's high watermark never goes back while its process lives, nor beyond its log. One
+    that was removed and is added again is another replica.
 
     Records of the relaxed kind that were lost with the power take it back, down to the commit."""
 
@@ -245,6 +254,10 @@ class HighWatermarkMonotonic(Invariant):
         """As a consumer sees it."""
         end = fact.committed_end if self._may_lose_relaxed else fact.high_watermark
         self._check(fact.broker, fact.life, group=fact.group, end=end)
+
+    def on_replica_removed(self, fact: ReplicaRemoved) -> None:
+        """Nothing is shown any more."""
+        self._seen.pop((fact.broker, fact.life, fact.group), None)
 
     def _check(self, broker: BrokerId, life: int, *, group: GroupId, end: Offset) -> None:
         seen = self._seen.get((broker, life, group), Offset(0))

@@ -113,6 +113,10 @@ class Scenario:
     """How often on average an admin deletes the oldest records of a topic, or tries to read them
     again; 0 for never. Only where there are whole brokers, without compaction, and without a
     consumer group, whose members begin at offset 0 when theirs is gone."""
+    move_interval_ms: int = 0
+    """How often on average an admin moves the replicas of a topic; 0 for never. Only where there
+    are whole brokers, whose disks are not lost and can be trusted: which of them may go is a
+    question about the voters."""
     faults: tuple[PlannedFault, ...] | None = None
     """These faults, and no others; None for those that the seed and the weights stand for."""
 

@@ -6,6 +6,7 @@ How:    `draw(seed)` is `Scenario.draw(seed)`, with some of these:
             deletions          an admin deletes the oldest records of topics
             cached writes      `write.caching`: half of them in a world whose power never fails,
                                where all is kept; in the others acks=all promises what acks=1 does
+            moves              an admin moves the replicas of topics, where no disk is lost
             a distrusted disk  one broker's disk lies about flushes, or bits of what it holds flip,
                                in the segment that is written to as well. What is lost then, nobody
                                may know to be missing; so an acknowledgement waits for one copy
@@ -24,6 +25,8 @@ DELETE_INTERVAL_MS = (50, 200, 600)
 CACHED_SHARE = 0.15
 FLUSH_MS = (20, 200, 2_000)
 FLUSH_MESSAGES = (10, 1_000_000)
+MOVING_SHARE = 0.3
+MOVE_INTERVAL_MS = (300, 1_000, 3_000)
 DISTRUST_SHARE = 0.15
 DISTRUST = ("lying-disk", "rotten-tail")
 OTHER_LOSSES = ("lost-disk", "bit-rot", "configuration-change")
@@ -32,7 +35,7 @@ OTHER_LOSSES = ("lost-disk", "bit-rot", "configuration-change")
 
 def draw(seed: int) -> Scenario:
     """The scenario of a seed."""
-    return with_distrust(with_caching(with_deletions(Scenario.draw(seed))))
+    return with_moves(with_distrust(with_caching(with_deletions(Scenario.draw(seed)))))
 
 
 def with_deletions(scenario: Scenario) -> Scenario:
@@ -83,3 +86,16 @@ def with_distrust(scenario: Scenario) -> Scenario:
             replace(plan, min_insync=len(plan.voters) // 2 + 2) for plan in scenario.groups
         ),
     )
+
+
+def with_moves(scenario: Scenario) -> Scenario:
+    """Moves, for some seeds; the disks stay, as which may go is a question about the voters."""
+    rng = random.Random(f"moves of {scenario.seed}")
+    is_distrusted = bool(scenario.fault_weights.keys() & set(DISTRUST))
+    can_move = scenario.has_brokers and not scenario.log.write_caching and not is_distrusted
+    if rng.random() >= MOVING_SHARE or not can_move:
+        return scenario
+    weights = {
+        kind: weight for kind, weight in scenario.fault_weights.items() if kind not in OTHER_LOSSES
+    }
+    return replace(scenario, fault_weights=weights, move_interval_ms=rng.choice(MOVE_INTERVAL_MS))

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
+from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.damage import BAD_DISKS, rotting_broker
-from strandline.simulation.facts import IdlePassed, Subject
+from strandline.simulation.facts import NOWHERE, IdlePassed, Subject
 from strandline.simulation.group_consumers import SESSION_TIMEOUT_MS
 from strandline.simulation.producers import Producer
 from strandline.simulation.scenario import GroupPlan, ProducerPlan
@@ -112,9 +113,17 @@ def _replace_disk(world: "World", broker: BrokerId) -> bool:
 
 
 def _has_converged(world: "World") -> bool:
-    return all(producer.is_idle for producer in world.producers) and not any(
-        _divergence(world, plan) for plan in world.scenario.groups
+    return (
+        all(producer.is_idle for producer in world.producers)
+        and not any(_divergence(world, plan) for plan in world.scenario.groups)
+        and not _moving_brokers(world)
     )
+
+
+def _moving_brokers(world: "World") -> list[BrokerId]:
+    """Who knows of replicas that are not yet where they are wanted."""
+    members = [host.program for host in world.hosts.values()]
+    return [one.broker for one in members if isinstance(one, BrokerMember) and one.is_moving]
 
 
 def _divergence(world: "World", plan: GroupPlan) -> str:
@@ -149,6 +158,9 @@ def _describe_divergence(world: "World") -> tuple[str, Subject]:
         divergence = _divergence(world, plan)
         if divergence:
             return f"Convergence: {divergence}", Subject(plan.group)
+    moving = _moving_brokers(world)
+    if moving:
+        return f"Convergence: brokers {moving} wait for replicas that move", NOWHERE
     waiting = [producer for producer in world.producers if not producer.is_idle]
     names = [producer.name for producer in waiting]
     return f"Convergence: producers {names} are not answered", Subject(waiting[0].plan.group)

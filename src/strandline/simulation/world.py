@@ -30,6 +30,7 @@ from strandline.simulation.group_consumers import GroupConsumer
 from strandline.simulation.host import Seams, SimHost
 from strandline.simulation.link import Link
 from strandline.simulation.member import GroupMember, Member
+from strandline.simulation.movers import Mover
 from strandline.simulation.network import SimFabric
 from strandline.simulation.producers import Producer
 from strandline.simulation.scenario import GroupPlan, PlannedFault, Scenario
@@ -71,6 +72,8 @@ class Tally:
     """Records that compaction took, in the logs at the end."""
     deletion_count: int = 0
     """Deletions of the oldest records that were answered."""
+    move_count: int = 0
+    """Moves of replicas, and cancels, that were taken down."""
     damage_count: int = 0
     """How often an audit met damage, and was told so."""
     fault_counts: dict[str, int] = field(default_factory=dict)
@@ -119,6 +122,10 @@ class World:
             Deleter("d", self, random.Random(f"deletions {scenario.seed}"))
             for _ in range(1 if scenario.delete_interval_ms else 0)
         ]
+        self.movers = [
+            Mover("m", self, random.Random(f"moves {scenario.seed}"))
+            for _ in range(1 if scenario.move_interval_ms else 0)
+        ]
         self._faults_active = False
         self._is_audited = False
         """Whether nothing is written any more, and the logs were read for the last time."""
@@ -134,7 +141,13 @@ class World:
     @property
     def clients(self) -> list[Client]:
         """Everybody who asks brokers."""
-        return [*self.producers, *self._consumers, *self.group_consumers, *self.deleters]
+        return [
+            *self.producers,
+            *self._consumers,
+            *self.group_consumers,
+            *self.deleters,
+            *self.movers,
+        ]
 
     def region_of(self, broker: BrokerId) -> str:
         """Where a broker lives."""
@@ -250,8 +263,8 @@ class World:
         self._audit_later()
         self.advance(self.scenario.active_ms)
         self._end_faults()
-        for producer in self.producers:
-            producer.stop()
+        for client in (*self.producers, *self.movers):
+            client.stop()
         check_progress(self)
         check_group_progress(self)
         for consumer in (*self._consumers, *self.group_consumers, *self.deleters):
@@ -436,6 +449,7 @@ class World:
         tally.generation_count = sum(one.generation_count for one in self.group_consumers)
         tally.read_count = sum(consumer.read_count for consumer in self._consumers)
         tally.deletion_count = sum(one.deletion_count for one in self.deleters)
+        tally.move_count = sum(one.move_count for one in self.movers)
         tally.election_count = self.checker.election_count
         tally.lost_write_count = sum(
             host.disk.counters.lost_change_count for host in self.hosts.values()

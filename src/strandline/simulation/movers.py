@@ -1,0 +1,84 @@
+"""An admin that moves the replicas of topics to other brokers, changes its mind, and cancels.
+
+Why:    a move is a protocol of three parties; each of them may be struck at each of its steps.
+How:    each turn asks any broker to move a group to random brokers, or to stop moving it. A request
+        that fails may have been done.
+Owns:   nothing.
+Source: docs/decisions/0009-moving-replicas.md; design section 10."""
+
+import random
+from typing import TYPE_CHECKING
+
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from strandline.simulation.broker_member import BrokerMember
+from strandline.simulation.clients import Client
+from strandline.simulation.facts import Subject
+from strandline.simulation.scheduler import US_PER_MS
+
+if TYPE_CHECKING:
+    from strandline.simulation.member import Member
+    from strandline.simulation.world import World
+
+VERSION = 1
+TIMEOUT_MS = 2_000
+CANCEL_SHARE = 0.25
+FAILURES = {Error.NO_REASSIGNMENT_IN_PROGRESS, Error.REQUEST_TIMED_OUT}
+"""What a faulty cluster may say, and one in which nothing moves any more."""
+
+
+class Mover(Client):
+    """See the module."""
+
+    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
+        super().__init__(name, world, rng)
+        self.move_count = 0
+        self._stopped = False
+
+    def start(self) -> None:
+        """Begin."""
+        self._turn()
+
+    def stop(self) -> None:
+        """End."""
+        self._stopped = True
+
+    def _turn(self) -> None:
+        if self._stopped:
+            return
+        brokers = self.world.scenario.brokers
+        plan = self.rng.choice(self.world.scenario.groups)
+        replicas: list[int] | None = None
+        if self.rng.random() >= CANCEL_SHARE:
+            count = self.rng.choice((len(plan.voters), self.rng.randint(1, len(brokers))))
+            replicas = list(self.rng.sample(brokers, count))
+        topic = ReassignableTopic(plan.name, [ReassignablePartition(0, replicas)])
+        self.ask(self.rng.choice(brokers), lambda member: self._ask(member, topic), lambda: None)
+        interval_ms = self.world.scenario.move_interval_ms
+        self.world.scheduler.after(self.rng.randint(1, 2 * interval_ms) * US_PER_MS, self._turn)
+
+    def _ask(self, member: "Member", topic: ReassignableTopic) -> None:
+        """Inside the broker."""
+        assert isinstance(member, BrokerMember)
+
+        def on_answer(answer: AlterPartitionReassignmentsResponse) -> None:
+            code = answer.error_code or answer.responses[0].partitions[0].error_code
+            if code == Error.NONE:
+                self.move_count += 1
+            elif code not in FAILURES:
+                self.world.checker.fail(
+                    f"NoUnexpectedError: {self.name} was told {code} of {topic}", Subject(None)
+                )
+
+        member.ask(
+            AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=[topic]),
+            AlterPartitionReassignmentsResponse,
+            VERSION,
+            on_answer=on_answer,
+            on_closed=lambda _: None,
+        )
