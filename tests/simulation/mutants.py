@@ -297,7 +297,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(report_a_flush_that_was_not_made, POWER, 2),
     Mutant(answer_before_the_state_is_durable, POWER, 12, False, changes=SLOW_FLUSHES),
     Mutant(follow_leaders_of_the_past, ("pause", "isolation", "kill-leader"), 1),
-    Mutant(truncate_what_matches, ("reset", "lossy-link", "leader-power-failure", "mute"), 78),
+    Mutant(truncate_what_matches, ("reset", "lossy-link", "leader-power-failure", "mute"), 530),
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
