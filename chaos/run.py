@@ -122,7 +122,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=DEFAULT_MINUTES)
     told = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # Also where a shell has had it ignored.
+        signal.signal(number, signal.default_int_handler)
     report = Report()
     try:
         held = run(draw_plan(told.seed, duration_ms=round(told.minutes * MINUTE_MS)), report)
