@@ -19,8 +19,8 @@ from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 
-LOOK_INTERVAL_MS = 2_000
-TRANSFERS_PER_LOOK_MAX = 20
+LOOK_INTERVAL_MS = 5_000
+TRANSFERS_PER_LOOK_MAX = 30
 
 _log = logging.getLogger("strandline.broker")
 
