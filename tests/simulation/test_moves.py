@@ -16,7 +16,7 @@ from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved
 from strandline.simulation.invariants import Invariant, InvariantError
 from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable
 from strandline.simulation.scenario import Scenario
-from strandline.simulation.swarm import Outcome, run_scenario
+from strandline.simulation.swarm import Outcome, run_scenario, run_seed
 
 SEEDS = (1, 2, 3, 5, 8, 13)
 INTERVAL_MS = 150
@@ -46,6 +46,10 @@ def test_replicas_move_through_faults() -> None:
     assert [outcome.violation for outcome in outcomes] == [None] * len(SEEDS)
     assert sum(outcome.tally.move_count for outcome in outcomes) > 20
     assert sum(outcome.tally.election_count for outcome in outcomes) > 20
+
+
+def test_who_asks_for_a_move_may_hear_that_the_controllers_disk_is_full() -> None:
+    assert run_seed(259).violation is None
 
 
 # ---- planted mistakes --------------------------------------------------------------------------

@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 VERSION = 1
 TIMEOUT_MS = 2_000
 CANCEL_SHARE = 0.25
-FAILURES = {Error.NO_REASSIGNMENT_IN_PROGRESS, Error.REQUEST_TIMED_OUT}
-"""What a faulty cluster may say, and one in which nothing moves any more."""
+FAILURES = {
+    Error.KAFKA_STORAGE_ERROR,
+    Error.NO_REASSIGNMENT_IN_PROGRESS,
+    Error.REQUEST_TIMED_OUT,
+}
+"""What a faulty cluster may say (the disk of the controller's log may be full), and one in which
+nothing moves any more."""
 
 
 class Mover(Client):
