@@ -1,4 +1,4 @@
-"""How the tests are shared out where several processes run them (`make test`).
+"""What holds for all tests; how they are shared out where several processes run them (`make test`).
 
 Why:    one core computes while the other one waits for brokers, clients and disks. Whoever starts
         brokers has the machine's ports, file systems and the cluster that many tests share to
@@ -7,6 +7,11 @@ How:    `--dist loadgroup` would do, but pytest-xdist 3.8 marks groups in a way 
         not see."""
 
 import pytest
+from hypothesis import settings
+
+# No test fails for being slow on a busy machine.
+settings.register_profile("strandline", deadline=None)
+settings.load_profile("strandline")
 
 WITH_BROKERS = ("tests/chaos/test_run.py", "tests/integration/", "tests/spark/")
 
