@@ -130,6 +130,7 @@ def test_what_has_been_found_out_is_not_asked_again_after_a_restart() -> None:
     other.kill()
     one.start()
     assert not replica_of(one).raft.is_amnesiac
+    run_for(world, 2_000)
     assert run_until_led(world, limit_ms=5_000) is not None
 
 

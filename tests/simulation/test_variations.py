@@ -83,3 +83,16 @@ def test_a_broker_whose_tail_rots_is_brought_up_to_date() -> None:
     drawn = draw(527)
     groups = tuple(replace(plan, min_insync=1) for plan in drawn.groups)
     assert run_scenario(replace(drawn, groups=groups)).violation is None
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(1268, id="a group of which every voter must acknowledge, one with a bad disk"),
+        pytest.param(1623, id="a slow disk: the core has begun anew, its log has yet to"),
+        pytest.param(1827, id="a leader's own log is damaged where a follower needs it"),
+    ],
+)
+def test_what_once_broke_a_promise_keeps_it(seed: int) -> None:
+    assert run_scenario(draw(seed)).violation is None

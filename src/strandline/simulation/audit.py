@@ -32,7 +32,8 @@ def audit(replica: Replica, values: Values, *, is_final: bool) -> LogAudited:
         start_index=log.start_index,
         start_offset=log.start_offset,
         end_offset=log.end_offset,
-        commit=replica.raft.commit,
+        # As far as the log has it: the core may be ahead, while its decisions are made durable.
+        commit=replica.marks.commit,
         high_watermark=replica.high_watermark,
         batches=batches,
         is_final=is_final,

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 DATA_DIRECTORY = "/data"
 CLEAN_INTERVAL_MS = 400
+NO_SCRUB = 0
+"""Damage is mended where a reader meets it."""
 
 ReadDone = Callable[[bytes, ApiError | None], None]
 
@@ -163,6 +165,7 @@ class GroupMember(Member):
         for plan in scenario.groups:
             if broker in plan.hosts:
                 self._open(plan, is_lost=has_lost_disk)
+        self.replication.repairs.start(rate_bytes=NO_SCRUB, interval_ms=CLEAN_INTERVAL_MS)
         self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
 
     def produce(

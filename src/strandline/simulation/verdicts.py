@@ -31,9 +31,35 @@ GROUP_PROGRESS_MS = 40_000
 CONVERGENCE_MS = 20_000
 MENDING_MS = 3_000
 """After so long an operator looks after a broker whose disk has gone bad."""
+LOOK_MS = 100
+"""How often is looked whether all is well."""
 SESSIONS_END_MS = 3 * SESSION_TIMEOUT_MS
 REST_INTERVALS = 5
 REST_ATTEMPTS = 30
+
+
+class Operator:
+    """Who looks after a broker whose disk has gone bad: where it keeps a log closed, it starts with
+    an empty data directory, once."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._due_us = world.scheduler.now_us + MENDING_MS * US_PER_MS
+        self._may_act = bool(world.tally.fault_counts.keys() & BAD_DISKS)
+
+    def look(self) -> None:
+        """Act, where it is time and there is something to be done."""
+        world = self._world
+        if not self._may_act or world.scheduler.now_us < self._due_us:
+            return
+        broker = rotting_broker(world)
+        plans = [plan for plan in world.scenario.groups if broker in plan.voters]
+        held = {replica.group for replica in world.replicas() if replica.self_id == broker}
+        if all(plan.group in held for plan in plans) or not world.may_replace_disk(broker):
+            return
+        self._may_act = False
+        world.lose_disk(broker)
+        world.restart(broker)
 
 
 def check_progress(world: "World") -> None:
@@ -50,9 +76,14 @@ def check_progress(world: "World") -> None:
     for writer in writers:
         writer.start()
     limit_us = world.scheduler.now_us + PROGRESS_MS * US_PER_MS
-    world.scheduler.run_until_true(
-        lambda: all(writer.acknowledged_count for writer in writers), limit_us=limit_us
-    )
+    operator = Operator(world)
+    while not world.scheduler.run_until_true(
+        lambda: all(writer.acknowledged_count for writer in writers),
+        limit_us=min(limit_us, world.scheduler.now_us + LOOK_MS * US_PER_MS),
+    ):
+        if world.scheduler.now_us >= limit_us:
+            break
+        operator.look()
     for writer in writers:
         if not writer.acknowledged_count:
             world.checker.fail(
@@ -89,27 +120,13 @@ def check_group_progress(world: "World") -> None:
 def check_convergence(world: "World") -> None:
     """Convergence: every request is answered, all members of a group have all of its log."""
     limit_us = world.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
-    mend_us = world.scheduler.now_us + MENDING_MS * US_PER_MS
-    may_mend = bool(world.tally.fault_counts.keys() & BAD_DISKS)
+    operator = Operator(world)
     while not world.is_over and not _has_converged(world):
-        if may_mend and world.scheduler.now_us >= mend_us:
-            may_mend = not _replace_disk(world, rotting_broker(world))
+        operator.look()
         if world.scheduler.now_us >= limit_us:
             world.checker.fail(*_describe_divergence(world))
             return
-        world.advance(100)
-
-
-def _replace_disk(world: "World", broker: BrokerId) -> bool:
-    """Start a broker that keeps a log closed with an empty data directory, as its operator does;
-    whether that could be done."""
-    plans = [plan for plan in world.scenario.groups if broker in plan.voters]
-    held = {replica.group for replica in world.replicas() if replica.self_id == broker}
-    if all(plan.group in held for plan in plans) or not world.may_replace_disk(broker):
-        return False
-    world.lose_disk(broker)
-    world.restart(broker)
-    return True
+        world.advance(LOOK_MS)
 
 
 def _has_converged(world: "World") -> bool:
