@@ -55,3 +55,12 @@ def test_leaders_stay_at_a_round_trip_of_400_ms_with_one_percent_loss() -> None:
     world.scheduler.run_until(world.scheduler.now_us + 120_000_000)
     assert world.checker.election_count == elections
     assert world.checker.violation is None
+
+
+def test_the_only_voter_of_a_group_leads_again_as_soon_as_it_is_back() -> None:
+    world = started(plain_scenario(brokers=1, groups=20))
+    (host,) = world.hosts.values()
+    host.kill()
+    world.scheduler.run_until_true(lambda: host.is_up, limit_us=world.scheduler.now_us + 60_000_000)
+    took_ms = run_until_led(world, limit_ms=10_000)
+    assert took_ms is not None and took_ms < world.scenario.settings.election_timeout_ms / 4

@@ -207,12 +207,14 @@ class Replication:
         replica.has_restarted = False
         self.liveness.add(replica)
         if replica.is_preferred:
-            self.start_fresh(replica)
+            self.stand_first(replica)
 
     @staticmethod
-    def start_fresh(replica: Replica) -> None:
-        """Stand for election in a new group that nobody leads yet."""
-        if replica.is_fresh and not replica.is_leader and replica.failed is None:
+    def stand_first(replica: Replica) -> None:
+        """Stand for election without waiting, where nobody else can lead: in a new group, or as its
+        only voter."""
+        may_be_first = replica.is_fresh or replica.is_only_voter
+        if may_be_first and not replica.is_leader and replica.failed is None:
             replica.on_election_timeout()
 
     def rebuild(self, replica: Replica) -> Raft:

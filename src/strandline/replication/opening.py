@@ -132,8 +132,8 @@ class Opening:
         )
         host.replicas[spec.group] = replica
         host.liveness.add(replica)
-        if is_new and replica.is_preferred:
-            host.clock.call_soon(partial(host.start_fresh, replica))
+        if (is_new and replica.is_preferred) or replica.is_only_voter:
+            host.clock.call_soon(partial(host.stand_first, replica))
         if is_asking:
             host.founding.ask(replica)
         host.latecomers.on_opened(spec.group)

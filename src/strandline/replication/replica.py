@@ -138,6 +138,11 @@ class Replica:
         return self.preferred == self.self_id
 
     @property
+    def is_only_voter(self) -> bool:
+        """Whether nobody else can lead, nor has a vote."""
+        return self.configuration.all_voters == (self.self_id,)
+
+    @property
     def leader_id(self) -> BrokerId:
         """The leader as far as known here, or NO_BROKER."""
         return NO_BROKER if self.failed is not None else self.raft.leader
