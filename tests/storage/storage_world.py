@@ -19,6 +19,17 @@ class PowerFailure(BaseException):
     """The power fails in the middle of an operation."""
 
 
+class ManualTimer:
+    """A timer of a `ManualClock`."""
+
+    def __init__(self, due: int, callback: Callable[[], None]) -> None:
+        self.due = due
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
 class ManualClock:
     """Stands still until it is moved. `run` runs what was called soon."""
 
@@ -26,6 +37,7 @@ class ManualClock:
         self.now = 1_000_000
         self.wall = 1_700_000_000_000
         self.soon: list[Callable[[], None]] = []
+        self.timers: list[ManualTimer] = []
 
     def monotonic_ms(self) -> int:
         return self.now
@@ -36,15 +48,24 @@ class ManualClock:
     def advance(self, ms: int) -> None:
         self.now += ms
         self.wall += ms
+        due = [timer for timer in self.timers if timer.due <= self.now]
+        self.timers = [timer for timer in self.timers if timer.due > self.now]
+        for timer in due:
+            if timer.callback is not None:
+                timer.callback()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         self.soon.append(callback)
 
-    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> "ManualClock":
-        raise AssertionError("storage sets no timers")
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> ManualTimer:
+        timer = ManualTimer(self.now + delay_ms, callback)
+        self.timers.append(timer)
+        return timer
 
-    def cancel(self) -> None:
-        raise AssertionError("storage sets no timers")
+    def forget(self) -> None:
+        """The process is gone, and what it was about to do."""
+        self.soon.clear()
+        self.timers.clear()
 
     def run(self) -> None:
         soon, self.soon = self.soon, []

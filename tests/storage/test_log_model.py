@@ -66,7 +66,7 @@ class LogMachine(RuleBasedStateMachine):
     def forget_callbacks(self) -> None:
         """Those of the process that ended."""
         self.disk.flushes.clear()
-        self.clock.soon.clear()
+        self.clock.forget()
 
     @rule(count=st.integers(1, 4))
     def append(self, count: int) -> None:

@@ -115,7 +115,7 @@ class Life:
 
     def forget_callbacks(self) -> None:
         self.disk.flushes.clear()
-        self.clock.soon.clear()
+        self.clock.forget()
 
 
 @pytest.mark.parametrize("group", range(4))

@@ -120,8 +120,8 @@ def test_damage_in_two_places_of_a_segment_is_told_apart() -> None:
 def test_a_tail_is_damage_below_the_flushed_mark_and_torn_above_it() -> None:
     world = World()
     world.append(3)
-    world.clock.advance(10_000)
-    world.flush()  # Notes what is durable, because the last time was long ago.
+    world.flush()
+    world.clock.advance(10_000)  # Long enough for a note of what is durable.
     assert world.files(".flushed")
     world.append(3)
     name = world.files()[0]

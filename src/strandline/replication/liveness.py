@@ -62,6 +62,8 @@ class Liveness:
         self._settings = settings
         self._session = session
         self._leads: dict[BrokerId, LeadSession] = {}
+        # The longest of the smoothed round trips.
+        self._slowest_rtt_ms = 0
         self._follows: dict[BrokerId, FollowSession] = {}
         self._heard_ms: dict[BrokerId, int] = {}
         # Peers that broke the connection and of which nothing was heard since.
@@ -123,10 +125,11 @@ class Liveness:
             return
         self._hung_up.add(peer)
         session = self._follows.get(peer)
+        step_ms = ELECTION_MS + self._slowest_rtt_ms
         for group in session.followed if session is not None else ():
             replica = self._replicas.get(group)
             if replica is not None and replica.leader_id == peer:
-                replica.timeout_ms = min(replica.timeout_ms, self._turn_ms(replica))
+                replica.timeout_ms = min(replica.timeout_ms, self._turn_ms(replica, step_ms))
                 replica.look_ms = NEVER_MS
 
     def has_hung_up(self, peer: BrokerId) -> bool:
@@ -147,7 +150,9 @@ class Liveness:
         self, peer: BrokerId, answer: HeartbeatAnswer
     ) -> list[tuple[GroupId, Epoch]]:
         """Returns the groups in which the peer refuses this broker, with its epochs there."""
-        return self.lead_session(peer).on_answer(answer, self._clock.monotonic_ms())
+        refused = self.lead_session(peer).on_answer(answer, self._clock.monotonic_ms())
+        self._slowest_rtt_ms = int(max(session.rtt_ms for session in self._leads.values()))
+        return refused
 
     def on_heartbeat(self, peer: BrokerId, heartbeat: Heartbeat) -> list[tuple["Replica", Epoch]]:
         """Returns the replicas to which a newly announced leadership of `peer` matters."""
@@ -227,7 +232,7 @@ class Liveness:
         else:
             delay_ms = ELECTION_MS + self._rng.randrange(self._settings.election_spread_ms + 1)
         round_trips = ELECTION_ROUND_TRIPS * (1 + self._rng.random())
-        delay_ms += int(round_trips * self._slowest_rtt_ms())
+        delay_ms += int(round_trips * self._slowest_rtt_ms)
         replica.stand_after_ms = self._clock.monotonic_ms() + delay_ms
 
     def refresh(self, replica: "Replica") -> None:
@@ -351,7 +356,7 @@ class Liveness:
         if not self._unproved:
             return []
         lost: list[Replica] = []
-        since_ms = now - limit - RTT_FACTOR * self._slowest_rtt_ms()
+        since_ms = now - limit - RTT_FACTOR * self._slowest_rtt_ms
         for group, replica in list(self._unproved.items()):
             if not replica.is_leader:
                 del self._unproved[group]
@@ -401,7 +406,7 @@ class Liveness:
 
     def _draw_timeout(self, replica: "Replica") -> int:
         settings = self._settings
-        spread = max(settings.election_spread_ms, int(2 * self._slowest_rtt_ms()))
+        spread = max(settings.election_spread_ms, int(2 * self._slowest_rtt_ms))
         part = int(spread * NOT_PREFERRED_SHARE)
         if replica.is_preferred:
             extra = self._rng.randrange(part + 1)
@@ -412,13 +417,10 @@ class Liveness:
         rtt = self.rtt_ms(replica.leader_id) if replica.leader_id != NO_BROKER else 0.0
         return settings.election_timeout_ms + extra + int(rtt)
 
-    def _turn_ms(self, replica: "Replica") -> int:
+    def _turn_ms(self, replica: "Replica", step_ms: int) -> int:
         """The election time-out of a replica whose leader has hung up: one after the other, the
-        preferred one first."""
+        preferred one first, each `step_ms` after the one before."""
         others = [one for one in replica.configuration.voters if one != replica.leader_id]
         others.sort(key=lambda one: one != replica.preferred)
         turn = others.index(replica.self_id) if replica.self_id in others else len(others)
-        return self._settings.election_timeout_ms + turn * (ELECTION_MS + self._slowest_rtt_ms())
-
-    def _slowest_rtt_ms(self) -> int:
-        return int(max((s.rtt_ms for s in self._leads.values()), default=0.0))
+        return self._settings.election_timeout_ms + turn * step_ms

@@ -321,7 +321,6 @@ class Log:
         active = self._row.active
         if self.failed or not active.size:
             return False
-        self._mark.advance(self.flushed_index)
         is_old = self._clock.monotonic_ms() - active.first_append_ms >= self.config.segment_ms
         if not is_old and not retention.is_due(active, self.config, self._clock.wall_ms()):
             return False
