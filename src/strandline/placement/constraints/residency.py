@@ -9,7 +9,7 @@ from strandline.model.cluster import Labels
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.constraints.contract import HardEvaluator, Shape
 from strandline.placement.constraints.reasons import Reason, because
-from strandline.placement.constraints.selectors import refused_by
+from strandline.placement.constraints.selectors import reason_of, refused_by
 from strandline.placement.constraints.static import StaticEvaluator
 from strandline.placement.policy.document import Residency
 from strandline.placement.topology.labels import BROKER_LABEL
@@ -46,14 +46,5 @@ def banned_by(
         return refused
     for selector in residency.deny:
         if refused_by((selector,), broker, labels) is None:
-            values = ", ".join(selector.values)
-            match selector.op:
-                case "in":
-                    return because("in", label=selector.label, values=values)
-                case "notIn":
-                    return because("not-in", label=selector.label, values=values)
-                case "exists":
-                    return because("with", label=selector.label)
-                case "notExists":
-                    return because("without", label=selector.label)
+            return reason_of(selector, holds=True)
     return None

@@ -11,6 +11,14 @@ from strandline.placement.policy.document import Selector, Where
 from strandline.placement.topology.labels import BROKER_LABEL
 from strandline.placement.topology.universe import Universe
 
+_CODES = {
+    "in": ("in", "not-in"),
+    "notIn": ("not-in", "in"),
+    "exists": ("with", "without"),
+    "notExists": ("without", "with"),
+}
+"""{operator: (the code of a reason when it holds, when it does not)}."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selectors:
@@ -33,7 +41,7 @@ def refused_by(where: Where, broker: BrokerId, labels: Labels) -> Reason | None:
     for selector in where:
         value = str(broker) if selector.label == BROKER_LABEL else labels.get(selector.label)
         if not holds(selector, value):
-            return _reason(selector)
+            return reason_of(selector, holds=False)
     return None
 
 
@@ -59,14 +67,10 @@ def matching(universe: Universe, where: Where) -> int:
     )
 
 
-def _reason(selector: Selector) -> Reason:
-    values = ", ".join(selector.values)
-    match selector.op:
-        case "in":
-            return because("not-in", label=selector.label, values=values)
-        case "notIn":
-            return because("in", label=selector.label, values=values)
-        case "exists":
-            return because("without", label=selector.label)
-        case "notExists":
-            return because("with", label=selector.label)
+def reason_of(selector: Selector, *, holds: bool) -> Reason:
+    """What to say of a broker for which a selector holds, or does not."""
+    when_it_holds, otherwise = _CODES[selector.op]
+    code = when_it_holds if holds else otherwise
+    if selector.op in ("in", "notIn"):
+        return because(code, label=selector.label, values=", ".join(selector.values))
+    return because(code, label=selector.label)
