@@ -20,10 +20,9 @@ from strandline.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from strandline.replication.replica import Replica
+from strandline.simulation.admins import Admin
 from strandline.simulation.broker_member import BrokerMember
-from strandline.simulation.clients import Client
 from strandline.simulation.facts import Deleted, DeletionAsked, Subject
-from strandline.simulation.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
     from strandline.simulation.member import Member
@@ -44,35 +43,23 @@ FAILURES = {
 """What a faulty cluster may say. An offset that was shown may be lost with the power: acks=1."""
 
 
-class Deleter(Client):
+class Deleter(Admin):
     """See the module."""
 
     def __init__(self, name: str, world: "World", rng: random.Random) -> None:
-        super().__init__(name, world, rng)
+        super().__init__(name, world, rng, interval_ms=world.scenario.delete_interval_ms)
         self.deletion_count = 0
         self.refusal_count = 0
         """Reads of deleted records that were refused."""
         self._deleted: dict[GroupId, Offset] = {}
-        self._stopped = False
 
-    def start(self) -> None:
-        """Begin."""
-        self._turn()
-
-    def stop(self) -> None:
-        """End."""
-        self._stopped = True
-
-    def _turn(self) -> None:
-        if self._stopped:
-            return
+    def act(self) -> None:
+        """See `Admin`."""
         plan = self.rng.choice(self.world.scenario.groups)
         leader = self.find_leader(plan.group)
         act = self._read if self.rng.random() < 0.5 else self._delete
         if leader != NO_BROKER:
             self.ask(leader, lambda member: act(plan.group, member), lambda: None)
-        interval_ms = self.world.scenario.delete_interval_ms
-        self.world.scheduler.after(self.rng.randint(1, 2 * interval_ms) * US_PER_MS, self._turn)
 
     def _delete(self, group: GroupId, member: "Member") -> None:
         """Inside the broker."""

@@ -16,10 +16,9 @@ from strandline.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from strandline.simulation.admins import Admin
 from strandline.simulation.broker_member import BrokerMember
-from strandline.simulation.clients import Client
 from strandline.simulation.facts import Subject
-from strandline.simulation.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
     from strandline.simulation.member import Member
@@ -37,25 +36,15 @@ FAILURES = {
 nothing moves any more."""
 
 
-class Mover(Client):
+class Mover(Admin):
     """See the module."""
 
     def __init__(self, name: str, world: "World", rng: random.Random) -> None:
-        super().__init__(name, world, rng)
+        super().__init__(name, world, rng, interval_ms=world.scenario.move_interval_ms)
         self.move_count = 0
-        self._stopped = False
 
-    def start(self) -> None:
-        """Begin."""
-        self._turn()
-
-    def stop(self) -> None:
-        """End."""
-        self._stopped = True
-
-    def _turn(self) -> None:
-        if self._stopped:
-            return
+    def act(self) -> None:
+        """See `Admin`."""
         brokers = self.world.scenario.brokers
         plan = self.rng.choice(self.world.scenario.groups)
         replicas: list[int] | None = None
@@ -64,8 +53,6 @@ class Mover(Client):
             replicas = list(self.rng.sample(brokers, count))
         topic = ReassignableTopic(plan.name, [ReassignablePartition(0, replicas)])
         self.ask(self.rng.choice(brokers), lambda member: self._ask(member, topic), lambda: None)
-        interval_ms = self.world.scenario.move_interval_ms
-        self.world.scheduler.after(self.rng.randint(1, 2 * interval_ms) * US_PER_MS, self._turn)
 
     def _ask(self, member: "Member", topic: ReassignableTopic) -> None:
         """Inside the broker."""
