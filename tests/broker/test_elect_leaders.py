@@ -50,6 +50,33 @@ def test_the_preferred_replica_leads_when_the_answer_comes(cluster: ClusterWorld
     assert again == {("flights", 0): Error.ELECTION_NOT_NEEDED}
 
 
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_the_answer_comes_as_soon_as_the_new_leader_is_heard_of(
+    cluster: ClusterWorld, at: int
+) -> None:
+    cluster.create_topic("flights")
+    first = preferred(cluster, "flights")
+    assert lose_leader(cluster, "flights") != first
+    cluster.advance(2_000)
+    replication = cluster.broker(at).replication
+    heard_us: list[int] = []
+    replication.on_leader_known.append(lambda _: heard_us.append(cluster.scheduler.now_us))
+    assert elect(cluster, ("flights", [0]), at=at) == {("flights", 0): 0}
+    assert heard_us == [cluster.scheduler.now_us]
+
+
+def test_what_takes_longer_than_the_client_waits_is_told_so_and_happens_all_the_same(
+    cluster: ClusterWorld,
+) -> None:
+    cluster.create_topic("flights")
+    first = preferred(cluster, "flights")
+    assert lose_leader(cluster, "flights") != first
+    cluster.advance(2_000)
+    found = elect(cluster, ("flights", [0]), timeout_ms=0)
+    assert found == {("flights", 0): Error.REQUEST_TIMED_OUT}
+    cluster.until(lambda: cluster.leader_of("flights") == first)
+
+
 def test_who_is_down_cannot_be_elected(cluster: ClusterWorld) -> None:
     cluster.create_topic("flights")
     first = preferred(cluster, "flights")

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.partitions import present_leader
+from strandline.broker.partitions import known_leader, present_leader
 from strandline.model.cluster import Partition
-from strandline.model.ids import NO_BROKER, GroupId
+from strandline.model.ids import NO_BROKER
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
@@ -30,60 +30,94 @@ LEASE_LOOKS = 4
 """Times that a missing lease is looked for within a heartbeat's interval."""
 
 
-async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout_ms: int) -> None:
-    """Until every partition of these topics has a leader that this broker knows of."""
-    waiting = deque(topics)
-    # Of the first topic that waits, how many partitions were found to have a leader: none is looked
-    # at twice, however many elections there are.
-    led_count = 0
+async def wait_until(
+    services: Services,
+    holds: Callable[[], bool],
+    *,
+    hooks: Sequence[list[Callable[..., None]]],
+    timeout_ms: int,
+) -> None:
+    """Until it `holds`, or time is up: looks at once, and whenever one of `hooks` is called."""
     changed = asyncio.Event()
-
-    def on_change(_: GroupId) -> None:
-        changed.set()
-
     is_late = False
+
+    def on_change(*_: object) -> None:
+        changed.set()
 
     def on_timeout() -> None:
         nonlocal is_late
         is_late = True
         changed.set()
 
-    services.replication.on_leader_known.append(on_change)
     timer = services.clock.call_later(max(0, min(timeout_ms, WAIT_MS_MAX)), on_timeout)
+    for hook in hooks:
+        hook.append(on_change)
     try:
-        while waiting and not is_late:
+        while not is_late and not holds():
+            changed.clear()
+            await changed.wait()
+    finally:
+        timer.cancel()
+        for hook in hooks:
+            hook.remove(on_change)
+
+
+async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout_ms: int) -> None:
+    """Until every partition of these topics has a leader that this broker knows of."""
+    waiting = deque(topics)
+    # Of the first topic that waits, how many partitions were found to have a leader: none is looked
+    # at twice, however many elections there are.
+    led_count = 0
+
+    def are_led() -> bool:
+        nonlocal led_count
+        while waiting:
             topic = services.cluster.topics.get(waiting[0])
             partitions = () if topic is None else topic.partitions
             while led_count < len(partitions) and _has_leader(services, partitions[led_count]):
                 led_count += 1
-            if topic is not None and led_count == len(partitions):
-                waiting.popleft()
-                led_count = 0
-                continue
-            changed.clear()
-            await changed.wait()
-    finally:
-        timer.cancel()
-        services.replication.on_leader_known.remove(on_change)
+            if topic is None or led_count != len(partitions):
+                return False
+            waiting.popleft()
+            led_count = 0
+        return True
+
+    hooks = [services.replication.on_leader_known]
+    await wait_until(services, are_led, hooks=hooks, timeout_ms=timeout_ms)
+
+
+async def wait_for_preferred(
+    services: Services, partitions: Iterable[Partition], *, timeout_ms: int
+) -> Sequence[Partition]:
+    """Until this broker hears that the preferred replicas lead; returns where they do not yet."""
+    waiting = deque(partitions)
+
+    def are_led() -> bool:
+        while waiting and _leads_preferred(services, waiting[0]):
+            waiting.popleft()
+        return not waiting
+
+    hooks = [services.replication.on_leader_known]
+    await wait_until(services, are_led, hooks=hooks, timeout_ms=timeout_ms)
+    return [one for one in waiting if not _leads_preferred(services, one)]
 
 
 async def wait_for_version(services: Services, version: int, *, timeout_ms: int) -> None:
     """Until this broker knows the cluster as of `version`."""
-    changed = asyncio.Event()
-    deadline_ms = services.clock.monotonic_ms() + max(0, min(timeout_ms, WAIT_MS_MAX))
-    timer = services.clock.call_later(max(0, min(timeout_ms, WAIT_MS_MAX)), changed.set)
-    services.controller.on_caught_up.append(changed.set)
-    try:
-        while services.cluster.version < version and services.clock.monotonic_ms() < deadline_ms:
-            changed.clear()
-            await changed.wait()
-    finally:
-        timer.cancel()
-        services.controller.on_caught_up.remove(changed.set)
+    await wait_until(
+        services,
+        lambda: services.cluster.version >= version,
+        hooks=[services.controller.on_caught_up],
+        timeout_ms=timeout_ms,
+    )
 
 
 def _has_leader(services: Services, partition: Partition) -> bool:
     return present_leader(services, partition)[0] != NO_BROKER
+
+
+def _leads_preferred(services: Services, partition: Partition) -> bool:
+    return known_leader(services, partition)[0] == partition.replicas[0]
 
 
 def when_leases_hold(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from strandline.base.errors import ProtocolError
+from strandline.broker.awaiting import wait_for_preferred
 from strandline.broker.partitions import is_alive, known_leader
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.network.calls import CallError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 METHOD = "partitions.prefer"
 CALL_TIMEOUT_MS = 2_000
-LOOK_INTERVAL_MS = 20
 ASKED_AT_ONCE = 50
 _groups = msgspec.msgpack.Decoder(list[int])
 _codes = msgspec.msgpack.Decoder(list[int])
@@ -69,11 +69,8 @@ async def elect_preferred(
             found[partition.group] = code
             if code is Error.NONE:
                 waiting.append(partition)
-    deadline_ms = services.clock.monotonic_ms() + timeout_ms
-    while waiting and services.clock.monotonic_ms() < deadline_ms:
-        waiting = [one for one in waiting if known_leader(services, one)[0] != one.replicas[0]]
-        await asyncio.sleep(LOOK_INTERVAL_MS / 1_000)
-    found.update((one.group, Error.REQUEST_TIMED_OUT) for one in waiting)
+    late = await wait_for_preferred(services, waiting, timeout_ms=timeout_ms)
+    found.update((one.group, Error.REQUEST_TIMED_OUT) for one in late)
     return found
 
 

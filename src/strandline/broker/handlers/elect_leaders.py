@@ -7,7 +7,6 @@ Source: KIP-183, KIP-460."""
 from collections.abc import Iterable
 
 from strandline.broker.asked import distinct
-from strandline.broker.awaiting import WAIT_MS_MAX
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.electing import elect_preferred
 from strandline.broker.partitions import find_partition
@@ -28,10 +27,9 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
     services = context.services
     if request.election_type != PREFERRED:
         return _refuse_all(request, services)
-    timeout_ms = max(0, min(request.timeout_ms, WAIT_MS_MAX))
     asked = list(_asked(request, services))
     partitions = [one for _, _, one in asked if one is not None]
-    found = await elect_preferred(services, partitions, timeout_ms=timeout_ms)
+    found = await elect_preferred(services, partitions, timeout_ms=request.timeout_ms)
     results: dict[str, list[PartitionResult]] = {}
     for topic, index, partition in asked:
         error = Error.UNKNOWN_TOPIC_OR_PARTITION
