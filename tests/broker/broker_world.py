@@ -179,6 +179,7 @@ class ObedientReplication:
         self.leaders: dict[GroupId, LeaderEntry] = {}
         self.silent: set[BrokerId] = set()
         self.hung_up: set[BrokerId] = set()
+        self.on_leader_known: list[Callable[[GroupId], None]] = []
 
     def is_peer_alive(self, broker: BrokerId) -> bool:
         return broker not in self.silent
@@ -194,6 +195,7 @@ class ObedientController:
     cluster: Cluster
     answers: list[Answer] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
+    on_caught_up: list[Callable[[], None]] = field(default_factory=list)
 
     async def submit(self, command: Command, *, timeout_ms: int = 0) -> Answer:
         self.commands.append(command)

@@ -3,10 +3,9 @@
 Why:    the controller decides at once, but elections take a moment: a client that is told "created"
         and then finds no leader has a bad start. A leader whose lease ran out (a busy machine, a
         slow link) mostly has it again a heartbeat later: not every client asks twice.
-How:    for leaders, looks again at every change of leadership that this broker hears of; for
-        leases, a few times a heartbeat; for what the controller has decided, whenever some of it
-        arrives here. Gives up quietly: the decision stands either way, and who has no lease says
-        so.
+How:    looks again whenever this broker hears of a leader, or whenever some of what the controller
+        has decided arrives here; for leases, a few times a heartbeat. Gives up quietly: the
+        decision stands either way, and who has no lease says so.
 Source: Kafka's CreateTopics `timeoutMs`; Raft thesis 6.4 (read-only queries wait for the
         leader's confirmation)."""
 
@@ -82,8 +81,13 @@ async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout
             led_count = 0
         return True
 
-    hooks = [services.replication.on_leader_known]
-    await wait_until(services, are_led, hooks=hooks, timeout_ms=timeout_ms)
+    # The leaders may be heard of before the topic.
+    await wait_until(
+        services,
+        are_led,
+        hooks=[services.replication.on_leader_known, services.controller.on_caught_up],
+        timeout_ms=timeout_ms,
+    )
 
 
 async def wait_for_preferred(
