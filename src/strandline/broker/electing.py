@@ -16,7 +16,7 @@ import msgspec
 
 from strandline.base.errors import ProtocolError
 from strandline.broker.awaiting import wait_for_preferred
-from strandline.broker.partitions import is_alive, known_leader
+from strandline.broker.partitions import check_preferred, is_alive, known_leader
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
@@ -101,12 +101,9 @@ def _prefer(services: Services, group: GroupId) -> Error:
     """Begin to hand over what is led here; NONE where that has begun."""
     replica: Replica | None = services.replication.replicas.get(group)
     partition = services.cluster.groups.get(group)
-    if replica is None or partition is None or not replica.can_serve_reads:
+    if replica is None or partition is None:
         return Error.LEADER_NOT_AVAILABLE
-    preferred = partition.replicas[0]
-    if preferred == replica.self_id:
-        return Error.ELECTION_NOT_NEEDED
-    if preferred not in replica.in_sync():
-        return Error.PREFERRED_LEADER_NOT_AVAILABLE
-    replica.transfer_leadership(preferred)
-    return Error.NONE
+    error = check_preferred(replica, partition)
+    if error is Error.NONE:
+        replica.transfer_leadership(partition.replicas[0])
+    return error

@@ -13,9 +13,11 @@ import logging
 from collections.abc import Callable
 
 from strandline.base.clock import Clock, Timer
+from strandline.broker.partitions import check_preferred
 from strandline.config.cluster import ClusterConfig
 from strandline.model.cluster import Cluster
-from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId
+from strandline.model.ids import NO_BROKER, BrokerId, GroupId
+from strandline.protocol.errors import Error
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 
@@ -82,14 +84,7 @@ class Failback:
 def _heir(replica: Replica, cluster: Cluster) -> BrokerId:
     """The broker that should lead instead and could now; NO_BROKER for none."""
     partition = cluster.groups.get(replica.group)
-    if replica.group == CONTROLLER_GROUP or partition is None:
+    if partition is None or replica.configuration.is_joint:
         return NO_BROKER
-    preferred = partition.replicas[0]
-    could = (
-        preferred != replica.self_id
-        and replica.can_serve_reads
-        and not replica.configuration.is_joint
-        and preferred in replica.configuration.voters
-        and preferred in replica.in_sync()
-    )
-    return preferred if could else NO_BROKER
+    could = check_preferred(replica, partition) is Error.NONE
+    return partition.replicas[0] if could else NO_BROKER

@@ -72,6 +72,18 @@ def check_epoch(replica: Replica, client_epoch: int) -> Error:
     return Error.UNKNOWN_LEADER_EPOCH
 
 
+def check_preferred(replica: Replica, partition: Partition) -> Error:
+    """Why the preferred replica cannot take over from this one now; NONE when it can."""
+    if not replica.can_serve_reads:
+        return Error.LEADER_NOT_AVAILABLE
+    preferred = partition.replicas[0]
+    if preferred == replica.self_id:
+        return Error.ELECTION_NOT_NEEDED
+    if preferred not in replica.in_sync():
+        return Error.PREFERRED_LEADER_NOT_AVAILABLE
+    return Error.NONE
+
+
 def present_leader(services: Services, partition: Partition) -> Leader:
     """The partition's leader as far as known here, if it is alive.
 
