@@ -29,6 +29,12 @@ POLICY = "placement.policy"
 TOPIC_POLICY_KEYS = (POLICY, CONSTRAINTS)
 CLUSTER_POLICY_KEYS = tuple(TOPIC_KEYS_BY_NAME[name].cluster_name for name in TOPIC_POLICY_KEYS)
 """The cluster's defaults of these, in the same order."""
+_READERS = {
+    name: read
+    for names in (TOPIC_POLICY_KEYS, CLUSTER_POLICY_KEYS)
+    for name, read in zip(names, (decode_policy, import_confluent), strict=True)
+}
+"""{key: what reads its value}."""
 PARTITIONS_BY_POLICY_MAX = 2_000
 """So many are placed in a fifth of a second: the controller must not fall silent for longer."""
 
@@ -38,10 +44,10 @@ def canonical_policy(name: str, text: str) -> str:
 
     Raises ApiError INVALID_CONFIG."""
     text = text.strip()
-    if not text or name not in TOPIC_POLICY_KEYS + CLUSTER_POLICY_KEYS:
+    if not text or name not in _READERS:
         return text
     policy = _decode(name, text)
-    if name.endswith(POLICY):
+    if _READERS[name] is decode_policy:
         return encode_policy(policy)
     return json.dumps(read_document(text, source=name), separators=(",", ":"))
 
@@ -110,8 +116,7 @@ def choose_by_policy(
 
 def _decode(name: str, text: str) -> Policy:
     try:
-        decode = decode_policy if name.endswith(POLICY) else import_confluent
-        policy = decode(text, source=name)
+        policy = _READERS[name](text, source=name)
     except OperatorError as error:
         raise ApiError(int(Error.INVALID_CONFIG), str(error)) from None
     reason = ""
