@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from strandline.base.errors import OperatorError
 from strandline.config.broker import BrokerConfig
-from strandline.model.cluster import Labels
+from strandline.model.cluster import NAMED_LABELS, Labels
 from strandline.placement.topology.labels import LabelSource, merge_labels, parse_labels
 from strandline.placement.topology.ordinal import Formula, parse_formula
 
@@ -44,10 +44,7 @@ def label_mistake(config: BrokerConfig) -> str | None:
 def configured_labels(config: BrokerConfig) -> list[LabelSource]:
     """What the file and the environment say. Raises OperatorError for a line that is no label."""
     section = config.labels
-    named = {
-        name: getattr(section, name)
-        for name in ("region", "zone", "rack", "host", "upgrade_domain")
-    }
+    named = {name: getattr(section, name) for name in NAMED_LABELS}
     other = parse_labels("\n".join(section.other), source="[broker.labels] other")
     return [LabelSource("[broker.labels]", named), other]
 

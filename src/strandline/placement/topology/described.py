@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from strandline.base.errors import OperatorError
+from strandline.model.cluster import NAMED_LABELS
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.text import read_document
 from strandline.placement.topology.labels import LabelSource, merge_labels
@@ -89,9 +90,7 @@ def decode_cluster(text: str, *, source: str = "cluster") -> DescribedCluster:
 
 
 def _candidate(broker: _Broker, id: BrokerId, source: str) -> Candidate:
-    named = {
-        name: getattr(broker, name) for name in ("region", "zone", "rack", "host", "upgrade_domain")
-    }
+    named = {name: getattr(broker, name) for name in NAMED_LABELS}
     labels = merge_labels([LabelSource(source, named), LabelSource(source, broker.labels)]).labels
     state = BrokerState.DOWN if broker.down else BrokerState.ACTIVE
     return Candidate(id=id, labels=labels, state=state)
