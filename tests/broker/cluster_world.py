@@ -15,6 +15,7 @@ from strandline.config.broker import (
     StorageSection,
 )
 from strandline.controller.commands import Answer, Command, CreateTopics, NewTopic, TopicResults
+from strandline.model.cluster import Labels
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
 from strandline.protocol.table import Message
 from strandline.replication.host import Replication
@@ -97,6 +98,7 @@ class ClusterWorld:
             disk=seams.disk,
             replication=replication,
             directory_id=self.directory_ids[broker],
+            labels=Labels(),
             cluster_id=self.cluster_ids.get(broker, ""),
             on_joined=lambda cluster_id: self.cluster_ids.__setitem__(broker, cluster_id),
             on_failed=lambda reason: self.failures.__setitem__(broker, reason),

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from strandline.base.errors import OperatorError
 from strandline.config.addresses import Seed
-from strandline.config.broker import BROKER_KEYS, BrokerConfig
+from strandline.config.broker import BROKER_KEYS, BrokerConfig, LabelsSection
 from strandline.config.keys import format_value
 from strandline.config.load import load_broker_config, read_broker_config, variable_name
-from strandline.model.cluster import Address, Labels
+from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 
 LEAST = """
@@ -35,7 +35,7 @@ def refusals(text: str, **environment: str) -> list[str]:
 def test_the_least_file_gives_every_default() -> None:
     config = load(LEAST)
     assert config.broker_id == 2
-    assert config.broker_labels == Labels()
+    assert config.labels == LabelsSection()
     assert config.kafka_advertised == Address("127.0.0.1", 9092)
     assert config.rpc_advertised == Address("127.0.0.1", 33145)
     assert config.seeds == (

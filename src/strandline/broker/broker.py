@@ -47,8 +47,7 @@ _log = logging.getLogger("strandline.broker")
 class Broker:
     """See the module. `directory_id` and `cluster_id` are the data directory's: the latter is empty
     until the broker has joined a cluster, and then handed to `on_joined`. `on_failed` is told why
-    when the broker cannot go on, for lack of the controller's log. `labels`: where it is, if not
-    as the configuration has it."""
+    when the broker cannot go on, for lack of the controller's log. `labels`: where it is."""
 
     def __init__(
         self,
@@ -59,13 +58,13 @@ class Broker:
         disk: Disk,
         replication: Replication,
         directory_id: str,
+        labels: Labels,
         cluster_id: str = "",
-        labels: Labels | None = None,
         on_joined: Callable[[str], None] | None = None,
         on_failed: Callable[[str], None] | None = None,
     ) -> None:
         self.config = config
-        self._labels = config.broker_labels if labels is None else labels
+        self._labels = labels
         self.replication = replication
         self.controller = ControllerHost(
             replication=replication, clock=clock, rng=rng, directory_id=directory_id

@@ -104,8 +104,8 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
             disk=disk,
             replication=replication,
             directory_id=directory.identity.directory_id,
-            cluster_id=directory.identity.cluster_id,
             labels=labels,
+            cluster_id=directory.identity.cluster_id,
             on_joined=directory.set_cluster_id,
             on_failed=end_failed,
         )

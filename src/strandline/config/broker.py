@@ -21,7 +21,7 @@ from strandline.config.addresses import (
     parse_seed,
 )
 from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of, required
-from strandline.model.cluster import Address, Labels
+from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 
 MIB = 1024 * 1024
@@ -390,12 +390,6 @@ class BrokerConfig:
     def broker_id(self) -> BrokerId:
         """This broker's id."""
         return BrokerId(self.broker.id)
-
-    @property
-    def broker_labels(self) -> Labels:
-        """Where this broker is."""
-        labels = self.labels
-        return Labels(region=labels.region, zone=labels.zone, rack=labels.rack, host=labels.host)
 
     @property
     def kafka_bind(self) -> Address:

@@ -28,7 +28,7 @@ from strandline.config.broker import (
     StorageSection,
 )
 from strandline.controller.commands import ConfigOperation, ResourceType
-from strandline.model.cluster import Partition
+from strandline.model.cluster import Labels, Partition
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Index, Offset
 from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
@@ -160,6 +160,7 @@ class BrokerMember(Member):
             disk=seams.disk,
             replication=self.replication,
             directory_id=f"directory-{broker}-{disk_number}",
+            labels=Labels(),
             cluster_id=cluster_id,
             on_joined=on_joined,
             on_failed=on_ended,
