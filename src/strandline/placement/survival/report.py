@@ -101,7 +101,7 @@ def implies(survived: Goal, other: Goal) -> bool:
     A domain of a nested level holds those of the narrower ones, and every domain holds brokers."""
     left = goal_levels(survived)
     wanted = goal_levels(other)
-    for level in (*LEVELS, "upgrade_domain", BROKER_LABEL):
+    for level in LOSS_LEVELS:
         for _ in range(wanted.get(level, 0)):
             cover = next((one for one in _covering(level) if left.get(one)), None)
             if cover is None:
@@ -115,7 +115,7 @@ def _covering(level: str) -> tuple[str, ...]:
     if level == "upgrade_domain":
         return ("upgrade_domain",)
     if level == BROKER_LABEL:
-        return (BROKER_LABEL, "upgrade_domain", *reversed(LEVELS))
+        return tuple(reversed(LOSS_LEVELS))
     return tuple(reversed(LEVELS[: LEVELS.index(level) + 1]))
 
 
