@@ -53,6 +53,10 @@ class Facts:
         """The registered brokers that are not heard."""
         return [broker for broker in self.state.cluster.brokers if broker not in self.alive]
 
+    def capped(self, replication_factor: int) -> int:
+        """A default where nobody says how many replicas: no more than there are brokers."""
+        return min(replication_factor, max(len(self.brokers), 1))
+
     def new_uuid(self) -> UUID:
         """A topic id, never one of Kafka's two reserved ones."""
         while (identity := UUID(int=self.rng.getrandbits(128), version=4)).int <= 1:

@@ -92,7 +92,7 @@ def choose_by_policy(
             check_replication_factor(wanted, replication_factor, config=key)
         except OperatorError as error:
             raise refuse(Error.INVALID_REPLICATION_FACTOR, str(error)) from None
-    default = min(facts.config.default_replication_factor, max(len(facts.brokers), 1))
+    default = facts.capped(facts.config.default_replication_factor)
     request = Request(
         policy=wanted,
         min_insync_replicas=TopicConfig.from_overrides(cluster, configs).min_insync_replicas,

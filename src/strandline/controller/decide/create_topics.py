@@ -80,12 +80,12 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
 
 
 def _chosen(facts: Facts, draft: Draft, topic: NewTopic) -> list[Replicas]:
-    partitions, factor = topic.partitions, topic.replication_factor
-    if partitions == USE_DEFAULT:
-        partitions = facts.config.num_partitions
+    factor = topic.replication_factor
     if factor == USE_DEFAULT:
-        factor = min(facts.config.default_replication_factor, max(len(facts.brokers), 1))
-    return choose(facts, draft, partitions=partitions, replication_factor=factor)
+        factor = facts.capped(facts.config.default_replication_factor)
+    return choose(
+        facts, draft, partitions=_partition_count(facts, topic), replication_factor=factor
+    )
 
 
 def _by_policy(
@@ -95,9 +95,7 @@ def _by_policy(
     configs: dict[str, str],
     policy: tuple[str, Policy],
 ) -> list[Replicas]:
-    partitions, factor = topic.partitions, topic.replication_factor
-    if partitions == USE_DEFAULT:
-        partitions = facts.config.num_partitions
+    partitions, factor = _partition_count(facts, topic), topic.replication_factor
     check_partition_count(partitions)
     if factor != USE_DEFAULT and factor < 1:
         raise refuse(
@@ -111,6 +109,11 @@ def _by_policy(
         partitions=partitions,
         replication_factor=None if factor == USE_DEFAULT else factor,
     )
+
+
+def _partition_count(facts: Facts, topic: NewTopic) -> int:
+    given = topic.partitions
+    return facts.config.num_partitions if given == USE_DEFAULT else given
 
 
 def _manual(facts: Facts, draft: Draft, topic: NewTopic) -> list[Replicas]:

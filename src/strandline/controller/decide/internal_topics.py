@@ -37,7 +37,7 @@ def decide_ensure_internal_topic(facts: Facts, command: EnsureInternalTopic) -> 
         )
         return Decision(TopicResults((present,)))
     config = facts.config
-    factor = min(config.offsets_topic_replication_factor, max(len(facts.brokers), 1))
+    factor = facts.capped(config.offsets_topic_replication_factor)
     by_policy = policy_of({}, facts.state.cluster.cluster_configs)
     draft = Draft(facts.state)
     wanted = NewTopic(
