@@ -11,10 +11,14 @@ import msgspec
 
 from strandline.base.errors import OperatorError
 from strandline.placement.explain.traffic import Traffic
-from strandline.placement.policy.text import read_document
+from strandline.placement.policy.text import read_as
 
 LINKS_MAX = 1_000
 PRICE_MAX = Decimal(1_000_000)
+_EXAMPLE = (
+    "currency: EUR, cross_region_per_gb: 0.02, cross_zone_per_gb: 0.01, "
+    "links: [{from: a, to: b, per_gb: 0.05}]"
+)
 
 
 class LinkPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,13 +49,7 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def decode_prices(text: str, *, source: str = "prices") -> Prices:
     """Read a table; raises OperatorError with one line."""
-    try:
-        prices = msgspec.convert(read_document(text, source=source), Prices, strict=False)
-    except msgspec.ValidationError as error:
-        raise OperatorError(
-            f"{source}: {error}: write currency: EUR, cross_region_per_gb: 0.02, "
-            "cross_zone_per_gb: 0.01, links: [{from: a, to: b, per_gb: 0.05}]"
-        ) from None
+    prices = read_as(Prices, text, source=source, example=_EXAMPLE, strict=False)
     amounts = [prices.cross_region_per_gb, prices.cross_zone_per_gb]
     for amount in amounts + [one.per_gb for one in prices.links]:
         if not (amount.is_finite() and 0 <= amount <= PRICE_MAX):

@@ -22,10 +22,11 @@ from strandline.placement.policy.document import (
     Rule,
     Selector,
 )
-from strandline.placement.policy.text import read_document
+from strandline.placement.policy.text import read_as
 
 CONFIG = "confluent.placement.constraints"
 USE_DEFAULT = -1
+_EXAMPLE = '{"version": 2, "replicas": [{"count": 3, "constraints": {"rack": "us-west-a"}}]}'
 
 
 class _Constraints(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,13 +49,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 def import_confluent(text: str, *, source: str = CONFIG) -> Policy:
     """The policy that the JSON stands for; raises OperatorError with one line."""
-    try:
-        document = msgspec.convert(read_document(text, source=source), _Document)
-    except msgspec.ValidationError as error:
-        raise OperatorError(
-            f'{source}: {error}: write {{"version": 2, "replicas": [{{"count": 3, '
-            '"constraints": {"rack": "us-west-a"}}]}'
-        ) from None
+    document = read_as(_Document, text, source=source, example=_EXAMPLE)
     if not document.replicas:
         raise OperatorError(f"{source}: replicas is empty: say where the replicas go")
     promotion = document.observer_promotion_policy

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
@@ -38,6 +38,7 @@ _FIELDS = [
 _AT = re.compile(r" - at `\$\.?(.*?)`$")
 _UNKNOWN = re.compile(r"unknown field `(.*?)`")
 _encoder = msgspec.json.Encoder()
+T = TypeVar("T")
 
 
 def decode_policy(text: str, *, source: str = "placement.policy") -> Policy:
@@ -77,6 +78,14 @@ def read_document(text: str, *, source: str) -> dict[str, Any]:
     if not isinstance(raw, dict) or not all(isinstance(name, str) for name in raw):
         raise OperatorError(f"{source}: must be an object with names, like survive: region")
     return raw
+
+
+def read_as(cls: type[T], text: str, *, source: str, example: str, strict: bool = True) -> T:
+    """The same as a `cls`; raises OperatorError with one line that ends with the example."""
+    try:
+        return msgspec.convert(read_document(text, source=source), cls, strict=strict)
+    except msgspec.ValidationError as error:
+        raise OperatorError(f"{source}: {error}: write {example}") from None
 
 
 def _read(text: str) -> object:

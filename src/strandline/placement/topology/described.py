@@ -13,13 +13,14 @@ import msgspec
 from strandline.base.errors import OperatorError
 from strandline.model.cluster import NAMED_LABELS
 from strandline.model.ids import BrokerId
-from strandline.placement.policy.text import read_document
+from strandline.placement.policy.text import read_as
 from strandline.placement.topology.labels import LabelSource, merge_labels
 from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate
 
 BROKERS_MAX = 1_000
 ROUND_TRIP_MS_MAX = 60_000
+_EXAMPLE = "brokers: [{count: 2, region: east}], round_trips_ms: [{between: [east, west], ms: 30}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +67,7 @@ class _Ids:
 
 def decode_cluster(text: str, *, source: str = "cluster") -> DescribedCluster:
     """Read a description; raises OperatorError with one line."""
-    try:
-        cluster = msgspec.convert(read_document(text, source=source), _Cluster)
-    except msgspec.ValidationError as error:
-        raise OperatorError(
-            f"{source}: {error}: write brokers: [{{count: 2, region: east}}], round_trips_ms: "
-            "[{between: [east, west], ms: 30}]"
-        ) from None
+    cluster = read_as(_Cluster, text, source=source, example=_EXAMPLE)
     given = [one.id for one in cluster.brokers if one.id is not None]
     twice = next((one for one in given if given.count(one) > 1), None)
     if twice is not None or any(one.id is not None and one.count > 1 for one in cluster.brokers):
