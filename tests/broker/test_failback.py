@@ -68,6 +68,17 @@ def test_who_comes_and_goes_does_not_lead_again(world: ClusterWorld) -> None:
         assert world.leader_of("flights") == interim
 
 
+def test_a_broker_that_was_stopped_gives_nothing_back(world: ClusterWorld) -> None:
+    world.create_topic("flights")
+    interim = lose_leader(world, "flights")
+    broker = world.broker(interim)
+    process = world.hosts[interim].process
+    assert process is not None
+    process.run_now(broker.stop)
+    world.advance(3 * DELAY_MS)
+    assert world.leader_of("flights") == interim
+
+
 def test_it_can_be_turned_off(world: ClusterWorld) -> None:
     rows = (("auto.leader.rebalance.enable", 0, "false"),)
     world.submit(AlterConfigs((changes(CLUSTER, "", *rows),)))

@@ -170,6 +170,7 @@ class Broker:
             self.server.stop()
             self.server = None
         self._upkeep.stop()
+        self._failback.stop()
         self._hosting.moving.stop()
         self.router.stop()
         self.coordinator.stop()
