@@ -81,7 +81,7 @@ def read_document(text: str, *, source: str) -> dict[str, Any]:
 
 
 def read_as(cls: type[T], text: str, *, source: str, example: str, strict: bool = True) -> T:
-    """The same as a `cls`; raises OperatorError with one line that ends with the example."""
+    """A JSON or YAML text as a `cls`; raises OperatorError with one line, `example` at its end."""
     try:
         return msgspec.convert(read_document(text, source=source), cls, strict=strict)
     except msgspec.ValidationError as error:
