@@ -84,7 +84,10 @@ class Failback:
 def _heir(replica: Replica, cluster: Cluster) -> BrokerId:
     """The broker that should lead instead and could now; NO_BROKER for none."""
     partition = cluster.groups.get(replica.group)
-    if partition is None or replica.configuration.is_joint:
+    # Most are led where they should be, and asking for the lease of each of them costs.
+    if partition is None or partition.replicas[0] == replica.self_id:
+        return NO_BROKER
+    if replica.configuration.is_joint:
         return NO_BROKER
     could = check_preferred(replica, partition) is Error.NONE
     return partition.replicas[0] if could else NO_BROKER
