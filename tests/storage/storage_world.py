@@ -160,8 +160,8 @@ class ForgetfulFile:
         if growth:
             self.content.change(size, None)
 
-    def is_blank(self, position: int) -> bool:
-        return not any(self.content.seen[position:])
+    def written_end(self) -> int:
+        return len(self.content.seen.rstrip(b"\0"))
 
     def forget_cached(self, position: int, length: int) -> None:
         assert length > 0

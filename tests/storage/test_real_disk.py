@@ -75,19 +75,19 @@ def test_files_are_written_read_cut_and_extended(disk: RealDisk, tmp_path: Path)
     file.close()
 
 
-def test_reserved_space_is_blank_until_it_is_written_to(disk: RealDisk, tmp_path: Path) -> None:
+def test_reserved_space_counts_as_written_when_it_is(disk: RealDisk, tmp_path: Path) -> None:
     file = disk.open(str(tmp_path / "file"), create=True)
+    assert file.written_end() == 0
     file.pwrite((bytes(100) + b"x" * 5_000,), 0)
+    assert file.written_end() == 5_100
     file.allocate(1 << 20)
-    assert [file.is_blank(at) for at in (0, 5_000, 5_099, 5_100, 8_192)] == [False] * 3 + [True] * 2
+    assert file.written_end() == 8_192
     file.pwrite((b"x",), 600_000)
-    assert not file.is_blank(5_100)
-    assert file.is_blank(600_001)
+    assert 600_001 <= file.written_end() < 605_000
+    assert not any(file.pread(1 << 20, 600_001))
     file.truncate(5_101)
     file.allocate(1 << 20)
-    assert file.is_blank(5_100)
-    file.pwrite((b"x",), 5_101)
-    assert not file.is_blank(5_100)
+    assert file.written_end() == 8_192
     file.close()
 
 
@@ -305,6 +305,24 @@ def test_a_log_on_real_files_survives_a_restart_and_serves_old_readers(
 
 def acquire(path: Path, broker: int = 1, cluster: str = "") -> DataDirectory:
     return DataDirectory.acquire(str(path), broker_id=BrokerId(broker), cluster_id=cluster)
+
+
+def test_reserved_space_is_neither_read_nor_cut_off_when_a_killed_log_is_opened(
+    disk: RealDisk, tmp_path: Path
+) -> None:
+    directory = str(tmp_path / "log")
+    log = Log.open(disk, directory, config=LogConfig(), clock=ManualClock())
+    batch = build_batch([Record(offset_delta=0, key=None, value=bytes(40_000))])
+    for at in range(20):
+        batch[:8] = at.to_bytes(8)
+        log.append([batch], [read_header(batch, 0)])
+    (path,) = (tmp_path / "log").glob("*.log")
+    assert (reserved := path.stat().st_size) > log.size_bytes() + 100_000
+    # The process is killed: nothing is trimmed. Another one opens the log.
+    again = Log.open(disk, directory, config=LogConfig(), clock=ManualClock())
+    assert again.last_index == 19
+    assert path.stat().st_size == reserved
+    again.close()
 
 
 def test_a_directory_belongs_to_its_first_broker_and_cluster(tmp_path: Path) -> None:

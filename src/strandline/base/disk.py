@@ -42,9 +42,10 @@ class File(Protocol):
     def allocate(self, size: int) -> None:
         """Reserve zeroed space up to `size` bytes, so that later writes change no metadata."""
 
-    def is_blank(self, position: int) -> bool:
-        """Whether all from `position` on was reserved and never written; False as well where the
-        file system does not know."""
+    def written_end(self) -> int:
+        """From here on all was reserved, is zero, and was never written; the size where the file
+        system does not know. What lies before it may have been reserved, too. To be asked before
+        anything there is read: what was read may count as written."""
 
     def forget_cached(self, position: int, length: int) -> None:
         """Let what is durable of these bytes leave the page cache: the next read asks the disk."""

@@ -209,10 +209,11 @@ class SimFile:
             self._disk.reserve(size - self.image.current.size)
             self.image.resize(size)
 
-    def is_blank(self, position: int) -> bool:
+    def written_end(self) -> int:
         """See `base.disk.File`."""
+        self._check_open()
         current = self.image.current
-        return not any(current.read(current.size - position, position))
+        return len(current.read(current.size, 0).rstrip(b"\0"))
 
     def forget_cached(self, position: int, length: int) -> None:
         """Nothing is cached that is durable."""

@@ -18,7 +18,6 @@ from strandline.storage.flusher import FlushDone, Flusher, Post
 from strandline.storage.kernel_flusher import KernelFlusher, ReaderLoop
 
 _IOV_MAX = 1024
-_BLOCK_BYTES = 4096
 """Larger blocks, and file systems that do not tell holes from data, look written to."""
 
 
@@ -82,16 +81,19 @@ class RealFile:
         if size > present:
             os.posix_fallocate(self._number, present, size - present)
 
-    def is_blank(self, position: int) -> bool:
-        """Whether what follows is a hole, or reserved; holes are made of whole blocks."""
-        block_end = -(-position // _BLOCK_BYTES) * _BLOCK_BYTES
-        if any(self.pread(block_end - position, position)):
-            return False
+    def written_end(self) -> int:
+        """The end of the last page that is not a hole, or reserved; but pages that were read may
+        count, too."""
+        size = self.size()
+        end = 0
         try:
-            os.lseek(self._number, block_end, os.SEEK_DATA)
+            while end < size:
+                data = os.lseek(self._number, end, os.SEEK_DATA)
+                end = os.lseek(self._number, data, os.SEEK_HOLE)
         except OSError as error:
-            return error.errno == ENXIO
-        return False
+            if error.errno != ENXIO:
+                return size
+        return min(end, size)
 
     def forget_cached(self, position: int, length: int) -> None:
         """Let what is durable of these bytes leave the page cache."""

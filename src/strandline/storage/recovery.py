@@ -13,7 +13,7 @@ How:    finish a reset that was begun -> for each segment in order: its summary,
 Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from strandline.base.disk import Disk
@@ -49,6 +49,7 @@ from strandline.storage.sealing import (
 )
 from strandline.storage.segment import Segment
 
+PAGE_BYTES_MAX = 64 << 10
 FIRST_SEGMENT = SegmentName(Offset(0), 0, Epoch(0))
 
 
@@ -92,6 +93,8 @@ class Recovery:
         self._producers: ProducerStates | None = ProducerStates()
         """None while the producers at the end of the segments so far are not known."""
         self._unsealed: list[Segment] = []
+        self._files: list[tuple[SegmentName, str]] = []
+        """What was found in the directory; see `parsed_names`."""
 
     def run(self) -> RecoveredLog:
         """Recover. Raises StorageError for corruption, OSError for a disk that fails."""
@@ -124,17 +127,14 @@ class Recovery:
             disk.make_directories(directory)
         else:
             make_durable_directory(disk, directory)
-        finish_removals(disk, directory)
-        names = []
-        for file in disk.list_directory(directory):
-            parsed = parse_name(file)
-            if parsed is None:
-                continue
-            name, suffix = parsed
-            if suffix == LOG:
-                names.append(name)
-            elif suffix == CLEANED:
-                disk.remove(f"{directory}/{file}")
+        self._files = parsed_names(disk, directory)
+        if any(suffix in (START, RESET) for _, suffix in self._files):
+            finish_removals(disk, directory)
+            self._files = parsed_names(disk, directory)
+        names = [name for name, suffix in self._files if suffix == LOG]
+        for name, suffix in self._files:
+            if suffix == CLEANED:
+                disk.remove(f"{directory}/{name.stem}{suffix}")
         if not names:
             disk.open(f"{directory}/{FIRST_SEGMENT.stem}{LOG}", create=True).close()
             if not self._defer_flush:
@@ -146,16 +146,17 @@ class Recovery:
         """Learn what was durable, also from files beside segments that have grown or are gone.
 
         `fitting`: the summaries that fit, of the segments that are there."""
-        claimed = claimed_index(self._disk, self._directory, fitting)
+        claimed = claimed_index(self._disk, self._directory, self._files, fitting)
         self._flushed_index = max(self._flushed_index, claimed)
 
     def _remove_strays(self) -> None:
         """Remove the files beside segments that are no more."""
         known = {segment.name for segment in self._segments} | {self._end_name()}
-        for file in self._disk.list_directory(self._directory):
-            parsed = parse_name(file)
-            if parsed is not None and parsed[0] not in known:
-                self._disk.remove(f"{self._directory}/{file}")
+        if all(name in known for name, _ in self._files):
+            return  # What was written meanwhile belongs to a segment.
+        for name, suffix in parsed_names(self._disk, self._directory):
+            if name not in known:
+                self._disk.remove(f"{self._directory}/{name.stem}{suffix}")
 
     def _end_name(self) -> SegmentName:
         return _name_at_end(self._segments[-1], self._history)
@@ -224,14 +225,16 @@ class Recovery:
             self._producers = None if producers is None else ProducerStates(producers)
         file = segment.file
         found_bytes = file.size()
-        for header, _, _ in noted_batches(segment, self._history, end=found_bytes):
+        written = file.written_end()
+        batches = noted_batches(segment, self._history, end=found_bytes, until=written)
+        for header, _, _ in batches:
             if self._producers is not None:
                 self._producers.update(header, self._now_ms)
         if found_bytes > segment.size:
             self._check_tail(segment)
             if not head_bytes or segment.end_index <= self._flushed_index:
                 self._remove_claims(segment)
-            if is_last and segment.file.is_blank(segment.size):
+            if is_last and _is_blank(segment, written):
                 segment.allocated = found_bytes  # Reserved for what comes next.
             else:
                 segment.file.truncate(segment.size)
@@ -272,28 +275,41 @@ class Recovery:
         return replay_producers(self._disk, self._directory, self._segments, now_ms=self._now_ms)
 
 
+def _is_blank(segment: Segment, written: int) -> bool:
+    """Whether nothing lies behind the end but what was reserved, of which `written` is the end of
+    a page."""
+    rest = written - segment.size
+    return rest <= 0 or (rest < PAGE_BYTES_MAX and not any(segment.file.pread(rest, segment.size)))
+
+
 def _name_at_end(segment: Segment, history: History) -> SegmentName:
     """What a segment would be called that began at the end of this one, the last."""
     markers = segment.end_index - segment.end_offset
     return SegmentName(segment.end_offset, markers, history.last_epoch)
 
 
+def parsed_names(disk: Disk, directory: str) -> list[tuple[SegmentName, str]]:
+    """(what the name says, suffix) of each file of the log."""
+    return [found for found in map(parse_name, disk.list_directory(directory)) if found is not None]
+
+
 def claimed_index(
-    disk: Disk, directory: str, fitting: Mapping[SegmentName, SegmentSummary | None]
+    disk: Disk,
+    directory: str,
+    files: Iterable[tuple[SegmentName, str]],
+    fitting: Mapping[SegmentName, SegmentSummary | None],
 ) -> Index:
-    """The highest index that a file in the directory says is durable; -1 for none.
+    """The highest index that one of the files in the directory says is durable; -1 for none.
 
     `fitting`: the summaries that fit, of the segments that are there."""
     claimed = Index(-1)
-    for file in disk.list_directory(directory):
-        parsed = parse_name(file)
-        if parsed is None or parsed[1] not in CLAIMS:
+    for name, suffix in files:
+        if suffix not in CLAIMS:
             continue
-        name, suffix = parsed
         if suffix == FLUSHED:
             index = read_flushed(disk, directory, name)
         else:
-            path = f"{directory}/{file}"
+            path = f"{directory}/{name.stem}{suffix}"
             summary = fitting.get(name) or read_checked(disk, path, SegmentSummary)
             index = Index(-1 if summary is None else summary.end_index - 1)
         claimed = max(claimed, index)
@@ -301,17 +317,18 @@ def claimed_index(
 
 
 def noted_batches(
-    segment: Segment, history: History, *, end: int
+    segment: Segment, history: History, *, end: int, until: int | None = None
 ) -> Iterator[tuple[BatchHeader, bytes, int]]:
     """The batches that count behind what is known of the segment, as `proved_batches` gives them;
-    each is noted in the segment and in the history, whose end this is. None lies beyond `end`.
+    each is noted in the segment and in the history, whose end this is. None lies beyond `end`, or
+    begins at `until` or above.
 
     Raises StorageError for a marker of a kind that is not known."""
     batches = proved_batches(
         segment.file,
         segment.size,
         end=end,
-        until=end,
+        until=end if until is None else until,
         offset=segment.end_offset,
         epoch=history.last_epoch if segment.size else segment.name.previous_epoch,
     )

@@ -17,11 +17,12 @@ from strandline.records.marker import MarkerKind, parse_marker
 from strandline.storage.config import LogConfig
 from strandline.storage.history import History
 from strandline.storage.index import IndexCache
-from strandline.storage.layout import LOG, RESET, START, SegmentName, SegmentSummary, parse_name
+from strandline.storage.layout import LOG, RESET, START, SegmentName, SegmentSummary
 from strandline.storage.recovery import (
     FIRST_SEGMENT,
     claimed_index,
     noted_batches,
+    parsed_names,
     replay_producers,
 )
 from strandline.storage.sealing import read_producers, read_summary, restore_segment
@@ -79,12 +80,12 @@ class LogSurvey:
 
 def is_log(disk: Disk, directory: str) -> bool:
     """Whether a directory holds a log."""
-    return any(parse_name(name) is not None for name in disk.list_directory(directory))
+    return bool(parsed_names(disk, directory))
 
 
 def read_files(disk: Disk, directory: str) -> LogFiles:
     """The names, the summaries and the claims. Raises OSError."""
-    parsed = [found for found in map(parse_name, disk.list_directory(directory)) if found]
+    parsed = parsed_names(disk, directory)
     start = max((name.base_index for name, suffix in parsed if suffix == START), default=0)
     resets = [name for name, suffix in parsed if suffix == RESET]
     names = sorted(
@@ -96,7 +97,7 @@ def read_files(disk: Disk, directory: str) -> LogFiles:
         directory,
         names,
         summaries,
-        claimed_index(disk, directory, summaries),
+        claimed_index(disk, directory, parsed, summaries),
         resets[0] if resets else None,
     )
 
