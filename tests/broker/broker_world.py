@@ -174,7 +174,8 @@ class LeaderEntry:
 class ObedientReplication:
     """The replicas of this broker, and what it knows of others'."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk: SimDisk) -> None:
+        self.disk = disk
         self.replicas: dict[GroupId, ObedientReplica] = {}
         self.leaders: dict[GroupId, LeaderEntry] = {}
         self.silent: set[BrokerId] = set()
@@ -241,7 +242,7 @@ class BrokerWorld:
                 kafka=Address(f"host-{broker}", 9_000 + broker),
                 labels=Labels(region="east" if broker == SELF else "west"),
             )
-        self.replication = ObedientReplication()
+        self.replication = ObedientReplication(self.disk)
         self.controller = ObedientController(self.cluster)
         self.services = Services(
             broker_id=SELF,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
-from tests.integration.conftest import DevCluster
+from tests.integration.conftest import DevCluster, wait_until
 from tests.integration.raw_client import Broker
 
 from strandline.controller.commands import ConfigOperation
@@ -225,6 +225,32 @@ def test_kafka_python_reads_what_librdkafka_wrote_and_the_reverse(
     consumer.close()
     expected = RECORDS + [(b"python", f"{n}".encode()) for n in range(100)]
     assert sorted(records) == sorted(expected)
+
+
+def test_kafka_python_sees_how_large_logs_are_and_how_much_room_is_left(
+    cluster: DevCluster, topic: str
+) -> None:
+    from kafka import KafkaAdminClient
+
+    produce(cluster, topic)
+    written = sum(len(key) + len(value) for key, value in RECORDS)
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
+
+    def sizes() -> list[int]:
+        """Of what each broker has of the topic."""
+        found = []
+        for broker in admin.describe_log_dirs([topic]):
+            (directory,) = broker["log_dirs"]
+            assert directory["error_code"] == 0 and directory["log_dir"].startswith("/")
+            assert 0 < directory["usable_bytes"] <= directory["total_bytes"]
+            (one,) = directory["topics"]
+            assert sorted(log["partition_index"] for log in one["partitions"]) == [0, 1, 2]
+            assert not any(log["offset_lag"] or log["is_future_key"] for log in one["partitions"])
+            found.append(sum(log["partition_size"] for log in one["partitions"]))
+        return found
+
+    wait_until(lambda: sum(size > written for size in sizes()) == 3, what="all three to have it")
+    admin.close()
 
 
 def test_aiokafka_produces_and_consumes_in_a_group(cluster: DevCluster, topic: str) -> None:

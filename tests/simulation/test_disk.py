@@ -230,6 +230,7 @@ def test_a_full_disk_refuses_growth_and_may_take_a_part() -> None:
     machine.hardware.capacity_bytes = 8_192
     machine.hardware.faults.foreign_bytes = 2_048
     assert machine.disk.free_bytes("/data") == 2_048
+    assert machine.disk.total_bytes("/data") == 8_192
     with pytest.raises(OSError, match="No space") as caught:
         file.pwrite([b"y" * 4_096], 4_096)
     assert caught.value.errno == errno.ENOSPC

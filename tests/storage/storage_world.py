@@ -297,6 +297,9 @@ class ForgetfulDisk:
     def free_bytes(self, path: str) -> int:
         return 1 << 40 if self.capacity is None else self.capacity - self.used()
 
+    def total_bytes(self, path: str) -> int:
+        return 1 << 41 if self.capacity is None else self.capacity
+
     def crash(self, rng: random.Random) -> None:
         """The power fails and comes back."""
         self.fuse = -1

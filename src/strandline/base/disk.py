@@ -99,3 +99,6 @@ class Disk(Protocol):
 
     def free_bytes(self, path: str) -> int:
         """Space left on the file system that holds `path`."""
+
+    def total_bytes(self, path: str) -> int:
+        """The size of the file system that holds `path`."""

@@ -17,6 +17,7 @@ from strandline.broker.handlers import (
     describe_cluster,
     describe_configs,
     describe_groups,
+    describe_log_dirs,
     describe_topic_partitions,
     elect_leaders,
     fetch,
@@ -58,6 +59,7 @@ HANDLERS: dict[int, Handler] = {
     22: Cold(init_producer_id.handle, max_version=5),  # Version 6 is about transactions.
     23: Cold(offset_for_leader_epoch.handle),
     32: Cold(describe_configs.handle),
+    35: Cold(describe_log_dirs.handle),
     37: Cold(create_partitions.handle),
     42: Cold(delete_groups.handle),
     43: Cold(elect_leaders.handle),

@@ -344,6 +344,10 @@ class SimDisk:
         """See `base.disk.Disk`."""
         return self.hardware.free_bytes()
 
+    def total_bytes(self, path: str) -> int:
+        """See `base.disk.Disk`."""
+        return self.hardware.capacity_bytes
+
     # ---- for the files -----------------------------------------------------------------------
 
     def admit_change(self) -> bool:

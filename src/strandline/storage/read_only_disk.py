@@ -36,6 +36,11 @@ class ReadOnlyDisk:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
 
+    def total_bytes(self, path: str) -> int:
+        """See `base.disk.Disk`."""
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
+
     # ---- what is refused ----
 
     def make_directories(self, path: str) -> None:

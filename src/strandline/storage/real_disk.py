@@ -194,3 +194,8 @@ class RealDisk:
         """Space left for unprivileged users."""
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        """See `base.disk.Disk`."""
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
