@@ -181,12 +181,16 @@ class ObedientReplication:
         self.silent: set[BrokerId] = set()
         self.hung_up: set[BrokerId] = set()
         self.on_leader_known: list[Callable[[GroupId], None]] = []
+        self.round_trips_ms: dict[BrokerId, int] = {}
 
     def is_peer_alive(self, broker: BrokerId) -> bool:
         return broker not in self.silent
 
     def has_hung_up(self, broker: BrokerId) -> bool:
         return broker in self.hung_up
+
+    def round_trip_ms(self, broker: BrokerId) -> int | None:
+        return self.round_trips_ms.get(broker)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from strandline.protocol.apis import APIS
+from strandline.protocol.apis import APIS, OWN_APIS_FROM
 from strandline.protocol.consumer import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -35,8 +35,12 @@ from strandline.protocol.offsets_records import (
 from strandline.protocol.table import NO_ID, Column, Message, VersionRange, columns
 
 MESSAGES: list[type[Message]] = [
-    cls for api in APIS.values() for cls in (api.request, api.response)
+    cls for api in APIS.values() if api.key < OWN_APIS_FROM for cls in (api.request, api.response)
 ]
+OWN_MESSAGES: list[type[Message]] = [
+    cls for api in APIS.values() if api.key >= OWN_APIS_FROM for cls in (api.request, api.response)
+]
+"""Of these, nobody else has definitions."""
 BLOBS: list[type[Message]] = [ConsumerProtocolAssignment, ConsumerProtocolSubscription]
 RECORDS: list[type[Message]] = [
     OffsetCommitKey,

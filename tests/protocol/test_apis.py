@@ -40,8 +40,9 @@ EXPECTED = {
     47: ("OffsetDelete", 0, 0, None),
     60: ("DescribeCluster", 0, 2, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),
+    20_000: ("DescribeTopology", 0, 0, 0),
 }
-"""{key: (name, first version, last version, first flexible version)} of Kafka 4.4."""
+"""{key: (name, first version, last version, first flexible version)} of Kafka 4.4, and ours."""
 
 
 def test_the_versions_are_those_of_kafka() -> None:

@@ -7,7 +7,15 @@ import random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.protocol.oracle import BLOBS, MESSAGES, RECORDS, any_message, fitted, versions
+from tests.protocol.oracle import (
+    BLOBS,
+    MESSAGES,
+    OWN_MESSAGES,
+    RECORDS,
+    any_message,
+    fitted,
+    versions,
+)
 
 from strandline.base.errors import ProtocolError
 from strandline.protocol.codec import decode, encode
@@ -46,7 +54,9 @@ QUICK = settings(
 )
 
 
-@pytest.mark.parametrize("cls", MESSAGES + BLOBS + RECORDS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "cls", MESSAGES + OWN_MESSAGES + BLOBS + RECORDS, ids=lambda cls: cls.__name__
+)
 def test_damaged_messages_are_read_or_refused(cls: type[Message]) -> None:
     @QUICK
     @given(any_message(cls), st.integers(0, 2**32))

@@ -19,6 +19,7 @@ from strandline.broker.handlers import (
     describe_groups,
     describe_log_dirs,
     describe_topic_partitions,
+    describe_topology,
     elect_leaders,
     fetch,
     find_coordinator,
@@ -68,4 +69,5 @@ HANDLERS: dict[int, Handler] = {
     46: Cold(list_partition_reassignments.handle),
     60: Cold(describe_cluster.handle),
     75: Cold(describe_topic_partitions.handle),
+    20_000: Cold(describe_topology.handle),
 }

@@ -41,6 +41,10 @@ from strandline.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from strandline.protocol.messages.describe_topology import (
+    DescribeTopologyRequest,
+    DescribeTopologyResponse,
+)
 from strandline.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
 from strandline.protocol.messages.find_coordinator import (
@@ -75,6 +79,9 @@ from strandline.protocol.messages.offset_for_leader_epoch import (
 from strandline.protocol.messages.produce import ProduceRequest, ProduceResponse
 from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from strandline.protocol.table import Message, VersionRange
+
+OWN_APIS_FROM = 20_000
+"""APIs of our own have keys from here; Kafka has no such key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +165,7 @@ APIS: dict[int, Api] = {
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
+        _api(DescribeTopologyRequest, DescribeTopologyResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -283,6 +283,10 @@ class Replication:
         is not the one to send clients to."""
         return self.liveness.has_hung_up(peer)
 
+    def round_trip_ms(self, peer: BrokerId) -> int | None:
+        """The round trip to a broker by its heartbeats, smoothed; None where none was answered."""
+        return self.liveness.measured_round_trip_ms(peer)
+
     @property
     def peers(self) -> list[BrokerId]:
         """The other brokers known."""

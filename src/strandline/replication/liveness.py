@@ -146,6 +146,13 @@ class Liveness:
         session = self._leads.get(peer)
         return 0.0 if session is None else session.rtt_ms
 
+    def measured_round_trip_ms(self, peer: BrokerId) -> int | None:
+        """The same in whole ms; None where `peer` has answered no heartbeat."""
+        session = self._leads.get(peer)
+        if session is None or session.answered_ms == NEVER_MS:
+            return None
+        return round(session.rtt_ms)
+
     def on_heartbeat_answer(
         self, peer: BrokerId, answer: HeartbeatAnswer
     ) -> list[tuple[GroupId, Epoch]]:

@@ -1,0 +1,88 @@
+"""Where the brokers of a cluster are, and how far they are from each other, asked of themselves.
+
+How:    labels, and who is alive, from the broker that leads the controller where it answers; then
+        every living broker for its own round trips. One that does not answer soon is passed over:
+        its ways are known from the other end.
+Source: decision 0008."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from strandline.base.errors import StrandlineError
+from strandline.client.cluster import Client
+from strandline.client.errors import refusal
+from strandline.model.cluster import NAMED_LABELS, Labels
+from strandline.model.ids import BrokerId
+from strandline.protocol.messages.describe_topology import (
+    DescribeTopologyRequest,
+    DescribeTopologyResponse,
+    TopologyBroker,
+)
+
+LOOK_MS = 2_000
+"""How long a broker may take to say how far it is from the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedBroker:
+    """A registered broker."""
+
+    id: BrokerId
+    labels: Labels
+    is_alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """All of them, by id. `round_trips_ms`: {(who measured, to whom): milliseconds}."""
+
+    brokers: tuple[PlacedBroker, ...]
+    round_trips_ms: Mapping[tuple[BrokerId, BrokerId], int]
+
+
+def describe_topology(client: Client) -> Topology:
+    """Ask the controller for the labels, and every living broker for its round trips."""
+
+    def look(until: int) -> DescribeTopologyResponse:
+        controller = client.find_controller(deadline_ms=until)
+        answer = client.ask(
+            controller, DescribeTopologyRequest(), DescribeTopologyResponse, deadline_ms=until
+        )
+        if answer.error_code:
+            raise refusal(answer.error_code, "the brokers' labels")
+        return answer
+
+    first = client.attempt(look)
+    answers = [first]
+    for one in first.brokers:
+        if one.is_alive and one.broker_id != first.broker_id:
+            until = client.transport.monotonic_ms() + LOOK_MS
+            try:
+                answers.append(
+                    client.ask(
+                        BrokerId(one.broker_id),
+                        DescribeTopologyRequest(),
+                        DescribeTopologyResponse,
+                        deadline_ms=until,
+                    )
+                )
+            except StrandlineError:
+                continue
+    return Topology(
+        brokers=tuple(
+            PlacedBroker(BrokerId(one.broker_id), _labels(one), one.is_alive)
+            for one in first.brokers
+        ),
+        round_trips_ms={
+            (BrokerId(answer.broker_id), BrokerId(one.broker_id)): one.round_trip_ms
+            for answer in answers
+            for one in answer.brokers
+            if one.round_trip_ms >= 0
+        },
+    )
+
+
+def _labels(broker: TopologyBroker) -> Labels:
+    values = {one.name: one.value for one in broker.labels}
+    free = tuple(sorted((name, text) for name, text in values.items() if name not in NAMED_LABELS))
+    return Labels(**{name: values.get(name, "") for name in NAMED_LABELS}, free=free)
