@@ -1,6 +1,8 @@
-"""Why a placement is as it is, and what it costs: data for `topic explain` and `policy test`. Pure.
+"""Why a placement is as it is, and what it costs: data for `topic explain`, `cluster explain` and
+`policy test`. Pure.
 
-Map:    explanation.py (all of it, for one partition), replicas.py (why each replica is where it is,
+Map:    explanation.py (all of it, for one partition), topics.py (a topic that exists, with all its
+        partitions), exposure.py (what one more loss would do to a cluster), replicas.py (why each replica is where it is,
         and what else could be), latency.py (what a write waits for), traffic.py (what crosses
         regions and zones), prices.py (a price table, and what that costs).
 Source: design section 7; decision 0008."""

@@ -23,7 +23,7 @@ from strandline.placement.solver.request import Request
 from strandline.placement.survival.goals import BrokenGoal, broken_goals
 from strandline.placement.survival.replicas import Placement, Replica
 from strandline.placement.survival.report import Survival, survival_of
-from strandline.placement.topology.universe import Candidate, Universe
+from strandline.placement.topology.universe import BrokerState, Candidate, Universe
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -49,6 +49,10 @@ class Explanation(msgspec.Struct, frozen=True):
     traffic: tuple[Traffic, ...]
     costs: tuple[Cost, ...]
     """Empty without prices."""
+    now: Survival | None = None
+    """What is survived beside the brokers that are down; None where no voter's is."""
+    latencies_now: tuple[CommitLatency, ...] = ()
+    """Without them. Empty where writes have stopped, and where `now` is None."""
 
 
 def explain(
@@ -76,6 +80,11 @@ def explain(
     )
     traffic = traffic_of(placement)
     trips = request.round_trips
+    down = [
+        one.broker
+        for one in placement.voters
+        if universe.candidates[universe.index[one.broker]].state is BrokerState.DOWN
+    ]
     return Explanation(
         policy=encode_policy(request.policy),
         replicas=explain_replicas(plan, seats),
@@ -88,5 +97,9 @@ def explain(
             Cost(one.leader, prices.of(one), prices.currency)
             for one in (traffic if prices is not None else ())
             if prices is not None
+        ),
+        now=survival_of(placement, lost=down) if down else None,
+        latencies_now=(
+            commit_latencies(placement.without(down), trips) if down and trips is not None else ()
         ),
     )

@@ -22,14 +22,20 @@ class CommitLatency(msgspec.Struct, frozen=True):
 
 
 def commit_latencies(placement: Placement, trips: RoundTrips) -> tuple[CommitLatency, ...]:
-    """For each voter as the leader, in the order of the voters.
+    """For each voter as the leader, in the order of the voters; nothing where too few are left.
 
     Ways that were not measured count as longer than all others."""
     needed = placement.quorum.write_quorum - 1
+    if len(placement.voters) <= needed:
+        return ()
     found = []
     for leader in placement.voters:
+        here = leader.labels.region
         ways = [
-            (trips.between(leader.labels.region, one.labels.region), one.broker)
+            (
+                trips.between_brokers(leader.broker, one.broker, regions=(here, one.labels.region)),
+                one.broker,
+            )
             for one in placement.voters
             if one is not leader
         ]

@@ -16,7 +16,8 @@ class FailureSets(msgspec.Struct, frozen=True):
 
     level: str
     size: int
-    """How many have to be lost at the same time; 0 when all together do not do it."""
+    """How many have to be lost at the same time; 0 when all together do not do it, or nothing more
+    has to be."""
     sets: tuple[tuple[str, ...], ...]
     """Which ones, by their paths; at most LISTED_MAX of them."""
     count: int
@@ -25,6 +26,8 @@ class FailureSets(msgspec.Struct, frozen=True):
 
 def smallest_failures(placement: Placement, level: str, voters_lost: int) -> FailureSets:
     """The fewest domains of a level whose loss takes so many voters."""
+    if voters_lost <= 0:
+        return FailureSets(level=level, size=0, sets=(), count=0)
     domains = placement.domains(level)
     counts = {format_domain(domain): mask.bit_count() for domain, mask in domains.items()}
     fullest = sorted(counts.values(), reverse=True)

@@ -5,7 +5,7 @@ How:    N voters; W = max(majority, min(min.insync.replicas, N)). Writes go on b
         while at most W - 1 are lost. Observers count for nothing until they can be promoted.
 Source: design section 6."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from strandline.model.cluster import Labels
@@ -55,11 +55,23 @@ class Quorum:
 class Placement:
     """Replicas of one partition, with their voters' domains as masks over the voters."""
 
-    def __init__(self, replicas: Sequence[Replica], *, min_insync_replicas: int = 1) -> None:
+    def __init__(
+        self,
+        replicas: Sequence[Replica],
+        *,
+        min_insync_replicas: int = 1,
+        quorum: Quorum | None = None,
+    ) -> None:
+        """`quorum`: where that is not the quorum of these replicas alone."""
         self.replicas = tuple(replicas)
         self.voters = tuple(one for one in replicas if one.role == "voter")
-        self.quorum = Quorum.of(len(self.voters), min_insync_replicas)
+        self.quorum = quorum or Quorum.of(len(self.voters), min_insync_replicas)
         self._domains: dict[str, dict[tuple[str, ...], int]] = {}
+
+    def without(self, lost: Collection[BrokerId]) -> "Placement":
+        """The replicas that are left when these brokers are lost; the quorum stays what it is."""
+        left = [one for one in self.replicas if one.broker not in lost]
+        return Placement(left, quorum=self.quorum)
 
     def domains(self, level: str) -> dict[tuple[str, ...], int]:
         """{domain: mask of its voters}, in the order of the voters."""

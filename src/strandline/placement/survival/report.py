@@ -6,6 +6,7 @@ How:    goals are tried from the small to the large; what another goal implies i
         and for acknowledged writes that are not lost.
 Source: decision 0008."""
 
+from collections.abc import Collection, Iterable
 from itertools import combinations
 
 import msgspec
@@ -50,17 +51,23 @@ class Survival(msgspec.Struct, frozen=True):
     """By level: the fewest domains whose loss stops writes."""
     losing: tuple[FailureSets, ...]
     """By level: the fewest domains whose loss may take an acknowledged write along."""
+    lost: tuple[BrokerId, ...] = ()
+    """Voters that are counted as lost already: all of the above is about the others."""
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether so many are lost already that writes have stopped."""
+        return len(self.lost) > self.voters - self.write_quorum
 
 
-def survival_of(placement: Placement) -> Survival:
-    """All of it, for one placement with at least one voter."""
+def survival_of(placement: Placement, *, lost: Collection[BrokerId] = ()) -> Survival:
+    """All of it, for one placement with at least one voter, when these brokers are lost already."""
     quorum = placement.quorum
-    levels = [
-        level
-        for level in LOSS_LEVELS
-        if level == BROKER_LABEL or len(placement.unlabelled(level)) < quorum.voters
-    ]
-    writes_max, data_max = quorum.stops_at - 1, quorum.loses_at - 1
+    gone = tuple(one.broker for one in placement.voters if one.broker in lost)
+    if gone:
+        placement = placement.without(gone)
+    levels = loss_levels([placement])
+    writes_max, data_max = quorum.stops_at - 1 - len(gone), quorum.loses_at - 1 - len(gone)
     return Survival(
         voters=quorum.voters,
         write_quorum=quorum.write_quorum,
@@ -76,19 +83,40 @@ def survival_of(placement: Placement) -> Survival:
         ),
         writes=largest_goals(placement, levels, lost_max=writes_max),
         data=largest_goals(placement, levels, lost_max=data_max),
-        stopping=tuple(smallest_failures(placement, level, quorum.stops_at) for level in levels),
-        losing=tuple(smallest_failures(placement, level, quorum.loses_at) for level in levels),
+        stopping=tuple(smallest_failures(placement, level, writes_max + 1) for level in levels),
+        losing=tuple(smallest_failures(placement, level, data_max + 1) for level in levels),
+        lost=gone,
     )
+
+
+def loss_levels(placements: Iterable[Placement]) -> list[str]:
+    """The levels on which some voter says where it is, widest first."""
+    placements = list(placements)
+    return [
+        level
+        for level in LOSS_LEVELS
+        if level == BROKER_LABEL
+        or any(len(one.unlabelled(level)) < len(one.voters) for one in placements)
+    ]
 
 
 def largest_goals(placement: Placement, levels: list[str], *, lost_max: int) -> tuple[Goal, ...]:
     """The goals over at most two levels that take at most `lost_max` voters; none implied."""
+    return common_goals([(placement, lost_max)], levels)
+
+
+def common_goals(
+    placements: Collection[tuple[Placement, int]], levels: list[str]
+) -> tuple[Goal, ...]:
+    """The goals over at most two levels that hold for all of these placements, each with the most
+    voters that it may lose; none implied."""
+    most = min((lost_max for _, lost_max in placements), default=0)
     held: list[Goal] = []
     pairs = [(level,) for level in levels] + list(combinations(levels, 2))
     for pair in pairs:
-        for counts in _counts(len(pair), lost_max):
+        for counts in _counts(len(pair), most):
             goal = Goal(**dict(zip(pair, counts, strict=True)))
-            if placement.survives(goal, lost_max=lost_max):
+            if all(one.survives(goal, lost_max=lost_max) for one, lost_max in placements):
                 held.append(goal)
     return tuple(
         goal for goal in held if not any(other != goal and implies(other, goal) for other in held)

@@ -1,0 +1,203 @@
+"""A topic that exists: which of its partitions are as its policy wants, what all of them survive,
+as they were placed and without the brokers that are down.
+
+Why:    a topic has many partitions, and an operator asks for the weakest of them.
+How:    partitions with the same voters are alike, and are judged once. What holds for all of them
+        holds for the topic.
+Source: decision 0008."""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.placement.explain.traffic import traffic_of
+from strandline.placement.policy.document import Goal
+from strandline.placement.policy.text import encode_policy
+from strandline.placement.solver.judge import Judgement, judge
+from strandline.placement.solver.leaders import LeaderChoice
+from strandline.placement.solver.plan import Plan, make_plan
+from strandline.placement.solver.request import Request
+from strandline.placement.solver.solve import missing_for
+from strandline.placement.survival.goals import BrokenGoal, broken_goals
+from strandline.placement.survival.replicas import Placement, Replica
+from strandline.placement.survival.report import common_goals, loss_levels
+from strandline.placement.topology.universe import BrokerState, Candidate, Universe
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """A partition as the cluster tells of it. `leader` is NO_BROKER while there is none."""
+
+    index: int
+    voters: tuple[BrokerId, ...]
+    """The preferred leader first; they are all candidates."""
+    leader: BrokerId = NO_BROKER
+    adding: tuple[BrokerId, ...] = ()
+    removing: tuple[BrokerId, ...] = ()
+
+
+class Alike(msgspec.Struct, frozen=True):
+    """Partitions with the same voters."""
+
+    partitions: tuple[int, ...]
+    voters: tuple[BrokerId, ...]
+    """By id."""
+    write_quorum: int
+    down: tuple[BrokerId, ...]
+    """Those that are down."""
+    faults: tuple[str, ...]
+    """What is not as the policy wants; empty where all is."""
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether so many are down that writes have stopped."""
+        return len(self.down) > len(self.voters) - self.write_quorum
+
+
+class TopicExplanation(msgspec.Struct, frozen=True):
+    """All partitions of a topic together."""
+
+    policy: str
+    """Canonical JSON."""
+    missing: tuple[str, ...]
+    """Labels that the policy needs and brokers lack."""
+    alike: tuple[Alike, ...]
+    """The weakest first: those that have stopped, then those with faults, then the most down."""
+    writes: tuple[Goal, ...]
+    """As placed: the largest losses with which all partitions go on writing."""
+    data: tuple[Goal, ...]
+    """As placed: the largest losses with which none loses an acknowledged write."""
+    writes_now: tuple[Goal, ...]
+    """The same beside the brokers that are down, for the partitions that have not stopped."""
+    data_now: tuple[Goal, ...]
+    elsewhere: tuple[int, ...]
+    """Partitions led elsewhere than the policy prefers, though a preferred voter is up."""
+    leaderless: tuple[int, ...]
+    cross_region: float
+    """Bytes that leave their leader's region for each byte produced, as partitions are led now."""
+
+
+def explain_topic(
+    request: Request, candidates: Iterable[Candidate], partitions: Sequence[PartitionState]
+) -> TopicExplanation:
+    """Explain a topic with at least one partition, each with at least one voter."""
+    universe = Universe(candidates)
+    groups: dict[tuple[BrokerId, ...], list[PartitionState]] = {}
+    for one in partitions:
+        groups.setdefault(tuple(sorted(one.voters)), []).append(one)
+    placements = {voters: placement_of(universe, voters, request) for voters in groups}
+    plans: dict[int, Plan] = {}
+    alike = []
+    for voters, members in groups.items():
+        plan = plans.get(len(voters))
+        if plan is None:
+            plan = plans[len(voters)] = make_plan(request, universe, voters=len(voters))
+        judgement = judge(plan, [(voter, "voter") for voter in voters])
+        broken = broken_goals(request.policy.survive, placements[voters])
+        alike.append(
+            Alike(
+                partitions=tuple(one.index for one in members),
+                voters=voters,
+                write_quorum=placements[voters].quorum.write_quorum,
+                down=down_among(universe, voters),
+                faults=tuple(faults_of(judgement, broken)),
+            )
+        )
+    alike.sort(key=lambda one: (not one.has_stopped, not one.faults, -len(one.down)))
+    writes, data = _goals([(placements[one.voters], ()) for one in alike])
+    writes_now, data_now = _goals(
+        [(placements[one.voters], one.down) for one in alike if not one.has_stopped]
+    )
+    return TopicExplanation(
+        policy=encode_policy(request.policy),
+        missing=tuple(map(str, missing_for(request.policy, universe.candidates))),
+        alike=tuple(alike),
+        writes=writes,
+        data=data,
+        writes_now=writes_now,
+        data_now=data_now,
+        elsewhere=_elsewhere(plans, partitions),
+        leaderless=tuple(one.index for one in partitions if one.leader == NO_BROKER),
+        cross_region=_cross_region(placements, partitions),
+    )
+
+
+def placement_of(universe: Universe, voters: Iterable[BrokerId], request: Request) -> Placement:
+    """Voters with their labels."""
+    return Placement(
+        [Replica(one, universe.candidates[universe.index[one]].labels) for one in voters],
+        min_insync_replicas=request.min_insync_replicas,
+    )
+
+
+def down_among(universe: Universe, voters: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+    """Those of these brokers that are down."""
+    return tuple(
+        one for one in voters if universe.candidates[universe.index[one]].state is BrokerState.DOWN
+    )
+
+
+def faults_of(judgement: Judgement, broken: Iterable[BrokenGoal]) -> list[str]:
+    """What is not as the policy wants, each in a few words."""
+    found = [str(one) for one in broken]
+    for one in judgement.violations:
+        if one.reason.code != "goal":  # Those are broken goals, which say more.
+            found.append(f"{one.constraint}: broker {_ids(one.brokers)} {one.reason}")
+    if judgement.surplus:
+        found.append(f"no rule asks for the replica of broker {_ids(judgement.surplus)}")
+    missing = sum(judgement.missing.values())
+    if missing:
+        found.append(f"{missing} fewer replica{'s' * (missing > 1)} than the rules ask for")
+    if judgement.unknown:
+        found.append(f"broker {_ids(judgement.unknown)} is not registered")
+    return found
+
+
+def _ids(brokers: Iterable[BrokerId]) -> str:
+    return ", ".join(map(str, brokers))
+
+
+def _goals(
+    placements: Sequence[tuple[Placement, tuple[BrokerId, ...]]],
+) -> tuple[tuple[Goal, ...], tuple[Goal, ...]]:
+    """What goes on writing and what loses nothing, when of each placement these are down."""
+    left = [(one.without(down), one.quorum, len(down)) for one, down in placements]
+    levels = loss_levels(one for one, _, _ in left)
+    return (
+        common_goals([(one, q.stops_at - 1 - gone) for one, q, gone in left], levels),
+        common_goals([(one, q.loses_at - 1 - gone) for one, q, gone in left], levels),
+    )
+
+
+def _elsewhere(plans: Mapping[int, Plan], partitions: Sequence[PartitionState]) -> tuple[int, ...]:
+    choices = {
+        count: LeaderChoice(plan, rng=random.Random(0))
+        for count, plan in plans.items()
+        if plan.leader_tiers
+    }
+    found = []
+    for one in partitions:
+        choice = choices.get(len(one.voters))
+        if choice is not None and one.leader != NO_BROKER:
+            universe = plans[len(one.voters)].universe
+            should = choice.may_lead(universe.mask(universe.index[voter] for voter in one.voters))
+            if not should >> universe.index[one.leader] & 1:
+                found.append(one.index)
+    return tuple(found)
+
+
+def _cross_region(
+    placements: Mapping[tuple[BrokerId, ...], Placement], partitions: Sequence[PartitionState]
+) -> float:
+    """The mean over the partitions that are led; 0 where none is."""
+    ways = {
+        (voters, one.leader): one.cross_region
+        for voters, placement in placements.items()
+        for one in traffic_of(placement)
+    }
+    led = [ways.get((tuple(sorted(one.voters)), one.leader)) for one in partitions]
+    known = [copies for copies in led if copies is not None]
+    return sum(known) / len(known) if known else 0.0

@@ -1,0 +1,231 @@
+"""What is told of a topic that exists, and of a whole cluster (decision 0008)."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.placement.solver_world import candidate
+
+from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.placement.explain.explanation import explain
+from strandline.placement.explain.exposure import exposures
+from strandline.placement.explain.topics import (
+    PartitionState,
+    TopicExplanation,
+    down_among,
+    explain_topic,
+    placement_of,
+)
+from strandline.placement.policy.document import Role
+from strandline.placement.policy.goals import format_goal
+from strandline.placement.policy.text import decode_policy
+from strandline.placement.solver.request import Request
+from strandline.placement.topology.round_trips import RoundTrips
+from strandline.placement.topology.universe import BrokerState, Candidate, Universe
+
+PATHS = ("e/1", "e/2", "w/1", "w/2", "s/1")
+
+
+def brokers(*down: int) -> list[Candidate]:
+    """2 + 2 + 1 in three regions, of which these are down."""
+    return [
+        candidate(n, path, state=BrokerState.DOWN if n in down else BrokerState.ACTIVE)
+        for n, path in enumerate(PATHS, start=1)
+    ]
+
+
+def request_of(policy: str = "{}", *, min_insync_replicas: int = 1) -> Request:
+    return Request(
+        policy=decode_policy(policy),
+        min_insync_replicas=min_insync_replicas,
+        takes_down_brokers=True,
+    )
+
+
+def state(index: int, *voters: int, leader: int | None = None) -> PartitionState:
+    led = voters[0] if leader is None else leader
+    return PartitionState(index, tuple(map(BrokerId, voters)), leader=BrokerId(led))
+
+
+def told(
+    policy: str, *partitions: PartitionState, down: tuple[int, ...] = (), **more: int
+) -> TopicExplanation:
+    return explain_topic(request_of(policy, **more), brokers(*down), partitions)
+
+
+def texts(goals: object) -> list[str]:
+    return [format_goal(goal) for goal in goals]  # type: ignore[attr-defined]
+
+
+def test_a_topic_as_its_policy_wants_it_has_no_faults() -> None:
+    found = told("survive: [region, 2 brokers]", state(0, 1, 2, 3, 4, 5), state(1, 3, 1, 2, 4, 5))
+    (alike,) = found.alike
+    assert (alike.partitions, alike.voters) == ((0, 1), (1, 2, 3, 4, 5))
+    assert (alike.faults, alike.down, alike.has_stopped) == ((), (), False)
+    assert texts(found.writes) == texts(found.writes_now) == ["1 region", "2 zones"]
+    assert (found.missing, found.elsewhere, found.leaderless) == ((), (), ())
+    assert found.cross_region == 3
+
+
+def test_all_partitions_survive_what_the_weakest_survives() -> None:
+    found = told("{}", state(0, 1, 2, 3, 4, 5), state(1, 1, 3, 5))
+    assert texts(found.writes) == ["1 region"]
+    # Three copies leave the east for one byte, and two for the other.
+    assert found.cross_region == 2.5
+
+
+def test_a_broker_that_is_down_is_counted_as_lost() -> None:
+    found = told("survive: region", state(0, 1, 3, 5, leader=1), down=(5,))
+    assert texts(found.writes) == ["1 region"]
+    assert (found.writes_now, found.data_now) == ((), ())
+    assert (found.alike[0].down, found.alike[0].has_stopped) == ((5,), False)
+    # It is as the policy wants: a broker that is down is no fault of the placement.
+    assert found.alike[0].faults == ()
+    five = told("survive: region", state(0, 1, 2, 3, 4, 5), down=(5,))
+    assert texts(five.writes_now) == ["1 zone"]
+    stopped = told("{}", state(0, 1, 3, 5, leader=NO_BROKER), state(1, 1, 2, 3), down=(3, 5))
+    first, second = stopped.alike
+    assert (first.partitions, first.has_stopped) == ((0,), True)
+    assert (second.partitions, second.has_stopped) == ((1,), False)
+    assert stopped.leaderless == (0,)
+
+
+@pytest.mark.parametrize(
+    ("policy", "voters", "says"),
+    [
+        ("survive: region", (1, 2, 3), "survive 1 region does not hold: it can take the voters"),
+        ("spread: [{by: region, max_per: 1}]", (1, 2, 3), "spread by region: at most 1: broker 1"),
+        ("rules: [{count: 3}]", (1, 3), "1 fewer replica than the rules ask for"),
+        ("rules: [{count: 1}]", (1, 3), "no rule asks for the replica of broker 3"),
+        (
+            "residency: {deny: [{label: region, op: in, values: [s]}]}",
+            (1, 3, 5),
+            "broker 5 region is in [s]",
+        ),
+    ],
+)
+def test_what_is_not_as_the_policy_wants_is_said(
+    policy: str, voters: tuple[int, ...], says: str
+) -> None:
+    found = told(policy, state(0, *voters), state(1, *voters))
+    assert says in "; ".join(found.alike[0].faults)
+
+
+def test_more_replicas_for_a_write_break_a_policy_that_held() -> None:
+    partitions = state(0, 1, 2, 3, 4, 5)
+    assert not told("survive: region", partitions).alike[0].faults
+    (fault,) = told("survive: region", partitions, min_insync_replicas=4).alike[0].faults
+    assert "writes need 4 of 5" in fault
+
+
+def test_labels_that_are_gone_are_named() -> None:
+    found = told("survive: rack", state(0, 1, 3, 5))
+    assert found.missing[0].startswith("broker 1 has no label 'rack'")
+    assert len(found.missing) == 5
+
+
+def test_leaders_that_are_not_where_they_should_be_are_counted() -> None:
+    policy = "leaders: {prefer: [[{label: region, op: in, values: [e]}]]}"
+    partitions = state(0, 1, 3, 5), state(1, 1, 3, 5, leader=3), state(2, 3, 4, 5)
+    assert told(policy, *partitions).elsewhere == (1,)
+    assert told(policy, partitions[1], down=(1,)).elsewhere == ()
+
+
+def test_a_write_waits_longer_while_a_voter_is_down() -> None:
+    ways = {(1, 3): 30, (1, 5): 80, (3, 1): 31, (5, 1): 81, (5, 3): 90}
+    measured = {(BrokerId(a), BrokerId(b)): ms for (a, b), ms in ways.items()}
+    regions = {one.id: one.labels.region for one in brokers()}
+    request = Request(
+        policy=decode_policy("{}"), round_trips=RoundTrips.measured(measured, regions)
+    )
+    roles: list[tuple[BrokerId, Role]] = [(BrokerId(n), "voter") for n in (1, 3, 5)]
+    found = explain(request, brokers(3), roles)
+    assert [one.commit_ms for one in found.latencies] == [30, 31, 81]
+    assert [(one.leader, one.commit_ms) for one in found.latencies_now] == [(1, 80), (5, 81)]
+    assert found.now is not None and (found.now.lost, found.now.has_stopped) == ((3,), False)
+    stopped = explain(request, brokers(3, 5), roles)
+    assert stopped.latencies_now == () and stopped.now is not None and stopped.now.has_stopped
+    assert explain(request, brokers(), roles).now is None
+
+
+def test_a_way_that_nobody_measured_is_not_short() -> None:
+    alone = [candidate(n, "") for n in (1, 2, 3)]
+    request = Request(policy=decode_policy("{}"), round_trips=RoundTrips.measured({}, {}))
+    roles: list[tuple[BrokerId, Role]] = [(BrokerId(n), "voter") for n in (1, 2, 3)]
+    assert [one.commit_ms for one in explain(request, alone, roles).latencies] == [None] * 3
+
+
+def test_what_one_more_loss_would_stop_is_told_domain_by_domain() -> None:
+    universe = Universe(brokers(5))
+    five = tuple(BrokerId(n) for n in (1, 2, 3, 4, 5))
+    three = tuple(BrokerId(n) for n in (1, 3, 5))
+    partitions = [
+        (placement_of(universe, voters, request_of()), down_among(universe, voters), count)
+        for voters, count in ((five, 7), (three, 2))
+    ]
+    found = {(one.level, one.domain): one for one in exposures(universe, partitions)}
+    assert {place: (one.stops, one.loses) for place, one in found.items()} == {
+        ("region", "e"): (9, 9),
+        ("region", "w"): (9, 9),
+        ("zone", "e/1"): (2, 2),
+        ("zone", "w/1"): (2, 2),
+    }
+    assert exposures(Universe(brokers()), [(*partitions[0][:1], (), 7)]) == ()
+
+
+_paths = st.lists(st.sampled_from(PATHS), min_size=1, max_size=6)
+
+
+@given(_paths, st.integers(1, 6), st.data())
+def test_one_more_loss_stops_what_it_takes_below_the_quorum(
+    paths: list[str], least: int, data: st.DataObject
+) -> None:
+    ids = range(1, len(paths) + 1)
+    down = data.draw(st.sets(st.sampled_from(ids)))
+    known = [
+        candidate(n, path, state=BrokerState.DOWN if n in down else BrokerState.ACTIVE)
+        for n, path in zip(ids, paths, strict=True)
+    ]
+    universe = Universe(known)
+    voters = tuple(one.id for one in known)
+    placement = placement_of(universe, voters, request_of(min_insync_replicas=least))
+    lost = down_among(universe, voters)
+    stopped = {one.brokers for one in exposures(universe, [(placement, lost, 1)]) if one.stops}
+    needed = placement.quorum.write_quorum
+
+    def writes(gone: set[int]) -> bool:
+        return len(set(voters) - gone) >= needed
+
+    domains = {tuple(n for n in ids if paths[n - 1].startswith(p)) for p in (*PATHS, *"ews")}
+    domains |= {(n,) for n in ids}
+    expected = {one for one in domains if one and writes(down) and not writes(down | set(one))}
+    assert stopped == expected
+
+
+@given(_paths, st.integers(1, 6), st.data())
+def test_what_is_said_to_survive_beside_those_that_are_down_does(
+    paths: list[str], least: int, data: st.DataObject
+) -> None:
+    ids = range(1, len(paths) + 1)
+    down = data.draw(st.sets(st.sampled_from(ids)))
+    known = [
+        candidate(n, path, state=BrokerState.DOWN if n in down else BrokerState.ACTIVE)
+        for n, path in zip(ids, paths, strict=True)
+    ]
+    found = explain_topic(
+        request_of(min_insync_replicas=least), known, [state(0, *ids, leader=NO_BROKER)]
+    )
+    (alike,) = found.alike
+    assert alike.has_stopped == (len(paths) - len(down) < alike.write_quorum)
+    living = [n for n in ids if n not in down]
+    for count in range(1, len(living) + 1):
+        goes_on = all(
+            len(living) - len(lost) >= alike.write_quorum for lost in combinations(living, count)
+        )
+        said = any(goal.broker >= count for goal in found.writes_now) or any(
+            # A wider loss takes a broker at least.
+            sum((goal.region, goal.zone, goal.broker)) >= count
+            for goal in found.writes_now
+        )
+        assert said == goes_on
