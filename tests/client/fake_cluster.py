@@ -30,6 +30,7 @@ from strandline.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
@@ -421,14 +422,16 @@ def delete_records(cluster: FakeCluster, broker: int, request: Message) -> Messa
 
 
 def describe_configs(cluster: FakeCluster, broker: int, request: Message) -> Message:
+    assert isinstance(request, DescribeConfigsRequest)
     return DescribeConfigsResponse(
         results=[
             DescribeConfigsResult(
+                resource_name=request.resources[0].resource_name,
                 configs=[
                     DescribeConfigsResourceResult(
                         name="retention.ms", value="1000", config_source=1
                     )
-                ]
+                ],
             )
         ]
     )

@@ -14,6 +14,7 @@ import typer
 
 from strandline.base.errors import StrandlineError
 from strandline.cli.commands import (
+    cluster,
     config,
     consume,
     dev,
@@ -48,6 +49,7 @@ app.add_typer(group.app, name="group")
 app.add_typer(log.app, name="log")
 app.add_typer(config.app, name="config")
 app.add_typer(policy.app, name="policy")
+app.add_typer(cluster.app, name="cluster")
 app.command("version")(version.version)
 
 

@@ -48,6 +48,10 @@ DevDirectory = Annotated[
     ),
 ]
 
+PriceFile = Annotated[
+    Path | None, typer.Option("--prices", metavar="FILE", help="A price table: JSON or YAML.")
+]
+
 DEFAULT_TIMEOUT_S = 30.0
 
 

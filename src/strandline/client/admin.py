@@ -52,6 +52,7 @@ LATEST = -1
 EARLIEST = -2
 USE_DEFAULT = -1
 TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,24 +170,37 @@ def delete_topic(client: Client, name: str) -> None:
 
 def describe_topic_configs(client: Client, name: str) -> list[ConfigView]:
     """Every key of a topic."""
+    return describe_configs(client, [name])[name]
+
+
+def describe_configs(
+    client: Client, topics: Sequence[str], keys: Sequence[str] | None = None
+) -> dict[str, list[ConfigView]]:
+    """{topic: these of its keys, or all}. What has no name is the cluster, with its own keys."""
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(
-                resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None
+                resource_type=TOPIC_RESOURCE if name else BROKER_RESOURCE,
+                resource_name=name,
+                configuration_keys=None if keys is None else list(keys),
             )
+            for name in topics
         ]
     )
 
-    def describe(until: int) -> list[ConfigView]:
+    def describe(until: int) -> dict[str, list[ConfigView]]:
         answer = client.ask_any(request, DescribeConfigsResponse, deadline_ms=until)
         for result in answer.results:
             if result.error_code:
-                raise refusal(result.error_code, f"topic {name}", result.error_message)
-        return [
-            ConfigView(name=one.name, value=one.value or "", source=one.config_source)
+                what = f"topic {result.resource_name}" if result.resource_name else "the cluster"
+                raise refusal(result.error_code, what, result.error_message)
+        return {
+            result.resource_name: [
+                ConfigView(name=one.name, value=one.value or "", source=one.config_source)
+                for one in result.configs
+            ]
             for result in answer.results
-            for one in result.configs
-        ]
+        }
 
     return client.attempt(describe)
 

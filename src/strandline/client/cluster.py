@@ -180,6 +180,13 @@ class Client:
         connection = self.connection(broker, deadline_ms)
         return connection.call(request, response, self._patience(deadline_ms))
 
+    def ask_best_informed(self, request: Message, response: type[R], *, deadline_ms: int) -> R:
+        """Ask what every broker can answer: the controller where there is one, else any broker."""
+        controller = self.metadata(deadline_ms=deadline_ms).controller
+        if controller in self._brokers:
+            return self.ask(controller, request, response, deadline_ms=deadline_ms)
+        return self.ask_any(request, response, deadline_ms=deadline_ms)
+
     def find_controller(self, *, deadline_ms: int) -> BrokerId:
         """The broker that takes commands for the whole cluster."""
         controller = self.metadata(deadline_ms=deadline_ms).controller

@@ -27,6 +27,7 @@ from strandline.protocol.messages.fetch import (
 from strandline.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
 )
 
 LOOK_MS = 2_000
@@ -74,36 +75,43 @@ def move_replicas(
 
 def list_moves(client: Client) -> list[MoveView]:
     """Every partition whose replicas move, and how far those are that are added."""
+    moves = []
+    for (topic, partition), one in moving_partitions(client).items():
+        start, end = _span(client, topic, partition)
+        moves.append(
+            MoveView(
+                topic=topic,
+                partition=partition,
+                replicas=tuple(one.replicas),
+                adding=tuple(one.adding_replicas),
+                removing=tuple(one.removing_replicas),
+                reached={
+                    broker: _reached(client, broker, topic, partition, start)
+                    for broker in one.adding_replicas
+                },
+                end=end,
+            )
+        )
+    return moves
+
+
+def moving_partitions(client: Client) -> dict[tuple[str, int], OngoingPartitionReassignment]:
+    """{(topic, partition): what is added and removed}, of every partition whose replicas move."""
 
     def look(until: int) -> ListPartitionReassignmentsResponse:
         request = ListPartitionReassignmentsRequest(timeout_ms=client.left_ms(until), topics=None)
-        controller = client.find_controller(deadline_ms=until)
-        answer = client.ask(
-            controller, request, ListPartitionReassignmentsResponse, deadline_ms=until
+        answer = client.ask_best_informed(
+            request, ListPartitionReassignmentsResponse, deadline_ms=until
         )
         if answer.error_code:
             raise refusal(answer.error_code, "the moves", answer.error_message)
         return answer
 
-    moves = []
-    for topic in client.attempt(look).topics:
-        for one in topic.partitions:
-            start, end = _span(client, topic.name, one.partition_index)
-            moves.append(
-                MoveView(
-                    topic=topic.name,
-                    partition=one.partition_index,
-                    replicas=tuple(one.replicas),
-                    adding=tuple(one.adding_replicas),
-                    removing=tuple(one.removing_replicas),
-                    reached={
-                        broker: _reached(client, broker, topic.name, one.partition_index, start)
-                        for broker in one.adding_replicas
-                    },
-                    end=end,
-                )
-            )
-    return moves
+    return {
+        (topic.name, one.partition_index): one
+        for topic in client.attempt(look).topics
+        for one in topic.partitions
+    }
 
 
 def _span(client: Client, topic: str, partition: int) -> tuple[int | None, int | None]:

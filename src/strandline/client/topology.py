@@ -1,6 +1,6 @@
 """Where the brokers of a cluster are, and how far they are from each other, asked of themselves.
 
-How:    labels, and who is alive, from the broker that leads the controller where it answers; then
+How:    labels, and who is alive, from the broker that leads the controller, if there is one; then
         every living broker for its own round trips. One that does not answer soon is passed over:
         its ways are known from the other end.
 Source: decision 0008."""
@@ -41,12 +41,11 @@ class Topology:
 
 
 def describe_topology(client: Client) -> Topology:
-    """Ask the controller for the labels, and every living broker for its round trips."""
+    """Ask one broker for the labels, and every living one for its round trips."""
 
     def look(until: int) -> DescribeTopologyResponse:
-        controller = client.find_controller(deadline_ms=until)
-        answer = client.ask(
-            controller, DescribeTopologyRequest(), DescribeTopologyResponse, deadline_ms=until
+        answer = client.ask_best_informed(
+            DescribeTopologyRequest(), DescribeTopologyResponse, deadline_ms=until
         )
         if answer.error_code:
             raise refusal(answer.error_code, "the brokers' labels")

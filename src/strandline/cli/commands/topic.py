@@ -1,4 +1,5 @@
-"""`strandline topic`: create, list, describe and delete topics, delete their oldest records.
+"""`strandline topic`: create, list, describe and delete topics, delete their oldest records; what
+explains them is in `topic_explain`.
 
 Source: docs/reference/cli.md."""
 
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.cli.commands import topic_explain
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 OFFSETS_PATIENCE_MS = 2_000
 TOPIC_SOURCE = 1
 
-app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+app = typer.Typer(help="Create, list, describe, explain and delete topics.", no_args_is_help=True)
+app.command("explain")(topic_explain.explain)
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")]
 

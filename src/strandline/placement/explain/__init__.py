@@ -2,7 +2,8 @@
 `policy test`. Pure.
 
 Map:    explanation.py (all of it, for one partition), topics.py (a topic that exists, with all its
-        partitions), exposure.py (what one more loss would do to a cluster), replicas.py (why each replica is where it is,
-        and what else could be), latency.py (what a write waits for), traffic.py (what crosses
-        regions and zones), prices.py (a price table, and what that costs).
+        partitions), mending.py (what would make it right), exposure.py (what one more loss would do
+        to a cluster), replicas.py (why each replica is where it is, and what else could be),
+        latency.py (what a write waits for), traffic.py (what crosses regions and zones), prices.py
+        (a price table, and what that costs).
 Source: design section 7; decision 0008."""

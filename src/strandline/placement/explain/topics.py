@@ -9,11 +9,13 @@ Source: decision 0008."""
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId
-from strandline.placement.explain.traffic import traffic_of
+from strandline.placement.explain.prices import Prices
+from strandline.placement.explain.traffic import Traffic, traffic_of
 from strandline.placement.policy.document import Goal
 from strandline.placement.policy.text import encode_policy
 from strandline.placement.solver.judge import Judgement, judge
@@ -36,7 +38,7 @@ class PartitionState:
     """The preferred leader first; they are all candidates."""
     leader: BrokerId = NO_BROKER
     adding: tuple[BrokerId, ...] = ()
-    removing: tuple[BrokerId, ...] = ()
+    """Who is to become a voter."""
 
 
 class Alike(msgspec.Struct, frozen=True):
@@ -50,11 +52,8 @@ class Alike(msgspec.Struct, frozen=True):
     """Those that are down."""
     faults: tuple[str, ...]
     """What is not as the policy wants; empty where all is."""
-
-    @property
-    def has_stopped(self) -> bool:
-        """Whether so many are down that writes have stopped."""
-        return len(self.down) > len(self.voters) - self.write_quorum
+    has_stopped: bool
+    """Whether so many are down that writes have stopped."""
 
 
 class TopicExplanation(msgspec.Struct, frozen=True):
@@ -78,10 +77,16 @@ class TopicExplanation(msgspec.Struct, frozen=True):
     leaderless: tuple[int, ...]
     cross_region: float
     """Bytes that leave their leader's region for each byte produced, as partitions are led now."""
+    per_gb: Decimal | None = None
+    """What replicating a GB costs, as partitions are led now; None without prices."""
 
 
 def explain_topic(
-    request: Request, candidates: Iterable[Candidate], partitions: Sequence[PartitionState]
+    request: Request,
+    candidates: Iterable[Candidate],
+    partitions: Sequence[PartitionState],
+    *,
+    prices: Prices | None = None,
 ) -> TopicExplanation:
     """Explain a topic with at least one partition, each with at least one voter."""
     universe = Universe(candidates)
@@ -97,13 +102,15 @@ def explain_topic(
             plan = plans[len(voters)] = make_plan(request, universe, voters=len(voters))
         judgement = judge(plan, [(voter, "voter") for voter in voters])
         broken = broken_goals(request.policy.survive, placements[voters])
+        quorum, down = placements[voters].quorum, down_among(universe, voters)
         alike.append(
             Alike(
                 partitions=tuple(one.index for one in members),
                 voters=voters,
-                write_quorum=placements[voters].quorum.write_quorum,
-                down=down_among(universe, voters),
+                write_quorum=quorum.write_quorum,
+                down=down,
                 faults=tuple(faults_of(judgement, broken)),
+                has_stopped=len(down) >= quorum.stops_at,
             )
         )
     alike.sort(key=lambda one: (not one.has_stopped, not one.faults, -len(one.down)))
@@ -111,6 +118,7 @@ def explain_topic(
     writes_now, data_now = _goals(
         [(placements[one.voters], one.down) for one in alike if not one.has_stopped]
     )
+    ways = _ways(placements, partitions)
     return TopicExplanation(
         policy=encode_policy(request.policy),
         missing=tuple(map(str, missing_for(request.policy, universe.candidates))),
@@ -121,7 +129,8 @@ def explain_topic(
         data_now=data_now,
         elsewhere=_elsewhere(plans, partitions),
         leaderless=tuple(one.index for one in partitions if one.leader == NO_BROKER),
-        cross_region=_cross_region(placements, partitions),
+        cross_region=sum(one.cross_region for one in ways) / max(len(ways), 1),
+        per_gb=None if prices is None else _mean([prices.of(one) for one in ways]),
     )
 
 
@@ -189,15 +198,20 @@ def _elsewhere(plans: Mapping[int, Plan], partitions: Sequence[PartitionState]) 
     return tuple(found)
 
 
-def _cross_region(
+def _ways(
     placements: Mapping[tuple[BrokerId, ...], Placement], partitions: Sequence[PartitionState]
-) -> float:
-    """The mean over the partitions that are led; 0 where none is."""
-    ways = {
-        (voters, one.leader): one.cross_region
+) -> list[Traffic]:
+    """What the leader of each partition that is led sends."""
+    by_leader = {
+        (voters, one.leader): one
         for voters, placement in placements.items()
         for one in traffic_of(placement)
     }
-    led = [ways.get((tuple(sorted(one.voters)), one.leader)) for one in partitions]
-    known = [copies for copies in led if copies is not None]
-    return sum(known) / len(known) if known else 0.0
+    found = (by_leader.get((tuple(sorted(one.voters)), one.leader)) for one in partitions)
+    return [one for one in found if one is not None]
+
+
+def _mean(amounts: Sequence[Decimal]) -> Decimal:
+    """To a millionth; 0 of nothing."""
+    mean = sum(amounts, Decimal(0)) / max(len(amounts), 1)
+    return mean.quantize(Decimal("0.000001")).normalize()

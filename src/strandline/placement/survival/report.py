@@ -53,11 +53,8 @@ class Survival(msgspec.Struct, frozen=True):
     """By level: the fewest domains whose loss may take an acknowledged write along."""
     lost: tuple[BrokerId, ...] = ()
     """Voters that are counted as lost already: all of the above is about the others."""
-
-    @property
-    def has_stopped(self) -> bool:
-        """Whether so many are lost already that writes have stopped."""
-        return len(self.lost) > self.voters - self.write_quorum
+    has_stopped: bool = False
+    """Whether so many are lost already that writes have stopped."""
 
 
 def survival_of(placement: Placement, *, lost: Collection[BrokerId] = ()) -> Survival:
@@ -86,6 +83,7 @@ def survival_of(placement: Placement, *, lost: Collection[BrokerId] = ()) -> Sur
         stopping=tuple(smallest_failures(placement, level, writes_max + 1) for level in levels),
         losing=tuple(smallest_failures(placement, level, data_max + 1) for level in levels),
         lost=gone,
+        has_stopped=writes_max < 0,
     )
 
 

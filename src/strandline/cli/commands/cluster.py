@@ -1,0 +1,221 @@
+"""`strandline cluster`: the whole cluster, where it is and what it survives.
+
+Source: docs/reference/cli.md; docs/operating/placement.md."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.cli.live_cluster import LiveCluster, LiveTopic
+    from strandline.client.log_dirs import DiskView
+    from strandline.model.ids import BrokerId
+    from strandline.placement.explain.exposure import Exposure
+    from strandline.placement.explain.topics import TopicExplanation
+    from strandline.placement.topology.universe import Candidate
+
+app = typer.Typer(help="Explain a cluster.", no_args_is_help=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    cluster: "LiveCluster"
+    disks: "Mapping[BrokerId, DiskView | None]"
+    topics: "Sequence[tuple[LiveTopic, TopicExplanation]]"
+    exposures: "Sequence[Exposure]"
+
+
+@app.callback()
+def group() -> None:
+    """Explain a cluster."""
+
+
+@app.command()
+def explain(
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Show where brokers are and how far apart, which topics are as their policies want, what they
+    survive as placed and now, and what one more loss would stop."""
+    from strandline.cli.live_cluster import look
+    from strandline.client.log_dirs import describe_disk
+    from strandline.placement.explain.exposure import exposures
+    from strandline.placement.explain.topics import explain_topic, placement_of
+    from strandline.placement.topology.universe import BrokerState, Universe
+
+    with open_client(bootstrap, timeout) as client:
+        cluster = look(client, None)
+        disks = {
+            one.id: describe_disk(client, one.id) if one.state is BrokerState.ACTIVE else None
+            for one in cluster.candidates
+        }
+    topics = [
+        (one, explain_topic(one.request, cluster.candidates, one.partitions))
+        for one in cluster.topics
+    ]
+    universe = Universe(cluster.candidates)
+    placed = [
+        (placement_of(universe, alike.voters, topic.request), alike.down, len(alike.partitions))
+        for topic, told in topics
+        for alike in told.alike
+    ]
+    found = _Told(cluster, disks, topics, exposures(universe, placed))
+    show(as_json, _json(found), people=lambda: _tell(found))
+
+
+def _json(told: _Told) -> Json:
+    from strandline.cli.explaining import builtins
+
+    return {
+        "cluster_id": told.cluster.cluster_id,
+        "controller": told.cluster.controller,
+        "brokers": [
+            {
+                "id": one.id,
+                "labels": _labels(one),
+                "state": one.state.value,
+                "replicas": one.replicas,
+                "leaders": told.cluster.led.get(one.id, 0),
+                "disk": None
+                if (disk := told.disks[one.id]) is None
+                else {
+                    "logs_bytes": disk.logs_bytes,
+                    "total_bytes": disk.total_bytes,
+                    "usable_bytes": disk.usable_bytes,
+                },
+            }
+            for one in told.cluster.candidates
+        ],
+        "round_trips": [
+            {"between": [a, b], "ms": ms} for a, b, ms in told.cluster.round_trips.regions
+        ],
+        "topics": [
+            {"topic": topic.name, "policy_key": topic.policy_key, "explanation": builtins(one)}
+            for topic, one in told.topics
+        ],
+        "losses": [builtins(one) for one in told.exposures],
+    }
+
+
+def _labels(broker: "Candidate") -> dict[str, Json]:
+    from strandline.model.cluster import NAMED_LABELS
+
+    named = {name: broker.labels.get(name) for name in NAMED_LABELS}
+    return {name: value for name, value in (*named.items(), *broker.labels.free) if value}
+
+
+def _tell(told: _Told) -> None:
+    cluster = told.cluster
+    count = len(cluster.candidates)
+    down = [one.id for one in cluster.candidates if one.state.value == "down"]
+    print_line(
+        f"cluster {cluster.cluster_id}: {count} broker{'s' * (count > 1)}, "
+        f"{f'down: {ids(down)}' if down else 'none down'}; "
+        f"controller {'none' if cluster.controller < 0 else cluster.controller}"
+    )
+    _tell_brokers(told)
+    _tell_round_trips(cluster)
+    _tell_topics(told)
+    _tell_losses(told)
+
+
+def _tell_brokers(told: _Told) -> None:
+    from strandline.cli.explaining import where
+
+    rows = []
+    for one in told.cluster.candidates:
+        labels = _labels(one)
+        others = [
+            f"{name}={value}"
+            for name, value in labels.items()
+            if name not in ("region", "zone", "rack", "host")
+        ]
+        disk = told.disks[one.id]
+        used = "?" if disk is None else f"{disk.used_percent} %"
+        led = told.cluster.led.get(one.id, 0)
+        labelled = " ".join(others) or "-"
+        rows.append((one.id, where(one), labelled, one.state.value, one.replicas, led, used))
+    heads = ("BROKER", "WHERE", "OTHER LABELS", "STATE", "REPLICAS", "LEADERS", "DISK USED")
+    right = frozenset(("BROKER", "REPLICAS", "LEADERS", "DISK USED"))
+    print_table(Table(heads=heads, rows=rows, right=right))
+
+
+def _tell_round_trips(cluster: "LiveCluster") -> None:
+    from strandline.cli.explaining import milliseconds
+
+    print_line("")
+    rows = [(a, b, milliseconds(ms)) for a, b, ms in cluster.round_trips.regions]
+    if rows:
+        title = "round trips by the brokers' heartbeats:"
+        print_table(Table(title=title, heads=("REGION", "REGION", "TAKES"), rows=rows))
+    else:
+        print_line("round trips between regions: not measured")
+
+
+def _tell_topics(told: _Told) -> None:
+    from strandline.cli.commands.topic_explain import replica_counts
+    from strandline.cli.explaining import NOTHING, goals, ranges
+    from strandline.cli.live_cluster import key_of_the_cluster
+
+    rows = []
+    for topic, one in told.topics:
+        policy = "none"
+        if topic.policy_key:
+            policy = "the cluster's" if key_of_the_cluster(topic.policy_key) else "its own"
+        wrong = [index for alike in one.alike if alike.faults for index in alike.partitions]
+        stopped = [index for alike in one.alike if alike.has_stopped for index in alike.partitions]
+        right = "-" if not topic.policy_key else "yes"
+        now = f"stopped: {ranges(stopped)}" if stopped else goals(one.writes_now)
+        rows.append(
+            (
+                topic.name,
+                len(topic.partitions),
+                replica_counts(one),
+                policy,
+                f"not {ranges(wrong)}" if wrong else right,
+                goals(one.writes),
+                "the same" if now == goals(one.writes) and now != NOTHING else now,
+            )
+        )
+    heads = ("TOPIC", "PARTITIONS", "REPLICAS", "POLICY", "HOLDS", "SURVIVES", "NOW")
+    print_line("")
+    if rows:
+        print_table(
+            Table(
+                title="writes of topics go on after the loss of:",
+                heads=heads,
+                rows=rows,
+                right=frozenset(("PARTITIONS", "REPLICAS")),
+            )
+        )
+    else:
+        print_line("no topics yet")
+
+
+def _tell_losses(told: _Told) -> None:
+    if not told.topics:
+        return
+    print_line("")
+    if not told.exposures:
+        stopped = any(alike.has_stopped for _, one in told.topics for alike in one.alike)
+        which = "of the partitions that take writes, no" if stopped else "no"
+        print_line(f"{which} single further loss stops writes or loses acknowledged ones")
+        return
+    rows = [
+        (f"{one.level} {one.domain}", ids(one.brokers), one.stops, one.loses)
+        for one in told.exposures
+    ]
+    print_table(
+        Table(
+            title="partitions that one further loss would hurt:",
+            heads=("LOSS OF", "BROKERS", "STOPS WRITES OF", "MAY LOSE WRITES OF"),
+            rows=rows,
+            right=frozenset(("STOPS WRITES OF", "MAY LOSE WRITES OF")),
+        )
+    )

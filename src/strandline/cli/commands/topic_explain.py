@@ -1,0 +1,203 @@
+"""`strandline topic explain`: why replicas are where they are, what survives, what it costs.
+
+Source: docs/reference/cli.md; docs/operating/placement.md."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import (
+    DEFAULT_TIMEOUT_S,
+    AsJson,
+    Bootstrap,
+    PriceFile,
+    Timeout,
+    open_client,
+)
+from strandline.cli.output import Table, ids, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.cli.live_cluster import LiveCluster, LiveTopic
+    from strandline.model.ids import BrokerId
+    from strandline.placement.explain.explanation import Explanation
+    from strandline.placement.explain.topics import PartitionState, TopicExplanation
+    from strandline.placement.solver.refusal import Refusal
+
+
+def explain(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The topic.")],
+    partition: Annotated[
+        int | None,
+        typer.Option(
+            "--partition", min=0, help="Tell all of this one; without it, of one of the weakest."
+        ),
+    ] = None,
+    prices: PriceFile = None,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Say where replicas are and why, whether that is as the policy wants, what survives as placed
+    and now, what a write waits for, and what crosses regions."""
+    from strandline.base.errors import OperatorError
+    from strandline.cli.explaining import builtins, read_prices
+    from strandline.cli.live_cluster import look
+    from strandline.placement.explain import explanation
+    from strandline.placement.explain.mending import mended
+    from strandline.placement.explain.topics import explain_topic
+
+    table = read_prices(prices)
+    with open_client(bootstrap, timeout) as client:
+        cluster = look(client, [name])
+    (topic,) = cluster.topics
+    told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
+    index = told.alike[0].partitions[0] if partition is None else partition
+    if index >= len(topic.partitions):
+        raise OperatorError(
+            f"topic {name} has partitions 0 to {len(topic.partitions) - 1}, not {index}"
+        )
+    one = topic.partitions[index]
+    closely = explanation.explain(
+        topic.request,
+        cluster.candidates,
+        [(voter, "voter") for voter in one.voters],
+        prices=table,
+    )
+    is_right = closely.judgement.is_right and not closely.broken
+    found = None if is_right else mended(topic.request, cluster.candidates, one.voters)
+
+    def people() -> None:
+        _tell_topic(topic, told, cluster, currency="" if table is None else table.currency)
+        _tell_partition(one, closely, cluster)
+        if found is not None:
+            _tell_mending(topic, one, found)
+
+    show(
+        as_json,
+        {
+            "topic": name,
+            "policy_key": topic.policy_key,
+            "min_insync_replicas": topic.request.min_insync_replicas,
+            "explanation": builtins(told),
+            "partition": index,
+            "leader": one.leader,
+            "closely": builtins(closely),
+            "mended": list(found) if isinstance(found, tuple) else None,
+        },
+        people=people,
+    )
+
+
+def _tell_topic(
+    topic: "LiveTopic", told: "TopicExplanation", cluster: "LiveCluster", *, currency: str
+) -> None:
+    from strandline.cli.explaining import ranges, tell_survival
+
+    count = len(topic.partitions)
+    print_line(
+        f"topic {topic.name}: {count} partition{'s' * (count > 1)} of {replica_counts(told)} "
+        f"replicas, min.insync.replicas={topic.request.min_insync_replicas}"
+    )
+    print_line(f"policy: {policy_of(topic, told)}")
+    tell_survival(told.writes, told.data, before="as placed, ")
+    _tell_now(told)
+    for line in told.missing:
+        print_line(line)
+    if told.elsewhere:
+        print_line(
+            f"partitions {ranges(told.elsewhere)} are led elsewhere than the policy prefers: "
+            "leadership returns once a preferred replica has been in sync for a while"
+        )
+    if told.leaderless:
+        print_line(f"partitions {ranges(told.leaderless)} have no leader")
+    print_line(f"bytes that cross regions for each byte produced: {told.cross_region:g}")
+    if told.per_gb is not None:
+        print_line(f"replicating a GB costs {told.per_gb:f} {currency}")
+    print_line("")
+    _tell_alike(told, has_policy=bool(topic.policy_key))
+
+
+def replica_counts(told: "TopicExplanation") -> str:
+    """How many replicas partitions have: `5`, or `3 to 5`."""
+    counts = [len(one.voters) for one in told.alike]
+    return str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+
+def policy_of(topic: "LiveTopic", told: "TopicExplanation") -> str:
+    """The policy, and who gives it."""
+    from strandline.cli.live_cluster import key_of_the_cluster
+
+    if not topic.policy_key:
+        return "none: replicas are spread over regions, zones, racks and hosts"
+    owner = "the cluster" if key_of_the_cluster(topic.policy_key) else "the topic"
+    return f"{told.policy} ({topic.policy_key} of {owner})"
+
+
+def _tell_now(told: "TopicExplanation") -> None:
+    from strandline.cli.explaining import ranges, tell_survival
+
+    down = sorted({broker for one in told.alike for broker in one.down})
+    if not down:
+        return
+    stopped = [index for one in told.alike if one.has_stopped for index in one.partitions]
+    which = f"broker {ids(down)} is" if len(down) == 1 else f"brokers {ids(down)} are"
+    print_line(f"{which} down:")
+    if stopped:
+        print_line(f"  partitions {ranges(stopped)} take no writes until brokers return")
+    if len(stopped) < sum(len(one.partitions) for one in told.alike):
+        before = "  of the others, " if stopped else "  "
+        tell_survival(told.writes_now, told.data_now, before=before, further="further ")
+
+
+def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
+    from strandline.cli.explaining import ranges
+
+    rows = [
+        (
+            ranges(one.partitions),
+            ids(one.voters),
+            f"{one.write_quorum} of {len(one.voters)}",
+            ids(one.down),
+            *([f"no: {'; '.join(one.faults)}" if one.faults else "yes"] if has_policy else []),
+        )
+        for one in told.alike
+    ]
+    heads = (
+        "PARTITIONS",
+        "REPLICAS",
+        "A WRITE IS ON",
+        "DOWN",
+        *(["AS THE POLICY WANTS"] if has_policy else []),
+    )
+    print_table(Table(heads=heads, rows=rows))
+
+
+def _tell_partition(state: "PartitionState", told: "Explanation", cluster: "LiveCluster") -> None:
+    from strandline.cli.explaining import tell_failures, tell_replicas, tell_ways
+
+    led = "without a leader" if state.leader < 0 else f"led by broker {state.leader}"
+    moving = f", moves to broker {ids(state.adding)}" if state.adding else ""
+    brokers = {one.id: one for one in cluster.candidates}
+    print_line("")
+    tell_replicas(told, brokers, title=f"partition {state.index}, {led}{moving}:")
+    survival = told.now or told.survival
+    if not survival.has_stopped:
+        print_line("")
+        tell_failures(survival)
+    print_line("")
+    tell_ways(told)
+
+
+def _tell_mending(
+    topic: "LiveTopic", state: "PartitionState", found: "tuple[BrokerId, ...] | Refusal"
+) -> None:
+    from strandline.cli.output import program
+    from strandline.placement.solver.refusal import Refusal
+
+    print_line("")
+    if isinstance(found, Refusal):
+        print_line(f"no placement is as the policy wants: {found}")
+    else:
+        to = ",".join(map(str, found))
+        print_line("this would be as the policy wants:")
+        print_line(f"  {program()} partition move {topic.name} {state.index} --to {to}")

@@ -1,0 +1,166 @@
+"""Explanations of placements as text, for every command that has some.
+
+Why:    the same words whether a policy is tried on a cluster that is described, or a topic exists.
+Source: decision 0008."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import comb
+from typing import TYPE_CHECKING
+
+from strandline.cli.output import Json, Table, ids, print_line, print_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from strandline.model.ids import BrokerId
+    from strandline.placement.explain.explanation import Explanation
+    from strandline.placement.explain.latency import CommitLatency
+    from strandline.placement.explain.prices import Prices
+    from strandline.placement.explain.replicas import ReplicaReason
+    from strandline.placement.policy.document import Goal
+    from strandline.placement.survival.failures import FailureSets
+    from strandline.placement.survival.report import Survival
+    from strandline.placement.topology.universe import Candidate
+
+SETS_SHOWN_MAX = 3
+NOTHING = "nothing"
+
+
+def builtins(value: object) -> Json:
+    """A struct of explanations as a JSON value."""
+    import msgspec
+
+    return msgspec.to_builtins(value, builtin_types=())  # type: ignore[no-any-return]
+
+
+def read_prices(file: "Path | None") -> "Prices | None":
+    """The price table in a file; raises OperatorError."""
+    from strandline.cli.broker_file import read_file
+    from strandline.placement.explain.prices import decode_prices
+
+    return None if file is None else decode_prices(read_file(file), source=str(file))
+
+
+def goals(found: "Iterable[Goal]") -> str:
+    """Losses that are survived: `1 region, or 2 brokers`."""
+    from strandline.placement.policy.goals import format_goal
+
+    return ", or ".join(map(format_goal, found)) or NOTHING
+
+
+def where(broker: "Candidate") -> str:
+    """The path of a broker: `east/a`, or `-`."""
+    labels = broker.labels
+    path = "/".join(part for part in (labels.region, labels.zone, labels.rack, labels.host) if part)
+    return path or "-"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Ascending numbers for people: `0-3,7`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found) or "-"
+
+
+def tell_replicas(
+    told: "Explanation", brokers: "Mapping[BrokerId, Candidate]", *, title: str
+) -> None:
+    """Where each replica is, who would have done as well, and who was refused."""
+    has_better = any(one.better for one in told.replicas)
+    rows: list[tuple[str | int, ...]] = []
+    for one in told.replicas:
+        broker = brokers[one.broker]
+        state = "" if broker.state.value == "active" else f", {broker.state.value}"
+        better = [ids(one.better)] if has_better else []
+        rows.append(
+            (one.broker, one.role + state, where(broker), ids(one.equal), *better, _refused(one))
+        )
+    heads = ("BROKER", "ROLE", "WHERE", "AS GOOD", *(["BETTER"] if has_better else []), "NOT")
+    print_table(Table(title=title, heads=heads, rows=rows, right=frozenset(("BROKER",))))
+
+
+def _refused(one: "ReplicaReason") -> str:
+    """Who may not have the replica, and why; those that hold the others need no telling."""
+    told = [
+        f"{ids(group.brokers)}: {group.reason}"
+        for group in one.refused
+        if group.reason.code != "taken"
+    ]
+    return "; ".join(told) or "-"
+
+
+def tell_ways(told: "Explanation") -> None:
+    """What a write waits for, what crosses, and what that costs, by leader."""
+    costs = {one.leader: f"{one.per_gb} {one.currency}" for one in told.costs}
+    waits, waits_now = _waits(told.latencies), _waits(told.latencies_now)
+    is_changed = told.now is not None and bool(told.latencies)
+    rows: list[tuple[str | int, ...]] = [
+        (
+            one.leader,
+            waits.get(one.leader, "-"),
+            *([waits_now.get(one.leader, "-")] if is_changed else []),
+            one.cross_region,
+            one.cross_zone,
+            costs.get(one.leader, "-"),
+        )
+        for one in told.traffic
+    ]
+    now = ("NOW",) if is_changed else ()
+    heads = ("LEADER", "A WRITE WAITS", *now, "COPIES TO REGIONS", "TO ZONES", "PER GB")
+    right = frozenset(("LEADER", "COPIES TO REGIONS", "TO ZONES"))
+    print_table(Table(heads=heads, rows=rows, right=right))
+
+
+def _waits(latencies: "Sequence[CommitLatency]") -> "dict[BrokerId, str]":
+    return {one.leader: milliseconds(one.commit_ms) for one in latencies}
+
+
+def milliseconds(measured: int | None) -> str:
+    """A round trip; brokers measure whole milliseconds."""
+    if measured is None:
+        return "not measured"
+    return f"{measured} ms" if measured else "under 1 ms"
+
+
+def tell_failures(survival: "Survival") -> None:
+    """The smallest sets of losses that stop writes or lose data, level by level."""
+    levels = {one.level: one.domains for one in survival.levels}
+    rows = [
+        (stop.level, levels[stop.level], _sets(stop, levels), _sets(lose, levels))
+        for stop, lose in zip(survival.stopping, survival.losing, strict=True)
+    ]
+    print_table(
+        Table(
+            heads=("LOSS OF", "OF", "STOPS WRITES", "MAY LOSE ACKNOWLEDGED WRITES"),
+            rows=rows,
+            right=frozenset(("OF",)),
+        )
+    )
+
+
+def _sets(found: "FailureSets", levels: Mapping[str, int]) -> str:
+    if not found.size:
+        return "already"
+    if found.count == comb(levels[found.level], found.size):
+        return f"any {found.size}"
+    shown = " or ".join("+".join(one) for one in found.sets[:SETS_SHOWN_MAX])
+    more = found.count - min(found.count, SETS_SHOWN_MAX)
+    return f"{shown}, and {more} more sets of {found.size}" if more else shown
+
+
+def tell_survival(
+    writes: "Sequence[Goal]", data: "Sequence[Goal]", *, before: str = "", further: str = ""
+) -> None:
+    """What goes on, and what is kept; `before` begins each line."""
+    if writes:
+        print_line(f"{before}writes go on after the {further}loss of {goals(writes)}")
+    else:
+        print_line(f"{before}the {further}loss of any replica stops writes")
+    if data:
+        print_line(f"{before}no acknowledged write is lost by the {further}loss of {goals(data)}")
+    else:
+        print_line(f"{before}the {further}loss of any replica may lose acknowledged writes")

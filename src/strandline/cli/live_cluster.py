@@ -1,0 +1,172 @@
+"""A running cluster as the solver sees it: brokers with labels, round trips, topics with policies.
+
+Why:    what is explained, or tried, must come from the cluster's own state, and from the same
+        structures that the controller decides on.
+How:    labels and round trips from the brokers; topics, replicas and leaders from Metadata;
+        policies from the topics' configuration. What moves counts by the voters that it has now.
+Source: decision 0008."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.base.errors import OperatorError
+from strandline.client.admin import ConfigView, describe_configs
+from strandline.client.cluster import Client, ClusterView, TopicView
+from strandline.client.reassignments import moving_partitions
+from strandline.client.topology import Topology, describe_topology
+from strandline.config.effective import ConfigSource
+from strandline.config.topic import TOPIC_KEYS_BY_NAME
+from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of
+from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId
+from strandline.placement.explain.topics import PartitionState
+from strandline.placement.policy.document import Policy
+from strandline.placement.solver.request import Request
+from strandline.placement.topology.round_trips import RoundTrips
+from strandline.placement.topology.universe import BrokerState, Candidate
+
+MIN_INSYNC = "min.insync.replicas"
+DEFAULT_REPLICAS = "default.replication.factor"
+THE_CLUSTER = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTopic:
+    """A topic. `policy_key`: the key that gives its policy, of the topic or of the cluster; empty
+    where it has none."""
+
+    name: str
+    policy_key: str
+    request: Request
+    partitions: tuple[PartitionState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """All that was asked. `led`: how many partitions each broker leads."""
+
+    cluster_id: str
+    controller: BrokerId
+    candidates: tuple[Candidate, ...]
+    round_trips: RoundTrips
+    led: Mapping[BrokerId, int]
+    topics: tuple[LiveTopic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDefaults:
+    """What a topic gets that says nothing."""
+
+    min_insync_replicas: int
+    replicas: int
+
+
+def look(client: Client, names: Sequence[str] | None) -> LiveCluster:
+    """Ask a cluster for all about its brokers, and about these topics, or all."""
+    for name in names or ():
+        client.topic(name)  # Says what is wrong with it.
+    topology = describe_topology(client)
+    view = client.metadata(None)
+    for name in names or ():
+        if name not in view.topics or not view.topics[name].partitions:
+            raise OperatorError(f"topic {name}: is being made or deleted: try again")
+    whole = sorted(name for name, one in view.topics.items() if one.partitions)
+    wanted = whole if names is None else names
+    adding = {place: one.adding_replicas for place, one in moving_partitions(client).items()}
+    candidates = _candidates(topology, view, adding)
+    regions = {one.id: one.labels.region for one in candidates}
+    round_trips = RoundTrips.measured(topology.round_trips_ms, regions)
+    configs = describe_configs(client, wanted, (*TOPIC_POLICY_KEYS, MIN_INSYNC)) if wanted else {}
+    return LiveCluster(
+        cluster_id=view.cluster_id,
+        controller=view.controller,
+        candidates=candidates,
+        round_trips=round_trips,
+        led=Counter(one.leader for topic in view.topics.values() for one in topic.partitions),
+        topics=tuple(
+            _topic(view.topics[name], configs[name], adding, round_trips) for name in wanted
+        ),
+    )
+
+
+def topic_defaults(client: Client) -> TopicDefaults:
+    """What the cluster's configuration gives to a topic that says nothing."""
+    configs = describe_configs(client, [THE_CLUSTER], (MIN_INSYNC, DEFAULT_REPLICAS))
+    values = {one.name: one.value for one in configs[THE_CLUSTER]}
+    return TopicDefaults(int(values[MIN_INSYNC]), int(values[DEFAULT_REPLICAS]))
+
+
+def _candidates(
+    topology: Topology, view: ClusterView, adding: Mapping[tuple[str, int], Sequence[int]]
+) -> tuple[Candidate, ...]:
+    partitions = [one for topic in view.topics.values() for one in topic.partitions]
+    held = Counter(broker for one in partitions for broker in one.replicas)
+    preferred = Counter(one.replicas[0] for one in partitions if one.replicas)
+    found = {
+        one.id: Candidate(
+            id=one.id,
+            labels=one.labels,
+            state=BrokerState.ACTIVE if one.is_alive else BrokerState.DOWN,
+            replicas=held[one.id],
+            leaders=preferred[one.id],
+        )
+        for one in topology.brokers
+    }
+    for broker in map(BrokerId, held):
+        # Registered since the labels were asked for.
+        found.setdefault(broker, Candidate(id=broker, labels=Labels(), state=BrokerState.DOWN))
+    return tuple(found[broker] for broker in sorted(found))
+
+
+def _topic(
+    topic: TopicView,
+    configs: Sequence[ConfigView],
+    adding: Mapping[tuple[str, int], Sequence[int]],
+    round_trips: RoundTrips,
+) -> LiveTopic:
+    partitions = tuple(
+        PartitionState(
+            index=one.index,
+            voters=tuple(
+                BrokerId(broker)
+                for broker in one.replicas
+                if broker not in adding.get((topic.name, one.index), ())
+            ),
+            leader=one.leader,
+            adding=tuple(map(BrokerId, adding.get((topic.name, one.index), ()))),
+        )
+        for one in topic.partitions
+    )
+    key, policy = _policy(configs)
+    min_insync = next(int(one.value) for one in configs if one.name == MIN_INSYNC)
+    return LiveTopic(
+        name=topic.name,
+        policy_key=key,
+        request=Request(
+            policy=policy,
+            min_insync_replicas=min_insync,
+            default_voters=len(partitions[0].voters),
+            round_trips=round_trips,
+            takes_down_brokers=True,
+        ),
+        partitions=partitions,
+    )
+
+
+def _policy(configs: Sequence[ConfigView]) -> tuple[str, Policy]:
+    """The key that gives the policy, and the policy. Without any: what placement does by itself,
+    which spreads as evenly as it can, and forbids nothing."""
+    own = {one.name: one.value for one in configs if one.source == ConfigSource.TOPIC}
+    cluster = {
+        TOPIC_KEYS_BY_NAME[one.name].cluster_name: one.value
+        for one in configs
+        if one.source == ConfigSource.CLUSTER
+    }
+    found = policy_of(own, cluster)
+    return ("", Policy(distinct_host=False)) if found is None else found
+
+
+def key_of_the_cluster(key: str) -> bool:
+    """Whether a policy's key is the cluster's default, and not the topic's own."""
+    return key in CLUSTER_POLICY_KEYS

@@ -1,0 +1,380 @@
+"""`strandline topic explain`, `cluster explain`, and `policy test` on a cluster that runs: what is
+printed, on a cluster in memory."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.cli.test_commands import Run, run
+from tests.client.fake_cluster import FakeCluster, FakeTransport, metadata
+
+from strandline.cli.commands import cluster as cluster_command
+from strandline.cli.commands import policy, topic_explain
+from strandline.client.cluster import Client
+from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from strandline.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from strandline.protocol.messages.describe_topology import (
+    DescribeTopologyResponse,
+    TopologyBroker,
+    TopologyLabel,
+)
+from strandline.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from strandline.protocol.messages.metadata import MetadataResponse
+from strandline.protocol.table import Message
+
+__all__ = ["run"]
+
+REGIONS = {1: "east", 2: "east", 3: "west", 4: "west", 5: "south"}
+TRIPS = {("east", "west"): 30, ("east", "south"): 80, ("south", "west"): 90}
+TWO_LOSSES = '{"survive":[{"region":1},{"broker":2}]}'
+FROM_TOPIC, FROM_CLUSTER, DEFAULT = 1, 3, 5
+
+
+@dataclass
+class World:
+    """2 + 2 + 1 brokers in three regions, and the topic "t"."""
+
+    fake: FakeCluster = field(default_factory=lambda: FakeCluster(5))
+    voters: list[list[int]] = field(default_factory=lambda: [[1, 2, 3, 4, 5], [3, 1, 2, 4, 5]])
+    policy: tuple[str, int] = (TWO_LOSSES, FROM_TOPIC)
+    min_insync: int = 1
+    labels: dict[int, dict[str, str]] = field(
+        default_factory=lambda: {one: {"region": name} for one, name in REGIONS.items()}
+    )
+    measured: dict[tuple[str, str], int] = field(default_factory=lambda: dict(TRIPS))
+    moving: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.fake.extra = {
+            "DescribeConfigs": self._configs,
+            "DescribeLogDirs": self._log_dirs,
+            "DescribeTopology": self._topology,
+            "ListPartitionReassignments": self._moves,
+            "Metadata": self._metadata,
+        }
+
+    def open_client(self, bootstrap: str, timeout_s: float) -> Client:
+        """As `cli.options.open_client`."""
+        transport = FakeTransport(self.fake)
+        return Client(self.fake.bootstrap, timeout_ms=int(timeout_s * 1000), transport=transport)
+
+    def _metadata(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        fake.topics.clear()
+        fake.add_topic("t", len(self.voters))
+        answer = metadata(fake, broker, request)
+        assert isinstance(answer, MetadataResponse)
+        for topic in answer.topics:
+            for one in topic.partitions if topic.name == "t" else ():
+                voters = self.voters[one.partition_index]
+                adding, _ = self.moving.get(one.partition_index, ([], []))
+                up = [voter for voter in voters if voter not in fake.down]
+                one.replica_nodes = adding + voters
+                one.leader_id = up[0] if len(up) > len(voters) // 2 else -1
+        return answer
+
+    def _configs(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, DescribeConfigsRequest)
+        (asked,) = request.resources
+        rows = {"min.insync.replicas": (str(self.min_insync), DEFAULT)}
+        if asked.resource_name:
+            rows |= {"placement.policy": self.policy}
+            rows |= {"confluent.placement.constraints": ("", DEFAULT)}
+        else:
+            rows |= {"default.replication.factor": ("3", DEFAULT)}
+        return DescribeConfigsResponse(
+            results=[
+                DescribeConfigsResult(
+                    resource_type=asked.resource_type,
+                    resource_name=asked.resource_name,
+                    configs=[
+                        DescribeConfigsResourceResult(name=name, value=text, config_source=source)
+                        for name, (text, source) in rows.items()
+                    ],
+                )
+            ]
+        )
+
+    def _topology(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        def way(other: int) -> int:
+            a, b = sorted((REGIONS[broker], REGIONS[other]))
+            return -1 if other == broker else self.measured.get((a, b), -1 if a != b else 1)
+
+        return DescribeTopologyResponse(
+            broker_id=broker,
+            brokers=[
+                TopologyBroker(
+                    broker_id=one,
+                    is_alive=one not in fake.down,
+                    round_trip_ms=way(one),
+                    labels=[TopologyLabel(name, value) for name, value in labels.items()],
+                )
+                for one, labels in self.labels.items()
+            ],
+        )
+
+    def _moves(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        moves = [
+            OngoingPartitionReassignment(index, adding + self.voters[index], adding, removing)
+            for index, (adding, removing) in self.moving.items()
+        ]
+        return ListPartitionReassignmentsResponse(
+            topics=[OngoingTopicReassignment(name="t", partitions=moves)] if moves else []
+        )
+
+    def _log_dirs(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        logs = [DescribeLogDirsTopic("t", [DescribeLogDirsPartition(0, 100)])]
+        result = DescribeLogDirsResult(
+            log_dir="/data", topics=logs, total_bytes=1_000, usable_bytes=250
+        )
+        return DescribeLogDirsResponse(results=[result])
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A cluster in memory that these commands find."""
+    made = World()
+    for module in (topic_explain, cluster_command, policy):
+        monkeypatch.setattr(module, "open_client", made.open_client)
+    return made
+
+
+Lines = Callable[..., list[str]]
+
+
+@pytest.fixture
+def told(run: Run) -> Lines:
+    """The lines that a command prints, which goes well."""
+
+    def tell(*arguments: str) -> list[str]:
+        code, out, err = run(*arguments)
+        assert (code, err) == (0, "")
+        return out.splitlines()
+
+    return tell
+
+
+def cells(lines: list[str], head: str) -> list[list[str]]:
+    """The rows of the table that begins with this head; cells are two spaces apart."""
+    start = next(at for at, line in enumerate(lines) if line.lstrip().startswith(head))
+    rows = []
+    for line in lines[start + 1 :]:
+        if not line.strip():
+            break
+        rows.append([cell.strip() for cell in line.split("  ") if cell.strip()])
+    return rows
+
+
+def test_a_topic_that_is_as_its_policy_wants(world: World, told: Lines) -> None:
+    lines = told("topic", "explain", "t")
+    assert lines[:5] == [
+        "topic t: 2 partitions of 5 replicas, min.insync.replicas=1",
+        f"policy: {TWO_LOSSES} (placement.policy of the topic)",
+        "as placed, writes go on after the loss of 1 region, or 2 brokers",
+        "as placed, no acknowledged write is lost by the loss of 1 region, or 2 brokers",
+        "bytes that cross regions for each byte produced: 3",
+    ]
+    assert cells(lines, "PARTITIONS") == [["0-1", "1,2,3,4,5", "3 of 5", "-", "yes"]]
+    assert "partition 0, led by broker 1:" in lines
+    assert cells(lines, "LOSS OF") == [
+        ["region", "3", "any 2", "any 2"],
+        ["broker", "5", "any 3", "any 3"],
+    ]
+    assert cells(lines, "LEADER")[0] == ["1", "30 ms", "3", "0", "-"]
+    assert cells(lines, "LEADER")[-1] == ["5", "80 ms", "4", "0", "-"]
+
+
+def test_money_is_told_by_a_price_table(world: World, told: Lines, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("{currency: EUR, cross_region_per_gb: 0.02}")
+    lines = told("topic", "explain", "t", "--prices", str(prices))
+    assert "replicating a GB costs 0.06 EUR" in lines
+    assert cells(lines, "LEADER")[-1][-1] == "0.08 EUR"
+
+
+def test_a_broker_that_is_down_is_told_with_what_is_left(world: World, told: Lines) -> None:
+    world.fake.down.add(5)
+    lines = told("topic", "explain", "t")
+    assert "broker 5 is down:" in lines
+    assert "  writes go on after the further loss of 1 broker" in lines
+    assert cells(lines, "PARTITIONS") == [["0-1", "1,2,3,4,5", "3 of 5", "5", "yes"]]
+    assert cells(lines, "LOSS OF") == [
+        ["region", "2", "any 1", "any 1"],
+        ["broker", "4", "any 2", "any 2"],
+    ]
+    assert cells(lines, "LEADER")[-1] == ["5", "80 ms", "-", "4", "0", "-"]
+
+
+def test_an_outage_is_explained_without_a_controller(world: World, told: Lines) -> None:
+    world.fake.down |= {1, 3, 4, 5}
+    lines = told("topic", "explain", "t", "--partition", "1")
+    assert "brokers 1,3,4,5 are down:" in lines
+    assert "  partitions 0-1 take no writes until brokers return" in lines
+    assert "partitions 0-1 have no leader" in lines
+    assert "partition 1, without a leader:" in lines
+    assert not any(line.startswith("LOSS OF") for line in lines)
+    lines = told("cluster", "explain")
+    assert "5 brokers, down: 1,3,4,5; controller none" in lines[0]
+    assert cells(lines, "TOPIC")[0][-1] == "stopped: 0-1"
+
+
+def test_what_no_longer_holds_is_told_first_with_what_would(world: World, told: Lines) -> None:
+    world.voters.append([1, 2, 3])
+    lines = told("topic", "explain", "t")
+    assert lines[0].startswith("topic t: 3 partitions of 3 to 5 replicas")
+    assert "as placed, writes go on after the loss of 1 broker" in lines
+    first, second = cells(lines, "PARTITIONS")
+    assert first[:4] == ["2", "1,2,3", "2 of 3", "-"]
+    assert first[4].startswith("no: survive 1 region does not hold: it can take the voters 1, 2")
+    assert second == ["0-1", "1,2,3,4,5", "3 of 5", "-", "yes"]
+    assert "partition 2, led by broker 1:" in lines
+    assert cells(lines, "BROKER")[0][-1].startswith("1,4: with it, losing 1 region could take 2")
+    assert lines[-2] == "this would be as the policy wants:"
+    assert lines[-1].endswith("partition move t 2 --to 1,2,3,4,5")
+    fine = told("topic", "explain", "t", "--partition", "0")
+    assert "this would be as the policy wants:" not in fine
+
+
+def test_a_policy_that_cannot_hold_any_more_says_why(world: World, told: Lines) -> None:
+    world.min_insync = 5
+    lines = told("topic", "explain", "t")
+    assert "as placed, the loss of any replica stops writes" in lines
+    assert lines[-1].startswith("no placement is as the policy wants: cannot place")
+
+
+def test_a_topic_without_a_policy_and_one_by_the_clusters(world: World, told: Lines) -> None:
+    world.policy = ("", DEFAULT)
+    lines = told("topic", "explain", "t")
+    assert lines[1] == "policy: none: replicas are spread over regions, zones, racks and hosts"
+    assert cells(lines, "PARTITIONS") == [["0-1", "1,2,3,4,5", "3 of 5", "-"]]
+    world.policy = (TWO_LOSSES, FROM_CLUSTER)
+    lines = told("topic", "explain", "t")
+    assert lines[1] == f"policy: {TWO_LOSSES} (strandline.placement.policy of the cluster)"
+
+
+def test_who_would_do_as_well_or_better_and_who_was_refused(world: World, told: Lines) -> None:
+    world.policy = (
+        '{"rules":[{"count":2,"where":[{"label":"disk","op":"in","values":["ssd"]}]}]}',
+        FROM_TOPIC,
+    )
+    for broker, labels in world.labels.items():
+        labels["disk"] = "hdd" if broker == 5 else "ssd"
+    world.voters = [[1, 2]]
+    lines = told("topic", "explain", "t")
+    assert cells(lines, "BROKER")[0] == [
+        "1", "voter", "east", "-", "3,4", "5: disk is not in [ssd]",
+    ]  # fmt: skip
+
+
+def test_what_moves_counts_by_the_voters_that_it_has(world: World, told: Lines) -> None:
+    world.voters = [[1, 2, 3]]
+    world.moving = {0: ([5], [2])}
+    lines = told("topic", "explain", "t")
+    assert cells(lines, "PARTITIONS")[0][:3] == ["0", "1,2,3", "2 of 3"]
+    assert "partition 0, led by broker 1, moves to broker 5:" in lines
+
+
+def test_what_was_not_measured_is_not_made_up(world: World, told: Lines) -> None:
+    world.measured = {("east", "west"): 30}
+    lines = told("topic", "explain", "t")
+    assert cells(lines, "LEADER")[-1][1] == "not measured"
+    world.labels = {one: {} for one in REGIONS}
+    lines = told("cluster", "explain")
+    assert "round trips between regions: not measured" in lines
+
+
+def test_a_label_that_a_policy_needs_and_a_broker_lacks_is_named(world: World, told: Lines) -> None:
+    del world.labels[4]["region"]
+    lines = told("topic", "explain", "t")
+    assert any(line.startswith("broker 4 has no label 'region'") for line in lines)
+
+
+def test_the_whole_cluster(world: World, told: Lines) -> None:
+    world.labels[1]["disk"] = "ssd"
+    lines = told("cluster", "explain")
+    assert lines[0] == "cluster fake: 5 brokers, none down; controller 1"
+    rows = cells(lines, "BROKER")
+    assert rows[0] == ["1", "east", "disk=ssd", "active", "2", "1", "75 %"]
+    assert cells(lines, "REGION")[1:3] == [["east", "south", "80 ms"], ["east", "west", "30 ms"]]
+    assert cells(lines, "TOPIC") == [
+        ["t", "2", "5", "its own", "yes", "1 region, or 2 brokers", "the same"]
+    ]
+    assert lines[-1] == "no single further loss stops writes or loses acknowledged ones"
+    world.fake.down.add(5)
+    lines = told("cluster", "explain")
+    assert lines[0] == "cluster fake: 5 brokers, down: 5; controller 1"
+    assert cells(lines, "BROKER")[4] == ["5", "south", "-", "down", "2", "0", "?"]
+    assert cells(lines, "LOSS OF") == [
+        ["region east", "1,2", "2", "2"],
+        ["region west", "3,4", "2", "2"],
+    ]
+
+
+def test_programs_get_the_same(world: World, told: Lines) -> None:
+    world.voters.append([1, 2, 3])
+    answer = json.loads("\n".join(told("topic", "explain", "t", "--json")))
+    assert (answer["topic"], answer["policy_key"]) == ("t", "placement.policy")
+    assert (answer["partition"], answer["leader"], answer["mended"]) == (2, 1, [1, 2, 3, 4, 5])
+    assert [one["partitions"] for one in answer["explanation"]["alike"]] == [[2], [0, 1]]
+    assert answer["closely"]["latencies"][0]["waits_for"] == [2]
+    answer = json.loads("\n".join(told("cluster", "explain", "--json")))
+    assert answer["brokers"][0]["labels"] == {"region": "east"}
+    assert answer["brokers"][0]["disk"] == {
+        "logs_bytes": 100, "total_bytes": 1_000, "usable_bytes": 250,
+    }  # fmt: skip
+    assert answer["round_trips"][1] == {"between": ["east", "south"], "ms": 80}
+    assert [one["domain"] for one in answer["losses"]] == ["east"]
+
+
+def test_a_policy_is_tried_on_the_cluster_that_runs(
+    world: World, told: Lines, run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("survive: [region, 2 brokers]")
+    lines = told("policy", "test", str(file), "-p", "4")
+    assert lines[1] == "4 partitions of 5 replicas; an acknowledged write is on 3 of 5"
+    assert [row[2] for row in cells(lines, "BROKER")] == ["4"] * 5
+    assert sorted(row[1] for row in cells(lines, "LEADER")) == ["30 ms"] * 4 + ["80 ms"]
+    # Of what the policy does not say, the cluster's defaults hold.
+    file.write_text("{}")
+    assert "12 partitions of 3 replicas" in told("policy", "test", str(file))[1]
+    world.fake.down.add(5)
+    assert "brokers that are down: 5" in told("policy", "test", str(file))
+    file.write_text("survive: 2 regions")
+    code, out, err = run("policy", "test", str(file))
+    assert (code, out) == (1, "") and "what can be met" in err
+    file.write_text("rules: [{role: observer, count: 1}]")
+    code, out, err = run("policy", "test", str(file))
+    assert (code, out) == (1, "") and "observers of topics are not there yet" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("topic", "explain", "no"), "topic no: there is none; see `strandline topic list`"),
+        (
+            ("topic", "explain", "t", "--partition", "2"),
+            "topic t has partitions 0 to 1, not 2",
+        ),
+    ],
+)
+def test_what_cannot_be_explained_is_one_line(
+    world: World, run: Run, arguments: tuple[str, ...], says: str
+) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out, err) == (1, "", f"error: {says}\n")
