@@ -1,0 +1,155 @@
+"""A live cluster explains itself: the commands of docs/operating/placement.md on 2 + 2 + 1 brokers
+in three regions, with brokers that are killed and a policy that no longer holds."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
+
+pytestmark = pytest.mark.integration
+
+PAGE = (Path(__file__).parents[2] / "docs/operating/placement.md").read_text()
+SECTION = PAGE.partition("## Ask why, and what is left\n")[2].partition("\n## ")[0]
+COMMANDS = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)[0].splitlines()
+SHOWN = re.findall(r"```text\n(.*?)```", SECTION, re.DOTALL)[0].splitlines()
+POLICY = re.findall(r"### A region, or any two brokers\n.*?```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
+PRICES = re.findall(r"`(\{currency: .*?\})`", PAGE)[0]
+TIMEOUT_S = 40
+CLOCK_MS = 1
+"""Brokers measure in whole milliseconds."""
+
+
+@pytest.fixture(scope="module")
+def five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    """2 + 2 + 1, with the topic of the page, and one without a policy."""
+    cluster = start_cluster(
+        tmp_path_factory.mktemp("five"),
+        regions="east=2,west=2,south=1",
+        options=("--rtt", "east-west=20,east-south=40,west-south=50"),
+    )
+    (cluster.directory / "policy.yaml").write_text(POLICY)
+    (cluster.directory / "prices.yaml").write_text(PRICES)
+    bootstrap = ("-b", cluster.bootstrap)
+    policy = str(cluster.directory / "policy.yaml")
+    cluster.run("topic", "create", "payments", "-p", "12", "--policy", policy, *bootstrap)
+    cluster.run("topic", "create", "plain", "-p", "2", "-r", "3", *bootstrap)
+    yield cluster
+    stop_cluster(cluster)
+
+
+def tell(cluster: DevCluster, *arguments: str) -> Any:
+    """What a command answers to programs."""
+    done = cluster.run(*arguments, "-b", cluster.bootstrap, "--json")
+    return json.loads(done.stdout)
+
+
+def test_the_commands_of_the_page_run_on_a_live_cluster(five: DevCluster) -> None:
+    assert len(COMMANDS) == 4
+    for command in COMMANDS:
+        _, *words = shlex.split(command)
+        arguments = [
+            str(five.directory / word) if word.endswith(".yaml") else word for word in words
+        ]
+        done = five.run(*arguments, "-b", five.bootstrap)
+        assert done.stdout and not done.stderr, command
+    by_prices = five.run(
+        "topic", "explain", "payments", "--prices", str(five.directory / "prices.yaml"),
+        "-b", five.bootstrap,
+    )  # fmt: skip
+    assert re.search(r"^replicating a GB costs 0\.0[678]\d* EUR$", by_prices.stdout, re.MULTILINE)
+
+
+def test_latencies_come_from_round_trips_that_brokers_measured(five: DevCluster) -> None:
+    def trips() -> dict[tuple[str, str], int]:
+        told = tell(five, "cluster", "explain")
+        return {tuple(one["between"]): one["ms"] for one in told["round_trips"]}
+
+    pairs = {("east", "south"), ("east", "west"), ("south", "west")}
+    wait_until(lambda: pairs <= set(trips()), what="every way to be measured")
+    measured = trips()
+    assert measured["east", "west"] >= 20 - CLOCK_MS
+    assert measured["east", "south"] >= 40 - CLOCK_MS
+    assert measured["south", "west"] >= 50 - CLOCK_MS
+    told = tell(five, "topic", "explain", "payments")["closely"]
+    waits = {one["leader"]: (one["commit_ms"], set(one["waits_for"])) for one in told["latencies"]}
+    assert set(waits) == {1, 2, 3, 4, 5}
+    # Of five voters two others are waited for: in the east, its own and one of the west.
+    assert waits[1][0] >= 20 - CLOCK_MS and 2 in waits[1][1] and waits[1][1] & {3, 4}
+    assert waits[5] == (waits[5][0], {1, 2}) and waits[5][0] >= 40 - CLOCK_MS
+
+
+def test_a_topic_without_a_policy_is_explained_by_the_default_spread(five: DevCluster) -> None:
+    told = tell(five, "topic", "explain", "plain")
+    assert told["policy_key"] == "" and told["mended"] is None
+    assert [one["faults"] for one in told["explanation"]["alike"]] == [[]] * len(
+        told["explanation"]["alike"]
+    )
+    assert told["explanation"]["writes"] == [{"region": 1}]
+
+
+def test_a_policy_that_no_longer_holds_says_what_does_not(five: DevCluster) -> None:
+    admin = AdminClient({"bootstrap.servers": five.bootstrap})
+
+    def write_to(replicas: str) -> None:
+        entry = ConfigEntry(
+            "min.insync.replicas", replicas, incremental_operation=AlterConfigOpType.SET
+        )
+        resource = ConfigResource(ResourceType.TOPIC, "payments", incremental_configs=[entry])
+        for future in admin.incremental_alter_configs([resource]).values():
+            future.result(TIMEOUT_S)
+
+    def has_faults() -> bool:
+        explanation = tell(five, "topic", "explain", "payments")["explanation"]
+        return any(one["faults"] for one in explanation["alike"])
+
+    assert not has_faults()
+    write_to("4")
+    wait_until(has_faults, what="the fault to be told")
+    told = five.run("topic", "explain", "payments", "-b", five.bootstrap).stdout
+    assert "0-11        1,2,3,4,5  4 of 5         -     no: survive 1 region does not hold" in told
+    assert told.splitlines()[-1].startswith("no placement is as the policy wants: ")
+    write_to("1")
+    wait_until(lambda: not has_faults(), what="the policy to hold again")
+
+
+def test_an_outage_is_explained_while_it_lasts(five: DevCluster) -> None:
+    def down() -> list[int]:
+        told = tell(five, "cluster", "explain")
+        return [one["id"] for one in told["brokers"] if one["state"] == "down"]
+
+    def is_led_elsewhere() -> bool:
+        explanation = tell(five, "topic", "explain", "payments")["explanation"]
+        return not explanation["leaderless"] and explanation["cross_region"] == 3
+
+    five.kill(5)
+    wait_until(lambda: down() == [5], what="broker 5 to be missed")
+    wait_until(is_led_elsewhere, what="its partitions to be led by others")
+    told = five.run("topic", "explain", "payments", "-b", five.bootstrap).stdout.splitlines()
+    assert told[: len(SHOWN)] == SHOWN
+    losses = tell(five, "cluster", "explain")["losses"]
+    assert {one["domain"]: one["stops"] for one in losses if one["level"] == "region"} == {
+        "east": 14,
+        "west": 14,
+    }
+    # A majority of the controller and of the topic is gone: one broker still tells.
+    for broker in (2, 3, 4):
+        five.kill(broker)
+    wait_until(lambda: down() == [2, 3, 4, 5], what="the others to be missed")
+    told = five.run("topic", "explain", "payments", "-b", five.bootstrap).stdout.splitlines()
+    assert "  partitions 0-11 take no writes until brokers return" in told
+    five.start_all()
+    wait_until(lambda: down() == [], what="all to be back")
+    explanation = tell(five, "topic", "explain", "payments")["explanation"]
+    assert explanation["writes_now"] == [{"region": 1}, {"broker": 2}]
