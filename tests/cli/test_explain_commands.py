@@ -189,6 +189,7 @@ def test_a_topic_that_is_as_its_policy_wants(world: World, told: Lines) -> None:
         "as placed, no acknowledged write is lost by the loss of 1 region, or 2 brokers",
         "bytes that cross regions for each byte produced: 3",
     ]
+    assert lines[5] == "a write waits 30 ms for its quorum, as partitions are led now"
     assert cells(lines, "PARTITIONS") == [["0-1", "1,2,3,4,5", "3 of 5", "-", "yes"]]
     assert "partition 0, led by broker 1:" in lines
     assert cells(lines, "LOSS OF") == [
@@ -243,7 +244,7 @@ def test_what_no_longer_holds_is_told_first_with_what_would(world: World, told: 
     assert first[4].startswith("no: survive 1 region does not hold: it can take the voters 1, 2")
     assert second == ["0-1", "1,2,3,4,5", "3 of 5", "-", "yes"]
     assert "partition 2, led by broker 1:" in lines
-    assert cells(lines, "BROKER")[0][-1].startswith("1,4: with it, losing 1 region could take 2")
+    assert cells(lines, "BROKER")[0][-1].startswith("4: with it, losing 1 region could take 2")
     assert lines[-2] == "this would be as the policy wants:"
     assert lines[-1].endswith("partition move t 2 --to 1,2,3,4,5")
     fine = told("topic", "explain", "t", "--partition", "0")
@@ -293,6 +294,10 @@ def test_what_was_not_measured_is_not_made_up(world: World, told: Lines) -> None
     world.measured = {("east", "west"): 30}
     lines = told("topic", "explain", "t")
     assert cells(lines, "LEADER")[-1][1] == "not measured"
+    assert "a write waits 30 ms for its quorum, as partitions are led now" in lines
+    world.measured = {}
+    lines = told("topic", "explain", "t")
+    assert "what a write waits for was not measured for partitions 0-1" in lines
     world.labels = {one: {} for one in REGIONS}
     lines = told("cluster", "explain")
     assert "round trips between regions: not measured" in lines

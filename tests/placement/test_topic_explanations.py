@@ -149,6 +149,33 @@ def test_a_write_waits_longer_while_a_voter_is_down() -> None:
     assert explain(request, brokers(), roles).now is None
 
 
+def test_a_topic_waits_as_its_partitions_are_led_now() -> None:
+    ways = {(1, 3): 30, (1, 5): 80, (3, 5): 90}
+    measured = {(BrokerId(a), BrokerId(b)): ms for (a, b), ms in ways.items()}
+
+    def waits(*down: int) -> list[tuple[int | None, tuple[int, ...]]]:
+        known = brokers(*down)
+        regions = {one.id: one.labels.region for one in known}
+        request = Request(
+            policy=decode_policy("{}"), round_trips=RoundTrips.measured(measured, regions)
+        )
+        partitions = [
+            state(0, 1, 3, 5),
+            state(1, 1, 3, 5, leader=3),
+            state(2, 1, 3, 5, leader=5),
+            state(3, 2),
+            state(4, 1, 3, 5, leader=NO_BROKER),
+            state(5, 1, 2, 3),
+        ]
+        found = explain_topic(request, known, partitions)
+        return [(one.commit_ms, one.partitions) for one in found.waits]
+
+    # Nobody measured the way from 1 to 2: by the other voter, the quorum is reached all the same.
+    assert waits() == [(0, (3,)), (30, (0, 1, 5)), (80, (2,))]
+    assert waits(3) == [(0, (3,)), (80, (0, 2)), (None, (5,))]
+    assert waits(3, 5) == [(0, (3,)), (None, (5,))]
+
+
 def test_a_way_that_nobody_measured_is_not_short() -> None:
     alone = [candidate(n, "") for n in (1, 2, 3)]
     request = Request(policy=decode_policy("{}"), round_trips=RoundTrips.measured({}, {}))

@@ -84,12 +84,13 @@ def tell_replicas(
 
 
 def _refused(one: "ReplicaReason") -> str:
-    """Who may not have the replica, and why; those that hold the others need no telling."""
-    told = [
-        f"{ids(group.brokers)}: {group.reason}"
-        for group in one.refused
-        if group.reason.code != "taken"
-    ]
+    """Who may not have the replica, and why; those that hold the others need no telling, and what
+    is wrong with the one that has it is told elsewhere."""
+    told = []
+    for group in one.refused:
+        others = [broker for broker in group.brokers if broker != one.broker]
+        if others and group.reason.code != "taken":
+            told.append(f"{ids(others)}: {group.reason}")
     return "; ".join(told) or "-"
 
 

@@ -110,11 +110,25 @@ def _tell_topic(
         )
     if told.leaderless:
         print_line(f"partitions {ranges(told.leaderless)} have no leader")
-    print_line(f"bytes that cross regions for each byte produced: {told.cross_region:g}")
+    print_line(f"bytes that cross regions for each byte produced: {round(told.cross_region, 2):g}")
+    _tell_waits(told)
     if told.per_gb is not None:
         print_line(f"replicating a GB costs {told.per_gb:f} {currency}")
     print_line("")
     _tell_alike(told, has_policy=bool(topic.policy_key))
+
+
+def _tell_waits(told: "TopicExplanation") -> None:
+    from strandline.cli.explaining import milliseconds, ranges
+
+    known = sorted(one.commit_ms for one in told.waits if one.commit_ms is not None)
+    if known:
+        least, most = milliseconds(known[0]), milliseconds(known[-1])
+        span = least if least == most else f"{least} to {most}"
+        print_line(f"a write waits {span} for its quorum, as partitions are led now")
+    unknown = [index for one in told.waits if one.commit_ms is None for index in one.partitions]
+    if unknown:
+        print_line(f"what a write waits for was not measured for partitions {ranges(unknown)}")
 
 
 def replica_counts(told: "TopicExplanation") -> str:

@@ -2,13 +2,15 @@
 
 Source: decision 0008."""
 
+import random
 from collections.abc import Iterable, Sequence
 
 from strandline.model.ids import BrokerId
+from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.repair import repair
 from strandline.placement.solver.request import Request
-from strandline.placement.solver.solve import best_plan
+from strandline.placement.solver.solve import solve
 from strandline.placement.topology.universe import Candidate, Universe
 
 
@@ -18,10 +20,10 @@ def mended(
     """The voters after the fewest moves, those that stay first, in their order; why no placement
     is right; or None where none was found from here."""
     universe = Universe(candidates)
-    planned = best_plan(request, universe)
-    if isinstance(planned, Refusal):
-        return planned
-    plan, _ = planned
+    anew = solve(request, universe.candidates, rng=random.Random(0))
+    if isinstance(anew, Refusal):
+        return anew
+    plan = make_plan(request, universe, voters=len(anew.partitions[0].voters))
     found = repair(plan, [(voter, "voter") for voter in voters])
     if found is None:
         return None

@@ -14,6 +14,7 @@ from decimal import Decimal
 import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.placement.explain.latency import commit_latencies
 from strandline.placement.explain.prices import Prices
 from strandline.placement.explain.traffic import Traffic, traffic_of
 from strandline.placement.policy.document import Goal
@@ -56,6 +57,14 @@ class Alike(msgspec.Struct, frozen=True):
     """Whether so many are down that writes have stopped."""
 
 
+class Wait(msgspec.Struct, frozen=True):
+    """Partitions whose writes wait equally long for their quorum."""
+
+    commit_ms: int | None
+    """None where a way that counts was not measured."""
+    partitions: tuple[int, ...]
+
+
 class TopicExplanation(msgspec.Struct, frozen=True):
     """All partitions of a topic together."""
 
@@ -77,6 +86,9 @@ class TopicExplanation(msgspec.Struct, frozen=True):
     leaderless: tuple[int, ...]
     cross_region: float
     """Bytes that leave their leader's region for each byte produced, as partitions are led now."""
+    waits: tuple[Wait, ...]
+    """As partitions are led now, without the brokers that are down; those that take no writes are
+    left out. Empty where no round trips are known."""
     per_gb: Decimal | None = None
     """What replicating a GB costs, as partitions are led now; None without prices."""
 
@@ -130,6 +142,7 @@ def explain_topic(
         elsewhere=_elsewhere(plans, partitions),
         leaderless=tuple(one.index for one in partitions if one.leader == NO_BROKER),
         cross_region=sum(one.cross_region for one in ways) / max(len(ways), 1),
+        waits=_waits(request, alike, placements, partitions),
         per_gb=None if prices is None else _mean([prices.of(one) for one in ways]),
     )
 
@@ -196,6 +209,30 @@ def _elsewhere(plans: Mapping[int, Plan], partitions: Sequence[PartitionState]) 
             if not should >> universe.index[one.leader] & 1:
                 found.append(one.index)
     return tuple(found)
+
+
+def _waits(
+    request: Request,
+    alike: Iterable[Alike],
+    placements: Mapping[tuple[BrokerId, ...], Placement],
+    partitions: Sequence[PartitionState],
+) -> tuple[Wait, ...]:
+    if request.round_trips is None:
+        return ()
+    by_leader = {
+        (one.voters, wait.leader): wait.commit_ms
+        for one in alike
+        for wait in commit_latencies(placements[one.voters].without(one.down), request.round_trips)
+    }
+    found: dict[int | None, list[int]] = {}
+    for one in partitions:
+        place = tuple(sorted(one.voters)), one.leader
+        if place in by_leader:
+            found.setdefault(by_leader[place], []).append(one.index)
+    return tuple(
+        Wait(commit_ms, tuple(indexes))
+        for commit_ms, indexes in sorted(found.items(), key=lambda pair: (pair[0] is None, pair))
+    )
 
 
 def _ways(
