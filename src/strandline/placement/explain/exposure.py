@@ -12,7 +12,7 @@ import msgspec
 
 from strandline.model.ids import BrokerId
 from strandline.placement.survival.replicas import LOSS_LEVELS, Placement
-from strandline.placement.topology.universe import Universe, bits_of
+from strandline.placement.topology.universe import Universe
 
 
 class Exposure(msgspec.Struct, frozen=True):
@@ -38,23 +38,21 @@ def exposures(
     told: set[int] = set()
     for level in LOSS_LEVELS:
         domains = universe.domains(level)
-        for mask, name, value in zip(domains.masks, domains.names, domains.values, strict=True):
-            if not value or mask in told:
+        stops, loses = Counter[int](), Counter[int]()
+        for placement, down, count in partitions:
+            quorum, gone = placement.quorum, len(down)
+            living = (one.broker for one in placement.voters if one.broker not in down)
+            here = Counter(domains.of[universe.index[broker]] for broker in living)
+            for domain, lost in here.items():
+                if gone < quorum.stops_at <= gone + lost:
+                    stops[domain] += count
+                if gone < quorum.loses_at <= gone + lost:
+                    loses[domain] += count
+        for domain, mask in enumerate(domains.masks):
+            if not domains.values[domain] or mask in told:
                 continue
             told.add(mask)
-            brokers = {universe.candidates[bit].id for bit in bits_of(mask)}
-            counts: Counter[str] = Counter()
-            for placement, down, count in partitions:
-                here = sum(
-                    one.broker in brokers and one.broker not in down for one in placement.voters
-                )
-                quorum = placement.quorum
-                if len(down) < quorum.stops_at <= len(down) + here:
-                    counts["stops"] += count
-                if len(down) < quorum.loses_at <= len(down) + here:
-                    counts["loses"] += count
-            if counts:
-                found.append(
-                    Exposure(level, name, tuple(sorted(brokers)), counts["stops"], counts["loses"])
-                )
+            if stops[domain] or loses[domain]:
+                name, brokers = domains.names[domain], universe.brokers(mask)
+                found.append(Exposure(level, name, brokers, stops[domain], loses[domain]))
     return tuple(found)

@@ -127,9 +127,11 @@ def explain_topic(
         )
     alike.sort(key=lambda one: (not one.has_stopped, not one.faults, -len(one.down)))
     writes, data = _goals([(placements[one.voters], ()) for one in alike])
-    writes_now, data_now = _goals(
-        [(placements[one.voters], one.down) for one in alike if not one.has_stopped]
-    )
+    writes_now, data_now = writes, data
+    if any(one.down for one in alike):
+        writes_now, data_now = _goals(
+            [(placements[one.voters], one.down) for one in alike if not one.has_stopped]
+        )
     ways = _ways(placements, partitions)
     return TopicExplanation(
         policy=encode_policy(request.policy),
@@ -188,10 +190,10 @@ def _goals(
     """What goes on writing and what loses nothing, when of each placement these are down."""
     left = [(one.without(down), one.quorum, len(down)) for one, down in placements]
     levels = loss_levels(one for one, _, _ in left)
-    return (
-        common_goals([(one, q.stops_at - 1 - gone) for one, q, gone in left], levels),
-        common_goals([(one, q.loses_at - 1 - gone) for one, q, gone in left], levels),
-    )
+    writes = [(one, quorum.stops_at - 1 - gone) for one, quorum, gone in left]
+    data = [(one, quorum.loses_at - 1 - gone) for one, quorum, gone in left]
+    found = common_goals(writes, levels)
+    return found, found if data == writes else common_goals(data, levels)
 
 
 def _elsewhere(plans: Mapping[int, Plan], partitions: Sequence[PartitionState]) -> tuple[int, ...]:

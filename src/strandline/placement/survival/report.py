@@ -107,7 +107,15 @@ def common_goals(
     placements: Collection[tuple[Placement, int]], levels: list[str]
 ) -> tuple[Goal, ...]:
     """The goals over at most two levels that hold for all of these placements, each with the most
-    voters that it may lose; none implied."""
+    voters that it may lose; none implied.
+
+    Of those whose voters are together in the same way, one is looked at."""
+    placements = list(
+        {
+            (lost_max, *(tuple(one.domains(level).values()) for level in levels)): (one, lost_max)
+            for one, lost_max in placements
+        }.values()
+    )
     most = min((lost_max for _, lost_max in placements), default=0)
     held: list[Goal] = []
     pairs = [(level,) for level in levels] + list(combinations(levels, 2))
