@@ -300,7 +300,15 @@ def test_what_was_not_measured_is_not_made_up(world: World, told: Lines) -> None
     assert "what a write waits for was not measured for partitions 0-1" in lines
     world.labels = {one: {} for one in REGIONS}
     lines = told("cluster", "explain")
-    assert "round trips between regions: not measured" in lines
+    assert "round trips between regions: brokers do not say in which region they are" in lines
+    lines = told("topic", "explain", "t")
+    assert any("is not said by brokers 1,2,3,4,5: they count as one" in line for line in lines)
+
+
+def test_brokers_that_do_not_say_where_they_are_are_one_domain(world: World, told: Lines) -> None:
+    world.labels[1]["upgrade_domain"] = "7"
+    lines = told("topic", "explain", "t")
+    assert ["upgrade_domain", "2", *["those that do not say"] * 2] in cells(lines, "LOSS OF")
 
 
 def test_a_label_that_a_policy_needs_and_a_broker_lacks_is_named(world: World, told: Lines) -> None:
@@ -342,6 +350,7 @@ def test_programs_get_the_same(world: World, told: Lines) -> None:
     assert answer["brokers"][0]["disk"] == {
         "logs_bytes": 100, "total_bytes": 1_000, "usable_bytes": 250,
     }  # fmt: skip
+    assert {"from": 1, "to": 3, "ms": 30} in answer["measured"]
     assert answer["round_trips"][1] == {"between": ["east", "south"], "ms": 80}
     assert [one["domain"] for one in answer["losses"]] == ["east"]
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SETS_SHOWN_MAX = 3
 NOTHING = "nothing"
+NOT_SAID = "?"
+"""A domain of which nothing is said, as `survival.replicas.format_domain` writes it."""
 
 
 def builtins(value: object) -> Json:
@@ -148,7 +150,10 @@ def _sets(found: "FailureSets", levels: Mapping[str, int]) -> str:
         return "already"
     if found.count == comb(levels[found.level], found.size):
         return f"any {found.size}"
-    shown = " or ".join("+".join(one) for one in found.sets[:SETS_SHOWN_MAX])
+    shown = " or ".join(
+        "+".join("those that do not say" if name == NOT_SAID else name for name in one)
+        for one in found.sets[:SETS_SHOWN_MAX]
+    )
     more = found.count - min(found.count, SETS_SHOWN_MAX)
     return f"{shown}, and {more} more sets of {found.size}" if more else shown
 

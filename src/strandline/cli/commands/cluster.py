@@ -95,6 +95,9 @@ def _json(told: _Told) -> Json:
         "round_trips": [
             {"between": [a, b], "ms": ms} for a, b, ms in told.cluster.round_trips.regions
         ],
+        "measured": [
+            {"from": a, "to": b, "ms": ms} for a, b, ms in told.cluster.round_trips.brokers
+        ],
         "topics": [
             {"topic": topic.name, "policy_key": topic.policy_key, "explanation": builtins(one)}
             for topic, one in told.topics
@@ -154,6 +157,8 @@ def _tell_round_trips(cluster: "LiveCluster") -> None:
     if rows:
         title = "round trips by the brokers' heartbeats:"
         print_table(Table(title=title, heads=("REGION", "REGION", "TAKES"), rows=rows))
+    elif cluster.round_trips.brokers:
+        print_line("round trips between regions: brokers do not say in which region they are")
     else:
         print_line("round trips between regions: not measured")
 

@@ -110,6 +110,11 @@ def _tell_topic(
         )
     if told.leaderless:
         print_line(f"partitions {ranges(told.leaderless)} have no leader")
+    if told.unplaced:
+        print_line(
+            f"in which region they are is not said by brokers {ids(told.unplaced)}: "
+            "they count as one region"
+        )
     print_line(f"bytes that cross regions for each byte produced: {round(told.cross_region, 2):g}")
     _tell_waits(told)
     if told.per_gb is not None:

@@ -84,6 +84,8 @@ class TopicExplanation(msgspec.Struct, frozen=True):
     elsewhere: tuple[int, ...]
     """Partitions led elsewhere than the policy prefers, though a preferred voter is up."""
     leaderless: tuple[int, ...]
+    unplaced: tuple[BrokerId, ...]
+    """Brokers of voters that do not say in which region they are: they count as one region."""
     cross_region: float
     """Bytes that leave their leader's region for each byte produced, as partitions are led now."""
     waits: tuple[Wait, ...]
@@ -143,6 +145,9 @@ def explain_topic(
         data_now=data_now,
         elsewhere=_elsewhere(plans, partitions),
         leaderless=tuple(one.index for one in partitions if one.leader == NO_BROKER),
+        unplaced=tuple(
+            sorted({broker for one in placements.values() for broker in one.unlabelled("region")})
+        ),
         cross_region=sum(one.cross_region for one in ways) / max(len(ways), 1),
         waits=_waits(request, alike, placements, partitions),
         per_gb=None if prices is None else _mean([prices.of(one) for one in ways]),

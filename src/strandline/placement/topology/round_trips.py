@@ -51,6 +51,11 @@ class RoundTrips:
         return self._ms.get(_pair(*regions)) if measured is None else measured
 
     @property
+    def brokers(self) -> list[tuple[BrokerId, BrokerId, int]]:
+        """(who measured, to whom, ms), in the order of their ids."""
+        return [(a, b, ms) for (a, b), ms in sorted((self._brokers_ms or {}).items())]
+
+    @property
     def regions(self) -> list[tuple[str, str, int]]:
         """(region, region, ms), in the order of their names."""
         return [(a, b, ms) for (a, b), ms in sorted(self._ms.items())]
