@@ -58,6 +58,7 @@ class World:
         default_factory=lambda: {one: {"region": name} for one, name in REGIONS.items()}
     )
     measured: dict[tuple[str, str], int] = field(default_factory=lambda: dict(TRIPS))
+    behind: set[int] = field(default_factory=set)
     moving: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,6 +86,7 @@ class World:
                 adding, _ = self.moving.get(one.partition_index, ([], []))
                 up = [voter for voter in voters if voter not in fake.down]
                 one.replica_nodes = adding + voters
+                one.isr_nodes = [v for v in up if v not in self.behind]
                 one.leader_id = up[0] if len(up) > len(voters) // 2 else -1
         return answer
 
@@ -221,11 +223,24 @@ def test_a_broker_that_is_down_is_told_with_what_is_left(world: World, told: Lin
     assert cells(lines, "LEADER")[-1] == ["5", "80 ms", "-", "4", "0", "-"]
 
 
+def test_a_replica_that_is_not_in_sync_is_told(world: World, told: Lines) -> None:
+    world.behind.add(4)
+    lines = told("topic", "explain", "t")
+    assert "replicas of partitions 0-1 are behind:" in lines
+    assert "  writes go on after the further loss of 1 broker" in lines
+    assert cells(lines, "PARTITIONS") == [["0-1", "1,2,3,4,5", "3 of 5", "-", "4", "yes"]]
+    assert ["4", "voter, behind", "west", "-", "-"] in cells(lines, "BROKER")
+    world.fake.down.add(5)
+    lines = told("topic", "explain", "t")
+    assert "broker 5 is down, and replicas of partitions 0-1 are behind:" in lines
+    assert "  the further loss of any replica stops writes" in lines
+
+
 def test_an_outage_is_explained_without_a_controller(world: World, told: Lines) -> None:
     world.fake.down |= {1, 3, 4, 5}
     lines = told("topic", "explain", "t", "--partition", "1")
     assert "brokers 1,3,4,5 are down:" in lines
-    assert "  partitions 0-1 take no writes until brokers return" in lines
+    assert "  partitions 0-1 take no writes until enough are back in sync" in lines
     assert "partitions 0-1 have no leader" in lines
     assert "partition 1, without a leader:" in lines
     assert not any(line.startswith("LOSS OF") for line in lines)
@@ -287,7 +302,7 @@ def test_what_moves_counts_by_the_voters_that_it_has(world: World, told: Lines) 
     world.moving = {0: ([5], [2])}
     lines = told("topic", "explain", "t")
     assert cells(lines, "PARTITIONS")[0][:3] == ["0", "1,2,3", "2 of 3"]
-    assert "partition 0, led by broker 1, moves to broker 5:" in lines
+    assert "partition 0, led by broker 1, gets broker 5:" in lines
 
 
 def test_what_was_not_measured_is_not_made_up(world: World, told: Lines) -> None:

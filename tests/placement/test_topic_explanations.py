@@ -1,5 +1,6 @@
 """What is told of a topic that exists, and of a whole cluster (decision 0008)."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -13,7 +14,6 @@ from strandline.placement.explain.exposure import exposures
 from strandline.placement.explain.topics import (
     PartitionState,
     TopicExplanation,
-    down_among,
     explain_topic,
     placement_of,
 )
@@ -119,6 +119,24 @@ def test_more_replicas_for_a_write_break_a_policy_that_held() -> None:
     assert "writes need 4 of 5" in fault
 
 
+def test_a_replica_that_is_behind_is_counted_as_lost_and_no_write_waits_for_it() -> None:
+    one, other = state(0, 1, 3, 5), state(1, 1, 3, 5)
+    one = replace(one, behind=(BrokerId(3),))
+    found = told("survive: region", one, other)
+    first, second = found.alike
+    assert (first.partitions, first.behind, first.down, first.faults) == ((0,), (3,), (), ())
+    assert (second.partitions, second.behind, first.has_stopped) == ((1,), (), False)
+    assert (texts(found.writes), found.writes_now) == (["1 region"], ())
+    # Whoever is down is so whether its leader says that it is behind or not.
+    (alike,) = told("{}", one, other, down=(3,)).alike
+    assert (alike.partitions, alike.down, alike.behind) == ((0, 1), (3,), ())
+    stopped = told("{}", replace(one, behind=(BrokerId(3), BrokerId(5)))).alike[0]
+    assert stopped.has_stopped
+    roles: list[tuple[BrokerId, Role]] = [(BrokerId(n), "voter") for n in (1, 3, 5)]
+    closely = explain(request_of(), brokers(), roles, behind=one.behind)
+    assert closely.now is not None and closely.now.lost == (3,)
+
+
 def test_labels_that_are_gone_are_named() -> None:
     found = told("survive: rack", state(0, 1, 3, 5))
     assert found.missing[0].startswith("broker 1 has no label 'rack'")
@@ -188,7 +206,7 @@ def test_what_one_more_loss_would_stop_is_told_domain_by_domain() -> None:
     five = tuple(BrokerId(n) for n in (1, 2, 3, 4, 5))
     three = tuple(BrokerId(n) for n in (1, 3, 5))
     partitions = [
-        (placement_of(universe, voters, request_of()), down_among(universe, voters), count)
+        (placement_of(universe, voters, request_of()), (BrokerId(5),), count)
         for voters, count in ((five, 7), (three, 2))
     ]
     found = {(one.level, one.domain): one for one in exposures(universe, partitions)}
@@ -217,7 +235,7 @@ def test_one_more_loss_stops_what_it_takes_below_the_quorum(
     universe = Universe(known)
     voters = tuple(one.id for one in known)
     placement = placement_of(universe, voters, request_of(min_insync_replicas=least))
-    lost = down_among(universe, voters)
+    lost = tuple(map(BrokerId, sorted(down)))
     stopped = {one.brokers for one in exposures(universe, [(placement, lost, 1)]) if one.stops}
     needed = placement.quorum.write_quorum
 

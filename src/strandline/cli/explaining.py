@@ -3,7 +3,7 @@
 Why:    the same words whether a policy is tried on a cluster that is described, or a topic exists.
 Source: decision 0008."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,11 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def tell_replicas(
-    told: "Explanation", brokers: "Mapping[BrokerId, Candidate]", *, title: str
+    told: "Explanation",
+    brokers: "Mapping[BrokerId, Candidate]",
+    *,
+    title: str,
+    behind: "Collection[BrokerId]" = (),
 ) -> None:
     """Where each replica is, who would have done as well, and who was refused."""
     has_better = any(one.better for one in told.replicas)
@@ -77,6 +81,7 @@ def tell_replicas(
     for one in told.replicas:
         broker = brokers[one.broker]
         state = "" if broker.state.value == "active" else f", {broker.state.value}"
+        state = ", behind" if not state and one.broker in behind else state
         better = [ids(one.better)] if has_better else []
         rows.append(
             (one.broker, one.role + state, where(broker), ids(one.equal), *better, _refused(one))

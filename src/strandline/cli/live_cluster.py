@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from strandline.base.errors import OperatorError
 from strandline.client.admin import ConfigView, describe_configs
-from strandline.client.cluster import Client, ClusterView, TopicView
+from strandline.client.cluster import Client, ClusterView, PartitionView, TopicView
+from strandline.client.in_sync import in_sync_replicas
 from strandline.client.reassignments import moving_partitions
 from strandline.client.topology import Topology, describe_topology
 from strandline.config.effective import ConfigSource
@@ -62,8 +63,11 @@ class TopicDefaults:
     replicas: int
 
 
-def look(client: Client, names: Sequence[str] | None) -> LiveCluster:
-    """Ask a cluster for all about its brokers, and about these topics, or all."""
+def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = False) -> LiveCluster:
+    """Ask a cluster for all about its brokers, and about these topics, or all.
+
+    `asks_leaders`: each partition's leader says which replicas are in sync; otherwise those are
+    whose brokers are up."""
     for name in names or ():
         client.topic(name)  # Says what is wrong with it.
     topology = describe_topology(client)
@@ -85,7 +89,14 @@ def look(client: Client, names: Sequence[str] | None) -> LiveCluster:
         round_trips=round_trips,
         led=Counter(one.leader for topic in view.topics.values() for one in topic.partitions),
         topics=tuple(
-            _topic(view.topics[name], configs[name], adding, round_trips) for name in wanted
+            _topic(
+                view.topics[name],
+                configs[name],
+                adding=adding,
+                in_sync=in_sync_replicas(client, view.topics[name]) if asks_leaders else {},
+                round_trips=round_trips,
+            )
+            for name in wanted
         ),
     )
 
@@ -122,20 +133,13 @@ def _candidates(
 def _topic(
     topic: TopicView,
     configs: Sequence[ConfigView],
+    *,
     adding: Mapping[tuple[str, int], Sequence[int]],
+    in_sync: Mapping[int, Sequence[BrokerId]],
     round_trips: RoundTrips,
 ) -> LiveTopic:
     partitions = tuple(
-        PartitionState(
-            index=one.index,
-            voters=tuple(
-                BrokerId(broker)
-                for broker in one.replicas
-                if broker not in adding.get((topic.name, one.index), ())
-            ),
-            leader=one.leader,
-            adding=tuple(map(BrokerId, adding.get((topic.name, one.index), ()))),
-        )
+        _partition(one, adding.get((topic.name, one.index), ()), in_sync.get(one.index))
         for one in topic.partitions
     )
     key, policy = _policy(configs)
@@ -151,6 +155,20 @@ def _topic(
             takes_down_brokers=True,
         ),
         partitions=partitions,
+    )
+
+
+def _partition(
+    one: PartitionView, adding: Sequence[int], in_sync: Sequence[BrokerId] | None
+) -> PartitionState:
+    voters = tuple(BrokerId(broker) for broker in one.replicas if broker not in adding)
+    behind = () if in_sync is None else tuple(broker for broker in voters if broker not in in_sync)
+    return PartitionState(
+        index=one.index,
+        voters=voters,
+        leader=one.leader,
+        adding=tuple(map(BrokerId, adding)),
+        behind=behind,
     )
 
 

@@ -2,6 +2,7 @@
 
 Source: docs/reference/cli.md; docs/operating/placement.md."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -48,7 +49,7 @@ def explain(
 
     table = read_prices(prices)
     with open_client(bootstrap, timeout) as client:
-        cluster = look(client, [name])
+        cluster = look(client, [name], asks_leaders=True)
     (topic,) = cluster.topics
     told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
     index = told.alike[0].partitions[0] if partition is None else partition
@@ -62,6 +63,7 @@ def explain(
         cluster.candidates,
         [(voter, "voter") for voter in one.voters],
         prices=table,
+        behind=one.behind,
     )
     is_right = closely.judgement.is_right and not closely.broken
     found = None if is_right else mended(topic.request, cluster.candidates, one.voters)
@@ -156,27 +158,35 @@ def _tell_now(told: "TopicExplanation") -> None:
     from strandline.cli.explaining import ranges, tell_survival
 
     down = sorted({broker for one in told.alike for broker in one.down})
-    if not down:
+    behind = [index for one in told.alike if one.behind for index in one.partitions]
+    if not down and not behind:
         return
     stopped = [index for one in told.alike if one.has_stopped for index in one.partitions]
-    which = f"broker {ids(down)} is" if len(down) == 1 else f"brokers {ids(down)} are"
-    print_line(f"{which} down:")
+    what = [f"{_brokers(down)} {'is' if len(down) == 1 else 'are'} down"] if down else []
+    what += [f"replicas of partitions {ranges(behind)} are behind"] if behind else []
+    print_line(f"{', and '.join(what)}:")
     if stopped:
-        print_line(f"  partitions {ranges(stopped)} take no writes until brokers return")
+        print_line(f"  partitions {ranges(stopped)} take no writes until enough are back in sync")
     if len(stopped) < sum(len(one.partitions) for one in told.alike):
         before = "  of the others, " if stopped else "  "
         tell_survival(told.writes_now, told.data_now, before=before, further="further ")
 
 
+def _brokers(some: "Sequence[BrokerId]") -> str:
+    return f"broker{'s' * (len(some) > 1)} {ids(some)}"
+
+
 def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
     from strandline.cli.explaining import ranges
 
+    has_behind = any(one.behind for one in told.alike)
     rows = [
         (
             ranges(one.partitions),
             ids(one.voters),
             f"{one.write_quorum} of {len(one.voters)}",
             ids(one.down),
+            *([ids(one.behind)] if has_behind else []),
             *([f"no: {'; '.join(one.faults)}" if one.faults else "yes"] if has_policy else []),
         )
         for one in told.alike
@@ -195,10 +205,12 @@ def _tell_partition(state: "PartitionState", told: "Explanation", cluster: "Live
     from strandline.cli.explaining import tell_failures, tell_replicas, tell_ways
 
     led = "without a leader" if state.leader < 0 else f"led by broker {state.leader}"
-    moving = f", moves to broker {ids(state.adding)}" if state.adding else ""
+    moving = f", gets {_brokers(state.adding)}" if state.adding else ""
     brokers = {one.id: one for one in cluster.candidates}
     print_line("")
-    tell_replicas(told, brokers, title=f"partition {state.index}, {led}{moving}:")
+    tell_replicas(
+        told, brokers, title=f"partition {state.index}, {led}{moving}:", behind=state.behind
+    )
     survival = told.now or told.survival
     if not survival.has_stopped:
         print_line("")

@@ -5,7 +5,7 @@ Why:    a user who asks why a replica is where it is wants the same answer from 
 How:    the plan for as many voters as there are; the constraints judge and explain; the labels
         prove what survives; round trips and prices say what it costs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 
 import msgspec
@@ -50,9 +50,9 @@ class Explanation(msgspec.Struct, frozen=True):
     costs: tuple[Cost, ...]
     """Empty without prices."""
     now: Survival | None = None
-    """What is survived beside the brokers that are down; None where no voter's is."""
+    """What is survived beside what is down or behind; None where nothing is."""
     latencies_now: tuple[CommitLatency, ...] = ()
-    """Without them. Empty where writes have stopped, and where `now` is None."""
+    """Without that. Empty where writes have stopped, and where `now` is None."""
 
 
 def explain(
@@ -61,8 +61,10 @@ def explain(
     replicas: Sequence[tuple[BrokerId, Role]],
     *,
     prices: Prices | None = None,
+    behind: Collection[BrokerId] = (),
 ) -> Explanation:
-    """Explain replicas with at least one voter, the preferred leader first.
+    """Explain replicas with at least one voter, the preferred leader first; voters that are
+    `behind` are up and not in sync.
 
     Replicas on brokers that are no candidates are in the judgement only."""
     universe = Universe(candidates)
@@ -80,10 +82,11 @@ def explain(
     )
     traffic = traffic_of(placement)
     trips = request.round_trips
-    down = [
+    lost = [
         one.broker
         for one in placement.voters
-        if universe.candidates[universe.index[one.broker]].state is BrokerState.DOWN
+        if one.broker in behind
+        or universe.candidates[universe.index[one.broker]].state is BrokerState.DOWN
     ]
     return Explanation(
         policy=encode_policy(request.policy),
@@ -98,8 +101,8 @@ def explain(
             for one in (traffic if prices is not None else ())
             if prices is not None
         ),
-        now=survival_of(placement, lost=down) if down else None,
+        now=survival_of(placement, lost=lost) if lost else None,
         latencies_now=(
-            commit_latencies(placement.without(down), trips) if down and trips is not None else ()
+            commit_latencies(placement.without(lost), trips) if lost and trips is not None else ()
         ),
     )

@@ -40,10 +40,12 @@ class PartitionState:
     leader: BrokerId = NO_BROKER
     adding: tuple[BrokerId, ...] = ()
     """Who is to become a voter."""
+    behind: tuple[BrokerId, ...] = ()
+    """Voters that are not in sync, as the leader says."""
 
 
 class Alike(msgspec.Struct, frozen=True):
-    """Partitions with the same voters."""
+    """Partitions with the same voters, of which the same are behind."""
 
     partitions: tuple[int, ...]
     voters: tuple[BrokerId, ...]
@@ -51,10 +53,17 @@ class Alike(msgspec.Struct, frozen=True):
     write_quorum: int
     down: tuple[BrokerId, ...]
     """Those that are down."""
+    behind: tuple[BrokerId, ...]
+    """Those that are up and not in sync."""
     faults: tuple[str, ...]
     """What is not as the policy wants; empty where all is."""
     has_stopped: bool
-    """Whether so many are down that writes have stopped."""
+    """Whether so many are down or behind that writes have stopped."""
+
+    @property
+    def lost(self) -> tuple[BrokerId, ...]:
+        """Those that no write can count on now."""
+        return self.down + self.behind
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -73,13 +82,14 @@ class TopicExplanation(msgspec.Struct, frozen=True):
     missing: tuple[str, ...]
     """Labels that the policy needs and brokers lack."""
     alike: tuple[Alike, ...]
-    """The weakest first: those that have stopped, then those with faults, then the most down."""
+    """The weakest first: those that have stopped, then those with faults, then those of which most
+    are down or behind."""
     writes: tuple[Goal, ...]
     """As placed: the largest losses with which all partitions go on writing."""
     data: tuple[Goal, ...]
     """As placed: the largest losses with which none loses an acknowledged write."""
     writes_now: tuple[Goal, ...]
-    """The same beside the brokers that are down, for the partitions that have not stopped."""
+    """The same beside what is down or behind, for the partitions that have not stopped."""
     data_now: tuple[Goal, ...]
     elsewhere: tuple[int, ...]
     """Partitions led elsewhere than the policy prefers, though a preferred voter is up."""
@@ -89,7 +99,7 @@ class TopicExplanation(msgspec.Struct, frozen=True):
     cross_region: float
     """Bytes that leave their leader's region for each byte produced, as partitions are led now."""
     waits: tuple[Wait, ...]
-    """As partitions are led now, without the brokers that are down; those that take no writes are
+    """As partitions are led now, without what is down or behind; those that take no writes are
     left out. Empty where no round trips are known."""
     per_gb: Decimal | None = None
     """What replicating a GB costs, as partitions are led now; None without prices."""
@@ -104,35 +114,39 @@ def explain_topic(
 ) -> TopicExplanation:
     """Explain a topic with at least one partition, each with at least one voter."""
     universe = Universe(candidates)
-    groups: dict[tuple[BrokerId, ...], list[PartitionState]] = {}
+    down = frozenset(one.id for one in universe.candidates if one.state is BrokerState.DOWN)
+    groups: dict[tuple[tuple[BrokerId, ...], tuple[BrokerId, ...]], list[PartitionState]] = {}
     for one in partitions:
-        groups.setdefault(tuple(sorted(one.voters)), []).append(one)
-    placements = {voters: placement_of(universe, voters, request) for voters in groups}
-    plans: dict[int, Plan] = {}
+        behind = tuple(sorted(broker for broker in one.behind if broker not in down))
+        groups.setdefault((tuple(sorted(one.voters)), behind), []).append(one)
+    placements = {voters: placement_of(universe, voters, request) for voters, _ in groups}
+    plans = {
+        count: make_plan(request, universe, voters=count) for count in set(map(len, placements))
+    }
+    faults = {
+        voters: _faults(plans[len(voters)], placement) for voters, placement in placements.items()
+    }
     alike = []
-    for voters, members in groups.items():
-        plan = plans.get(len(voters))
-        if plan is None:
-            plan = plans[len(voters)] = make_plan(request, universe, voters=len(voters))
-        judgement = judge(plan, [(voter, "voter") for voter in voters])
-        broken = broken_goals(request.policy.survive, placements[voters])
-        quorum, down = placements[voters].quorum, down_among(universe, voters)
+    for (voters, behind), members in groups.items():
+        quorum = placements[voters].quorum
+        gone = tuple(voter for voter in voters if voter in down)
         alike.append(
             Alike(
                 partitions=tuple(one.index for one in members),
                 voters=voters,
                 write_quorum=quorum.write_quorum,
-                down=down,
-                faults=tuple(faults_of(judgement, broken)),
-                has_stopped=len(down) >= quorum.stops_at,
+                down=gone,
+                behind=behind,
+                faults=faults[voters],
+                has_stopped=len(gone) + len(behind) >= quorum.stops_at,
             )
         )
-    alike.sort(key=lambda one: (not one.has_stopped, not one.faults, -len(one.down)))
-    writes, data = _goals([(placements[one.voters], ()) for one in alike])
+    alike.sort(key=lambda one: (not one.has_stopped, not one.faults, -len(one.lost)))
+    writes, data = _goals([(placement, ()) for placement in placements.values()])
     writes_now, data_now = writes, data
-    if any(one.down for one in alike):
+    if any(one.lost for one in alike):
         writes_now, data_now = _goals(
-            [(placements[one.voters], one.down) for one in alike if not one.has_stopped]
+            [(placements[one.voters], one.lost) for one in alike if not one.has_stopped]
         )
     ways = _ways(placements, partitions)
     return TopicExplanation(
@@ -162,11 +176,9 @@ def placement_of(universe: Universe, voters: Iterable[BrokerId], request: Reques
     )
 
 
-def down_among(universe: Universe, voters: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
-    """Those of these brokers that are down."""
-    return tuple(
-        one for one in voters if universe.candidates[universe.index[one]].state is BrokerState.DOWN
-    )
+def _faults(plan: Plan, placement: Placement) -> tuple[str, ...]:
+    judgement = judge(plan, [(one.broker, "voter") for one in placement.voters])
+    return tuple(faults_of(judgement, broken_goals(plan.request.policy.survive, placement)))
 
 
 def faults_of(judgement: Judgement, broken: Iterable[BrokenGoal]) -> list[str]:
@@ -226,16 +238,17 @@ def _waits(
 ) -> tuple[Wait, ...]:
     if request.round_trips is None:
         return ()
+    trips = request.round_trips
     by_leader = {
-        (one.voters, wait.leader): wait.commit_ms
+        (index, wait.leader): wait.commit_ms
         for one in alike
-        for wait in commit_latencies(placements[one.voters].without(one.down), request.round_trips)
+        for wait in commit_latencies(placements[one.voters].without(one.lost), trips)
+        for index in one.partitions
     }
     found: dict[int | None, list[int]] = {}
     for one in partitions:
-        place = tuple(sorted(one.voters)), one.leader
-        if place in by_leader:
-            found.setdefault(by_leader[place], []).append(one.index)
+        if (one.index, one.leader) in by_leader:
+            found.setdefault(by_leader[one.index, one.leader], []).append(one.index)
     return tuple(
         Wait(commit_ms, tuple(indexes))
         for commit_ms, indexes in sorted(found.items(), key=lambda pair: (pair[0] is None, pair))

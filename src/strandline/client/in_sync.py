@@ -1,0 +1,35 @@
+"""Which replicas are in sync, asked of each partition's leader: only it knows.
+
+Source: docs/ARCHITECTURE.md (Metadata names those that are alive, but for the leaders' own)."""
+
+from collections.abc import Mapping
+
+from strandline.base.errors import StrandlineError
+from strandline.client.cluster import Client, TopicView
+from strandline.model.ids import BrokerId
+from strandline.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+LOOK_MS = 2_000
+"""How long a leader may take to answer."""
+
+
+def in_sync_replicas(client: Client, topic: TopicView) -> Mapping[int, tuple[BrokerId, ...]]:
+    """{partition: its replicas in sync}, of the partitions whose leader answers."""
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=topic.name)], allow_auto_topic_creation=False
+    )
+    found: dict[int, tuple[BrokerId, ...]] = {}
+    for leader in sorted({one.leader for one in topic.partitions if one.leader >= 0}):
+        until = client.transport.monotonic_ms() + LOOK_MS
+        try:
+            answer = client.ask(leader, request, MetadataResponse, deadline_ms=until)
+        except StrandlineError:
+            continue
+        for one in (each for told in answer.topics for each in told.partitions):
+            if one.leader_id == leader:
+                found[one.partition_index] = tuple(map(BrokerId, one.isr_nodes))
+    return found
