@@ -114,7 +114,7 @@ class World:
 
     def _topology(self, fake: FakeCluster, broker: int, request: Message) -> Message:
         def way(other: int) -> int:
-            a, b = sorted((REGIONS[broker], REGIONS[other]))
+            a, b = sorted(self.labels[one].get("region", "") for one in (broker, other))
             return -1 if other == broker else self.measured.get((a, b), -1 if a != b else 1)
 
         return DescribeTopologyResponse(
@@ -353,13 +353,25 @@ def test_the_whole_cluster(world: World, told: Lines) -> None:
     ]
 
 
+def test_what_is_long_is_cut_and_counted(world: World, told: Lines) -> None:
+    world.policy = ("", DEFAULT)
+    world.fake = FakeCluster(40)
+    world.labels = {one: {"region": f"r{one % 3}"} for one in range(1, 41)}
+    world.__post_init__()
+    world.voters = [[one, one + 1, one + 2] for one in range(1, 31)]
+    lines = told("topic", "explain", "t")
+    assert len(cells(lines, "PARTITIONS")) == 21
+    assert "and 10 more like these; --json tells all" in lines
+    assert cells(lines, "BROKER")[0][-2] == "4,7,10,13,16,19,22,25,28,31,34,37 and 1 more"
+
+
 def test_programs_get_the_same(world: World, told: Lines) -> None:
     world.voters.append([1, 2, 3])
     answer = json.loads("\n".join(told("topic", "explain", "t", "--json")))
     assert (answer["topic"], answer["policy_key"]) == ("t", "placement.policy")
     assert (answer["partition"], answer["leader"], answer["mended"]) == (2, 1, [1, 2, 3, 4, 5])
     assert [one["partitions"] for one in answer["explanation"]["alike"]] == [[2], [0, 1]]
-    assert answer["closely"]["latencies"][0]["waits_for"] == [2]
+    assert answer["details"]["latencies"][0]["waits_for"] == [2]
     answer = json.loads("\n".join(told("cluster", "explain", "--json")))
     assert answer["brokers"][0]["labels"] == {"region": "east"}
     assert answer["brokers"][0]["disk"] == {

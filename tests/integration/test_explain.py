@@ -87,7 +87,7 @@ def test_latencies_come_from_round_trips_that_brokers_measured(five: DevCluster)
     assert measured["east", "west"] >= 20 - CLOCK_MS
     assert measured["east", "south"] >= 40 - CLOCK_MS
     assert measured["south", "west"] >= 50 - CLOCK_MS
-    told = tell(five, "topic", "explain", "payments")["closely"]
+    told = tell(five, "topic", "explain", "payments")["details"]
     waits = {one["leader"]: (one["commit_ms"], set(one["waits_for"])) for one in told["latencies"]}
     assert set(waits) == {1, 2, 3, 4, 5}
     # Of five voters two others are waited for: in the east, its own and one of the west.

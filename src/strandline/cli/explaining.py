@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from strandline.placement.topology.universe import Candidate
 
 SETS_SHOWN_MAX = 3
+RANGES_SHOWN_MAX = 12
+BROKERS_SHOWN_MAX = 12
 NOTHING = "nothing"
 NOT_SAID = "?"
 """A domain of which nothing is said, as `survival.replicas.format_domain` writes it."""
@@ -58,14 +60,24 @@ def where(broker: "Candidate") -> str:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Ascending numbers for people: `0-3,7`."""
+    """Ascending numbers for people: `0-3,7`, and how many more there are."""
+    numbers = sorted(numbers)
     found: list[list[int]] = []
-    for number in sorted(numbers):
+    for number in numbers:
         if found and found[-1][1] == number - 1:
             found[-1][1] = number
         else:
             found.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found) or "-"
+    shown = found[:RANGES_SHOWN_MAX]
+    more = len(numbers) - sum(b - a + 1 for a, b in shown)
+    text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in shown) or "-"
+    return f"{text} and {more} more" if more else text
+
+
+def few(brokers: "Sequence[BrokerId]") -> str:
+    """Broker ids as `output.ids`, the first of them, and how many more there are."""
+    more = len(brokers) - BROKERS_SHOWN_MAX
+    return f"{ids(brokers[:BROKERS_SHOWN_MAX])} and {more} more" if more > 0 else ids(brokers)
 
 
 def tell_replicas(
@@ -82,9 +94,9 @@ def tell_replicas(
         broker = brokers[one.broker]
         state = "" if broker.state.value == "active" else f", {broker.state.value}"
         state = ", behind" if not state and one.broker in behind else state
-        better = [ids(one.better)] if has_better else []
+        better = [few(one.better)] if has_better else []
         rows.append(
-            (one.broker, one.role + state, where(broker), ids(one.equal), *better, _refused(one))
+            (one.broker, one.role + state, where(broker), few(one.equal), *better, _refused(one))
         )
     heads = ("BROKER", "ROLE", "WHERE", "AS GOOD", *(["BETTER"] if has_better else []), "NOT")
     print_table(Table(title=title, heads=heads, rows=rows, right=frozenset(("BROKER",))))
@@ -97,7 +109,7 @@ def _refused(one: "ReplicaReason") -> str:
     for group in one.refused:
         others = [broker for broker in group.brokers if broker != one.broker]
         if others and group.reason.code != "taken":
-            told.append(f"{ids(others)}: {group.reason}")
+            told.append(f"{few(others)}: {group.reason}")
     return "; ".join(told) or "-"
 
 

@@ -27,7 +27,6 @@ OFFSETS_PATIENCE_MS = 2_000
 TOPIC_SOURCE = 1
 
 app = typer.Typer(help="Create, list, describe, explain and delete topics.", no_args_is_help=True)
-app.command("explain")(topic_explain.explain)
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")]
 
@@ -118,6 +117,9 @@ def describe(
         {"topics": [_describe(*one) for one in described]},
         people=people,
     )
+
+
+app.command("explain")(topic_explain.explain)
 
 
 @app.command()

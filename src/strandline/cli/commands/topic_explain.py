@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from strandline.placement.explain.topics import PartitionState, TopicExplanation
     from strandline.placement.solver.refusal import Refusal
 
+ALIKE_SHOWN_MAX = 20
+
 
 def explain(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The topic.")],
@@ -83,7 +85,7 @@ def explain(
             "explanation": builtins(told),
             "partition": index,
             "leader": one.leader,
-            "closely": builtins(closely),
+            "details": builtins(closely),
             "mended": list(found) if isinstance(found, tuple) else None,
         },
         people=people,
@@ -189,7 +191,7 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
             *([ids(one.behind)] if has_behind else []),
             *([f"no: {'; '.join(one.faults)}" if one.faults else "yes"] if has_policy else []),
         )
-        for one in told.alike
+        for one in told.alike[:ALIKE_SHOWN_MAX]
     ]
     heads = (
         "PARTITIONS",
@@ -199,6 +201,9 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
         *(["AS THE POLICY WANTS"] if has_policy else []),
     )
     print_table(Table(heads=heads, rows=rows))
+    more = len(told.alike) - ALIKE_SHOWN_MAX
+    if more > 0:
+        print_line(f"and {more} more like these; --json tells all")
 
 
 def _tell_partition(state: "PartitionState", told: "Explanation", cluster: "LiveCluster") -> None:
