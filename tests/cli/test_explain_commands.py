@@ -233,7 +233,7 @@ def test_a_replica_that_is_not_in_sync_is_told(world: World, told: Lines) -> Non
     world.fake.down.add(5)
     lines = told("topic", "explain", "t")
     assert "broker 5 is down, and replicas of partitions 0-1 are behind:" in lines
-    assert "  the further loss of any replica stops writes" in lines
+    assert "  some writes stop with the further loss of one replica" in lines
 
 
 def test_an_outage_is_explained_without_a_controller(world: World, told: Lines) -> None:
@@ -269,7 +269,7 @@ def test_what_no_longer_holds_is_told_first_with_what_would(world: World, told: 
 def test_a_policy_that_cannot_hold_any_more_says_why(world: World, told: Lines) -> None:
     world.min_insync = 5
     lines = told("topic", "explain", "t")
-    assert "as placed, the loss of any replica stops writes" in lines
+    assert "as placed, some writes stop with the loss of one replica" in lines
     assert lines[-1].startswith("no placement is as the policy wants: cannot place")
 
 

@@ -182,8 +182,10 @@ def tell_survival(
     if writes:
         print_line(f"{before}writes go on after the {further}loss of {goals(writes)}")
     else:
-        print_line(f"{before}the {further}loss of any replica stops writes")
+        print_line(f"{before}some writes stop with the {further}loss of one replica")
     if data:
         print_line(f"{before}no acknowledged write is lost by the {further}loss of {goals(data)}")
     else:
-        print_line(f"{before}the {further}loss of any replica may lose acknowledged writes")
+        print_line(
+            f"{before}some acknowledged writes may be lost with the {further}loss of one replica"
+        )
