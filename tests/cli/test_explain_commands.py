@@ -229,6 +229,8 @@ def test_a_replica_that_is_not_in_sync_is_told(world: World, told: Lines) -> Non
     assert "replicas of partitions 0-1 are behind:" in lines
     assert "  writes go on after the further loss of 1 broker" in lines
     assert cells(lines, "PARTITIONS") == [["0-1", "1,2,3,4,5", "3 of 5", "-", "4", "yes"]]
+    (heads,) = [line for line in lines if line.startswith("PARTITIONS")]
+    assert heads.split("  ")[-2:] == ["BEHIND", "AS THE POLICY WANTS"]
     assert ["4", "voter, behind", "west", "-", "-"] in cells(lines, "BROKER")
     world.fake.down.add(5)
     lines = told("topic", "explain", "t")
@@ -330,6 +332,8 @@ def test_a_label_that_a_policy_needs_and_a_broker_lacks_is_named(world: World, t
     del world.labels[4]["region"]
     lines = told("topic", "explain", "t")
     assert any(line.startswith("broker 4 has no label 'region'") for line in lines)
+    world.labels = {one: {} for one in REGIONS}
+    assert "and 2 more labels are missing" in told("topic", "explain", "t")
 
 
 def test_the_whole_cluster(world: World, told: Lines) -> None:

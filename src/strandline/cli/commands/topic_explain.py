@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from strandline.placement.solver.refusal import Refusal
 
 ALIKE_SHOWN_MAX = 20
+MISSING_SHOWN_MAX = 3
 
 
 def explain(
@@ -71,7 +72,7 @@ def explain(
     found = None if is_right else mended(topic.request, cluster.candidates, one.voters)
 
     def people() -> None:
-        _tell_topic(topic, told, cluster, currency="" if table is None else table.currency)
+        _tell_topic(topic, told, currency="" if table is None else table.currency)
         _tell_partition(one, closely, cluster)
         if found is not None:
             _tell_mending(topic, one, found)
@@ -92,10 +93,8 @@ def explain(
     )
 
 
-def _tell_topic(
-    topic: "LiveTopic", told: "TopicExplanation", cluster: "LiveCluster", *, currency: str
-) -> None:
-    from strandline.cli.explaining import ranges, tell_survival
+def _tell_topic(topic: "LiveTopic", told: "TopicExplanation", *, currency: str) -> None:
+    from strandline.cli.explaining import few, ranges, tell_survival
 
     count = len(topic.partitions)
     print_line(
@@ -105,8 +104,10 @@ def _tell_topic(
     print_line(f"policy: {policy_of(topic, told)}")
     tell_survival(told.writes, told.data, before="as placed, ")
     _tell_now(told)
-    for line in told.missing:
+    for line in told.missing[:MISSING_SHOWN_MAX]:
         print_line(line)
+    if len(told.missing) > MISSING_SHOWN_MAX:
+        print_line(f"and {len(told.missing) - MISSING_SHOWN_MAX} more labels are missing")
     if told.elsewhere:
         print_line(
             f"partitions {ranges(told.elsewhere)} are led elsewhere than the policy prefers: "
@@ -116,7 +117,7 @@ def _tell_topic(
         print_line(f"partitions {ranges(told.leaderless)} have no leader")
     if told.unplaced:
         print_line(
-            f"in which region they are is not said by brokers {ids(told.unplaced)}: "
+            f"in which region they are is not said by brokers {few(told.unplaced)}: "
             "they count as one region"
         )
     print_line(f"bytes that cross regions for each byte produced: {round(told.cross_region, 2):g}")
@@ -198,6 +199,7 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
         "REPLICAS",
         "A WRITE IS ON",
         "DOWN",
+        *(["BEHIND"] if has_behind else []),
         *(["AS THE POLICY WANTS"] if has_policy else []),
     )
     print_table(Table(heads=heads, rows=rows))
