@@ -76,7 +76,8 @@ class Sink(Protocol):
         nothing was appended."""
 
     def can_append(self) -> bool:
-        """Whether the replica leads, and is not about to cease."""
+        """Whether the replica leads, and is not handing over: the next leader must have the whole
+        log."""
 
     @property
     def has_room(self) -> bool:

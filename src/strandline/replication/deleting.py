@@ -59,11 +59,7 @@ class Deletions:
         NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE above the high watermark, KAFKA_STORAGE_ERROR;
         REQUEST_TIMED_OUT where not all that live have it in time: it may be done, or not."""
         replica = self._replica
-        if (
-            not replica.can_append()
-            or not replica.can_serve_reads
-            or not replica.raft.accepts_proposals
-        ):
+        if not replica.can_append() or not replica.can_serve_reads:
             done(Error.NOT_LEADER_OR_FOLLOWER)
             return
         if before == HIGH_WATERMARK:

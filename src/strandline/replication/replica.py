@@ -528,7 +528,7 @@ class Replica:
 
     def can_append(self) -> bool:
         """See `appender.Sink`."""
-        return self.leading is not None and not self._busy and self.raft.is_leader
+        return self.leading is not None and not self._busy and self.raft.accepts_proposals
 
     @property
     def caches_writes(self) -> bool:
@@ -592,3 +592,4 @@ class Replica:
     def _abandon_transfer(self, epoch: Epoch) -> None:
         if self.leading is not None and self.epoch == epoch:
             self.step(AbandonTransfer())
+            self.appender.on_room()
