@@ -242,8 +242,8 @@ def test_an_outage_is_explained_without_a_controller(world: World, told: Lines) 
     world.fake.down |= {1, 3, 4, 5}
     lines = told("topic", "explain", "t", "--partition", "1")
     assert "brokers 1,3,4,5 are down:" in lines
-    assert "  partitions 0-1 take no writes until enough are back in sync" in lines
-    assert "partitions 0-1 have no leader" in lines
+    assert "  no writes are taken by partitions 0-1 until enough are back in sync" in lines
+    assert "without a leader: partitions 0-1" in lines
     assert "partition 1, without a leader:" in lines
     assert not any(line.startswith("LOSS OF") for line in lines)
     lines = told("cluster", "explain")
@@ -320,6 +320,17 @@ def test_what_was_not_measured_is_not_made_up(world: World, told: Lines) -> None
     assert "round trips between regions: brokers do not say in which region they are" in lines
     lines = told("topic", "explain", "t")
     assert any("is not said by brokers 1,2,3,4,5: they count as one" in line for line in lines)
+
+
+def test_a_broker_that_does_not_answer_is_passed_over(world: World, told: Lines) -> None:
+    world.fake.silent.add(3)
+    lines = told("topic", "explain", "t")
+    # The way to it is known from the other end, and who is in sync, of partition 0 only.
+    assert cells(lines, "LEADER")[2] == ["3", "30 ms", "3", "0", "-"]
+    assert cells(lines, "PARTITIONS") == [["0-1", "1,2,3,4,5", "3 of 5", "-", "yes"]]
+    world.behind.add(5)
+    assert "replicas of partition 0 are behind:" in told("topic", "explain", "t")
+    assert cells(told("cluster", "explain"), "BROKER")[2][-1] == "?"
 
 
 def test_brokers_that_do_not_say_where_they_are_are_one_domain(world: World, told: Lines) -> None:

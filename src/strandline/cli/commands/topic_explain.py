@@ -94,7 +94,7 @@ def explain(
 
 
 def _tell_topic(topic: "LiveTopic", told: "TopicExplanation", *, currency: str) -> None:
-    from strandline.cli.explaining import few, ranges, tell_survival
+    from strandline.cli.explaining import few, tell_survival
 
     count = len(topic.partitions)
     print_line(
@@ -110,11 +110,11 @@ def _tell_topic(topic: "LiveTopic", told: "TopicExplanation", *, currency: str) 
         print_line(f"and {len(told.missing) - MISSING_SHOWN_MAX} more labels are missing")
     if told.elsewhere:
         print_line(
-            f"partitions {ranges(told.elsewhere)} are led elsewhere than the policy prefers: "
-            "leadership returns once a preferred replica has been in sync for a while"
+            f"led elsewhere than the policy prefers: {_partitions(told.elsewhere)}; leadership "
+            "returns once a preferred replica has been in sync for a while"
         )
     if told.leaderless:
-        print_line(f"partitions {ranges(told.leaderless)} have no leader")
+        print_line(f"without a leader: {_partitions(told.leaderless)}")
     if told.unplaced:
         print_line(
             f"in which region they are is not said by brokers {few(told.unplaced)}: "
@@ -129,7 +129,7 @@ def _tell_topic(topic: "LiveTopic", told: "TopicExplanation", *, currency: str) 
 
 
 def _tell_waits(told: "TopicExplanation") -> None:
-    from strandline.cli.explaining import milliseconds, ranges
+    from strandline.cli.explaining import milliseconds
 
     known = sorted(one.commit_ms for one in told.waits if one.commit_ms is not None)
     if known:
@@ -138,7 +138,7 @@ def _tell_waits(told: "TopicExplanation") -> None:
         print_line(f"a write waits {span} for its quorum, as partitions are led now")
     unknown = [index for one in told.waits if one.commit_ms is None for index in one.partitions]
     if unknown:
-        print_line(f"what a write waits for was not measured for partitions {ranges(unknown)}")
+        print_line(f"what a write waits for was not measured for {_partitions(unknown)}")
 
 
 def replica_counts(told: "TopicExplanation") -> str:
@@ -158,7 +158,7 @@ def policy_of(topic: "LiveTopic", told: "TopicExplanation") -> str:
 
 
 def _tell_now(told: "TopicExplanation") -> None:
-    from strandline.cli.explaining import ranges, tell_survival
+    from strandline.cli.explaining import tell_survival
 
     down = sorted({broker for one in told.alike for broker in one.down})
     behind = [index for one in told.alike if one.behind for index in one.partitions]
@@ -166,10 +166,11 @@ def _tell_now(told: "TopicExplanation") -> None:
         return
     stopped = [index for one in told.alike if one.has_stopped for index in one.partitions]
     what = [f"{_brokers(down)} {'is' if len(down) == 1 else 'are'} down"] if down else []
-    what += [f"replicas of partitions {ranges(behind)} are behind"] if behind else []
+    what += [f"replicas of {_partitions(behind)} are behind"] if behind else []
     print_line(f"{', and '.join(what)}:")
     if stopped:
-        print_line(f"  partitions {ranges(stopped)} take no writes until enough are back in sync")
+        which = _partitions(stopped)
+        print_line(f"  no writes are taken by {which} until enough are back in sync")
     if len(stopped) < sum(len(one.partitions) for one in told.alike):
         before = "  of the others, " if stopped else "  "
         tell_survival(told.writes_now, told.data_now, before=before, further="further ")
@@ -177,6 +178,12 @@ def _tell_now(told: "TopicExplanation") -> None:
 
 def _brokers(some: "Sequence[BrokerId]") -> str:
     return f"broker{'s' * (len(some) > 1)} {ids(some)}"
+
+
+def _partitions(some: "Sequence[int]") -> str:
+    from strandline.cli.explaining import ranges
+
+    return f"partition{'s' * (len(some) > 1)} {ranges(some)}"
 
 
 def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
