@@ -1,5 +1,6 @@
 """What is told of a topic that exists, and of a whole cluster (decision 0008)."""
 
+import random
 from dataclasses import replace
 from itertools import combinations
 
@@ -11,6 +12,7 @@ from tests.placement.solver_world import candidate
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.explain.explanation import explain
 from strandline.placement.explain.exposure import exposures
+from strandline.placement.explain.mending import mended
 from strandline.placement.explain.topics import (
     PartitionState,
     TopicExplanation,
@@ -20,7 +22,9 @@ from strandline.placement.explain.topics import (
 from strandline.placement.policy.document import Role
 from strandline.placement.policy.goals import format_goal
 from strandline.placement.policy.text import decode_policy
+from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.request import Request
+from strandline.placement.solver.solve import solve
 from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate, Universe
 
@@ -274,3 +278,41 @@ def test_what_is_said_to_survive_beside_those_that_are_down_does(
             for goal in found.writes_now
         )
         assert said == goes_on
+
+
+_policies = st.sampled_from(
+    [
+        "survive: region",
+        "survive: [region, 2 brokers]",
+        "survive: zone",
+        "spread: [{by: region, max_per: 1}]",
+        "rules: [{count: 2, where: [{label: region, op: in, values: [e]}]}]",
+        "residency: {deny: [{label: region, op: in, values: [s]}]}",
+    ]
+)
+
+
+@given(_policies, st.sets(st.integers(1, 5), min_size=1), st.integers(1, 3))
+def test_what_would_be_right_is_right_and_keeps_what_was(
+    policy: str, voters: set[int], least: int
+) -> None:
+    request = request_of(policy, min_insync_replicas=least)
+    before = tuple(map(BrokerId, sorted(voters)))
+    found = mended(request, brokers(), before)
+    anew = solve(request, brokers(), rng=random.Random(0))
+    assert isinstance(found, Refusal) == isinstance(anew, Refusal)
+    if isinstance(found, tuple):
+        (alike,) = told(policy, state(0, *found), min_insync_replicas=least).alike
+        assert alike.faults == ()
+        kept = [broker for broker in before if broker in found]
+        assert list(found[: len(kept)]) == kept
+        assert not isinstance(anew, Refusal)
+        if len(before) == len(anew.partitions[0].voters):
+            right = told(policy, state(0, *before), min_insync_replicas=least).alike[0]
+            assert (found == before) == (right.faults == ())
+
+
+def test_why_nothing_would_be_right_is_told_with_what_could_be() -> None:
+    found = mended(request_of("survive: 2 regions"), brokers(), (BrokerId(1), BrokerId(3)))
+    assert isinstance(found, Refusal) and found.nearest is not None
+    assert "what can be met: survive 1 region and 1 zone instead of 2 regions" in str(found)
