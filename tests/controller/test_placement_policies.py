@@ -216,20 +216,20 @@ def test_a_default_that_cannot_be_read_is_refused() -> None:
     assert message is not None and message.startswith("strandline.placement.policy: ")
 
 
-def test_the_policy_of_a_topic_is_fixed_but_may_be_said_again() -> None:
+def test_the_policy_of_a_topic_may_be_said_again_changed_and_taken_away() -> None:
     world = World()
     create(world, SURVIVE_REGION)
     for operation, value, code in (
         (SET, SURVIVE_REGION, 0),
-        (SET, IN_EAST % 2, 40),
-        (DELETE, None, 40),
+        (SET, IN_EAST % 2, 0),
+        (SET, IN_EAST % 3, 44),
+        (DELETE, None, 0),
     ):
         change = changes(TOPIC, "flights", ("placement.policy", operation, value))
         answer = world.run(AlterConfigs((change,)))
         assert isinstance(answer, ResourceResults)
         assert answer.resources[0].error_code == code
-    configs = world.state.cluster.topics["flights"].configs
-    assert configs == {"placement.policy": '{"survive":[{"region":1}]}'}
+    assert world.state.cluster.topics["flights"].configs == {}
 
 
 def test_so_many_partitions_that_the_controller_would_fall_silent_are_refused() -> None:

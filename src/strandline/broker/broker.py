@@ -17,6 +17,7 @@ from collections.abc import Callable
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, OperatorError
+from strandline.broker.balancing import Balancing
 from strandline.broker.context import Services
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.coordinator_host import CoordinatorHost
@@ -81,6 +82,9 @@ class Broker:
             controller=self.controller,
             coordinator=self.coordinator,
         )
+        self.services.balancing = self._balancing = Balancing(
+            clock=clock, replication=replication, controller=self.controller
+        )
         self.router = Router(self.services, HANDLERS)
         self.server: Server | None = None
         self._clock = clock
@@ -136,6 +140,7 @@ class Broker:
         self._hosting.remove_strays()
         self._upkeep.start()
         self._failback.start()
+        self._balancing.start()
         storage = self.config.storage
         self.replication.repairs.start(
             rate_bytes=storage.scrub_rate, interval_ms=storage.scrub_interval_ms
@@ -161,6 +166,7 @@ class Broker:
         """Hand over what is led here, while clients are still answered; `stop` comes after."""
         self._upkeep.stop()
         self._failback.stop()
+        self._balancing.stop()
         await hand_over(self.replication, self._clock)
 
     def stop(self) -> None:
@@ -171,6 +177,7 @@ class Broker:
             self.server = None
         self._upkeep.stop()
         self._failback.stop()
+        self._balancing.stop()
         self._hosting.moving.stop()
         self.router.stop()
         self.coordinator.stop()

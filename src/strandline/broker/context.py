@@ -34,6 +34,7 @@ from strandline.protocol.primitives import Part
 from strandline.protocol.table import Message
 
 if TYPE_CHECKING:
+    from strandline.broker.balancing import Balancing
     from strandline.broker.controller_host import ControllerHost
     from strandline.broker.coordinator_host import CoordinatorHost
     from strandline.config.broker import BrokerConfig
@@ -65,6 +66,8 @@ class Services:
     cluster: Cluster = field(init=False)
     deadlines: Deadlines = field(init=False)
     producer_ids: ProducerIds = field(init=False)
+    # Set by the broker that it belongs to.
+    balancing: Balancing = field(init=False)
 
     def __post_init__(self) -> None:
         self.cluster = self.controller.cluster

@@ -99,6 +99,21 @@ class ControllerHost:
         entry = self._replication.leaders.get(CONTROLLER_GROUP)
         return NO_BROKER if entry is None else entry.leader
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this broker believes to be the controller."""
+        return self._replica is not None and self._replica.is_leader
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller, and no other can be."""
+        return self._replica is not None and self._replica.can_serve_reads
+
+    def alive(self) -> set[BrokerId]:
+        """The registered brokers that are heard here now, and this one."""
+        heard = {one for one in self.cluster.brokers if self._replication.is_peer_alive(one)}
+        return heard | {self._replication.self_id}
+
     def start(self, replica: Replica) -> None:
         """Begin to apply group 0's log."""
         self._replica = replica
@@ -151,9 +166,7 @@ class ControllerHost:
             await self._wait_applied(replica.log_end_offset, replica)
             if not replica.can_serve_reads:
                 return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
-            brokers = self.cluster.brokers
-            alive = {b for b in brokers if self._replication.is_peer_alive(b)}
-            alive.add(self._replication.self_id)
+            alive = self.alive()
             if isinstance(command, RegisterBroker) and await self._is_replaced(command):
                 alive.discard(command.broker)
             decision = decide(self.state, command, alive=alive, rng=self._rng)

@@ -31,6 +31,29 @@ class ClusterConfig:
         "in sync for a while.",
         reloadable=True,
     )
+    balancer_enable: bool = key(
+        True,
+        "Whether replicas are moved to where placement policies want them, and away from brokers "
+        "that are lost. Without it what moves is finished, and nothing more is begun. Not a key of "
+        "Kafka's.",
+        reloadable=True,
+    )
+    balancer_moves_max: int = key(
+        10,
+        "How many partitions the balancer moves at the same time. Not a key of Kafka's.",
+        minimum=1,
+        maximum=1_000,
+        reloadable=True,
+    )
+    broker_lost_after_ms: int = key(
+        15 * 60 * 1000,
+        "How long a broker has to be silent before its replicas are made anew on others. Not a key "
+        "of Kafka's.",
+        unit="ms",
+        minimum=1_000,
+        reloadable=True,
+        long=True,
+    )
     default_replication_factor: int = key(
         3,
         "Replicas of a topic for which nothing is said; as many as there are brokers where there "

@@ -41,8 +41,9 @@ class TopicConfig:
     confluent_placement_constraints: str = key(
         "",
         "The same in Confluent's JSON, versions 1 and 2, with `replicas` only; `rack` is the label "
-        "`region`. Set when the topic is created. Not a key of Kafka's.",
+        "`region`. Replicas move when it is changed. Not a key of Kafka's.",
         cluster_name="confluent.log.placement.constraints",
+        reloadable=True,
         example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}]}',
     )
     delete_retention_ms: int = key(
@@ -125,9 +126,10 @@ class TopicConfig:
     )
     placement_policy: str = key(
         "",
-        "What must survive and where replicas and data may be, as JSON or YAML; set when the topic "
-        "is created. See docs/operating/placement.md. Not a key of Kafka's.",
+        "What must survive and where replicas and data may be, as JSON or YAML; replicas move when "
+        "it is changed. See docs/operating/placement.md. Not a key of Kafka's.",
         cluster_name="strandline.placement.policy",
+        reloadable=True,
         example='{"survive":["region"]}',
     )
     retention_bytes: int = key(

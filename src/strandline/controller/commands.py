@@ -149,6 +149,23 @@ class AlterReassignments(msgspec.Struct, frozen=True, tag=True):
     may_change_count: bool = True
 
 
+class BalancedReplicas(msgspec.Struct, frozen=True, kw_only=True):
+    """A move that the balancer wants, and what it looked at: the stable replicas of `version`, and
+    the target then. Without a `target` the move under way is given up."""
+
+    group: GroupId
+    version: int
+    replicas: tuple[BrokerId, ...]
+    target_before: tuple[BrokerId, ...] = ()
+    target: tuple[BrokerId, ...]
+
+
+class BalanceReplicas(msgspec.Struct, frozen=True, tag=True):
+    """Move replicas to where policies want them, each partition for itself."""
+
+    moves: tuple[BalancedReplicas, ...]
+
+
 class RequestVoters(msgspec.Struct, frozen=True, tag=True):
     """The leader of a group wants to go to these voters, from those of `version`."""
 
@@ -174,6 +191,7 @@ Command = (
     | AllocateProducerIds
     | EnsureInternalTopic
     | AlterReassignments
+    | BalanceReplicas
     | RequestVoters
     | ReportVoters
 )
@@ -256,6 +274,13 @@ class PartitionResults(msgspec.Struct, frozen=True, tag=True):
     error_code: int = 0
 
 
+class BalanceNoted(msgspec.Struct, frozen=True, tag=True):
+    """The groups of which the move was taken down; of the others something had changed."""
+
+    groups: tuple[GroupId, ...]
+    error_code: int = 0
+
+
 class VotersNoted(msgspec.Struct, frozen=True, tag=True):
     """The request of a group's leader was granted, or its report taken down."""
 
@@ -269,6 +294,7 @@ Answer = (
     | ResourceResults
     | ProducerIds
     | PartitionResults
+    | BalanceNoted
     | VotersNoted
 )
 

@@ -13,6 +13,7 @@ from strandline.controller.commands import (
     AllocateProducerIds,
     AlterConfigs,
     AlterReassignments,
+    BalanceReplicas,
     Command,
     CreatePartitions,
     CreateTopics,
@@ -24,6 +25,7 @@ from strandline.controller.commands import (
     RequestVoters,
 )
 from strandline.controller.decide.alter_configs import decide_alter_configs
+from strandline.controller.decide.balance import decide_balance_replicas
 from strandline.controller.decide.brokers import decide_register_broker
 from strandline.controller.decide.create_partitions import decide_create_partitions
 from strandline.controller.decide.create_topics import decide_create_topics
@@ -45,6 +47,7 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     AllocateProducerIds: decide_allocate_producer_ids,
     EnsureInternalTopic: decide_ensure_internal_topic,
     AlterReassignments: decide_alter_reassignments,
+    BalanceReplicas: decide_balance_replicas,
     RequestVoters: decide_request_voters,
     ReportVoters: decide_report_voters,
 }

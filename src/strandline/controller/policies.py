@@ -26,6 +26,7 @@ from strandline.placement.topology.universe import BrokerState, Candidate
 from strandline.protocol.errors import Error
 
 POLICY = "placement.policy"
+MIN_INSYNC = "min.insync.replicas"
 TOPIC_POLICY_KEYS = (POLICY, CONSTRAINTS)
 CLUSTER_POLICY_KEYS = tuple(TOPIC_KEYS_BY_NAME[name].cluster_name for name in TOPIC_POLICY_KEYS)
 """The cluster's defaults of these, in the same order."""
@@ -99,7 +100,7 @@ def choose_by_policy(
         default_voters=default if replication_factor is None else replication_factor,
         takes_down_brokers=True,
     )
-    found = solve(request, _candidates(facts, draft), partitions=partitions, rng=facts.rng)
+    found = solve(request, candidates_of(facts, draft), partitions=partitions, rng=facts.rng)
     if isinstance(found, Refusal):
         raise refuse(Error.POLICY_VIOLATION, f"{key}: {found}")
     placed = [one.voters for one in found.partitions]
@@ -129,7 +130,8 @@ def _decode(name: str, text: str) -> Policy:
     return policy
 
 
-def _candidates(facts: Facts, draft: Draft) -> list[Candidate]:
+def candidates_of(facts: Facts, draft: Draft) -> list[Candidate]:
+    """The registered brokers as the solver sees them."""
     load = draft.load
     return [
         Candidate(

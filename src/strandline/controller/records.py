@@ -87,10 +87,13 @@ class ProducerIdsAllocated(
 
 
 class ReassignmentSet(msgspec.Struct, frozen=True, tag_field="kind", tag="reassignment_set"):
-    """These replicas are wanted, the preferred leader first; none: what there is stays."""
+    """These replicas are wanted, the preferred leader first; none: what there is stays.
+
+    `by_balancer`: no person asked for it, and the balancer may change its mind."""
 
     group: GroupId
     target: tuple[BrokerId, ...]
+    by_balancer: bool = False
 
 
 class VotersGranted(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_granted"):

@@ -140,7 +140,8 @@ class ControllerState:
     def _on_reassignment_set(self, record: ReassignmentSet) -> None:
         partition = self.cluster.groups[record.group]
         assert record.target or not partition.pending, partition.name
-        self._put(_settled(replace(partition, target=record.target)))
+        by_balancer = record.by_balancer and bool(record.target)
+        self._put(_settled(replace(partition, target=record.target, by_balancer=by_balancer)))
 
     def _on_voters_granted(self, record: VotersGranted) -> None:
         partition = self.cluster.groups[record.group]
@@ -197,4 +198,4 @@ def _settled(partition: Partition) -> Partition:
     """The partition, at its target where its voters are those that are wanted."""
     if partition.pending or set(partition.target) != set(partition.replicas):
         return partition
-    return replace(partition, replicas=partition.target, target=())
+    return replace(partition, replicas=partition.target, target=(), by_balancer=False)

@@ -68,7 +68,9 @@ class Partition:
 
     `replicas` were reported stable, as `version`. While replicas move: `target` is wanted in the
     end, and `pending` are the voters granted on the way, as `version + 1`; empty otherwise. There
-    is a target wherever there is a grant. See docs/decisions/0009-moving-replicas.md."""
+    is a target wherever there is a grant. See docs/decisions/0009-moving-replicas.md.
+
+    `by_balancer`: no person set the target (docs/decisions/0010-the-balancer.md)."""
 
     topic: str
     index: int
@@ -77,6 +79,7 @@ class Partition:
     version: int = 0
     target: tuple[BrokerId, ...] = ()
     pending: tuple[BrokerId, ...] = ()
+    by_balancer: bool = False
 
     @property
     def is_moving(self) -> bool:

@@ -3,5 +3,6 @@
 Map:    brokers.py (RegisterBroker), create_topics.py (CreateTopics), delete_topics.py
         (DeleteTopics), create_partitions.py (CreatePartitions), alter_configs.py (AlterConfigs),
         producer_ids.py (AllocateProducerIds), internal_topics.py (EnsureInternalTopic),
-        reassignments.py (AlterReassignments), voters.py (RequestVoters, ReportVoters).
+        reassignments.py (AlterReassignments), balance.py (BalanceReplicas), voters.py
+        (RequestVoters, ReportVoters).
 Source: STYLE, rule 7."""

@@ -3,7 +3,8 @@
 Why:    what is refused here can never be in force anywhere; so a name or a value that no table
         knows is refused with the reason.
 How:    each resource is changed as a whole or not at all. Lists can be appended to and subtracted
-        from. A broker's own keys are in its file; none of them can be changed from outside yet.
+        from. A policy has to be one that can be met; replicas move to it then (decision 0010). A
+        broker's own keys are in its file; none of them can be changed from outside yet.
 Source: Kafka's IncrementalAlterConfigs (KIP-339)."""
 
 from collections import Counter
@@ -25,7 +26,8 @@ from strandline.controller.commands import (
 )
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.names import check_topic_name
-from strandline.controller.policies import TOPIC_POLICY_KEYS, canonical_policy
+from strandline.controller.policies import canonical_policy
+from strandline.controller.policy_changes import check_default_policy, check_topic_policy
 from strandline.controller.records import ConfigsChanged, Record, Scope
 from strandline.protocol.errors import Error
 
@@ -53,6 +55,7 @@ class _Resource:
 def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
     """Change what can be changed; the others are refused one by one."""
     named = Counter((resource.type, resource.name) for resource in command.resources)
+    cluster = facts.state.cluster
     records: list[Record] = []
     results: dict[tuple[int, str], ResourceResult] = {}
     for changes in command.resources:
@@ -62,6 +65,10 @@ def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
                 raise refuse(Error.INVALID_REQUEST, "Each resource must appear at most once.")
             resource = _find(facts, changes)
             values = _change(resource, changes.changes)
+            if resource.scope == "topic":
+                check_topic_policy(facts, cluster.topics[resource.name], values)
+            else:
+                check_default_policy(facts, values)
             if values:
                 records.append(ConfigsChanged(resource.scope, resource.name, values))
             results[target] = ResourceResult(*target)
@@ -119,13 +126,6 @@ def _change(resource: _Resource, changes: tuple[ConfigChange, ...]) -> dict[str,
             reason = resource.validate(change.key, "") or "unknown key"
             raise refuse(Error.INVALID_CONFIG, reason)
         values[change.key] = _new_value(resource, row, change)
-        is_policy = resource.scope == "topic" and change.key in TOPIC_POLICY_KEYS
-        if is_policy and (values[change.key] or "") != resource.own.get(change.key, ""):
-            raise refuse(
-                Error.INVALID_CONFIG,
-                f"{change.key} is fixed when a topic is created: replicas do not move by a policy "
-                "yet",
-            )
     return values
 
 

@@ -56,7 +56,7 @@ def _decide_one(
             )
         target = wanted.replicas
     is_there = not partition.is_moving and target == partition.replicas
-    if is_there or target == partition.target:
+    if is_there or (target == partition.target and not partition.by_balancer):
         return []
     return [ReassignmentSet(partition.group, target)]
 

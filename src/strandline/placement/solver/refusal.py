@@ -82,8 +82,9 @@ class Refusal(msgspec.Struct, frozen=True):
         return "; ".join(parts)
 
 
-def refusal_of(plan: Plan, found: Found) -> Refusal:
-    """Explain a search that found nothing."""
+def refusal_of(plan: Plan, found: Found, *, names_blocking: bool = True) -> Refusal:
+    """Explain a search that found nothing. `names_blocking`: search for the constraints that
+    cannot hold together, which takes a while."""
     group = max(found.blocked_group, 0)
     refused = refused_brokers(plan, found.deepest, group)
     ids = {broker for one in refused for broker in one.brokers}
@@ -93,7 +94,7 @@ def refusal_of(plan: Plan, found: Found) -> Refusal:
         role=plan.shape.groups[group].role,
         eligible=tuple(one.id for one in plan.universe.candidates if one.id not in ids),
         refused=refused,
-        blocking=blocking(plan) if found.is_proved else (),
+        blocking=blocking(plan) if found.is_proved and names_blocking else (),
         is_proved=found.is_proved,
     )
 

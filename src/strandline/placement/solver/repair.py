@@ -8,6 +8,7 @@ How:    replicas are left out, none, then one, then two ..., and the search fill
 Source: design section 7; decision 0008."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import msgspec
@@ -35,36 +36,57 @@ class Repair(msgspec.Struct, frozen=True):
     """Of the placement then, by the soft constraints."""
 
 
-def repair(plan: Plan, replicas: Sequence[tuple[BrokerId, Role]]) -> Repair | None:
+def repair(
+    plan: Plan,
+    replicas: Sequence[tuple[BrokerId, Role]],
+    *,
+    may_come: int | None = None,
+    loads: LeastAllocated | None = None,
+    cost_max: int | None = None,
+    leaving_max: int | None = None,
+    steps_max: int = STEPS_MAX,
+) -> Repair | None:
     """The fewest replicas to replace; None where nothing that was found makes it right.
 
-    A right placement is kept as it is, whatever it costs."""
+    A right placement is kept as it is, whatever it costs, unless that is more than `cost_max`.
+    `leaving_max`: no more are replaced.
+    `may_come`: the candidates that may be given a replica, all when None. `loads`: what they hold,
+    if not as the plan has it."""
     index = plan.universe.index
     known = [(index[broker], role) for broker, role in replicas if broker in index]
     candidates = plan.universe.candidates
-    loads = LeastAllocated([one.replicas for one in candidates])
-    orbits = orbits_of(plan)
+    if loads is None:
+        loads = LeastAllocated([one.replicas for one in candidates])
+    coming = [mask if may_come is None else mask & may_come for mask in plan.allowed]
+    # Who may not come is not alike to who may.
+    orbits = orbits_of(plan if may_come is None else replace(plan, allowed=tuple(coming)))
     steps = 0
-    for left_out in range(len(known) + 1):
+    most = len(known) if leaving_max is None else min(leaving_max, len(known))
+    for left_out in range(most + 1):
         best: tuple[tuple[int, int], list[Seat], list[Seat]] | None = None
         for kept in _kept(plan, known, left_out):
+            stay = plan.universe.mask(bit for bit, _ in kept)
             found = Search(
                 plan,
                 orbits,
                 first=kept,
+                allowed=[
+                    come | mask & stay for come, mask in zip(coming, plan.allowed, strict=True)
+                ],
                 pick=lambda mask: lowest(loads.prefer(mask)),
-                nodes_max=STEPS_EACH_MAX,
+                nodes_max=min(STEPS_EACH_MAX, steps_max),
             ).run()
             steps += found.nodes
-            if found.seats is not None:
-                load = sum(candidates[bit].replicas for bit, _ in kept)
+            is_dear = cost_max is not None and found.cost > cost_max
+            if found.seats is not None and not is_dear:
+                load = sum(loads.held(bit) for bit, _ in kept)
                 if best is None or (found.cost, load) < best[0]:
                     best = (found.cost, load), kept, found.seats
-            if steps > STEPS_MAX:
+            if steps > steps_max:
                 break
         if best is not None:
             return _repair(plan, replicas, best[1], best[2], best[0][0])
-        if steps > STEPS_MAX:
+        if steps > steps_max:
             return None
     return None
 

@@ -69,11 +69,17 @@ def missing_for(policy: Policy, candidates: Iterable[Candidate]) -> list[Missing
     )
 
 
-def best_plan(request: Request, universe: Universe) -> tuple[Plan, Found] | Refusal:
+def best_plan(
+    request: Request,
+    universe: Universe,
+    *,
+    nodes_max: int = NODES_MAX,
+    names_blocking: bool = True,
+) -> tuple[Plan, Found] | Refusal:
     """The plan with the fewest voters that can be met, and its best placement; or why there is
     none."""
     first: tuple[Plan, Found] | None = None
-    steps = NODES_MAX
+    steps = nodes_max
     for voters in voter_counts(request):
         plan = with_floors(make_plan(request, universe, voters=voters))
         found = Search(plan, orbits_of(plan), nodes_max=max(steps, COUNT_NODES_MIN)).run()
@@ -83,7 +89,7 @@ def best_plan(request: Request, universe: Universe) -> tuple[Plan, Found] | Refu
         first = first or (plan, found)
     if first is None:
         return _hopeless(request)
-    return refusal_of(*first)
+    return refusal_of(*first, names_blocking=names_blocking)
 
 
 def solve(

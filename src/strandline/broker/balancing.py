@@ -1,0 +1,229 @@
+"""Has replicas moved to where policies want them, as long as this broker is the controller.
+
+Why:    a policy is a promise that outlives the day on which its topic was created.
+How:    each second the brokers' health is looked at. When that or the state has changed since the
+        last round, another one is begun: in slices, a tenth of the time at most, so that
+        heartbeats, commands and clients come first. What it wants moved is asked for as one
+        command; what has changed meanwhile is left out there, and another round is due.
+Owns:   all of it is forgotten when another broker becomes the controller: health, plans, reasons,
+        the findings of the last round.
+Source: decision 0010."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from strandline.base.clock import Clock, Timer
+from strandline.base.errors import ApiError
+from strandline.broker.controller_host import ControllerHost
+from strandline.config.cluster import ClusterConfig
+from strandline.controller.balancer.health import Condition, Health
+from strandline.controller.balancer.plans import Plans
+from strandline.controller.balancer.reasons import Waits
+from strandline.controller.balancer.round import Move, Round, Settings
+from strandline.controller.commands import BalanceNoted, BalanceReplicas
+from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record
+from strandline.model.ids import GroupId
+from strandline.replication.host import Replication
+
+LOOK_INTERVAL_MS = 1_000
+SLICE_MS = 10
+PAUSE_MS = 10
+"""Between two slices."""
+BUSY_RATIO = 10
+"""The next round begins after so many times what the last one took."""
+ASK_TIMEOUT_MS = 5_000
+
+_log = logging.getLogger("strandline.controller")
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the balancer of the active controller knows."""
+
+    settings: Settings
+    condition: Condition = field(default_factory=Condition)
+    reasons: dict[GroupId, str] = field(default_factory=dict)
+    """{group: why the balancer moves it}, for what this controller has begun."""
+    waits: Waits = field(default_factory=Waits)
+    begun: Counter[str] = field(default_factory=Counter)
+    """{code: moves begun since this broker became the controller}"""
+    round_count: int = 0
+
+
+class Balancing:
+    """See the module."""
+
+    def __init__(
+        self, *, clock: Clock, replication: Replication, controller: ControllerHost
+    ) -> None:
+        self._clock = clock
+        self._replication = replication
+        self._controller = controller
+        self._health = Health()
+        self._findings: Findings | None = None
+        self._plans: Plans | None = None
+        self._round: tuple[Round, Iterator[None]] | None = None
+        self._round_began_ms = 0
+        self._next_ms = 0
+        # What the last round looked at: the state's version, and the brokers' health.
+        self._seen: tuple[int, Condition] | None = None
+        # {group whose move somebody stopped: until when it is left alone}
+        self._stopped: dict[GroupId, int] = {}
+        self._timer: Timer | None = None
+        self._asking: asyncio.Task[None] | None = None
+        controller.on_applied.append(self._on_applied)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+
+    def stop(self) -> None:
+        """End it."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._asking is not None:
+            self._asking.cancel()
+
+    @property
+    def findings(self) -> Findings | None:
+        """What is known; None where this broker is not the controller."""
+        return self._findings if self._controller.is_active else None
+
+    # ---- looking -----------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        try:
+            self._tick()
+        except Exception:  # A task boundary: the next look tries again.
+            _log.exception("cannot look after the placement of replicas")
+            self._forget()
+        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+
+    def _forget(self) -> None:
+        self._health = Health()
+        self._findings = self._plans = self._round = self._seen = None
+        self._stopped.clear()
+
+    def _tick(self) -> None:
+        if not self._controller.is_here and self._findings is not None:
+            self._forget()
+        if not self._controller.is_active:
+            return  # A lease that is missed for a moment makes nobody forget who is down.
+        now = self._clock.monotonic_ms()
+        cluster = self._controller.cluster
+        settings = _settings(cluster.cluster_configs)
+        if self._findings is None:
+            self._findings = Findings(settings)
+        findings = self._findings
+        findings.settings = settings
+        findings.condition = self._health.step(
+            now,
+            brokers=cluster.brokers,
+            alive=self._controller.alive(),
+            lost_after_ms=settings.lost_after_ms,
+        )
+        for group in [one for one, until_ms in self._stopped.items() if now >= until_ms]:
+            del self._stopped[group]
+            self._seen = None
+        is_idle = self._round is None and self._asking is None and now >= self._next_ms
+        if is_idle and self._seen != (cluster.version, findings.condition):
+            self._begin(findings, now)
+
+    def _begin(self, findings: Findings, now: int) -> None:
+        cluster, condition = self._controller.cluster, findings.condition
+        self._seen = cluster.version, condition
+        plans = self._plans
+        if plans is None or not plans.are_for(cluster.brokers.values(), condition.lost):
+            plans = self._plans = Plans(cluster.brokers.values(), condition.lost)
+        for group in list(findings.reasons):
+            if group not in cluster.moving:
+                del findings.reasons[group]
+        one = Round(
+            cluster,
+            condition,
+            plans,
+            settings=findings.settings,
+            reasons=findings.reasons,
+            stopped=self._stopped,
+        )
+        self._round = one, one.steps()
+        self._round_began_ms = now
+        self._work()
+
+    def _work(self) -> None:
+        """Go on with the round for a slice."""
+        if self._round is None or self._timer is None:
+            return
+        one, steps = self._round
+        end_ms = self._clock.monotonic_ms() + SLICE_MS
+        try:
+            for _ in steps:
+                if self._clock.monotonic_ms() >= end_ms:
+                    self._clock.call_later(PAUSE_MS, self._work)
+                    return
+        except Exception:  # A task boundary: the next look tries again.
+            _log.exception("cannot find out which replicas should move")
+            self._forget()
+            return
+        self._round = None
+        now = self._clock.monotonic_ms()
+        self._next_ms = now + BUSY_RATIO * (now - self._round_began_ms)
+        findings = self.findings
+        if findings is None:
+            return
+        findings.waits = one.waits
+        findings.round_count += 1
+        if one.moves:
+            task = asyncio.get_running_loop().create_task(self._ask(findings, one.moves))
+            self._asking = task
+
+    # ---- moving ------------------------------------------------------------------------------
+
+    async def _ask(self, findings: Findings, moves: list[Move]) -> None:
+        """Have these moves taken down."""
+        try:
+            command = BalanceReplicas(tuple(move.command for move in moves))
+            answer = await self._controller.submit(command, timeout_ms=ASK_TIMEOUT_MS)
+            done = answer.groups if isinstance(answer, BalanceNoted) else ()
+            groups = self._controller.cluster.groups
+            for move in moves:
+                group, target = move.command.group, move.command.target
+                if group not in done or group not in groups:
+                    continue
+                name, brokers = groups[group].name, ", ".join(map(str, target))
+                if target:
+                    findings.begun[move.code] += 1
+                    findings.reasons[group] = move.code
+                    _log.info("%s moves to brokers %s: %s", name, brokers, move.code)
+                else:
+                    _log.info("%s stays where it is: its move is not needed any more", name)
+        except ApiError as error:
+            _log.info("what should move cannot be taken down: %s", error)
+            self._seen = None
+        finally:
+            self._asking = None
+
+    def _on_applied(self, record: Record) -> None:
+        """Notice who stops what the balancer moves, and when that is to be thought over."""
+        if isinstance(record, ConfigsChanged):
+            self._stopped.clear()
+        if self._findings is None or not isinstance(record, ReassignmentSet):
+            return
+        partition = self._controller.cluster.groups[record.group]
+        is_stop = not record.target or set(record.target) == set(partition.replicas)
+        if is_stop and not record.by_balancer and record.group in self._findings.reasons:
+            until_ms = self._clock.monotonic_ms() + self._findings.settings.lost_after_ms
+            self._stopped[record.group] = until_ms
+
+
+def _settings(values: dict[str, str]) -> Settings:
+    config = ClusterConfig.from_values(values)
+    return Settings(
+        is_enabled=config.balancer_enable,
+        moves_max=config.balancer_moves_max,
+        lost_after_ms=config.broker_lost_after_ms,
+    )

@@ -1,0 +1,68 @@
+"""Moves replicas from full brokers to empty ones, where nothing else matters. Pure.
+
+Why:    a broker that is added stays empty otherwise: replicas move for what is wrong alone.
+How:    the fullest broker gives to the emptiest that may have one of its replicas at no higher
+        cost, if it holds a fourth more than that, and two more at least. Each such move lowers the
+        sum of the squares of what brokers hold, so they end.
+Owns:   nothing.
+Source: decision 0010."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.controller.balancer.plans import Replicas, Wanted
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId
+
+DIFFERENCE_MIN = 2
+EXCESS_RATIO = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """A partition that is as it should be, and what its policy wants."""
+
+    partition: Partition
+    wanted: Wanted
+
+
+def uneven_pairs(
+    loads: Mapping[BrokerId, int], settled: frozenset[BrokerId]
+) -> Iterator[tuple[BrokerId, BrokerId]]:
+    """(who holds too many, who holds fewer), the most uneven first."""
+    brokers = sorted(settled)
+    for full in sorted(brokers, key=lambda one: -loads.get(one, 0)):
+        for empty in sorted(brokers, key=lambda one: loads.get(one, 0)):
+            more, less = loads.get(full, 0), loads.get(empty, 0)
+            if more - less < DIFFERENCE_MIN or more <= less * EXCESS_RATIO:
+                break
+            yield full, empty
+
+
+def exchanged(movable: Movable, full: BrokerId, empty: BrokerId) -> Replicas | None:
+    """The replicas with the one broker in place of the other, if that is as good."""
+    replicas = movable.partition.replicas
+    if full not in replicas or empty in replicas:
+        return None
+    wanted, plan = movable.wanted, movable.wanted.plan()
+    index = plan.universe.index
+    after = tuple(empty if one == full else one for one in replicas)
+    seats = wanted.seats(replicas)
+    others = [one for one in seats if one[0] != index[full]]
+    (group,) = (group for bit, group in seats if bit == index[full])
+    mask = plan.allowed[group]
+    for one in plan.hard:
+        mask &= one.eligible(others, group)
+    bit = index[empty]
+    if not mask >> bit & 1 or plan.cost([*others, (bit, group)]) > wanted.cost(replicas):
+        return None
+    return wanted.lead_first(after, {}, present=after[0])
+
+
+def by_broker(movables: Sequence[Movable]) -> dict[BrokerId, list[Movable]]:
+    """{broker: the partitions of which it holds a replica}"""
+    found: dict[BrokerId, list[Movable]] = {}
+    for one in movables:
+        for broker in one.partition.replicas:
+            found.setdefault(broker, []).append(one)
+    return found

@@ -1,0 +1,101 @@
+"""Which brokers are lost, which are merely down, and which may be given replicas. Pure.
+
+Why:    copies are dear and most silences are short: a broker that reboots, or that comes and goes,
+        must not set anything in motion.
+How:    up --silent--> down --for broker.lost.after.ms--> lost;  down --heard--> up
+        lost --up for a while--> up.  "A while" is also how long a broker has to be up before it is
+        given replicas; it doubles with each time that the broker went down lately.
+Owns:   since when each broker is up or down, on the active controller; a new one begins anew.
+Source: decision 0010."""
+
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from strandline.model.ids import BrokerId
+
+SETTLE_MS = 10_000
+"""How long a broker has to be up before it counts on; never longer than it takes to be lost."""
+DOWNS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How the brokers are at one time."""
+
+    up: frozenset[BrokerId] = frozenset()
+    settled: frozenset[BrokerId] = frozenset()
+    """Up for long enough to be given replicas."""
+    lost: frozenset[BrokerId] = frozenset()
+    """Their replicas are made anew elsewhere. One that has just returned is still one of them."""
+    absent: frozenset[BrokerId] = frozenset()
+    """Down for at least as long as a broker takes to settle: nothing is copied to them."""
+    down_since_ms: Mapping[BrokerId, int] = field(default_factory=dict)
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether every broker is up and has been for a while."""
+        return not self.down_since_ms and self.settled == self.up and not self.lost
+
+
+@dataclass(slots=True)
+class _Seen:
+    is_up: bool
+    since_ms: int
+    is_lost: bool = False
+    downs_ms: deque[int] = field(default_factory=lambda: deque(maxlen=DOWNS_MAX))
+    """When it went down, not longer ago than brokers take to be lost."""
+
+
+class Health:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._seen: dict[BrokerId, _Seen] = {}
+
+    def step(
+        self,
+        now_ms: int,
+        *,
+        brokers: Collection[BrokerId],
+        alive: Collection[BrokerId],
+        lost_after_ms: int,
+    ) -> Condition:
+        """Look at the registered brokers, and who of them is heard now."""
+        self._seen = {one: seen for one, seen in self._seen.items() if one in brokers}
+        for broker in brokers:
+            is_up = broker in alive
+            seen = self._seen.setdefault(broker, _Seen(is_up, now_ms))
+            if seen.is_up and not is_up:
+                seen.downs_ms.append(now_ms)
+            if seen.is_up != is_up:
+                seen.is_up, seen.since_ms = is_up, now_ms
+            while seen.downs_ms and now_ms - seen.downs_ms[0] > lost_after_ms:
+                seen.downs_ms.popleft()
+            lasted_ms = now_ms - seen.since_ms
+            if not is_up:
+                seen.is_lost = seen.is_lost or lasted_ms >= lost_after_ms
+            elif lasted_ms >= _settle_ms(seen, lost_after_ms):
+                seen.is_lost = False
+        return self._condition(now_ms, lost_after_ms)
+
+    def _condition(self, now_ms: int, lost_after_ms: int) -> Condition:
+        up = {one: seen for one, seen in self._seen.items() if seen.is_up}
+        down = {one: seen.since_ms for one, seen in self._seen.items() if not seen.is_up}
+        absent_ms = min(SETTLE_MS, lost_after_ms)
+        return Condition(
+            up=frozenset(up),
+            settled=frozenset(
+                one
+                for one, seen in up.items()
+                if now_ms - seen.since_ms >= _settle_ms(seen, lost_after_ms)
+            ),
+            lost=frozenset(one for one, seen in self._seen.items() if seen.is_lost),
+            absent=frozenset(one for one, since in down.items() if now_ms - since >= absent_ms),
+            down_since_ms=down,
+        )
+
+
+def _settle_ms(seen: _Seen, lost_after_ms: int) -> int:
+    """A broker that went down twice lately has to be up for four times as long."""
+    return int(min(SETTLE_MS << len(seen.downs_ms), lost_after_ms))

@@ -1,0 +1,136 @@
+"""What one partition needs, and the replicas that would give it that. Pure.
+
+Why:    a replica is moved because it has to be, or not at all; and who waits is told for whom.
+How:    needs, the most urgent first: a replica's broker is lost; a rule is broken; the soft rules
+        prefer others; leaders should be elsewhere. The fewest replicas are replaced. Where a lost
+        one cannot be replaced by what is as good, it is excused, so that others can.
+Source: decision 0010."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+
+from strandline.controller.balancer.plans import Replicas, Wanted, voters
+from strandline.model.ids import BrokerId
+from strandline.placement.constraints.least_allocated import LeastAllocated
+from strandline.placement.solver.plan import make_plan
+from strandline.placement.solver.refusal import refusal_of
+from strandline.placement.solver.repair import Repair, repair
+from strandline.placement.solver.search import ANY_COST, Search, orbits_of
+from strandline.placement.survival.replicas import Quorum
+from strandline.placement.topology.labels import BROKER_LABEL
+
+STEPS_MAX = 1_000
+"""Steps of one repair: the controller must not be held up."""
+
+Wait = tuple[str, str]
+"""A code of `reasons.WAITS`, and words."""
+
+
+def need_of(wanted: Wanted, replicas: Replicas) -> str:
+    """Why the replicas should be others: a code of `reasons.MOVES`; empty when they are right."""
+    if wanted.lost(replicas):
+        return "broker-lost"
+    if not wanted.has_policy:
+        return ""
+    if not wanted.is_right(replicas):
+        return "policy-broken"
+    best = wanted.best_cost()
+    if best is not None and wanted.cost(replicas) > best:
+        return "policy-dearer"
+    if wanted.lead_first(replicas, {}, present=replicas[0]) != replicas:
+        return "leaders"
+    return ""
+
+
+def hindrance(wanted: Wanted, replicas: Replicas, up: frozenset[BrokerId]) -> Wait | None:
+    """Why these replicas cannot be changed now, whatever they need."""
+    margin = margin_of(wanted, replicas, up)
+    if margin >= 0:
+        return None
+    count = sum(one in up for one in replicas)
+    total = len(replicas)
+    return "no-quorum", f"{count - margin} of {total} replicas have to be up, and {count} are"
+
+
+def margin_of(wanted: Wanted, replicas: Replicas, up: frozenset[BrokerId]) -> int:
+    """How many more of the replicas may go down before nothing can be written; negative where that
+    is so."""
+    quorum = Quorum.of(len(replicas), wanted.request.min_insync_replicas).write_quorum
+    return sum(one in up for one in replicas) - quorum
+
+
+def mend(
+    wanted: Wanted,
+    replicas: Replicas,
+    *,
+    settled: frozenset[BrokerId],
+    loads: Mapping[BrokerId, int],
+    led: Mapping[BrokerId, int],
+) -> Replicas | Wait:
+    """The replicas that there should be, the preferred leader first; or why there are none.
+
+    `settled`: who may be given replicas. `loads`: how many each broker holds, `led`: of how many it
+    is the preferred leader."""
+    found = _repair(wanted, replicas, settled=settled, loads=loads)
+    if found is None:
+        return _shortage(wanted, replicas, settled)
+    kept = [one for one in replicas if one not in found.leaving]
+    after = (*kept, *(broker for broker, _ in found.coming))
+    return wanted.lead_first(after, led, present=replicas[0])
+
+
+def _repair(
+    wanted: Wanted,
+    replicas: Replicas,
+    *,
+    settled: frozenset[BrokerId],
+    loads: Mapping[BrokerId, int],
+) -> Repair | None:
+    lost = wanted.lost(replicas)
+    best = wanted.best_cost() if need_of(wanted, replicas) == "policy-dearer" else None
+    held = LeastAllocated([loads.get(one, 0) for one in wanted.plans.ids])
+    may_come = wanted.plans.mask(settled - wanted.plans.lost)
+    for count in range(max(1, len(lost))):
+        for excused in combinations(lost, count):
+            found = repair(
+                wanted.plan(excused),
+                voters(replicas),
+                may_come=may_come,
+                loads=held,
+                cost_max=best if wanted.has_policy else wanted.cost(replicas),
+                leaving_max=None if wanted.has_policy else len(lost) - count,
+                steps_max=STEPS_MAX,
+            )
+            if found is not None and (found.leaving or found.coming):
+                return found
+    return None
+
+
+def _shortage(wanted: Wanted, replicas: Replicas, settled: frozenset[BrokerId]) -> Wait:
+    lost = wanted.lost(replicas)
+    if lost:
+        each = [_place_of(wanted, one) for one in lost]
+        needed = f"one more broker{each[0]}" if len(lost) == 1 else f"{len(lost)} more brokers"
+        if len(lost) > 1 and any(each):
+            needed += f": {'; '.join(f'one{place}' for place in each)}"
+        noun = "broker" if len(lost) == 1 else "brokers"
+        return "needs-broker", f"needs {needed} in place of {noun} {', '.join(map(str, lost))}"
+    down = frozenset(wanted.plans.ids) - settled
+    plan = make_plan(wanted.request, wanted.plans.universe(down), voters=wanted.voters)
+    plan = replace(plan, soft=())
+    found = Search(plan, orbits_of(plan), good_enough=ANY_COST, nodes_max=STEPS_MAX).run()
+    if found.seats is None:
+        return "cannot-be-met", str(refusal_of(plan, found, names_blocking=False))
+    return "cannot-be-met", "no way was found within the steps that a search may take"
+
+
+def _place_of(wanted: Wanted, broker: BrokerId) -> str:
+    """The labels that whoever takes a broker's place has to have."""
+    labels = wanted.plans.brokers[broker].labels
+    said = [
+        f"{label}={labels.get(label)}"
+        for label in wanted.labels()
+        if label != BROKER_LABEL and labels.get(label)
+    ]
+    return f" with {' '.join(said)}" if said else ""

@@ -1,0 +1,243 @@
+"""What a topic's policy asks of the brokers there are: the constraints that its replicas are judged
+and mended by.
+
+Why:    thousands of partitions have a few policies; what a policy means in this cluster is worked
+        out once for each, and each set of replicas is judged once.
+How:    the number of voters is that of the best placement over all registered brokers, up or down:
+        it must not change because a broker is away. Replicas that hold with fewer than that are
+        left as they are. Lost brokers are down to the constraints, all others are active; some
+        lost ones may be excused, where nobody can take their place and others can be replaced.
+Owns:   what it has worked out, for one set of brokers, labels and lost ones.
+Source: decisions 0008 and 0010."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from strandline.base.errors import ApiError
+from strandline.config.topic import TOPIC_KEYS_BY_NAME, TopicConfig
+from strandline.controller.policies import (
+    CLUSTER_POLICY_KEYS,
+    MIN_INSYNC,
+    TOPIC_POLICY_KEYS,
+    policy_of,
+)
+from strandline.model.cluster import Broker, Cluster, Topic
+from strandline.model.ids import BrokerId
+from strandline.placement.constraints.contract import Seat
+from strandline.placement.policy.document import Policy, Role, needed_labels
+from strandline.placement.solver.judge import judge, seat
+from strandline.placement.solver.plan import Plan, make_plan
+from strandline.placement.solver.refusal import Refusal
+from strandline.placement.solver.request import Request
+from strandline.placement.solver.search import Search, orbits_of
+from strandline.placement.solver.solve import best_plan, missing_for
+from strandline.placement.topology.universe import BrokerState, Candidate, Universe
+
+NODES_MAX = 1_000
+"""Steps of a search for the best placement: the controller must not be held up. What is not proved
+within them moves nothing."""
+SPREAD = Policy(distinct_host=False)
+"""What topics without a policy are held against: their spread, and nothing else."""
+
+Replicas = tuple[BrokerId, ...]
+_TOPIC_KEYS = (*TOPIC_POLICY_KEYS, MIN_INSYNC)
+_CLUSTER_KEYS = (*CLUSTER_POLICY_KEYS, TOPIC_KEYS_BY_NAME[MIN_INSYNC].cluster_name)
+
+
+@dataclass(slots=True, eq=False)
+class Wanted:
+    """A policy for so many voters, in this cluster."""
+
+    request: Request
+    voters: int
+    plans: "Plans"
+    has_policy: bool
+    _plans: dict[frozenset[BrokerId], Plan] = field(default_factory=dict)
+    _right: dict[tuple[frozenset[BrokerId], Replicas], bool] = field(default_factory=dict)
+    _costs: dict[Replicas, int] = field(default_factory=dict)
+    _best: list[int | None] = field(default_factory=list)
+
+    def plan(self, excused: Collection[BrokerId] = ()) -> Plan:
+        """The constraints; lost brokers are down, but for those that are excused."""
+        key = frozenset(excused)
+        if key not in self._plans:
+            universe = self.plans.universe(self.plans.lost - key)
+            self._plans[key] = make_plan(self.request, universe, voters=self.voters)
+        return self._plans[key]
+
+    def lost(self, replicas: Replicas) -> Replicas:
+        """Those of the replicas whose brokers are lost."""
+        return tuple(one for one in replicas if one in self.plans.lost)
+
+    def is_right(self, replicas: Replicas, excused: Collection[BrokerId] = ()) -> bool:
+        """Whether these replicas keep every hard constraint, and are as many as are asked for."""
+        key = frozenset(excused), replicas
+        if key not in self._right:
+            self._right[key] = judge(self.plan(excused), voters(replicas)).is_right
+        return self._right[key]
+
+    def cost(self, replicas: Replicas) -> int:
+        """What they cost by the soft constraints, whoever is lost."""
+        if replicas not in self._costs:
+            self._costs[replicas] = self.plan().cost(self.seats(replicas))
+        return self._costs[replicas]
+
+    def best_cost(self) -> int | None:
+        """The least that a placement on the brokers that are not lost costs; None: not known."""
+        if not self._best:
+            plan = self.plan()
+            found = Search(plan, orbits_of(plan), nodes_max=NODES_MAX).run()
+            is_known = found.seats is not None and found.is_proved
+            self._best.append(found.cost if is_known else None)
+        return self._best[0]
+
+    def seats(self, replicas: Replicas) -> list[Seat]:
+        """The replicas with their groups."""
+        plan = self.plan()
+        index = plan.universe.index
+        known: list[tuple[int, Role]] = [(index[one], "voter") for one in replicas]
+        return seat(plan, known)[0]
+
+    def lead_first(
+        self, replicas: Sequence[BrokerId], led: Mapping[BrokerId, int], *, present: BrokerId
+    ) -> Replicas:
+        """The same replicas, the first of them where leaders should be: the present preferred
+        leader if it is there, else the one that leads fewest."""
+        may = self._may_lead(replicas)
+        first = present
+        if present not in may:
+            first = min(may, key=lambda one: (led.get(one, 0), replicas.index(one)))
+        return (first, *(one for one in replicas if one != first))
+
+    def labels(self) -> list[str]:
+        """The labels by which replicas are told apart."""
+        plan = self.plan()
+        counted = plan.hard if self.has_policy else plan.soft
+        found = needed_labels(self.request.policy) if self.has_policy else []
+        found += [label for one in counted for label in one.labels]
+        return list(dict.fromkeys(found))
+
+    def _may_lead(self, replicas: Sequence[BrokerId]) -> list[BrokerId]:
+        plan = self.plan()
+        for tier in plan.leader_tiers:
+            may = [
+                one
+                for one in replicas
+                if tier >> plan.universe.index[one] & 1 and one not in self.plans.lost
+            ]
+            if may:
+                return may
+        return list(replicas)
+
+
+def voters(replicas: Iterable[BrokerId]) -> list[tuple[BrokerId, Role]]:
+    """The replicas, each a voter."""
+    return [(one, "voter") for one in replicas]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """What a topic's configuration asks for: its policy, and the key that gives it ("" for none).
+    `mistake`: why it asks for nothing that can be understood."""
+
+    key: str
+    policy: Policy
+    min_insync_replicas: int
+    mistake: str = ""
+
+
+class Plans:
+    """See the module."""
+
+    def __init__(self, brokers: Iterable[Broker], lost: frozenset[BrokerId]) -> None:
+        self.brokers = {one.id: one for one in sorted(brokers, key=lambda one: one.id)}
+        self.lost = lost
+        self.ids = tuple(self.brokers)
+        """By bit."""
+        self._universes: dict[frozenset[BrokerId], Universe] = {}
+        self._asks: dict[tuple[str | None, ...], Ask] = {}
+        self._known: dict[tuple[Ask, Replicas], Wanted | str] = {}
+        self._wanted: dict[tuple[Ask, int], Wanted | str] = {}
+        self._fewer: dict[tuple[Ask, int], Wanted] = {}
+
+    def are_for(self, brokers: Iterable[Broker], lost: frozenset[BrokerId]) -> bool:
+        """Whether what was worked out here still holds."""
+        labels = {one.id: one.labels for one in brokers}
+        return lost == self.lost and labels == {one.id: one.labels for one in self.brokers.values()}
+
+    def universe(self, down: Collection[BrokerId]) -> Universe:
+        """The brokers, with these down."""
+        key = frozenset(down)
+        if key not in self._universes:
+            self._universes[key] = Universe(
+                Candidate(
+                    id=one.id,
+                    labels=one.labels,
+                    state=BrokerState.DOWN if one.id in key else BrokerState.ACTIVE,
+                )
+                for one in self.brokers.values()
+            )
+        return self._universes[key]
+
+    def mask(self, brokers: Collection[BrokerId]) -> int:
+        """These brokers, as bits of every universe here."""
+        return Universe.mask(bit for bit, one in enumerate(self.ids) if one in brokers)
+
+    def ask(self, topic: Topic, cluster: Cluster) -> Ask:
+        """What the topic asks for now."""
+        values = tuple(topic.configs.get(name) for name in _TOPIC_KEYS)
+        values += tuple(cluster.cluster_configs.get(name) for name in _CLUSTER_KEYS)
+        if values not in self._asks:
+            self._asks[values] = _read(topic, cluster)
+        return self._asks[values]
+
+    def of(self, ask: Ask, replicas: Replicas) -> Wanted | str:
+        """What is wanted of a partition with these replicas; or why its policy cannot be met."""
+        key = ask, replicas
+        if key not in self._known:
+            self._known[key] = self._find(ask, replicas)
+        return self._known[key]
+
+    def _find(self, ask: Ask, replicas: Replicas) -> Wanted | str:
+        count = len(replicas)
+        if ask.mistake:
+            return ask.mistake
+        if (ask, count) not in self._wanted:
+            self._wanted[ask, count] = self._plan(ask, count)
+        whole = self._wanted[ask, count]
+        if isinstance(whole, str) or count >= whole.voters:
+            return whole
+        if ask.policy.fixed_replicas() is None:
+            if (ask, count) not in self._fewer:
+                self._fewer[ask, count] = Wanted(whole.request, count, self, has_policy=True)
+            fewer = self._fewer[ask, count]
+            if fewer.is_right(replicas, self.lost):
+                return fewer
+        return whole
+
+    def _plan(self, ask: Ask, count: int) -> Wanted | str:
+        request = Request(
+            policy=ask.policy,
+            min_insync_replicas=ask.min_insync_replicas,
+            default_voters=count,
+        )
+        if not ask.key:
+            return Wanted(request, count, self, has_policy=False)
+        universe = self.universe(())
+        missing = missing_for(ask.policy, universe.candidates)
+        if missing:
+            return f"{ask.key}: {missing[0]}"
+        planned = best_plan(request, universe, nodes_max=NODES_MAX, names_blocking=False)
+        if isinstance(planned, Refusal):
+            return f"{ask.key}: {planned}"
+        return Wanted(request, planned[0].shape.voters, self, has_policy=True)
+
+
+def _read(topic: Topic, cluster: Cluster) -> Ask:
+    config = TopicConfig.from_overrides(cluster.cluster_configs, topic.configs)
+    least = config.min_insync_replicas
+    try:
+        found = policy_of(topic.configs, cluster.cluster_configs)
+    except ApiError as error:
+        return Ask("?", SPREAD, least, error.message)
+    return Ask("", SPREAD, least) if found is None else Ask(found[0], found[1], least)

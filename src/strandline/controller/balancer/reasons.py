@@ -1,0 +1,65 @@
+"""Why replicas move, and why others do not: codes, with their numbers.
+
+Why:    "stalled" without a reason is what people complain of most in other systems.
+How:    one table of codes; what waits for the same is counted together, and told with the first
+        partitions concerned.
+Source: STYLE, rule 4; reference "what users ask for" 12."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MOVES = {
+    "broker-lost": "a replica's broker is lost",
+    "policy-broken": "the replicas break the policy",
+    "policy-dearer": "the policy prefers other brokers",
+    "uneven": "a broker holds more replicas than another that could have them",
+    "leaders": "the policy prefers another leader; no data moves",
+}
+"""Why replicas move."""
+
+WAITS = {
+    "no-quorum": "too few replicas are up to move anything",
+    "needs-broker": "nobody can take a replica's place",
+    "cannot-be-met": "the policy cannot be met by the brokers there are",
+    "broker-down": "a broker is down, and not for long enough to be replaced",
+    "turn": "as much moves as may move at the same time",
+    "calm": "what is only better waits until every broker is up and nothing urgent moves",
+    "by-hand": "somebody moves the partition by hand",
+    "stopped": "somebody stopped the move",
+    "paused": "balancer.enable is false",
+}
+"""Why replicas do not move."""
+
+EXAMPLES_MAX = 3
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Partitions that wait for the same."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+class Waits:
+    """What waits, by code and words."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Waiting] = {}
+
+    def add(self, code: str, text: str, partition: str) -> None:
+        """One partition waits."""
+        assert code in WAITS, code
+        one = self._found.setdefault((code, text), Waiting())
+        one.count += 1
+        if len(one.examples) < EXAMPLES_MAX:
+            one.examples.append(partition)
+
+    @property
+    def found(self) -> Mapping[tuple[str, str], Waiting]:
+        """{(code, words): who}, in the order of the codes, the most partitions first."""
+        order = list(WAITS)
+        keys = sorted(
+            self._found, key=lambda key: (order.index(key[0]), -self._found[key].count, key[1])
+        )
+        return {key: self._found[key] for key in keys}

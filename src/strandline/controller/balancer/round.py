@@ -1,0 +1,270 @@
+"""One round: looks at all partitions, and says which move now, and why the others do not. Pure.
+
+Why:    a round that looks at the state as it is misses no event, whoever led before; what it says
+        is the whole truth about what moves and what waits.
+How:    loads are counted -> each partition is looked at: what moves is reviewed, what needs to move
+        is noted -> the needs are met, the most urgent first, as far as `moves_max` goes -> only
+        where there were none: full brokers give to empty ones. In steps, so that the driver can
+        give the loop back between them.
+Owns:   its findings. Later parts of it see what earlier ones moved.
+Source: decision 0010."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from strandline.controller.balancer.evening import Movable, by_broker, exchanged, uneven_pairs
+from strandline.controller.balancer.health import Condition
+from strandline.controller.balancer.mending import Wait, hindrance, margin_of, mend, need_of
+from strandline.controller.balancer.plans import Plans, Replicas, Wanted
+from strandline.controller.balancer.reasons import MOVES, Waits
+from strandline.controller.commands import BalancedReplicas
+from strandline.model.cluster import Cluster, Partition
+from strandline.model.ids import BrokerId, GroupId
+
+COUNT_STEP = 500
+LEADER_CHANGES_MAX = 100
+EXCHANGES_MAX = 2_000
+"""Exchanges that one round looks at for evenness."""
+_RANKS = {code: rank for rank, code in enumerate(MOVES)}
+_URGENT = ("broker-lost", "policy-broken")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the cluster's configuration says about it."""
+
+    is_enabled: bool
+    moves_max: int
+    lost_after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move to ask for, and why: a code of `reasons.MOVES`."""
+
+    command: BalancedReplicas
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    partition: Partition
+    wanted: Wanted
+    code: str
+    margin: int
+    """How many more of its replicas may go down before it stops."""
+
+
+class Round:
+    """See the module. `reasons`: {group: why the balancer moves it}, as far as that is remembered;
+    `stopped`: groups whose move somebody stopped."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        condition: Condition,
+        plans: Plans,
+        *,
+        settings: Settings,
+        reasons: Mapping[GroupId, str],
+        stopped: Collection[GroupId] = (),
+    ) -> None:
+        self.moves: list[Move] = []
+        self.waits = Waits()
+        self.moving_count = 0
+        """Partitions that the balancer has set moving, those of this round included."""
+        self._cluster = cluster
+        self._condition = condition
+        self._plans = plans
+        self._settings = settings
+        self._reasons = reasons
+        self._stopped = stopped
+        self._loads: Counter[BrokerId] = Counter()
+        self._led: Counter[BrokerId] = Counter()
+        self._needs: list[_Need] = []
+        self._movable: list[Movable] = []
+        self._hopeless: dict[tuple[Wanted, Replicas], Wait] = {}
+        self._leader_changes = 0
+
+    def steps(self) -> Iterator[None]:
+        """The round, in steps. The state may change between them: what is asked for in the end is
+        checked against it again."""
+        yield from self._count()
+        for topic in list(self._cluster.topics.values()):
+            ask = self._plans.ask(topic, self._cluster)
+            for partition in list(topic.partitions):
+                wanted = self._plans.of(ask, partition.replicas)
+                if isinstance(wanted, str):
+                    self.waits.add("cannot-be-met", wanted, partition.name)
+                else:
+                    self._look(partition, wanted)
+                yield
+        self._needs.sort(key=lambda one: (_RANKS[one.code], one.margin, one.partition.group))
+        for need in self._needs:
+            self._meet(need)
+            yield
+        if not self._needs and not self.moving_count and self._settings.is_enabled:
+            yield from self._even_out()
+
+    def _count(self) -> Iterator[None]:
+        for number, partition in enumerate(list(self._cluster.groups.values())):
+            self._loads.update(partition.hosts)
+            self._led[(partition.target or partition.replicas)[0]] += 1
+            if number % COUNT_STEP == 0:
+                yield
+
+    # ---- looking -----------------------------------------------------------------------------
+
+    def _look(self, partition: Partition, wanted: Wanted) -> None:
+        code = need_of(wanted, partition.replicas)
+        if partition.by_balancer:
+            self.moving_count += 1
+            if not partition.pending and self._settings.is_enabled:
+                self._review(partition, wanted, code)
+            return
+        if partition.is_moving:
+            if code:
+                self.waits.add("by-hand", "moved by hand meanwhile", partition.name)
+            return
+        self._note_down(partition)
+        if not code:
+            if wanted.has_policy:
+                self._movable.append(Movable(partition, wanted))
+            return
+        margin = margin_of(wanted, partition.replicas, self._condition.up)
+        self._needs.append(_Need(partition, wanted, code, margin))
+
+    def _note_down(self, partition: Partition) -> None:
+        for broker in partition.replicas:
+            if broker in self._condition.down_since_ms and broker not in self._condition.lost:
+                text = f"broker {broker} is down, and taken for lost after "
+                text += f"{self._settings.lost_after_ms / 1_000:g} s"
+                self.waits.add("broker-down", text, partition.name)
+
+    def _review(self, partition: Partition, wanted: Wanted, code: str) -> None:
+        """Whether the balancer still wants what it has set, and nobody was granted yet."""
+        is_right = code not in _URGENT
+        was_urgent = self._reasons.get(partition.group) in _URGENT
+        good = self._is_good(partition)
+        if is_right and (was_urgent or not good):
+            self._set(partition, (), self._reasons.get(partition.group, "policy-broken"))
+            self.moving_count -= 1
+        elif not good:
+            found = self._mend(partition, wanted)
+            if isinstance(found[0], str):
+                self.waits.add(*found, partition.name)
+                self._set(partition, (), code)
+                self.moving_count -= 1
+            elif found != partition.target:
+                self._set(partition, found, code)
+
+    def _is_good(self, partition: Partition) -> bool:
+        """Whether what is wanted can be had, and would be right."""
+        ask = self._plans.ask(self._cluster.topics[partition.topic], self._cluster)
+        wanted = self._plans.of(ask, partition.target)
+        if isinstance(wanted, str) or set(partition.adding) & self._condition.absent:
+            return False
+        return need_of(wanted, partition.target) not in _URGENT
+
+    # ---- moving ------------------------------------------------------------------------------
+
+    def _meet(self, need: _Need) -> None:
+        partition, wanted = need.partition, need.wanted
+        wait = self._wait_of(need)
+        if wait is None and need.code == "leaders":
+            self._leader_changes += 1
+            led = wanted.lead_first(partition.replicas, self._led, present=partition.replicas[0])
+            self._set(partition, led, need.code)
+            return
+        if wait is None:
+            found = self._mend(partition, wanted)
+            if isinstance(found[0], str):
+                wait = found
+                self._hopeless[wanted, partition.replicas] = found
+            else:
+                self.moving_count += 1
+                self._set(partition, found, need.code)
+        if wait is not None:
+            self.waits.add(*wait, partition.name)
+
+    def _wait_of(self, need: _Need) -> Wait | None:
+        """Why a need is not met now, as far as that is known without a search."""
+        if not self._settings.is_enabled:
+            return "paused", "balancer.enable is false"
+        if need.partition.group in self._stopped:
+            return "stopped", "its move was stopped by hand"
+        if need.code == "leaders":
+            is_over = self._leader_changes >= LEADER_CHANGES_MAX
+            return ("turn", f"{LEADER_CHANGES_MAX} change leaders") if is_over else None
+        if need.code == "policy-dearer" and not self._condition.is_calm:
+            return "calm", "other brokers would be better, once all are up"
+        wait = hindrance(need.wanted, need.partition.replicas, self._condition.up)
+        wait = wait or self._hopeless.get((need.wanted, need.partition.replicas))
+        if wait is None and self.moving_count >= self._settings.moves_max:
+            return "turn", f"{self._settings.moves_max} move, and no more may at the same time"
+        return wait
+
+    def _mend(self, partition: Partition, wanted: Wanted) -> Replicas | Wait:
+        return mend(
+            wanted,
+            partition.replicas,
+            settled=self._condition.settled,
+            loads=self._loads,
+            led=self._led,
+        )
+
+    def _set(self, partition: Partition, target: Replicas, code: str) -> None:
+        """Ask for a move, and count what it changes."""
+        before, after = partition.hosts, partition.replicas + target
+        self._loads.subtract(before)
+        self._loads.update(dict.fromkeys(after, 1))
+        self._led[(partition.target or partition.replicas)[0]] -= 1
+        self._led[(target or partition.replicas)[0]] += 1
+        command = BalancedReplicas(
+            group=partition.group,
+            version=partition.version,
+            replicas=partition.replicas,
+            target_before=partition.target,
+            target=target,
+        )
+        self.moves.append(Move(command, code))
+
+    # ---- evening out -------------------------------------------------------------------------
+
+    def _even_out(self) -> Iterator[None]:
+        if not self._condition.is_calm or self._cluster.moving:
+            return
+        held = by_broker(self._movable)
+        left = EXCHANGES_MAX
+        moved: set[GroupId] = set()
+        is_moving = True
+        while is_moving and self.moving_count < self._settings.moves_max:
+            is_moving = False
+            for full, empty in uneven_pairs(self._after_moves(moved), self._condition.settled):
+                for one in held.get(full, ()):
+                    if one.partition.group in moved or one.partition.group in self._stopped:
+                        continue
+                    left -= 1
+                    if left < 0:
+                        return
+                    target = exchanged(one, full, empty)
+                    yield
+                    if target is not None:
+                        moved.add(one.partition.group)
+                        self.moving_count += 1
+                        self._set(one.partition, target, "uneven")
+                        is_moving = True
+                        break
+                if is_moving:
+                    break
+
+    def _after_moves(self, moved: Collection[GroupId]) -> Mapping[BrokerId, int]:
+        """What brokers hold once this round's moves are done: the old replicas are gone then."""
+        loads = Counter(self._loads)
+        for move in self.moves:
+            if move.command.group in moved:
+                loads.subtract(
+                    one for one in move.command.replicas if one not in move.command.target
+                )
+        return loads

@@ -1,0 +1,34 @@
+"""Takes down where the balancer wants replicas, each partition for itself.
+
+Why:    what was looked at may have changed since: a person may have moved the partition, its leader
+        may have been granted other voters, the balancer may have been told to pause.
+How:    compare and set. What does not fit is left out, and looked at again in the next round.
+Source: decision 0010."""
+
+from strandline.controller.commands import BalancedReplicas, BalanceNoted, BalanceReplicas
+from strandline.controller.decision import Decision, Facts
+from strandline.controller.records import ReassignmentSet
+
+
+def decide_balance_replicas(facts: Facts, command: BalanceReplicas) -> Decision:
+    """Set what still fits."""
+    moves = {move.group: move for move in command.moves}
+    records = tuple(
+        ReassignmentSet(move.group, move.target, by_balancer=True)
+        for move in moves.values()
+        if facts.config.balancer_enable and _fits(facts, move)
+    )
+    return Decision(BalanceNoted(tuple(one.group for one in records)), records)
+
+
+def _fits(facts: Facts, move: BalancedReplicas) -> bool:
+    partition = facts.state.cluster.groups.get(move.group)
+    if partition is None or partition.pending:
+        return False
+    seen = (move.version, move.replicas, move.target_before)
+    if seen != (partition.version, partition.replicas, partition.target):
+        return False
+    if partition.target and not partition.by_balancer:
+        return False
+    known = facts.state.cluster.brokers
+    return move.target != partition.target and all(one in known for one in move.target)

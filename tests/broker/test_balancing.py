@@ -1,0 +1,178 @@
+"""Replicas move by themselves under load: a broker is lost, a policy is changed, and whoever dies.
+
+Source: docs/decisions/0010-the-balancer.md."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.broker.moving_world import STAGES, TOPIC, MovingWorld, moving_world
+
+from strandline.broker.balancing import Findings
+from strandline.controller.commands import (
+    AlterConfigs,
+    ConfigChange,
+    ResourceChanges,
+    ResourceResults,
+)
+
+LOST_AFTER_MS = 3_000
+ON = '{"rules":[{"count":%d,"where":[{"label":"broker","op":"in","values":[%s]}]}]}'
+IN_BETWEEN = tuple(stage for stage in STAGES if stage != "stable")
+CLUSTER, TOPIC_SCOPE = 4, 2
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
+    """Five brokers, one topic on the first three, a producer that goes on."""
+    with moving_world(monkeypatch) as made:
+        alter(made, CLUSTER, "", "broker.lost.after.ms", str(LOST_AFTER_MS))
+        made.advance(2 * LOST_AFTER_MS)
+        yield made
+
+
+def alter(world: MovingWorld, scope: int, name: str, key: str, value: str) -> None:
+    world.until(lambda: world._controller_known_at() != 0)
+    at = world._controller_known_at()
+    answer = world.submit(
+        AlterConfigs((ResourceChanges(scope, name, (ConfigChange(key, 0, value),)),)), at=at
+    )
+    assert isinstance(answer, ResourceResults)
+    assert answer.resources[0].error_code == 0, answer
+
+
+def want(world: MovingWorld, *brokers: int) -> None:
+    """Change the policy: so many replicas, on these."""
+    values = ",".join(f'"{one}"' for one in brokers)
+    alter(world, TOPIC_SCOPE, TOPIC, "placement.policy", ON % (min(3, len(brokers)), values))
+
+
+def findings(world: MovingWorld) -> Findings:
+    found = world.broker(world.controller_leader()).services.balancing.findings
+    assert found is not None
+    return found
+
+
+def is_on(world: MovingWorld, *brokers: int) -> bool:
+    return set(world.known.replicas) == set(brokers) and not world.known.is_moving
+
+
+def finish(world: MovingWorld, *brokers: int) -> None:
+    world.until(lambda: is_on(world, *brokers))
+    world.finish(*world.known.replicas)
+
+
+def test_replicas_of_a_lost_broker_are_made_anew_and_it_lets_go_when_it_returns(
+    world: MovingWorld,
+) -> None:
+    world.hosts[2].fail_power()
+    world.advance(LOST_AFTER_MS - 1_000)
+    assert not world.known.is_moving
+    world.until(lambda: 2 not in world.known.replicas and not world.known.is_moving)
+    (new,) = set(world.known.replicas) - {1, 3}
+    world.finish(*world.known.replicas)
+    world.hosts[2].start()
+    world.until_started(2)
+    world.finish(*world.known.replicas)
+    assert is_on(world, 1, 3, new)
+    assert findings(world).begun == {"broker-lost": 1}
+
+
+def test_a_changed_policy_moves_what_is_written_meanwhile(world: MovingWorld) -> None:
+    want(world, 3, 4, 5)
+    finish(world, 3, 4, 5)
+    want(world, 1, 2)
+    want(world, 1, 4, 5)
+    finish(world, 1, 4, 5)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_controller_that_dies_at_any_stage_is_followed_by_one_that_goes_on(
+    world: MovingWorld, stage: str
+) -> None:
+    want(world, 1, 4, 5)
+    world.reach(stage)
+    dead = world.controller_leader()
+    world.hosts[dead].fail_power()
+    world.advance(1_500)
+    world.hosts[dead].start()
+    world.until_started(dead)
+    finish(world, 1, 4, 5)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_policy_that_is_changed_at_any_stage_is_met_as_it_is_then(
+    world: MovingWorld, stage: str
+) -> None:
+    want(world, 1, 4, 5)
+    world.reach(stage)
+    want(world, 2, 3, 4)
+    finish(world, 2, 3, 4)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_broker_that_returns_while_it_is_replaced_loses_nothing(
+    world: MovingWorld, stage: str
+) -> None:
+    world.hosts[2].fail_power()
+    world.reach(stage)
+    world.hosts[2].start()
+    world.until_started(2)
+    world.advance(3 * LOST_AFTER_MS)
+    world.until(lambda: not world.known.is_moving)
+    assert {1, 3} < set(world.known.replicas) and len(world.known.replicas) == 3
+    world.finish(*world.known.replicas)
+
+
+@pytest.mark.parametrize("stage", IN_BETWEEN)
+def test_a_new_broker_that_dies_while_it_is_filled_is_replaced_itself(
+    world: MovingWorld, stage: str
+) -> None:
+    world.hosts[2].fail_power()
+    world.reach(stage)
+    (new,) = set(world.known.target) - {1, 3}
+    world.hosts[new].fail_power()
+    other = 9 - new
+    world.until(lambda: is_on(world, 1, 3, other))
+    world.hosts[new].start()
+    world.hosts[2].start()
+    world.until_started(2, new)
+    world.finish(*world.known.replicas)
+
+
+def test_a_broker_that_comes_and_goes_moves_nothing(world: MovingWorld) -> None:
+    for _ in range(5):
+        world.hosts[2].fail_power()
+        world.advance(LOST_AFTER_MS - 1_500)
+        world.hosts[2].start()
+        world.until_started(2)
+        world.advance(2_000)
+        assert not world.known.is_moving
+    assert findings(world).begun == {}
+    world.finish(1, 2, 3)
+
+
+def test_a_move_that_a_person_stops_is_not_begun_again_at_once(world: MovingWorld) -> None:
+    want(world, 1, 4, 5)
+    world.reach("target")
+    assert world.cancel() == 0
+    world.advance(LOST_AFTER_MS - 1_000)
+    assert not world.known.is_moving or world.known.target == world.known.replicas
+    finish(world, 1, 4, 5)
+
+
+def test_a_pause_finishes_what_moves_and_begins_nothing(world: MovingWorld) -> None:
+    alter(world, CLUSTER, "", "balancer.enable", "false")
+    want(world, 1, 4, 5)
+    world.advance(5_000)
+    assert is_on(world, 1, 2, 3)
+    (key,) = findings(world).waits.found
+    assert key[0] == "paused"
+    alter(world, CLUSTER, "", "balancer.enable", "true")
+    finish(world, 1, 4, 5)
+
+
+def test_a_cluster_at_rest_has_one_round_and_no_more(world: MovingWorld) -> None:
+    world.advance(10_000)
+    rounds = findings(world).round_count
+    world.advance(30_000)
+    assert findings(world).round_count == rounds

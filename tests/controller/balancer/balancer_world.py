@@ -1,0 +1,189 @@
+"""A controller without a log, its balancer, and group leaders that do what is asked at once."""
+
+from collections.abc import Sequence
+
+from tests.controller.controller_world import World, changes, registration
+
+from strandline.config.cluster import ClusterConfig
+from strandline.controller.balancer.health import Condition, Health
+from strandline.controller.balancer.plans import Plans
+from strandline.controller.balancer.round import Move, Round, Settings
+from strandline.controller.commands import (
+    AlterConfigs,
+    BalanceReplicas,
+    NewTopic,
+    RegisterBroker,
+    ReportVoters,
+    RequestVoters,
+    ResourceResults,
+)
+from strandline.model.cluster import Labels, Partition
+from strandline.model.ids import BrokerId, GroupId
+
+SET, DELETE = 0, 1
+TOPIC, CLUSTER = 2, 4
+LOST_AFTER_MS = 900_000
+
+
+def ids(*numbers: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, numbers))
+
+
+class BalancerWorld(World):
+    """Time goes by in `wait`; nothing moves before a round is run."""
+
+    def __init__(self, regions: Sequence[str]) -> None:
+        super().__init__(regions)
+        self.now_ms = 0
+        self.health = Health()
+        self.reasons: dict[GroupId, str] = {}
+        self.stopped: set[GroupId] = set()
+        self.condition = Condition()
+        self.wait(60_000)
+
+    def topic(
+        self,
+        name: str = "flights",
+        *,
+        policy: str = "",
+        partitions: int = 1,
+        replicas: Sequence[int] = (),
+        configs: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """A topic by its policy, or with all its partitions on these brokers."""
+        rows = tuple((index, ids(*replicas)) for index in range(partitions)) if replicas else ()
+        (result,) = self.create(
+            NewTopic(
+                name=name,
+                partitions=-1 if rows else partitions,
+                assignments=rows,
+                configs=(*((("placement.policy", policy),) if policy else ()), *configs),
+            )
+        )
+        assert result.error_code == 0, result.message
+
+    def alter(
+        self, name: str, key: str, value: str | None, *, scope: int = TOPIC
+    ) -> tuple[int, str]:
+        """(error code, message) of one change."""
+        row = (key, DELETE if value is None else SET, value)
+        answer = self.run(AlterConfigs((changes(scope, name, row),)))
+        assert isinstance(answer, ResourceResults)
+        (result,) = answer.resources
+        return result.error_code, result.message or ""
+
+    def add_broker(self, number: int, region: str) -> None:
+        self.run(registration(number, region=region))
+        self.alive.add(BrokerId(number))
+
+    def relabel(self, number: int, region: str, **others: str) -> None:
+        """The broker starts again, with other labels."""
+        known = registration(number)
+        self.run(
+            RegisterBroker(
+                broker=known.broker,
+                incarnation=f"at {self.now_ms}",
+                directory_id=known.directory_id,
+                rpc=known.rpc,
+                kafka=known.kafka,
+                labels=Labels(region=region, **others),
+            )
+        )
+
+    def wait(self, duration_ms: int) -> None:
+        """Time goes by; the balancer looks at both ends of it."""
+        self._look()
+        self.now_ms += duration_ms
+        self._look()
+
+    def down(self, *numbers: int) -> None:
+        self.alive -= set(ids(*numbers))
+        self._look()
+
+    def up(self, *numbers: int) -> None:
+        self.alive |= set(ids(*numbers))
+        self._look()
+
+    def lose(self, *numbers: int) -> None:
+        self.down(*numbers)
+        self.wait(LOST_AFTER_MS)
+
+    def _look(self) -> None:
+        self.condition = self.health.step(
+            self.now_ms,
+            brokers=self.state.cluster.brokers,
+            alive=self.alive,
+            lost_after_ms=LOST_AFTER_MS,
+        )
+
+    def look(self) -> Round:
+        """A round, whose moves are not asked for."""
+        config = ClusterConfig.from_values(self.state.cluster.cluster_configs)
+        plans = Plans(self.state.cluster.brokers.values(), self.condition.lost)
+        one = Round(
+            self.state.cluster,
+            self.condition,
+            plans,
+            settings=Settings(
+                is_enabled=config.balancer_enable,
+                moves_max=config.balancer_moves_max,
+                lost_after_ms=LOST_AFTER_MS,
+            ),
+            reasons=self.reasons,
+            stopped=self.stopped,
+        )
+        for _ in one.steps():
+            pass
+        return one
+
+    def round(self) -> list[Move]:
+        """A round; its moves are asked for."""
+        moves = self.look().moves
+        self.run(BalanceReplicas(tuple(move.command for move in moves)))
+        self.reasons |= {move.command.group: move.code for move in moves}
+        return moves
+
+    def grant(self) -> None:
+        """The leaders of all groups that move are granted what is wanted."""
+        for group in list(self.state.cluster.moving):
+            one = self.state.cluster.groups[group]
+            if not one.pending:
+                self.run(RequestVoters(group, one.version, one.target))
+
+    def settle(self) -> None:
+        """What moves is done."""
+        self.grant()
+        for group in list(self.state.cluster.moving):
+            one = self.state.cluster.groups[group]
+            self.run(ReportVoters(group, one.version + 1, one.pending))
+        self.wait(1_000)
+
+    def rest(self, rounds: int = 60) -> int:
+        """Rounds until nothing moves any more; how many moves that took."""
+        count = 0
+        self.settle()
+        for _ in range(rounds):
+            moves = self.round()
+            count += len(moves)
+            self.settle()
+            if not moves:
+                return count
+        raise AssertionError("it moves and moves")
+
+    def waits(self) -> dict[str, tuple[str, int]]:
+        """{code: (words, partitions)} of what does not move now."""
+        return {code: (text, one.count) for (code, text), one in self.look().waits.found.items()}
+
+    def partition(self, name: str = "flights", index: int = 0) -> Partition:
+        return self.state.cluster.topics[name].partitions[index]
+
+    def replicas(self, name: str = "flights") -> list[tuple[int, ...]]:
+        partitions = self.state.cluster.topics[name].partitions
+        return [tuple(sorted(one.replicas)) for one in partitions]
+
+    def regions(self, name: str = "flights") -> set[tuple[str, ...]]:
+        brokers = self.state.cluster.brokers
+        return {
+            tuple(sorted(brokers[BrokerId(one)].labels.region for one in each))
+            for each in self.replicas(name)
+        }

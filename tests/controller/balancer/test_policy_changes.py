@@ -1,0 +1,180 @@
+"""A changed policy moves the data, or is refused with the reason.
+
+Source: docs/decisions/0010-the-balancer.md."""
+
+import pytest
+from tests.controller.balancer.balancer_world import CLUSTER, BalancerWorld
+
+FIVE = ("east", "east", "west", "west", "south")
+POLICY, DEFAULT = "placement.policy", "strandline.placement.policy"
+CONSTRAINTS = "confluent.placement.constraints"
+SURVIVE = "survive: region"
+IN = '{"rules":[{"where":[{"label":"region","op":"in","values":[%s]}],"count":%d}]}'
+LEADERS = '{"leaders":{"prefer":[[{"label":"region","op":"in","values":["%s"]}]]},%s}'
+PREFER_SOUTH = (
+    "rules:\n  - {count: 2, level: soft, where: [{label: region, op: in, values: [south]}]}"
+)
+
+
+def test_a_changed_policy_moves_the_data_and_no_more_of_it_than_it_has_to() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=6)
+    assert world.alter("flights", POLICY, IN % ('"east"', 2)) == (0, "")
+    world.rest()
+    assert world.regions() == {("east", "east")}
+    assert world.alter("flights", POLICY, "survive: [region, 2 brokers]") == (0, "")
+    moves = world.look().moves
+    assert all(set(one.command.replicas) <= set(one.command.target) for one in moves)
+    world.rest()
+    assert world.regions() == {("east", "east", "south", "west", "west")}
+
+
+def test_a_topic_without_a_policy_gets_one_and_loses_it_again() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=4, replicas=(1, 2))
+    assert world.alter("flights", POLICY, SURVIVE) == (0, "")
+    world.rest()
+    assert world.regions() == {("east", "south", "west")}
+    assert world.alter("flights", POLICY, None) == (0, "")
+    assert world.rest() == 0
+
+
+def test_a_policy_that_asks_for_fewer_replicas_removes_some() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy="survive: [region, 2 brokers]", partitions=4)
+    assert world.alter("flights", POLICY, SURVIVE) == (0, "")
+    moves = world.look().moves
+    assert moves and all(set(one.command.target) <= set(one.command.replicas) for one in moves)
+    world.rest()
+    assert world.regions() == {("east", "south", "west")}
+
+
+def test_confluents_constraints_move_it_as_well() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=4, replicas=(1, 2))
+    text = '{"version":2,"replicas":[{"count":2,"constraints":{"rack":"west"}}]}'
+    assert world.alter("flights", CONSTRAINTS, text) == (0, "")
+    world.rest()
+    assert world.regions() == {("west", "west")}
+    code, message = world.alter("flights", POLICY, SURVIVE)
+    assert code == 40 and "are both set" in message
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "says"),
+    [
+        ("survive: 2 regions", 44, "what can be met"),
+        (IN % ('"east"', 3), 44, "3 brokers: region is not in [east]"),
+        ("survive: zone", 44, "broker 1 has no label 'zone'"),
+        ("survive: planet", 40, "placement.policy"),
+    ],
+)
+def test_what_cannot_be_met_is_refused_and_changes_nothing(
+    policy: str, code: int, says: str
+) -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=4)
+    refused, message = world.alter("flights", POLICY, policy)
+    assert refused == code and says in message and "\n" not in message
+    assert world.look().moves == [] and world.waits() == {}
+
+
+def test_more_in_sync_replicas_need_more_replicas() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=4)
+    assert world.alter("flights", "min.insync.replicas", "3") == (0, "")
+    world.rest()
+    assert world.regions() == {("east", "east", "south", "west", "west")}
+    code, message = world.alter("flights", "min.insync.replicas", "5")
+    assert code == 44 and "placement.policy" in message
+    assert world.alter("flights", "min.insync.replicas", "1") == (0, "")
+    world.rest()
+    assert world.regions() == {("east", "south", "west")}
+
+
+def test_in_an_outage_fewer_in_sync_replicas_may_be_asked_for() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, configs=[("min.insync.replicas", "2")])
+    world.relabel(5, "west")
+    assert "cannot-be-met" in world.waits()
+    assert world.alter("flights", "min.insync.replicas", "1") == (0, "")
+    assert world.alter("flights", "retention.ms", "1000") == (0, "")
+
+
+def test_the_clusters_default_moves_topics_that_say_nothing() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=4)
+    world.topic("plain", partitions=4, replicas=(1, 2))
+    assert world.alter("", DEFAULT, IN % ('"west"', 2), scope=CLUSTER) == (0, "")
+    world.rest()
+    assert world.regions("plain") == {("west", "west")}
+    assert world.regions() == {("east", "south", "west")}
+    code, message = world.alter("", DEFAULT, IN % ('"south"', 2), scope=CLUSTER)
+    assert code == 44 and "of topic plain" in message
+    both = '{"version":1,"replicas":[{"count":1,"constraints":{"rack":"west"}}]}'
+    code, _ = world.alter("", "confluent.log.placement.constraints", both, scope=CLUSTER)
+    assert code == 40
+
+
+def test_where_leaders_should_be_moves_no_data() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=6)
+    before = world.replicas()
+    survive = '"survive":[{"region":1}]'
+    assert world.alter("flights", POLICY, LEADERS % ("west", survive)) == (0, "")
+    assert {move.code for move in world.round()} == {"leaders"}
+    assert not world.state.cluster.moving and world.replicas() == before
+    first = {one.replicas[0] for one in world.state.cluster.topics["flights"].partitions}
+    assert first <= {3, 4}
+    assert world.round() == []
+
+
+def test_what_is_only_preferred_moves_too_once_all_is_calm() -> None:
+    world = BalancerWorld((*FIVE, "south"))
+    world.topic(partitions=3, replicas=(1, 3))
+    assert world.alter("flights", POLICY, PREFER_SOUTH) == (0, "")
+    world.down(4)
+    assert world.round() == []
+    assert world.waits()["calm"][1] == 3
+    world.up(4)
+    world.wait(60_000)
+    assert {move.code for move in world.round()} == {"policy-dearer"}
+    world.rest()
+    assert world.regions() == {("south", "south")}
+
+
+def test_a_policy_that_is_changed_twice_ends_as_the_last_one_says() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=4)
+    before = world.replicas()
+    world.alter("flights", POLICY, IN % ('"east"', 2))
+    assert len(world.round()) == 4
+    world.alter("flights", POLICY, IN % ('"west"', 2))
+    assert len(world.round()) == 4
+    assert all(
+        set(one.target) == {3, 4} for one in world.state.cluster.topics["flights"].partitions
+    )
+    world.alter("flights", POLICY, SURVIVE)
+    assert all(move.command.target == () for move in world.round())
+    assert world.replicas() == before and not world.state.cluster.moving
+    world.alter("flights", POLICY, IN % ('"east"', 2))
+    world.round()
+    world.grant()
+    world.alter("flights", POLICY, SURVIVE)
+    assert world.round() == []  # What is granted is finished first.
+    world.settle()
+    world.rest()
+    assert world.regions() == {("east", "south", "west")}
+
+
+def test_the_next_controller_knows_what_the_balancer_moves() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=4)
+    world.alter("flights", POLICY, IN % ('"east"', 2))
+    world.round()
+    world.reasons.clear()
+    assert world.round() == []
+    world.alter("flights", POLICY, IN % ('"west"', 2))
+    assert len(world.round()) == 4
+    world.rest()
+    assert world.regions() == {("west", "west")}

@@ -1,0 +1,293 @@
+"""What moves when brokers are lost, come and go, change their labels; what waits, and for whom.
+
+Source: docs/decisions/0010-the-balancer.md."""
+
+from tests.controller.balancer.balancer_world import CLUSTER, LOST_AFTER_MS, BalancerWorld, ids
+
+from strandline.controller.commands import AlterReassignments, BalanceReplicas, WantedReplicas
+
+FIVE = ("east", "east", "west", "west", "south")
+SURVIVE = "survive: region"
+IN = '{"rules":[{"where":[{"label":"region","op":"in","values":[%s]}],"count":%d}]}'
+
+
+def by_hand(world: BalancerWorld, *replicas: int) -> None:
+    wanted = ids(*replicas) if replicas else None
+    world.run(AlterReassignments((WantedReplicas(topic="flights", index=0, replicas=wanted),)))
+
+
+def test_nothing_moves_in_a_cluster_as_it_should_be() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=12)
+    world.topic("plain", partitions=12)
+    assert world.round() == []
+    assert world.waits() == {}
+
+
+def test_a_lost_broker_is_replaced_in_its_region() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=6)
+    world.topic("plain", partitions=6)
+    world.lose(1)
+    world.rest()
+    for name in ("flights", "plain"):
+        assert all(1 not in each and len(each) == 3 for each in world.replicas(name))
+        assert world.regions(name) == {("east", "south", "west")}
+
+
+def test_a_broker_that_is_down_for_less_is_waited_for() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=6)
+    world.down(5)
+    world.wait(LOST_AFTER_MS - 1)
+    assert world.round() == []
+    assert world.waits() == {"broker-down": ("broker 5 is down, and taken for lost after 900 s", 6)}
+    world.up(5)
+    world.wait(LOST_AFTER_MS)
+    assert world.round() == []
+
+
+def test_a_region_that_is_lost_is_not_copied_into_the_others_and_it_is_said_what_is_needed() -> (
+    None
+):
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=14)
+    world.topic("plain", partitions=7)
+    world.lose(5)
+    assert world.round() == []
+    needed = "needs one more broker with region=south in place of broker 5"
+    assert world.waits() == {"needs-broker": (needed, 21)}
+    world.add_broker(6, "south")
+    world.wait(60_000)
+    world.rest()
+    assert world.regions() == world.regions("plain") == {("east", "south", "west")}
+    assert world.waits() == {}
+
+
+def test_of_two_lost_replicas_the_one_that_can_be_replaced_is() -> None:
+    world = BalancerWorld(("east", "east", "west", "south"))
+    world.topic("plain", replicas=(1, 3, 4, 2))
+    world.add_broker(5, "east")
+    world.wait(60_000)
+    world.lose(1)
+    world.rest()
+    assert world.replicas("plain") == [(2, 3, 4, 5)]
+    world.lose(4, 2)
+    world.rest()
+    assert world.waits()["no-quorum"] == ("3 of 4 replicas have to be up, and 2 are", 1)
+
+
+def test_in_one_region_without_labels_any_broker_will_do() -> None:
+    world = BalancerWorld(("", "", "", ""))
+    world.topic("plain", partitions=8)
+    world.lose(2)
+    world.rest()
+    assert {broker for each in world.replicas("plain") for broker in each} == {1, 3, 4}
+    world.lose(3)
+    assert world.round() == []
+    assert world.waits() == {"needs-broker": ("needs one more broker in place of broker 3", 8)}
+
+
+def test_without_a_quorum_nothing_is_asked_of_a_partition() -> None:
+    world = BalancerWorld(("", "", "", "", ""))
+    world.topic("plain", replicas=(1, 2, 3))
+    world.topic("strict", replicas=(1, 4, 5), configs=[("min.insync.replicas", "3")])
+    world.lose(1, 2)
+    assert world.round() == []
+    found = world.look().waits.found
+    assert {text: one.examples for (_, text), one in found.items()} == {
+        "2 of 3 replicas have to be up, and 1 are": ["plain-0"],
+        "3 of 3 replicas have to be up, and 2 are": ["strict-0"],
+    }
+
+
+def test_a_changed_label_moves_what_breaks_the_policy_by_it() -> None:
+    world = BalancerWorld(("east", "west", "south", "south"))
+    world.topic(policy=SURVIVE, partitions=6)
+    world.relabel(3, "east")
+    world.rest()
+    assert world.regions() == {("east", "south", "west")}
+    assert all(4 in each for each in world.replicas())
+    world.relabel(4, "east")
+    assert world.round() == []
+    text, count = world.waits()["cannot-be-met"]
+    assert count == 6 and text.startswith("placement.policy: cannot place 3 voters")
+
+
+def test_a_label_that_is_missing_is_named() -> None:
+    world = BalancerWorld(("east", "west", "south", "south"))
+    world.topic(policy=SURVIVE, partitions=6)
+    world.relabel(4, "")
+    assert world.round() == []
+    text, count = world.waits()["cannot-be-met"]
+    assert count == 6 and "broker 4 has no label 'region'" in text
+
+
+def test_a_broker_that_flaps_moves_nothing_and_is_given_nothing() -> None:
+    world = BalancerWorld(("east", "west", "south", "south"))
+    world.topic(policy=SURVIVE, partitions=6)
+    for _ in range(30):
+        world.down(3)
+        world.wait(60_000)
+        assert world.round() == []
+        world.up(3)
+        world.wait(60_000)
+        assert world.round() == []
+    assert 3 not in world.condition.settled
+    world.lose(4)  # Meanwhile the other one has been up for long enough.
+    assert {*ids(3)} == {one for move in world.round() for one in move.command.target} - {
+        *ids(1, 2)
+    }
+
+
+def test_a_broker_that_returns_while_it_is_replaced_keeps_its_replicas() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=6)
+    before = world.replicas()
+    world.lose(1)
+    assert {move.code for move in world.round()} == {"broker-lost"}
+    world.up(1)
+    world.wait(1_000)
+    assert world.round() == []  # It may go down again at once.
+    world.wait(60_000)
+    assert all(move.command.target == () for move in world.round())
+    assert world.replicas() == before and not world.state.cluster.moving
+    assert world.round() == []
+
+
+def test_what_was_granted_is_finished_though_the_broker_is_back() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE)
+    world.topic("other", replicas=(1, 3, 5))
+    world.lose(1)
+    world.round()
+    world.grant()
+    world.up(1)
+    world.wait(60_000)
+    assert world.round() == []
+    world.settle()
+    assert world.replicas("other") == [(2, 3, 5)]
+
+
+def test_a_move_to_a_broker_that_goes_down_gets_another_target() -> None:
+    world = BalancerWorld(("east", "east", "east", "west", "south"))
+    world.topic(replicas=(1, 4, 5))
+    world.lose(1)
+    world.round()
+    (came,) = world.partition().adding
+    world.down(came)
+    world.wait(1_000)
+    assert world.round() == []
+    world.wait(60_000)
+    (move,) = world.round()
+    (instead,) = world.partition().adding
+    assert move.code == "broker-lost" and instead in {2, 3} - {came}
+    world.down(instead)
+    world.wait(60_000)
+    world.round()
+    assert not world.partition().is_moving
+    assert world.waits()["needs-broker"][1] == 1
+
+
+def test_what_a_person_moves_is_never_touched() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE)
+    by_hand(world, 1, 2, 3)
+    world.lose(2)
+    assert world.round() == []
+    assert world.partition().target == ids(1, 2, 3)
+    world.lose(5)
+    assert world.round() == []
+
+
+def test_a_person_takes_over_what_the_balancer_moves() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE)
+    (first,) = world.replicas()
+    world.lose(first[0])
+    world.round()
+    assert world.partition().by_balancer
+    wanted = world.partition().target
+    by_hand(world, *wanted)
+    assert world.partition().target == wanted and not world.partition().by_balancer
+    assert world.round() == []
+
+
+def test_a_move_that_rests_on_the_past_changes_nothing() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(replicas=(1, 3, 5))
+    world.lose(1)
+    moves = world.look().moves
+    assert len(moves) == 1
+    by_hand(world, 4, 3, 5)
+    asked = BalanceReplicas(tuple(move.command for move in moves))
+    assert world.decide(asked).records == ()
+    world.settle()
+    assert world.decide(asked).records == ()
+
+
+def test_no_more_move_at_once_than_may_and_the_barest_go_first() -> None:
+    world = BalancerWorld(("", "", "", "", "", ""))
+    assert world.alter("", "balancer.moves.max", "2", scope=CLUSTER) == (0, "")
+    world.topic("five", partitions=4, replicas=(1, 2, 3, 4, 5))
+    world.topic("three", partitions=2, replicas=(1, 2, 3))
+    world.lose(1)
+    assert len(world.round()) == 2
+    assert all(one.is_moving for one in world.state.cluster.topics["three"].partitions)
+    assert world.round() == []
+    assert world.waits() == {"turn": ("2 move, and no more may at the same time", 4)}
+    assert world.rest() == 4
+
+
+def test_a_pause_begins_nothing_and_finishes_what_moves() -> None:
+    world = BalancerWorld(("", "", "", ""))
+    assert world.alter("", "balancer.moves.max", "1", scope=CLUSTER) == (0, "")
+    world.topic("plain", partitions=3, replicas=(1, 2, 3))
+    world.lose(1)
+    assert len(world.round()) == 1
+    moves = world.look().moves
+    assert world.alter("", "balancer.enable", "false", scope=CLUSTER) == (0, "")
+    assert moves == [] and world.round() == []
+    world.settle()
+    assert world.waits() == {"paused": ("balancer.enable is false", 2)}
+    assert world.alter("", "balancer.enable", "true", scope=CLUSTER) == (0, "")
+    assert world.rest() == 2
+
+
+def test_a_new_broker_gets_its_share_of_what_policies_place() -> None:
+    world = BalancerWorld(("east", "west", "south"))
+    world.topic(policy=SURVIVE, partitions=20)
+    world.topic("plain", partitions=4)
+    plain = world.replicas("plain")
+    world.add_broker(4, "east")
+    assert world.round() == []  # It has just come.
+    world.wait(60_000)
+    moves = world.rest()
+    held = [sum(one in each for each in world.replicas()) for one in (1, 4)]
+    assert world.regions() == {("east", "south", "west")}
+    assert 8 <= moves <= 12 and abs(held[0] - held[1]) <= 5
+    assert world.replicas("plain") == plain
+
+
+def test_two_policies_that_contend_come_to_rest() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic("one", policy=IN % ('"east","west"', 3), partitions=9)
+    world.topic("two", policy=IN % ('"south","west"', 3), partitions=9)
+    world.add_broker(6, "west")
+    world.add_broker(7, "south")
+    world.wait(60_000)
+    world.rest()
+    assert all("south" not in each for each in world.regions("one"))
+    assert all("east" not in each for each in world.regions("two"))
+    assert world.round() == []
+
+
+def test_what_somebody_stopped_is_left_alone() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(replicas=(1, 3, 5))
+    world.lose(1)
+    world.round()
+    by_hand(world)
+    world.stopped = {world.partition().group}
+    assert world.round() == []
+    assert world.waits()["stopped"][1] == 1
