@@ -14,6 +14,11 @@ from strandline.controller.commands import (
     ResourceChanges,
     ResourceResults,
 )
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_balance import (
+    DescribeBalanceRequest,
+    DescribeBalanceResponse,
+)
 
 LOST_AFTER_MS = 3_000
 ON = '{"rules":[{"count":%d,"where":[{"label":"broker","op":"in","values":[%s]}]}]}'
@@ -169,6 +174,37 @@ def test_a_pause_finishes_what_moves_and_begins_nothing(world: MovingWorld) -> N
     assert key[0] == "paused"
     alter(world, CLUSTER, "", "balancer.enable", "true")
     finish(world, 1, 4, 5)
+
+
+def test_the_controller_tells_what_moves_what_waits_and_why(world: MovingWorld) -> None:
+    controller = world.controller_leader()
+    other = next(one for one in (1, 2, 3) if one != controller)
+    answer = world.ask(other, DescribeBalanceRequest(), DescribeBalanceResponse, 0)
+    assert answer.error_code == Error.NOT_CONTROLLER
+    alter(world, CLUSTER, "", "balancer.moves.max", "7")
+    world.hosts[4].fail_power()
+    world.hosts[5].fail_power()
+    world.hosts[other].fail_power()
+    world.advance(2 * LOST_AFTER_MS)
+    answer = world.ask(controller, DescribeBalanceRequest(), DescribeBalanceResponse, 0)
+    assert (answer.error_code, answer.is_enabled, answer.moves_max) == (0, True, 7)
+    assert {one.broker_id: one.condition for one in answer.brokers} == {
+        one: "lost" if one in (4, 5, other) else "up" for one in (1, 2, 3, 4, 5)
+    }
+    (wait,) = answer.waits
+    assert (wait.code, wait.partition_count, wait.examples) == ("needs-broker", 1, ["moved-0"])
+    assert wait.text == f"needs one more broker in place of broker {other}"
+    for one in (4, 5, other):
+        world.hosts[one].start()
+    world.until_started(4, 5, other)
+    want(world, 1, 2, 4)
+    world.reach("target")
+    answer = world.ask(controller, DescribeBalanceRequest(), DescribeBalanceResponse, 0)
+    if answer.error_code == 0:
+        (move,) = answer.moves
+        assert (move.topic, move.partition, move.code) == (TOPIC, 0, "policy-broken")
+        assert set(move.target) == {1, 2, 4}
+    finish(world, 1, 2, 4)
 
 
 def test_a_cluster_at_rest_has_one_round_and_no_more(world: MovingWorld) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
+from strandline.cli.commands import cluster_balance as balance_commands
 from strandline.cli.commands import consume, group, partition, produce, topic
 from strandline.cli.main import main
 from strandline.cli.options import find_bootstrap
@@ -21,6 +22,17 @@ from strandline.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
+)
+from strandline.protocol.messages.describe_balance import (
+    BalanceBroker,
+    BalanceMove,
+    BalanceWait,
+    DescribeBalanceResponse,
+)
+from strandline.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from strandline.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -74,7 +86,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
             fake.bootstrap, timeout_ms=int(timeout_s * 1000), transport=FakeTransport(fake)
         )
 
-    for module in (topic, partition, produce, consume, group):
+    for module in (balance_commands, topic, partition, produce, consume, group):
         monkeypatch.setattr(module, "open_client", open_client)
     return fake
 
@@ -177,6 +189,79 @@ def test_replicas_are_moved_and_the_move_is_seen_and_cancelled(
     assert (code, out) == (1, "")
     assert "orders-9" in err
     assert run("partition", "move", "orders", "0", "--to", "one")[0] == 1
+
+
+def alter_configs(cluster: FakeCluster, _: int, request: Message) -> Message:
+    """Refuses what is asked of topic `none`, and notes the rest."""
+    assert isinstance(request, IncrementalAlterConfigsRequest)
+    (wanted,) = request.resources
+    for row in wanted.configs:
+        cluster.asked.append(
+            (row.config_operation, f"{wanted.resource_name}:{row.name}={row.value}")
+        )
+    code = Error.POLICY_VIOLATION if wanted.resource_name == "none" else Error.NONE
+    answer = AlterConfigsResourceResponse(code, "cannot place 3 voters" if code else None)
+    return IncrementalAlterConfigsResponse(responses=[answer])
+
+
+def describe_balance(cluster: FakeCluster, _: int, request: Message) -> Message:
+    """One partition moves, fourteen wait for a broker."""
+    needed = "needs one more broker with region=south in place of broker 5"
+    return DescribeBalanceResponse(
+        is_enabled=True,
+        moves_max=10,
+        lost_after_ms=900_000,
+        has_looked=True,
+        brokers=[BalanceBroker(1, "up"), BalanceBroker(5, "lost", 901_500)],
+        moves=[BalanceMove("orders", 2, [1, 5], [1, 3], "broker-lost")],
+        waits=[BalanceWait("needs-broker", needed, 14, ["a-0", "a-1", "b-0"])],
+    )
+
+
+def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeCluster) -> None:
+    cluster.extra = {
+        "DescribeBalance": describe_balance,
+        "IncrementalAlterConfigs": alter_configs,
+    }
+    code, out, _ = run("cluster", "balance")
+    assert code == 0
+    assert out.splitlines() == [
+        "broker 5: lost for 901 s",
+        "PARTITION  REPLICAS  TARGET  REASON",
+        "orders-2   1,5       1,3     broker-lost",
+        "needs-broker: needs one more broker with region=south in place of broker 5; 14 partitions "
+        "wait (a-0, a-1, b-0, ...)",
+    ]
+    code, out, _ = run("cluster", "balance", "--pause")
+    assert code == 0 and out.startswith("paused: ")
+    assert (0, ":balancer.enable=false") in cluster.asked
+    told = json.loads(run("cluster", "balance", "--resume", "--json")[1])
+    assert told["enabled"] and told["waits"][0]["partitions"] == 14
+    assert told["moves"][0]["reason"] == "broker-lost"
+    assert run("cluster", "balance", "--pause", "--resume")[0] == 1
+
+
+def test_keys_of_a_topic_are_changed_or_it_is_said_why_not(
+    run: Run, cluster: FakeCluster, tmp_path: Path
+) -> None:
+    cluster.extra = {"IncrementalAlterConfigs": alter_configs}
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("survive: region\n")
+    code, out, _ = run(
+        "topic", "alter", "orders", "--policy", str(policy), "-c", "retention.ms=5",
+        "--unset", "segment.bytes",
+    )  # fmt: skip
+    assert (code, out) == (0, "topic orders changed\n")
+    asked = set(cluster.asked)
+    assert {
+        (0, "orders:retention.ms=5"),
+        (1, "orders:segment.bytes=None"),
+        (0, 'orders:placement.policy={"survive":[{"region":1}]}'),
+    } <= asked
+    code, _, err = run("topic", "alter", "none", "-c", "placement.policy={}")
+    assert code == 1
+    assert err == "error: topic none: cannot place 3 voters (POLICY_VIOLATION)\n"
+    assert run("topic", "alter", "orders")[0] == 1
 
 
 def test_a_partition_without_a_leader_is_described_all_the_same(

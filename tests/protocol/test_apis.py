@@ -41,6 +41,7 @@ EXPECTED = {
     60: ("DescribeCluster", 0, 2, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),
     20_000: ("DescribeTopology", 0, 0, 0),
+    20_001: ("DescribeBalance", 0, 0, 0),
 }
 """{key: (name, first version, last version, first flexible version)} of Kafka 4.4, and ours."""
 

@@ -14,6 +14,7 @@ from strandline.broker.handlers import (
     delete_groups,
     delete_records,
     delete_topics,
+    describe_balance,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -70,4 +71,5 @@ HANDLERS: dict[int, Handler] = {
     60: Cold(describe_cluster.handle),
     75: Cold(describe_topic_partitions.handle),
     20_000: Cold(describe_topology.handle),
+    20_001: Cold(describe_balance.handle),
 }

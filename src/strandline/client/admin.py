@@ -39,6 +39,12 @@ from strandline.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from strandline.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from strandline.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -53,6 +59,7 @@ EARLIEST = -2
 USE_DEFAULT = -1
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+SET, DELETE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,33 @@ def create_topic(client: Client, topic: NewTopic) -> TopicView:
     client.attempt(create, until)
     client.leaders(topic.name, deadline_ms=until)
     return client.topic(topic.name, deadline_ms=until)
+
+
+def alter_configs(client: Client, topic: str | None, changes: Mapping[str, str | None]) -> None:
+    """Set keys of a topic, or of the whole cluster when it is None; those that are None are no
+    more set."""
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=BROKER_RESOURCE if topic is None else TOPIC_RESOURCE,
+                resource_name=topic or "",
+                configs=[
+                    AlterableConfig(key, DELETE if value is None else SET, value)
+                    for key, value in changes.items()
+                ],
+            )
+        ]
+    )
+
+    def alter(until: int) -> None:
+        controller = client.find_controller(deadline_ms=until)
+        answer = client.ask(controller, request, IncrementalAlterConfigsResponse, deadline_ms=until)
+        for one in answer.responses:
+            if one.error_code:
+                name = "the cluster" if topic is None else f"topic {topic}"
+                raise refusal(one.error_code, name, one.error_message)
+
+    client.attempt(alter)
 
 
 def delete_topic(client: Client, name: str) -> None:

@@ -21,6 +21,10 @@ from strandline.protocol.messages.create_topics import CreateTopicsRequest, Crea
 from strandline.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from strandline.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from strandline.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from strandline.protocol.messages.describe_balance import (
+    DescribeBalanceRequest,
+    DescribeBalanceResponse,
+)
 from strandline.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -81,7 +85,8 @@ from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupR
 from strandline.protocol.table import Message, VersionRange
 
 OWN_APIS_FROM = 20_000
-"""APIs of our own have keys from here; Kafka has no such key."""
+"""APIs of our own have keys from here; Kafka has no such key, and clients pass over what they do not
+know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +171,7 @@ APIS: dict[int, Api] = {
         _api(DescribeClusterRequest, DescribeClusterResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
         _api(DescribeTopologyRequest, DescribeTopologyResponse),
+        _api(DescribeBalanceRequest, DescribeBalanceResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -1,5 +1,5 @@
-"""`strandline topic`: create, list, describe and delete topics, delete their oldest records; what
-explains them is in `topic_explain`.
+"""`strandline topic`: create, list, describe, alter and delete topics, delete their oldest records;
+what explains them is in `topic_explain`.
 
 Source: docs/reference/cli.md."""
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 OFFSETS_PATIENCE_MS = 2_000
 TOPIC_SOURCE = 1
 
-app = typer.Typer(help="Create, list, describe, explain and delete topics.", no_args_is_help=True)
+app = typer.Typer(
+    help="Create, list, describe, explain, alter and delete topics.", no_args_is_help=True
+)
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")]
 
@@ -120,6 +122,48 @@ def describe(
 
 
 app.command("explain")(topic_explain.explain)
+
+
+@app.command()
+def alter(
+    names: Names,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic key; may be repeated."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option("--unset", metavar="KEY", help="A key to be no more set; may be repeated."),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy", metavar="FILE", help="What must survive, and where: JSON or YAML."
+        ),
+    ] = None,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Change keys of topics; with another policy their replicas move by themselves."""
+    from strandline.base.errors import OperatorError
+    from strandline.client.admin import alter_configs
+
+    changes: dict[str, str | None] = dict(parse_pairs(config, option="--config"))
+    changes |= dict.fromkeys(unset or ())
+    if policy is not None:
+        changes["placement.policy"] = _read_policy(policy)
+    if not changes:
+        raise OperatorError("nothing to change: give --config, --unset or --policy")
+    with open_client(bootstrap, timeout) as client:
+        for name in names:
+            alter_configs(client, name, changes)
+
+    def people() -> None:
+        for name in names:
+            print_line(f"topic {name} changed")
+
+    show(as_json, {"altered": names}, people=people)
 
 
 @app.command()

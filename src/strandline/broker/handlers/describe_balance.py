@@ -1,0 +1,75 @@
+"""DescribeBalance: what the balancer moves, what waits, and why.
+
+How:    only the controller knows; others say that they are not it.
+Source: docs/decisions/0010-the-balancer.md."""
+
+from strandline.base.errors import ApiError
+from strandline.broker.balancing import Findings
+from strandline.broker.context import RequestContext
+from strandline.model.cluster import Cluster
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_balance import (
+    BalanceBroker,
+    BalanceCount,
+    BalanceMove,
+    BalanceWait,
+    DescribeBalanceRequest,
+    DescribeBalanceResponse,
+)
+
+MOVES_SHOWN_MAX = 1_000
+
+
+async def handle(_: DescribeBalanceRequest, context: RequestContext) -> DescribeBalanceResponse:
+    """Describe what the last round found, and what moves now."""
+    services = context.services
+    findings = services.balancing.findings
+    if findings is None:
+        raise ApiError(Error.NOT_CONTROLLER, "this broker is not the controller")
+    now = services.clock.monotonic_ms()
+    return DescribeBalanceResponse(
+        is_enabled=findings.settings.is_enabled,
+        moves_max=findings.settings.moves_max,
+        lost_after_ms=findings.settings.lost_after_ms,
+        has_looked=findings.round_count > 0,
+        brokers=_brokers(findings, services.cluster, now),
+        moves=_moves(findings, services.cluster),
+        waits=[
+            BalanceWait(code, text, one.count, list(one.examples))
+            for (code, text), one in findings.waits.found.items()
+        ],
+        begun=[BalanceCount(code, count) for code, count in sorted(findings.begun.items())],
+    )
+
+
+def _brokers(findings: Findings, cluster: Cluster, now_ms: int) -> list[BalanceBroker]:
+    known = findings.condition
+    described = []
+    for broker in sorted(cluster.brokers):
+        since_ms = known.down_since_ms.get(broker)
+        if broker in known.lost:
+            condition = "lost"
+        elif since_ms is not None:
+            condition = "down"
+        else:
+            condition = "up" if broker in known.settled else "settling"
+        down_ms = 0 if since_ms is None else now_ms - since_ms
+        described.append(BalanceBroker(broker, condition, down_ms))
+    return described
+
+
+def _moves(findings: Findings, cluster: Cluster) -> list[BalanceMove]:
+    moving = [cluster.groups[group] for group in cluster.moving]
+    moving = sorted(
+        (one for one in moving if one.by_balancer), key=lambda one: (one.topic, one.index)
+    )
+    return [
+        BalanceMove(
+            topic=one.topic,
+            partition=one.index,
+            replicas=list(one.replicas),
+            target=list(one.target),
+            code=findings.reasons.get(one.group, ""),
+        )
+        for one in moving[:MOVES_SHOWN_MAX]
+    ]

@@ -1,0 +1,106 @@
+"""`strandline cluster balance`: which replicas move by themselves, which wait, and why.
+
+Source: docs/reference/cli.md; docs/decisions/0010-the-balancer.md."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
+
+
+def balance(
+    pause: Annotated[bool, typer.Option("--pause", help="Begin no more moves.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Move replicas again.")] = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Show which replicas move by themselves, which wait, and why."""
+    from strandline.base.errors import OperatorError
+    from strandline.client.admin import alter_configs
+    from strandline.client.balance import ENABLE, describe_balance
+
+    if pause and resume:
+        raise OperatorError("--pause and --resume: give one of them")
+    with open_client(bootstrap, timeout) as client:
+        if pause or resume:
+            alter_configs(client, None, {ENABLE: "true" if resume else "false"})
+        found = describe_balance(client)
+    is_enabled = resume or (found.is_enabled and not pause)
+    show(
+        as_json,
+        _describe(found, is_enabled=is_enabled),
+        people=lambda: _print(found, is_enabled=is_enabled),
+    )
+
+
+def _describe(found: "DescribeBalanceResponse", *, is_enabled: bool) -> Json:
+    return {
+        "enabled": is_enabled,
+        "moves_max": found.moves_max,
+        "lost_after_ms": found.lost_after_ms,
+        "has_looked": found.has_looked,
+        "brokers": [
+            {"id": one.broker_id, "condition": one.condition, "down_ms": one.down_ms}
+            for one in found.brokers
+        ],
+        "moves": [
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "replicas": list(one.replicas),
+                "target": list(one.target),
+                "reason": one.code,
+            }
+            for one in found.moves
+        ],
+        "waits": [
+            {
+                "reason": one.code,
+                "text": one.text,
+                "partitions": one.partition_count,
+                "examples": list(one.examples),
+            }
+            for one in found.waits
+        ],
+        "begun": {one.code: one.count for one in found.begun},
+    }
+
+
+def _print(found: "DescribeBalanceResponse", *, is_enabled: bool) -> None:
+    if not is_enabled:
+        print_line("paused: no move is begun (balancer.enable is false)")
+    for broker in found.brokers:
+        if broker.condition != "up":
+            since = f" for {broker.down_ms // 1_000} s" if broker.down_ms else ""
+            print_line(f"broker {broker.broker_id}: {broker.condition}{since}")
+    if found.moves:
+        print_table(
+            Table(
+                heads=("PARTITION", "REPLICAS", "TARGET", "REASON"),
+                rows=[
+                    (
+                        f"{one.topic}-{one.partition}",
+                        ids(one.replicas),
+                        ids(one.target),
+                        one.code or "-",
+                    )
+                    for one in found.moves
+                ],
+            )
+        )
+    for wait in found.waits:
+        noun = "partition waits" if wait.partition_count == 1 else "partitions wait"
+        which = ", ".join(wait.examples) + (
+            ", ..." if wait.partition_count > len(wait.examples) else ""
+        )
+        print_line(f"{wait.code}: {wait.text}; {wait.partition_count} {noun} ({which})")
+    if not found.has_looked:
+        print_line("the controller has not looked yet")
+    elif not found.moves and not found.waits:
+        print_line("every replica is where it should be")

@@ -1,0 +1,74 @@
+"""What the balancer of replicas does and what waits, and why: an API of Strandline's own.
+
+Source: docs/decisions/0010-the-balancer.md."""
+
+# ruff: noqa: RUF012 - msgspec gives every message its own list.
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from strandline.protocol.table import F, Message
+
+
+class DescribeBalanceRequest(Message):
+    """Asks the controller."""
+
+    API_KEY = 20_001
+    VERSIONS = "0"
+    FLEXIBLE = "0+"
+
+
+class BalanceBroker(Message):
+    """A broker as the balancer sees it."""
+
+    broker_id: Annotated[int, F("int32")] = 0
+    # up, settling (up, and not yet given replicas), down, lost
+    condition: Annotated[str, F("string")] = ""
+    down_ms: Annotated[int, F("int64")] = 0  # for how long it has been down; 0 when it is up
+
+
+class BalanceMove(Message):
+    """A partition that the balancer moves."""
+
+    topic: Annotated[str, F("string")] = ""
+    partition: Annotated[int, F("int32")] = 0
+    replicas: Annotated[list[int], F("[]int32")] = []
+    target: Annotated[list[int], F("[]int32")] = []
+    code: Annotated[str, F("string")] = ""  # empty: begun by an earlier controller
+
+
+class BalanceWait(Message):
+    """Partitions that wait for the same."""
+
+    code: Annotated[str, F("string")] = ""
+    text: Annotated[str, F("string")] = ""
+    partition_count: Annotated[int, F("int32")] = 0
+    examples: Annotated[list[str], F("[]string")] = []  # topic-index, the first few
+
+
+class BalanceCount(Message):
+    """Moves that were begun for one reason."""
+
+    code: Annotated[str, F("string")] = ""
+    count: Annotated[int, F("int64")] = 0
+
+
+class DescribeBalanceResponse(Message):
+    """What the balancer knows."""
+
+    API_KEY = 20_001
+    VERSIONS = "0"
+    FLEXIBLE = "0+"
+
+    throttle_time_ms: Annotated[int, F("int32")] = 0
+    error_code: Annotated[int, F("int16")] = 0
+    error_message: Annotated[str | None, F("string", nullable="0+")] = None
+    is_enabled: Annotated[bool, F("bool")] = False
+    moves_max: Annotated[int, F("int32")] = 0
+    lost_after_ms: Annotated[int, F("int64")] = 0
+    has_looked: Annotated[bool, F("bool")] = False  # since this broker became the controller
+    brokers: Annotated[list[BalanceBroker], F("[]struct")] = []
+    moves: Annotated[list[BalanceMove], F("[]struct")] = []
+    waits: Annotated[list[BalanceWait], F("[]struct")] = []
+    begun: Annotated[list[BalanceCount], F("[]struct")] = []
