@@ -85,8 +85,8 @@ from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupR
 from strandline.protocol.table import Message, VersionRange
 
 OWN_APIS_FROM = 20_000
-"""APIs of our own have keys from here; Kafka has no such key, and clients pass over what they do not
-know."""
+"""APIs of our own have keys from here; Kafka has no such key, and clients pass over what they do
+not know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
         load       clients.py (the way to the brokers and back), lookups.py (who leads, which id,
                    how far), producers.py, consumers.py, group_consumers.py, values.py (the
                    records they know again); admins.py: deleters.py (DeleteRecords), movers.py
-                   (replicas that move)
+                   (replicas that move); operators.py (policies and labels that change)
         faults     faults.py (one function for each kind), damage.py (bad disks)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),
                    deleted_records.py (what DeleteRecords took), removals.py (who lets go of its
-                   data), wiretap.py and entries_sent.py (what goes over the network), audit.py
-                   (whole logs, read), compacted.py and superseding.py (what compaction may take),
-                   verdicts.py (what is asked once the faults are over)
+                   data), placements.py (that policies hold), wiretap.py and entries_sent.py (what
+                   goes over the network), audit.py (whole logs, read), compacted.py and
+                   superseding.py (what compaction may take), verdicts.py (what is asked once the
+                   faults are over)
 Source: design section 10."""

@@ -6,6 +6,7 @@ How:    all brokers have joined and know each other -> the topics are created by
 Source: design section 10."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.model.ids import GroupId
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 FOUNDING_MS = 20_000
 REBALANCE_DELAY = ("group.initial.rebalance.delay.ms", "100")
 """So that a consumer group begins within a short run."""
+LOST_AFTER = "broker.lost.after.ms"
 
 
 def found_cluster(world: "World") -> None:
@@ -37,15 +39,22 @@ def found_cluster(world: "World") -> None:
     assert process is not None
     process.run_now(lambda: first.create_topics(world.checker.fail))
     answers: list[str] = []
-    key, value = REBALANCE_DELAY
-    process.run_now(
-        lambda: first.set_cluster_config(
-            key, value, done=lambda: answers.append(key), failed=world.checker.fail
+    configs = dict([REBALANCE_DELAY])
+    if world.scenario.lost_after_ms:
+        configs[LOST_AFTER] = str(world.scenario.lost_after_ms)
+    for key, value in configs.items():
+        process.run_now(
+            partial(
+                first.set_cluster_config,
+                key,
+                value,
+                done=partial(answers.append, key),
+                failed=world.checker.fail,
+            )
         )
-    )
     groups = {plan.group for plan in world.scenario.groups}
     require(lambda: groups <= _led(world), "every topic was led")
-    require(lambda: key in answers, f"{key} was set")
+    require(lambda: set(answers) == set(configs), f"{', '.join(configs)} were set")
 
 
 def _members(world: "World") -> list[BrokerMember]:

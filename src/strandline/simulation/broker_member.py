@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from strandline.base.errors import ApiError
+from strandline.broker.balancing import Findings
 from strandline.broker.broker import Broker
 from strandline.broker.context import RequestContext
 from strandline.broker.partitions import present_leader
@@ -28,6 +29,13 @@ from strandline.config.broker import (
     StorageSection,
 )
 from strandline.controller.commands import ConfigOperation, ResourceType
+from strandline.controller.records import (
+    BrokerRegistered,
+    ConfigsChanged,
+    ReassignmentSet,
+    Record,
+    VotersStable,
+)
 from strandline.model.cluster import Labels, Partition
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Index, Offset
 from strandline.protocol.codec import decode
@@ -62,9 +70,10 @@ from strandline.protocol.table import Message
 from strandline.raft.configuration import Configuration
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.replication.replica import Replica
-from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved
+from strandline.simulation.facts import BalancerMoved, ConfigurationCommitted, ReplicaRemoved
 from strandline.simulation.host import Seams
 from strandline.simulation.member import DATA_DIRECTORY, Member, ReadDone
+from strandline.simulation.placements import placement_of
 
 if TYPE_CHECKING:
     from strandline.simulation.checker import Checker
@@ -138,6 +147,7 @@ class BrokerMember(Member):
         life: int,
         disk_number: int,
         cluster_id: str,
+        labels: Labels,
         on_joined: Callable[[str], None],
         on_ended: Callable[[str], None],
         scenario: "Scenario",
@@ -160,7 +170,7 @@ class BrokerMember(Member):
             disk=seams.disk,
             replication=self.replication,
             directory_id=f"directory-{broker}-{disk_number}",
-            labels=Labels(),
+            labels=labels,
             cluster_id=cluster_id,
             on_joined=on_joined,
             on_failed=on_ended,
@@ -170,6 +180,8 @@ class BrokerMember(Member):
         self._known: set[Replica] = set()
         self.replication.on_configuration.append(self._on_configuration)
         self.replication.on_forgotten.append(self._on_forgotten)
+        if scenario.lost_after_ms:
+            self.made.controller.on_applied.append(self._on_applied)
         self._starting = asyncio.get_running_loop().create_task(self._start())
         self._look()
 
@@ -196,6 +208,28 @@ class BrokerMember(Member):
     def _on_forgotten(self, group: GroupId) -> None:
         first = self.made.controller.state.first_voters(group)
         self._checker.replica_removed(ReplicaRemoved(group, self.broker, self.life, first))
+
+    def _on_applied(self, record: Record) -> None:
+        """Tell of placements that have changed, and of all where what they are judged by has."""
+        cluster = self.made.controller.cluster
+        if isinstance(record, ReassignmentSet) and record.by_balancer and record.target:
+            fact = BalancerMoved(record.group, cluster.version, record.target)
+            self._checker.balancer_moved(fact)
+        if isinstance(record, ReassignmentSet | VotersStable):
+            changed = [cluster.groups[record.group]]
+        elif isinstance(record, ConfigsChanged | BrokerRegistered):
+            changed = list(cluster.groups.values())
+        else:
+            return
+        for partition in changed:
+            known = placement_of(partition, cluster)
+            if known is not None:
+                self._checker.placement_known(known)
+
+    @property
+    def findings(self) -> Findings | None:
+        """What its balancer knows, where it is the active controller."""
+        return self.made.services.balancing.findings
 
     @property
     def is_moving(self) -> bool:

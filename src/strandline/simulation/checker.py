@@ -15,6 +15,7 @@ from strandline.simulation.facts import (
     NOWHERE,
     Acknowledged,
     AnswerHeard,
+    BalancerMoved,
     CommitBegun,
     CommitEnded,
     ConfigurationCommitted,
@@ -27,6 +28,7 @@ from strandline.simulation.facts import (
     LogAudited,
     MarksMoved,
     OffsetFetched,
+    PlacementKnown,
     Produced,
     RecordsRead,
     ReplicaRemoved,
@@ -49,6 +51,7 @@ from strandline.simulation.invariants import (
     OffsetsDense,
     SingleLeaderPerEpoch,
 )
+from strandline.simulation.placements import PlacementHolds
 from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable
 from strandline.simulation.superseding import Superseding
 
@@ -77,6 +80,8 @@ class Checker:
         self.on_fact: Callable[[object], None] | None = None
         """For whoever tells the story of a run."""
         self.election_count = 0
+        self.balanced: set[BalancerMoved] = set()
+        """The moves that the balancer has set, whoever told."""
         self._invariants: list[Invariant] = [
             SingleLeaderPerEpoch(),
             LeaderCompleteness(),
@@ -91,6 +96,7 @@ class Checker:
             DeletedStaysDeleted(),
             RemovedWhereStable(),
             OneGrantPerVersion(),
+            PlacementHolds(),
             HeartbeatsCoalesced(),
         ]
         self._offsets = GroupOffsetsMonotonic()
@@ -144,6 +150,15 @@ class Checker:
     def replica_removed(self, fact: ReplicaRemoved) -> None:
         """See `facts.ReplicaRemoved`."""
         self._judge(fact, lambda invariant: invariant.on_replica_removed(fact))
+
+    def placement_known(self, fact: PlacementKnown) -> None:
+        """See `facts.PlacementKnown`."""
+        self._judge(fact, lambda invariant: invariant.on_placement_known(fact))
+
+    def balancer_moved(self, fact: BalancerMoved) -> None:
+        """See `facts.BalancerMoved`."""
+        self._tell(fact)
+        self.balanced.add(fact)
 
     def log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""

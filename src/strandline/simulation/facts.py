@@ -180,6 +180,29 @@ class LogAudited:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementKnown:
+    """How a partition with a policy is placed, as of a version of the controller's state.
+
+    `question`: what it is judged by: the policy, and everything else."""
+
+    group: GroupId
+    state_version: int
+    replicas: tuple[BrokerId, ...]
+    is_moving: bool
+    is_right: bool
+    question: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class BalancerMoved:
+    """The balancer has set a target, as of a version of the controller's state."""
+
+    group: GroupId
+    state_version: int
+    target: tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IdlePassed:
     """Nobody produced or consumed for a while, and every group was at rest.
 

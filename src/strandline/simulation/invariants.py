@@ -21,6 +21,7 @@ from strandline.simulation.facts import (
     LeaderKnown,
     LogAudited,
     MarksMoved,
+    PlacementKnown,
     RecordsRead,
     ReplicaRemoved,
     Subject,
@@ -73,6 +74,9 @@ class Invariant:
 
     def on_replica_removed(self, fact: ReplicaRemoved) -> None:
         """See `facts.ReplicaRemoved`."""
+
+    def on_placement_known(self, fact: PlacementKnown) -> None:
+        """See `facts.PlacementKnown`."""
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""

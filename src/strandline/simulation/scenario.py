@@ -78,6 +78,18 @@ class PlannedFault:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """What an operator does `at_ms` after the load begins: the policy of a group, or the region of
+    a broker, which starts anew with it."""
+
+    at_ms: int
+    group: GroupId | None = None
+    policy: str = ""
+    broker: BrokerId | None = None
+    region: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """All of it. `regions[i]` is where broker i lives; brokers are numbered from 1."""
 
@@ -117,6 +129,11 @@ class Scenario:
     """How often on average an admin moves the replicas of a topic; 0 for never. Only where there
     are whole brokers, whose disks are not lost and can be trusted: which of them may go is a
     question about the voters."""
+    lost_after_ms: int = 0
+    """After how much silence the balancer makes replicas anew; 0: after the default, which no run
+    lasts, and brokers do not say where they are. Only where there are whole brokers."""
+    changes: tuple[PlannedChange, ...] = ()
+    """Of policies and labels; only where `lost_after_ms` is set."""
     faults: tuple[PlannedFault, ...] | None = None
     """These faults, and no others; None for those that the seed and the weights stand for."""
 

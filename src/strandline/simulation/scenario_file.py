@@ -23,6 +23,7 @@ from strandline.simulation.faults import FAULTS
 from strandline.simulation.scenario import (
     REGIONS,
     GroupPlan,
+    PlannedChange,
     PlannedFault,
     ProducerPlan,
     Scenario,
@@ -52,6 +53,7 @@ class GroupRow(_Row):
     voters: list[int]
     observers: list[int] = []
     min_insync: int = 2
+    policy: str = ""
 
 
 class ProducerRow(_Row):
@@ -62,6 +64,17 @@ class ProducerRow(_Row):
     is_idempotent: bool = True
     interval_ms: int = 40
     value_bytes_max: int = 300
+
+
+class ChangeRow(_Row):
+    """`[[changes]]`: another policy for a group, or another region for a broker, which starts anew.
+    Only with `lost_after_ms`."""
+
+    at_ms: int
+    group: int | None = None
+    policy: str = ""
+    broker: int | None = None
+    region: str = ""
 
 
 class ScenarioFile(_Row):
@@ -79,6 +92,8 @@ class ScenarioFile(_Row):
     consumer_count: int | None = None
     group_consumer_count: int | None = None
     delete_interval_ms: int = 0
+    lost_after_ms: int = 0
+    changes: list[ChangeRow] = []
     groups: list[GroupRow] | None = None
     producers: list[ProducerRow] | None = None
     replication: dict[str, int | float] = {}
@@ -154,7 +169,31 @@ def _scenario(told: ScenarioFile) -> Scenario:
                 "compaction"
             )
         scenario = replace(scenario, delete_interval_ms=told.delete_interval_ms)
-    return scenario
+    return _balanced(scenario, told)
+
+
+def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
+    """With the balancer at work, and what it is given to do."""
+    changes = [
+        PlannedChange(0, group=GroupId(number), policy=row.policy)
+        for number, row in enumerate(told.groups or [], start=1)
+        if row.policy
+    ]
+    for row in told.changes:
+        group = None if row.group is None else GroupId(row.group)
+        broker = None if row.broker is None else BrokerId(row.broker)
+        is_known = group in {one.group for one in scenario.groups} or broker in scenario.brokers
+        if not is_known or (group is None) == (broker is None):
+            raise OperatorError(
+                f"changes: group {row.group}, broker {row.broker}; one of them, that there is"
+            )
+        changes.append(PlannedChange(row.at_ms, group, row.policy, broker, row.region))
+    if not told.lost_after_ms and not changes:
+        return scenario
+    if not told.lost_after_ms or not scenario.has_brokers:
+        raise OperatorError("policy, changes: only with lost_after_ms, where has_brokers is true")
+    changes.sort(key=lambda one: one.at_ms)
+    return replace(scenario, lost_after_ms=told.lost_after_ms, changes=tuple(changes))
 
 
 def _latencies(scenario: Scenario, one_way_ms: dict[str, float]) -> dict[tuple[str, str], int]:

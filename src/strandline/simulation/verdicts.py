@@ -2,7 +2,8 @@
 
 Why:    losing nothing is half of the promise; a cluster that has to be helped up keeps the other
         half from its users.
-How:    every group must take a write again, and the consumer group must work again -> all replicas
+How:    every group must take a write again, and the consumer group must work again -> every
+        placement must be what its policy wants -> all replicas
         of a group must agree on its leader and its log -> nobody says more than one heartbeat and
         one answer an interval.
 Source: design section 10 (Progress); section 5 (an idle group costs nothing)."""
@@ -17,6 +18,7 @@ from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.damage import BAD_DISKS, rotting_broker
 from strandline.simulation.facts import NOWHERE, IdlePassed, Subject
 from strandline.simulation.group_consumers import SESSION_TIMEOUT_MS
+from strandline.simulation.placements import placement_of
 from strandline.simulation.producers import Producer
 from strandline.simulation.scenario import GroupPlan, ProducerPlan
 from strandline.simulation.scheduler import US_PER_MS
@@ -29,6 +31,9 @@ PROGRESS_MS = 20_000 + UNACKNOWLEDGED_MAX_MS
 those for its appends died as well."""
 GROUP_PROGRESS_MS = 40_000
 CONVERGENCE_MS = 20_000
+BALANCE_MS = 30_000
+BALANCE_FACTOR = 4
+"""So many times `broker.lost.after.ms`: brokers that came and went have to stay for a while."""
 MENDING_MS = 3_000
 """After so long an operator looks after a broker whose disk has gone bad."""
 LOOK_MS = 100
@@ -115,6 +120,42 @@ def check_group_progress(world: "World") -> None:
             f"Progress: the consumer group did not work within {GROUP_PROGRESS_MS} ms after "
             "the last fault"
         )
+
+
+def check_balance(world: "World") -> None:
+    """BalancerProgress: every placement is what its policy wants, and nothing moves or waits."""
+    lost_after_ms = world.scenario.lost_after_ms
+    if not lost_after_ms or world.is_over:
+        return
+    limit_ms = BALANCE_MS + BALANCE_FACTOR * lost_after_ms
+    limit_us = world.scheduler.now_us + limit_ms * US_PER_MS
+    while (left := _imbalance(world)) and world.scheduler.now_us < limit_us and not world.is_over:
+        world.advance(100)
+    if left and not world.is_over:
+        world.checker.fail(f"BalancerProgress: {left}, {limit_ms} ms after the last fault", NOWHERE)
+
+
+def _imbalance(world: "World") -> str:
+    """What the balancer has still to do; empty when there is nothing."""
+    if not all(one.is_done for one in world.operators):
+        return "policies could not be set"
+    members = [host.program for host in world.hosts.values()]
+    active = next(
+        (one for one in members if isinstance(one, BrokerMember) and one.findings is not None),
+        None,
+    )
+    if active is None or active.findings is None or not active.findings.round_count:
+        return "no balancer has looked"
+    cluster = active.made.controller.cluster
+    for group in sorted(cluster.groups):
+        partition = cluster.groups[group]
+        known = placement_of(partition, cluster)
+        if partition.is_moving:
+            return f"{partition.name} moves from {partition.replicas} to {partition.target}"
+        if known is not None and not known.is_right:
+            return f"{partition.name} is on brokers {partition.replicas}: {known.question}"
+    waits = [f"{code}: {text}" for code, text in active.findings.waits.found]
+    return "; ".join(waits)
 
 
 def check_convergence(world: "World") -> None:

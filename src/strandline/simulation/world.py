@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from strandline.base.errors import StorageError
+from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.configuration import Configuration
 from strandline.replication.replica import Replica
@@ -32,12 +33,14 @@ from strandline.simulation.link import Link
 from strandline.simulation.member import GroupMember, Member
 from strandline.simulation.movers import Mover
 from strandline.simulation.network import SimFabric
+from strandline.simulation.operators import Operator
 from strandline.simulation.producers import Producer
 from strandline.simulation.scenario import GroupPlan, PlannedFault, Scenario
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
 from strandline.simulation.trace import WORLD, Trace
 from strandline.simulation.values import Values
 from strandline.simulation.verdicts import (
+    check_balance,
     check_convergence,
     check_group_progress,
     check_progress,
@@ -74,6 +77,8 @@ class Tally:
     """Deletions of the oldest records that were answered."""
     move_count: int = 0
     """Moves of replicas, and cancels, that were taken down."""
+    balance_count: int = 0
+    """Moves that the balancer has begun by itself."""
     damage_count: int = 0
     """How often an audit met damage, and was told so."""
     fault_counts: dict[str, int] = field(default_factory=dict)
@@ -126,6 +131,12 @@ class World:
             Mover("m", self, random.Random(f"moves {scenario.seed}"))
             for _ in range(1 if scenario.move_interval_ms else 0)
         ]
+        self.operators = [
+            Operator("o", self, random.Random(f"operator {scenario.seed}"))
+            for _ in range(1 if scenario.changes else 0)
+        ]
+        self.labels = dict(zip(scenario.brokers, scenario.regions, strict=True))
+        """{broker: the region that it says it is in}; an operator may change it."""
         self._faults_active = False
         self._is_audited = False
         """Whether nothing is written any more, and the logs were read for the last time."""
@@ -147,6 +158,7 @@ class World:
             *self.group_consumers,
             *self.deleters,
             *self.movers,
+            *self.operators,
         ]
 
     def region_of(self, broker: BrokerId) -> str:
@@ -267,6 +279,7 @@ class World:
             client.stop()
         check_progress(self)
         check_group_progress(self)
+        check_balance(self)
         for consumer in (*self._consumers, *self.group_consumers, *self.deleters):
             consumer.stop()
         check_convergence(self)
@@ -329,6 +342,7 @@ class World:
             seams,
             life=host.start_count,
             disk_number=host.disk_number,
+            labels=Labels(region=self.labels[broker]) if self.scenario.lost_after_ms else Labels(),
             cluster_id=self._cluster_ids.get(identity, ""),
             on_joined=lambda cluster_id: self._cluster_ids.__setitem__(identity, cluster_id),
             on_ended=lambda reason: self._on_ended(broker, host.start_count, reason),
@@ -450,6 +464,7 @@ class World:
         tally.read_count = sum(consumer.read_count for consumer in self._consumers)
         tally.deletion_count = sum(one.deletion_count for one in self.deleters)
         tally.move_count = sum(one.move_count for one in self.movers)
+        tally.balance_count = len(self.checker.balanced)
         tally.election_count = self.checker.election_count
         tally.lost_write_count = sum(
             host.disk.counters.lost_change_count for host in self.hosts.values()

@@ -1,0 +1,97 @@
+"""An operator who changes policies of topics, and labels of brokers, at planned moments.
+
+Why:    the balancer moves replicas when these change; they change while everything else goes wrong.
+How:    a policy is set by a request to any broker, again and again until one says that it is set. A
+        broker with another label is killed and started anew.
+Owns:   what is left to do.
+Source: docs/decisions/0010-the-balancer.md; design section 10."""
+
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.controller.commands import ConfigOperation, ResourceType
+from strandline.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from strandline.simulation.broker_member import ALTER_CONFIGS_VERSION, BrokerMember
+from strandline.simulation.clients import Client
+from strandline.simulation.scenario import PlannedChange
+from strandline.simulation.scheduler import US_PER_MS
+
+if TYPE_CHECKING:
+    from strandline.simulation.member import Member
+    from strandline.simulation.world import World
+
+AGAIN_MS = 500
+POLICY = "placement.policy"
+
+
+class Operator(Client):
+    """See the module."""
+
+    def __init__(self, name: str, world: "World", rng: random.Random) -> None:
+        super().__init__(name, world, rng)
+        self._wanted: dict[str, str] = {}
+        """{topic: the policy that it shall have and is not known to have}"""
+        self._is_asking = False
+
+    def start(self) -> None:
+        """Begin."""
+        for change in self.world.scenario.changes:
+            self.world.scheduler.after(change.at_ms * US_PER_MS, partial(self._change, change))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every policy is set."""
+        return not self._wanted
+
+    def _change(self, change: PlannedChange) -> None:
+        world = self.world
+        if change.broker is not None:
+            world.trace.add("world", f"broker {change.broker} goes to region {change.region}")
+            world.labels[change.broker] = change.region
+            world.hosts[change.broker].kill()
+            world.restart(change.broker)
+        if change.group is not None:
+            topic = world.plan(change.group).name
+            world.trace.add("world", f"the policy of {topic} becomes {change.policy}")
+            self._wanted[topic] = change.policy
+            self._turn()
+
+    def _turn(self) -> None:
+        if self._wanted and not self._is_asking:
+            self._is_asking = True
+            topic, policy = next(iter(self._wanted.items()))
+            broker = self.rng.choice(self.world.scenario.brokers)
+            self.ask(broker, partial(self._ask, topic=topic, policy=policy), lambda: None)
+            self.world.scheduler.after(AGAIN_MS * US_PER_MS, self._again)
+
+    def _again(self) -> None:
+        self._is_asking = False
+        self._turn()
+
+    def _ask(self, member: "Member", topic: str, policy: str) -> None:
+        """Inside the broker."""
+        assert isinstance(member, BrokerMember)
+
+        def on_answer(answer: IncrementalAlterConfigsResponse) -> None:
+            is_set = not any(one.error_code for one in answer.responses)
+            if is_set and self._wanted.get(topic) == policy:
+                del self._wanted[topic]
+
+        resource = AlterConfigsResource(
+            resource_type=ResourceType.TOPIC,
+            resource_name=topic,
+            configs=[AlterableConfig(POLICY, ConfigOperation.SET, policy)],
+        )
+        member.ask(
+            IncrementalAlterConfigsRequest([resource]),
+            IncrementalAlterConfigsResponse,
+            ALTER_CONFIGS_VERSION,
+            on_answer=on_answer,
+            on_closed=lambda _: None,
+        )

@@ -1,0 +1,77 @@
+"""What placements there are, and that policies hold once they do.
+
+Why:    a balancer that mends one promise may break another; and nobody may see it.
+How:    whenever voters become stable, or what they are judged by changes, each broker tells of the
+        placements as it knows them then. They are judged by the constraints of the solver, over all
+        registered brokers, whoever is down, and not by anything of the balancer's.
+Owns:   which placements have kept their policies; one set for each run.
+Source: docs/decisions/0010-the-balancer.md; design section 7."""
+
+from strandline.base.errors import ApiError
+from strandline.config.topic import TopicConfig
+from strandline.controller.policies import policy_of
+from strandline.model.cluster import Cluster, Partition
+from strandline.model.ids import GroupId
+from strandline.placement.solver.judge import judge
+from strandline.placement.solver.plan import make_plan
+from strandline.placement.solver.request import Request
+from strandline.placement.solver.solve import missing_for
+from strandline.placement.topology.universe import Candidate, Universe
+from strandline.simulation.facts import PlacementKnown, Subject
+from strandline.simulation.invariants import Invariant
+
+
+class PlacementHolds(Invariant):
+    """A placement that keeps its policy, at rest, keeps it until policy or labels change."""
+
+    def __init__(self) -> None:
+        self._last: dict[GroupId, int] = {}
+        """{group: the version of the state that was judged last}"""
+        self._kept: dict[GroupId, tuple[str, str]] = {}
+        """{group: the question that its placement, at rest, answered rightly}"""
+
+    def on_placement_known(self, fact: PlacementKnown) -> None:
+        """In the order of the state's versions, whoever tells first."""
+        if fact.state_version <= self._last.get(fact.group, -1):
+            return
+        self._last[fact.group] = fact.state_version
+        if self._kept.get(fact.group) != fact.question:
+            self._kept.pop(fact.group, None)
+        if fact.is_right and not fact.is_moving:
+            self._kept[fact.group] = fact.question
+        if fact.group in self._kept and not fact.is_right:
+            raise self.broken(
+                f"group {fact.group}: its replicas became {list(fact.replicas)}, which break "
+                f"{fact.question[0]}; those before kept it",
+                Subject(fact.group),
+            )
+
+
+def placement_of(partition: Partition, cluster: Cluster) -> PlacementKnown | None:
+    """How a partition is placed, by what a broker knows; None for one without a policy."""
+    configs = cluster.topics[partition.topic].configs
+    try:
+        found = policy_of(configs, cluster.cluster_configs)
+    except ApiError:
+        return None
+    if found is None:
+        return None
+    policy = found[1]
+    least = TopicConfig.from_overrides(cluster.cluster_configs, configs).min_insync_replicas
+    candidates = [Candidate(id=one.id, labels=one.labels) for one in cluster.brokers.values()]
+    count = len(partition.replicas)
+    request = Request(policy=policy, min_insync_replicas=least, default_voters=count)
+    plan = make_plan(request, Universe(candidates), voters=count)
+    is_right = (
+        not missing_for(policy, candidates)
+        and judge(plan, [(one, "voter") for one in partition.replicas]).is_right
+    )
+    labels = ",".join(f"{one.id}:{one.labels.region}" for one in plan.universe.candidates)
+    return PlacementKnown(
+        group=partition.group,
+        state_version=cluster.version,
+        replicas=partition.replicas,
+        is_moving=partition.is_moving,
+        is_right=is_right,
+        question=(configs.get(found[0], found[0]), f"{least} {labels}"),
+    )

@@ -1,0 +1,144 @@
+"""Replicas move by themselves through faults; mistakes of the balancer are found.
+
+Source: docs/decisions/0010-the-balancer.md; design section 10."""
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strandline.broker.balancing import Balancing, Findings
+from strandline.controller.balancer import mending
+from strandline.controller.balancer.health import Condition, Health
+from strandline.model.ids import BrokerId, GroupId
+from strandline.placement.solver.plan import Plan
+from strandline.placement.solver.repair import Repair, repair
+from strandline.simulation.facts import PlacementKnown
+from strandline.simulation.invariants import InvariantError
+from strandline.simulation.placements import PlacementHolds
+from strandline.simulation.scenario_file import load_scenario
+from strandline.simulation.swarm import Outcome, run_scenario
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+
+
+def run(name: str) -> Outcome:
+    """That every promise is kept is tested where all scenarios are."""
+    return run_scenario(load_scenario(SCENARIOS / f"{name}.toml"), log_level=logging.INFO)
+
+
+def moved(outcome: Outcome) -> set[str]:
+    """The partitions of which the balancer told that they move."""
+    lines = [line for line in outcome.trace if " moves to brokers " in line]
+    return {line.split(" moves to ")[0].split()[-1] for line in lines}
+
+
+@pytest.mark.simulation
+def test_what_has_to_be_in_a_lost_region_waits_and_what_may_be_elsewhere_moves() -> None:
+    outcome = run("region-lost-and-returned")
+    assert outcome.violation is None
+    assert "group-2-0" in moved(outcome) and "group-1-0" not in moved(outcome)
+
+
+@pytest.mark.simulation
+def test_a_broker_that_flaps_moves_nothing() -> None:
+    outcome = run("flapping-broker")
+    assert outcome.violation is None
+    assert outcome.tally.balance_count == 0
+    assert outcome.tally.fault_counts == {"kill": 4}
+
+
+# ---- planted mistakes --------------------------------------------------------------------------
+
+
+def replace_by_anybody(patch: pytest.MonkeyPatch) -> None:
+    """Who takes a replica's place is not asked what it would do to the others."""
+
+    def careless(plan: Plan, *arguments: object, **options: object) -> Repair | None:
+        return repair(replace(plan, hard=(), soft=()), *arguments, **options)  # type: ignore[arg-type]
+
+    patch.setattr(mending, "repair", careless)
+
+
+def look_only_once(patch: pytest.MonkeyPatch) -> None:
+    """What happens after the first round is not seen."""
+    honest = Balancing._begin
+
+    def begin(self: Balancing, findings: Findings, now: int) -> None:
+        if not findings.round_count:
+            honest(self, findings, now)
+
+    patch.setattr(Balancing, "_begin", begin)
+
+
+def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
+    """A second is enough."""
+    honest = Health.step
+
+    def step(
+        self: Health,
+        now_ms: int,
+        *,
+        brokers: Collection[BrokerId],
+        alive: Collection[BrokerId],
+        lost_after_ms: int,
+    ) -> Condition:
+        return honest(self, now_ms, brokers=brokers, alive=alive, lost_after_ms=1_000)
+
+    patch.setattr(Health, "step", step)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("plant", "scenario", "promise"),
+    [
+        (replace_by_anybody, "region-lost-and-returned", "PlacementHolds"),
+        (look_only_once, "label-changed", "BalancerProgress"),
+    ],
+)
+def test_a_planted_mistake_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    scenario: str,
+    promise: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(monkeypatch)
+    violation = run(scenario).violation
+    assert violation is not None and violation.startswith(promise)
+
+
+@pytest.mark.simulation
+def test_moves_for_a_broker_that_flaps_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    take_the_silent_for_lost(monkeypatch)
+    assert run("flapping-broker").tally.balance_count > 0
+
+
+# ---- the invariant itself ----------------------------------------------------------------------
+
+
+def known(
+    version: int, *, is_right: bool, is_moving: bool = False, policy: str = "one"
+) -> PlacementKnown:
+    replicas = (BrokerId(1), BrokerId(version))
+    return PlacementKnown(GroupId(1), version, replicas, is_moving, is_right, (policy, ""))
+
+
+def judge(*facts: PlacementKnown) -> None:
+    invariant = PlacementHolds()
+    for fact in facts:
+        invariant.on_placement_known(fact)
+
+
+def test_what_was_right_at_rest_stays_right_until_the_question_changes() -> None:
+    judge(known(1, is_right=False), known(2, is_right=False))
+    judge(known(1, is_right=True), known(2, is_right=False, policy="two"))
+    judge(known(1, is_right=True, is_moving=True), known(2, is_right=False))
+    judge(known(3, is_right=True), known(2, is_right=False))  # Told late.
+    with pytest.raises(InvariantError, match="PlacementHolds"):
+        judge(
+            known(1, is_right=True),
+            known(2, is_right=True, is_moving=True),
+            known(3, is_right=False),
+        )
