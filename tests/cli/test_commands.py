@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
+from strandline.cli.commands import cluster_alter, consume, group, partition, produce, topic
 from strandline.cli.commands import cluster_balance as balance_commands
-from strandline.cli.commands import consume, group, partition, produce, topic
 from strandline.cli.main import main
 from strandline.cli.options import find_bootstrap
 from strandline.cli.output import program
@@ -86,7 +86,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
             fake.bootstrap, timeout_ms=int(timeout_s * 1000), transport=FakeTransport(fake)
         )
 
-    for module in (balance_commands, topic, partition, produce, consume, group):
+    for module in (cluster_alter, balance_commands, topic, partition, produce, consume, group):
         monkeypatch.setattr(module, "open_client", open_client)
     return fake
 
@@ -262,6 +262,10 @@ def test_keys_of_a_topic_are_changed_or_it_is_said_why_not(
     assert code == 1
     assert err == "error: topic none: cannot place 3 voters (POLICY_VIOLATION)\n"
     assert run("topic", "alter", "orders")[0] == 1
+    code, out, _ = run("cluster", "alter", "-c", "num.partitions=3")
+    assert (code, out) == (0, "the cluster is changed\n")
+    assert (0, ":num.partitions=3") in cluster.asked
+    assert run("cluster", "alter")[0] == 1
 
 
 def test_a_partition_without_a_leader_is_described_all_the_same(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from strandline.cli.commands import cluster_balance
+from strandline.cli.commands import cluster_alter, cluster_balance
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from strandline.placement.explain.topics import TopicExplanation
     from strandline.placement.topology.universe import Candidate
 
-app = typer.Typer(help="Explain a cluster, see what it does by itself.", no_args_is_help=True)
+app = typer.Typer(
+    help="Explain a cluster, see what it does by itself, change its keys.", no_args_is_help=True
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class _Told:
 
 
 app.command("balance")(cluster_balance.balance)
+app.command("alter")(cluster_alter.alter)
 
 
 @app.command()

@@ -1,0 +1,43 @@
+"""`strandline cluster alter`: keys that hold for every broker.
+
+Source: docs/reference/cli.md; docs/reference/topic-config.md."""
+
+from typing import Annotated
+
+import typer
+
+from strandline.cli.options import (
+    DEFAULT_TIMEOUT_S,
+    AsJson,
+    Bootstrap,
+    Timeout,
+    open_client,
+    parse_pairs,
+)
+from strandline.cli.output import print_line, show
+
+
+def alter(
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", "-c", metavar="KEY=VALUE", help="A key; may be repeated."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option("--unset", metavar="KEY", help="A key to be no more set; may be repeated."),
+    ] = None,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Change keys that hold for every broker."""
+    from strandline.base.errors import OperatorError
+    from strandline.client.admin import alter_configs
+
+    changes: dict[str, str | None] = dict(parse_pairs(config, option="--config"))
+    changes |= dict.fromkeys(unset or ())
+    if not changes:
+        raise OperatorError("nothing to change: give --config or --unset")
+    with open_client(bootstrap, timeout) as client:
+        alter_configs(client, None, changes)
+    show(as_json, {"altered": list(changes)}, people=lambda: print_line("the cluster is changed"))
