@@ -100,7 +100,7 @@ class Balancing:
             self._tick()
         except Exception:  # A task boundary: the next look tries again.
             _log.exception("cannot look after the placement of replicas")
-            self._forget()
+            self._plans = self._round = self._seen = None
         self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
 
     def _forget(self) -> None:
@@ -167,7 +167,7 @@ class Balancing:
                     return
         except Exception:  # A task boundary: the next look tries again.
             _log.exception("cannot find out which replicas should move")
-            self._forget()
+            self._plans = self._round = self._seen = None
             return
         self._round = None
         now = self._clock.monotonic_ms()
@@ -175,6 +175,8 @@ class Balancing:
         findings = self.findings
         if findings is None:
             return
+        if one.is_cut:
+            self._seen = None
         findings.waits = one.waits
         findings.round_count += 1
         if one.moves:

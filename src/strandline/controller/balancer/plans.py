@@ -154,6 +154,8 @@ class Plans:
         self.lost = lost
         self.ids = tuple(self.brokers)
         """By bit."""
+        self.hopeless: dict[tuple[Wanted, Replicas, frozenset[BrokerId]], tuple[str, str]] = {}
+        """{(what is wanted, replicas, who may be given some): why nobody can mend them}"""
         self._universes: dict[frozenset[BrokerId], Universe] = {}
         self._asks: dict[tuple[str | None, ...], Ask] = {}
         self._known: dict[tuple[Ask, Replicas], Wanted | str] = {}

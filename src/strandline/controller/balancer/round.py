@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from strandline.controller.balancer.evening import Movable, by_broker, exchanged, uneven_pairs
 from strandline.controller.balancer.health import Condition
 from strandline.controller.balancer.mending import Wait, hindrance, margin_of, mend, need_of
-from strandline.controller.balancer.plans import Plans, Replicas, Wanted
+from strandline.controller.balancer.plans import Ask, Plans, Replicas, Wanted
 from strandline.controller.balancer.reasons import MOVES, Waits
 from strandline.controller.commands import BalancedReplicas
 from strandline.model.cluster import Cluster, Partition
@@ -26,6 +26,9 @@ COUNT_STEP = 500
 LEADER_CHANGES_MAX = 100
 EXCHANGES_MAX = 2_000
 """Exchanges that one round looks at for evenness."""
+VAIN_MAX = 200
+"""Searches in vain that one round makes: what can move must not wait for what cannot. They are
+remembered, so that the next round makes others."""
 _RANKS = {code: rank for rank, code in enumerate(MOVES)}
 _URGENT = ("broker-lost", "policy-broken")
 
@@ -74,6 +77,8 @@ class Round:
         self.waits = Waits()
         self.moving_count = 0
         """Partitions that the balancer has set moving, those of this round included."""
+        self.is_cut = False
+        """Whether not everything was looked for: another round is due at once."""
         self._cluster = cluster
         self._condition = condition
         self._plans = plans
@@ -84,7 +89,7 @@ class Round:
         self._led: Counter[BrokerId] = Counter()
         self._needs: list[_Need] = []
         self._movable: list[Movable] = []
-        self._hopeless: dict[tuple[Wanted, Replicas], Wait] = {}
+        self._vain_count = 0
         self._leader_changes = 0
 
     def steps(self) -> Iterator[None]:
@@ -94,17 +99,15 @@ class Round:
         for topic in list(self._cluster.topics.values()):
             ask = self._plans.ask(topic, self._cluster)
             for partition in list(topic.partitions):
-                wanted = self._plans.of(ask, partition.replicas)
-                if isinstance(wanted, str):
-                    self.waits.add("cannot-be-met", wanted, partition.name)
-                else:
-                    self._look(partition, wanted)
+                if all(one in self._plans.brokers for one in partition.hosts):
+                    self._look(partition, ask)
                 yield
         self._needs.sort(key=lambda one: (_RANKS[one.code], one.margin, one.partition.group))
         for need in self._needs:
             self._meet(need)
             yield
-        if not self._needs and not self.moving_count and self._settings.is_enabled:
+        is_quiet = not self.moves and not self.moving_count and not self.is_cut
+        if is_quiet and self._settings.is_enabled:
             yield from self._even_out()
 
     def _count(self) -> Iterator[None]:
@@ -116,12 +119,16 @@ class Round:
 
     # ---- looking -----------------------------------------------------------------------------
 
-    def _look(self, partition: Partition, wanted: Wanted) -> None:
+    def _look(self, partition: Partition, ask: Ask) -> None:
+        wanted = self._plans.of(ask, partition.replicas)
+        if isinstance(wanted, str):
+            self.waits.add("cannot-be-met", wanted, partition.name)
+            if partition.by_balancer and not partition.pending and self._settings.is_enabled:
+                self._set(partition, (), "policy-broken")
+            return
         code = need_of(wanted, partition.replicas)
         if partition.by_balancer:
-            self.moving_count += 1
-            if not partition.pending and self._settings.is_enabled:
-                self._review(partition, wanted, code)
+            self._look_at_own(partition, wanted, ask, code)
             return
         if partition.is_moving:
             if code:
@@ -135,6 +142,19 @@ class Round:
         margin = margin_of(wanted, partition.replicas, self._condition.up)
         self._needs.append(_Need(partition, wanted, code, margin))
 
+    def _look_at_own(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
+        """What stands still for lack of a quorum is in nobody's way."""
+        up = self._condition.up
+        wait = hindrance(wanted, partition.replicas, up)
+        if wait is None and partition.pending:
+            wait = hindrance(wanted, partition.pending, up)
+        if wait is not None:
+            self.waits.add(*wait, partition.name)
+        else:
+            self.moving_count += 1
+        if not partition.pending and self._settings.is_enabled:
+            self._review(partition, wanted, ask, code)
+
     def _note_down(self, partition: Partition) -> None:
         for broker in partition.replicas:
             if broker in self._condition.down_since_ms and broker not in self._condition.lost:
@@ -142,26 +162,23 @@ class Round:
                 text += f"{self._settings.lost_after_ms / 1_000:g} s"
                 self.waits.add("broker-down", text, partition.name)
 
-    def _review(self, partition: Partition, wanted: Wanted, code: str) -> None:
+    def _review(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
         """Whether the balancer still wants what it has set, and nobody was granted yet."""
         is_right = code not in _URGENT
         was_urgent = self._reasons.get(partition.group) in _URGENT
-        good = self._is_good(partition)
+        good = self._is_good(partition, ask)
         if is_right and (was_urgent or not good):
             self._set(partition, (), self._reasons.get(partition.group, "policy-broken"))
-            self.moving_count -= 1
         elif not good:
             found = self._mend(partition, wanted)
             if isinstance(found[0], str):
                 self.waits.add(*found, partition.name)
                 self._set(partition, (), code)
-                self.moving_count -= 1
             elif found != partition.target:
                 self._set(partition, found, code)
 
-    def _is_good(self, partition: Partition) -> bool:
+    def _is_good(self, partition: Partition, ask: Ask) -> bool:
         """Whether what is wanted can be had, and would be right."""
-        ask = self._plans.ask(self._cluster.topics[partition.topic], self._cluster)
         wanted = self._plans.of(ask, partition.target)
         if isinstance(wanted, str) or set(partition.adding) & self._condition.absent:
             return False
@@ -181,7 +198,8 @@ class Round:
             found = self._mend(partition, wanted)
             if isinstance(found[0], str):
                 wait = found
-                self._hopeless[wanted, partition.replicas] = found
+                self._plans.hopeless[self._key(need)] = found
+                self._vain_count += 1
             else:
                 self.moving_count += 1
                 self._set(partition, found, need.code)
@@ -200,10 +218,16 @@ class Round:
         if need.code == "policy-dearer" and not self._condition.is_calm:
             return "calm", "other brokers would be better, once all are up"
         wait = hindrance(need.wanted, need.partition.replicas, self._condition.up)
-        wait = wait or self._hopeless.get((need.wanted, need.partition.replicas))
+        wait = wait or self._plans.hopeless.get(self._key(need))
         if wait is None and self.moving_count >= self._settings.moves_max:
             return "turn", f"{self._settings.moves_max} move, and no more may at the same time"
+        if wait is None and self._vain_count >= VAIN_MAX:
+            self.is_cut = True
+            return "turn", "it is looked for in the next round"
         return wait
+
+    def _key(self, need: _Need) -> tuple[Wanted, Replicas, frozenset[BrokerId]]:
+        return need.wanted, need.partition.replicas, self._condition.settled
 
     def _mend(self, partition: Partition, wanted: Wanted) -> Replicas | Wait:
         return mend(

@@ -27,7 +27,7 @@ from strandline.controller.commands import (
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.names import check_topic_name
 from strandline.controller.policies import canonical_policy
-from strandline.controller.policy_changes import check_default_policy, check_topic_policy
+from strandline.controller.policy_changes import PolicyChecks
 from strandline.controller.records import ConfigsChanged, Record, Scope
 from strandline.protocol.errors import Error
 
@@ -55,7 +55,7 @@ class _Resource:
 def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
     """Change what can be changed; the others are refused one by one."""
     named = Counter((resource.type, resource.name) for resource in command.resources)
-    cluster = facts.state.cluster
+    cluster, checks = facts.state.cluster, PolicyChecks(facts)
     records: list[Record] = []
     results: dict[tuple[int, str], ResourceResult] = {}
     for changes in command.resources:
@@ -66,9 +66,9 @@ def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
             resource = _find(facts, changes)
             values = _change(resource, changes.changes)
             if resource.scope == "topic":
-                check_topic_policy(facts, cluster.topics[resource.name], values)
+                checks.check_topic(cluster.topics[resource.name], values)
             else:
-                check_default_policy(facts, values)
+                checks.check_default(values)
             if values:
                 records.append(ConfigsChanged(resource.scope, resource.name, values))
             results[target] = ResourceResult(*target)
