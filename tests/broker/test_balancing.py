@@ -165,6 +165,23 @@ def test_a_move_that_a_person_stops_is_not_begun_again_at_once(world: MovingWorl
     finish(world, 1, 4, 5)
 
 
+def test_the_next_controller_remembers_what_a_person_stopped(world: MovingWorld) -> None:
+    alter(world, CLUSTER, "", "broker.lost.after.ms", "20000")
+    want(world, 1, 4, 5)
+    world.reach("target")
+    assert world.cancel() == 0
+    dead = world.controller_leader()
+    world.hosts[dead].fail_power()
+    world.advance(1_000)
+    world.hosts[dead].start()
+    world.until_started(dead)
+    world.advance(15_000)
+    assert is_on(world, 1, 2, 3)
+    (key,) = findings(world).waits.found
+    assert key[0] == "stopped"
+    finish(world, 1, 4, 5)
+
+
 def test_a_pause_finishes_what_moves_and_begins_nothing(world: MovingWorld) -> None:
     alter(world, CLUSTER, "", "balancer.enable", "false")
     want(world, 1, 4, 5)

@@ -2,8 +2,10 @@
 
 Source: docs/decisions/0010-the-balancer.md; design section 10."""
 
+import json
 import logging
-from collections.abc import Callable, Collection
+import random
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from strandline.placement.solver.repair import Repair, repair
 from strandline.simulation.facts import PlacementKnown
 from strandline.simulation.invariants import InvariantError
 from strandline.simulation.placements import PlacementHolds
+from strandline.simulation.scenario import PlannedChange, Scenario
 from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import Outcome, run_scenario
 
@@ -48,6 +51,54 @@ def test_a_broker_that_flaps_moves_nothing() -> None:
     assert outcome.violation is None
     assert outcome.tally.balance_count == 0
     assert outcome.tally.fault_counts == {"kill": 4}
+
+
+FAULTS = (
+    "kill", "kill-leader", "power-failure", "leader-power-failure", "total-power-failure",
+    "region-power-failure", "isolation", "split", "mute", "death-in-the-middle", "late-delivery",
+    "leadership-transfer", "stop", "pause",
+)  # fmt: skip
+SEEDS = (3, 9, 11, 19, 24, 34)
+
+
+def with_changes(seed: int) -> Scenario:
+    """The whole brokers of a seed, and an operator who changes policies and labels at random."""
+    rng = random.Random(f"changes of {seed}")
+    drawn = Scenario.draw(seed).whole()
+    active_ms = rng.choice((10_000, 16_000))
+    changes = []
+    for at_ms in sorted(rng.randint(0, active_ms - 2_000) for _ in range(rng.randint(2, 6))):
+        if rng.random() < 0.8:
+            group = rng.choice(drawn.groups).group
+            changes.append(PlannedChange(at_ms, group, any_policy(rng, drawn.brokers)))
+        else:
+            region = rng.choice(("east", "west", "south", "north"))
+            changes.append(PlannedChange(at_ms, broker=rng.choice(drawn.brokers), region=region))
+    return replace(
+        drawn,
+        group_consumer_count=0,
+        active_ms=active_ms,
+        lost_after_ms=rng.choice((2_000, 4_000)),
+        changes=tuple(changes),
+        fault_weights=dict.fromkeys(FAULTS, 1),
+        fault_interval_ms=rng.choice((700, 2_000)),
+    )
+
+
+def any_policy(rng: random.Random, brokers: Sequence[BrokerId]) -> str:
+    """So many replicas on some of the brokers, which can always be met."""
+    count = rng.randint(1, min(4, len(brokers)))
+    allowed = rng.sample(brokers, rng.randint(count, len(brokers)))
+    where = {"label": "broker", "op": "in", "values": [str(one) for one in allowed]}
+    return json.dumps({"rules": [{"count": count, "where": [where]}]})
+
+
+@pytest.mark.simulation
+def test_replicas_move_by_themselves_through_faults() -> None:
+    outcomes = [run_scenario(with_changes(seed)) for seed in SEEDS]
+    assert [outcome.violation for outcome in outcomes] == [None] * len(SEEDS)
+    assert sum(outcome.tally.balance_count for outcome in outcomes) > 10
+    assert sum(outcome.tally.election_count for outcome in outcomes) > 20
 
 
 # ---- planted mistakes --------------------------------------------------------------------------

@@ -5,8 +5,8 @@ How:    each second the brokers' health is looked at. When that or the state has
         last round, another one is begun: in slices, a tenth of the time at most, so that
         heartbeats, commands and clients come first. What it wants moved is asked for as one
         command; what has changed meanwhile is left out there, and another round is due.
-Owns:   all of it is forgotten when another broker becomes the controller: health, plans, reasons,
-        the findings of the last round.
+Owns:   health, plans, reasons, the findings of the last round: all of it is forgotten when another
+        broker becomes the controller. Which moves somebody stopped: every broker remembers that.
 Source: decision 0010."""
 
 import asyncio
@@ -24,7 +24,7 @@ from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.reasons import Waits
 from strandline.controller.balancer.round import Move, Round, Settings
 from strandline.controller.commands import BalanceNoted, BalanceReplicas
-from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record
+from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record, VotersStable
 from strandline.model.ids import GroupId
 from strandline.replication.host import Replication
 
@@ -70,6 +70,8 @@ class Balancing:
         self._next_ms = 0
         # What the last round looked at: the state's version, and the brokers' health.
         self._seen: tuple[int, Condition] | None = None
+        # Groups that the balancer moves, whoever was the controller then.
+        self._own: set[GroupId] = set()
         # {group whose move somebody stopped: until when it is left alone}
         self._stopped: dict[GroupId, int] = {}
         self._timer: Timer | None = None
@@ -106,7 +108,6 @@ class Balancing:
     def _forget(self) -> None:
         self._health = Health()
         self._findings = self._plans = self._round = self._seen = None
-        self._stopped.clear()
 
     def _tick(self) -> None:
         if not self._controller.is_here and self._findings is not None:
@@ -213,13 +214,19 @@ class Balancing:
         """Notice who stops what the balancer moves, and when that is to be thought over."""
         if isinstance(record, ConfigsChanged):
             self._stopped.clear()
-        if self._findings is None or not isinstance(record, ReassignmentSet):
-            return
-        partition = self._controller.cluster.groups[record.group]
-        is_stop = not record.target or set(record.target) == set(partition.replicas)
-        if is_stop and not record.by_balancer and record.group in self._findings.reasons:
-            until_ms = self._clock.monotonic_ms() + self._findings.settings.lost_after_ms
-            self._stopped[record.group] = until_ms
+        elif isinstance(record, VotersStable):
+            self._own.discard(record.group)
+        elif isinstance(record, ReassignmentSet):
+            group, cluster = record.group, self._controller.cluster
+            replicas = set(cluster.groups[group].replicas)
+            is_stop = not record.target or set(record.target) == replicas
+            if is_stop and group in self._own and not record.by_balancer:
+                lost_after_ms = _settings(cluster.cluster_configs).lost_after_ms
+                self._stopped[group] = self._clock.monotonic_ms() + lost_after_ms
+            if record.by_balancer and not is_stop:
+                self._own.add(group)
+            else:
+                self._own.discard(group)
 
 
 def _settings(values: dict[str, str]) -> Settings:

@@ -200,6 +200,34 @@ def test_what_a_person_moves_is_never_touched() -> None:
     assert world.round() == []
 
 
+def test_what_a_person_has_moved_against_the_policy_moves_back_afterwards() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE)
+    by_hand(world, 1, 2, 3)
+    assert world.round() == []
+    world.settle()
+    assert world.replicas() == [(1, 2, 3)]
+    assert {move.code for move in world.round()} == {"policy-broken"}
+    world.rest()
+    assert world.regions() == {("east", "south", "west")}
+
+
+def test_what_cannot_commit_is_in_nobodys_way() -> None:
+    world = BalancerWorld(("", "", "", "", "", ""))
+    assert world.alter("", "balancer.moves.max", "1", scope=CLUSTER) == (0, "")
+    world.topic("one", replicas=(1, 2, 3))
+    world.topic("two", replicas=(1, 4, 5))
+    world.lose(1)
+    assert len(world.round()) == 1
+    (moving,) = [name for name in ("one", "two") if world.partition(name).is_moving]
+    (other,) = {"one", "two"} - {moving}
+    last = {"one": 3, "two": 5}[moving]
+    world.down(last)
+    (move,) = world.round()
+    assert move.command.group == world.partition(other).group
+    assert world.waits()["no-quorum"] == ("2 of 3 replicas have to be up, and 1 are", 1)
+
+
 def test_a_person_takes_over_what_the_balancer_moves() -> None:
     world = BalancerWorld(FIVE)
     world.topic(policy=SURVIVE)
