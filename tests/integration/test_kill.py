@@ -125,9 +125,8 @@ def test_killing_every_broker_at_once_loses_nothing_acknowledged(
     writer = Writer(own_cluster, topic_name, partitions=3)
     writer.write(1_500)
     writer.flush()
-    for broker in (1, 2, 3):
-        own_cluster.kill(broker)
-    own_cluster.start_all()
+    own_cluster.dev("broker", "kill", "1", "2", "3")
+    own_cluster.dev("broker", "start", "1", "2", "3")
     writer.write(500)
     writer.flush()
     assert read_back(own_cluster, topic_name, 3) == writer.acknowledged

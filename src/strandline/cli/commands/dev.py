@@ -27,6 +27,7 @@ app.add_typer(broker_app, name="broker")
 app.add_typer(region_app, name="region")
 
 BrokerNumber = Annotated[int, typer.Argument(metavar="N", help="The broker's id.")]
+BrokerNumbers = Annotated[list[int], typer.Argument(metavar="N...", help="The brokers' ids.")]
 RegionName = Annotated[str, typer.Argument(metavar="NAME", help="The region.")]
 
 
@@ -139,32 +140,34 @@ def status(directory: DevDirectory = DEFAULT_DEV_DIRECTORY, as_json: AsJson = Fa
 
 @broker_app.command("kill")
 def broker_kill(
-    number: BrokerNumber,
+    numbers: BrokerNumbers,
     directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
     as_json: AsJson = False,
 ) -> None:
-    """Kill a broker at once (SIGKILL), as a crash would."""
+    """Kill brokers at once (SIGKILL), as a crash would."""
     from strandline.cli.dev.lifecycle import LocalCluster
 
-    ids = LocalCluster(directory).kill_brokers(_one(number))
-    _show_change(ids, as_json, done="killed", nothing=f"broker {number} was down already")
+    ids = LocalCluster(directory).kill_brokers(_chosen(numbers))
+    _show_change(ids, as_json, done="killed", nothing=f"{_named(numbers)} down already")
 
 
 @broker_app.command("start")
 def broker_start(
-    number: BrokerNumber,
+    numbers: BrokerNumbers,
     directory: DevDirectory = DEFAULT_DEV_DIRECTORY,
     as_json: AsJson = False,
 ) -> None:
-    """Start a broker again; returns when it serves."""
+    """Start brokers again; returns when they serve.
+
+    After the loss of a majority, name enough of them: none serves before the others are there."""
     from strandline.cli.dev.spawner import Spawner
 
     with Spawner() as spawner:
         from strandline.cli.dev.lifecycle import LocalCluster
 
         cluster = LocalCluster(directory, spawn=spawner.spawn)
-        ids = cluster.start_brokers(_one(number))
-    _show_change(ids, as_json, done="started", nothing=f"broker {number} runs already")
+        ids = cluster.start_brokers(_chosen(numbers))
+    _show_change(ids, as_json, done="started", nothing=f"{_named(numbers)} up already")
 
 
 @broker_app.command("pause")
@@ -219,8 +222,15 @@ def region_start(
     _show_change(ids, as_json, done="started", nothing=f"every broker in {name} runs already")
 
 
-def _one(number: int) -> "Callable[[Plan], Sequence[PlannedBroker]]":
-    return lambda plan: (plan.broker(number),)
+def _chosen(numbers: Sequence[int]) -> "Callable[[Plan], Sequence[PlannedBroker]]":
+    return lambda plan: [plan.broker(number) for number in dict.fromkeys(numbers)]
+
+
+def _named(numbers: Sequence[int]) -> str:
+    """As the subject of a sentence, with its verb."""
+    if len(numbers) == 1:
+        return f"broker {numbers[0]} was"
+    return f"brokers {', '.join(map(str, numbers))} were"
 
 
 def _replicas(plan: "Plan") -> int:
