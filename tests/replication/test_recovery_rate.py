@@ -1,7 +1,7 @@
 """Whose turn it is to be served from the log, and how fast. Source: design section 5."""
 
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.recovery import RecoveryRate
+from strandline.replication.recovery import RecoveryRate, RecoveryRates
 from strandline.simulation.clock import HostClock, SimClock
 from strandline.simulation.process import Process
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
@@ -89,3 +89,17 @@ def test_whoever_leads_a_group_now_is_called_in_its_turn() -> None:
         )
     readers.run(2_000)
     assert called == ["now"]
+
+
+def test_other_regions_have_a_rate_of_their_own() -> None:
+    scheduler = Scheduler()
+    clock = SimClock(HostClock(scheduler), Process(scheduler, "host"))
+    rates = RecoveryRates(clock, bytes_per_s=10 * MB, cross_region_bytes_per_s=1 * MB)
+    rates.place([BrokerId(3), BrokerId(4)])
+    assert rates.of(BrokerId(3)) is rates.of(BrokerId(4)) is not rates.of(BrokerId(2))
+    rates.of(BrokerId(3)).spend(1 * MB)
+    assert not rates.of(BrokerId(4)).admits((GroupId(1), BrokerId(4)), lambda: None)
+    assert rates.of(BrokerId(2)).admits((GroupId(1), BrokerId(2)), lambda: None)
+    rates.place([BrokerId(4)])
+    assert rates.of(BrokerId(3)) is rates.of(BrokerId(2))
+    rates.stop()

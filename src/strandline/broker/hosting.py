@@ -132,6 +132,7 @@ class Hosting:
         cluster = self._controller.cluster
         for broker in cluster.brokers.values():
             self._replication.set_peer(broker.id, broker.rpc.host, broker.rpc.port)
+        self._place_peers()
         self._topic_configs.forget_absent(cluster)
         yield from self._close_absent()
         if not self.is_registered:
@@ -252,6 +253,15 @@ class Hosting:
             log=log_config,
             preferred=partition.replicas[0],
             is_lost=self._controller.state.has_lost(self._self_id, partition.group),
+        )
+
+    def _place_peers(self) -> None:
+        """Tell apart who is in another region; nobody is, for a broker that has none."""
+        brokers = self._controller.cluster.brokers
+        own = brokers.get(self._self_id)
+        region = "" if own is None else own.labels.region
+        self._replication.recovery.place(
+            broker.id for broker in brokers.values() if region and broker.labels.region != region
         )
 
     def _wait_for_space(self, group: GroupId, name: str, error: Exception) -> None:

@@ -172,6 +172,7 @@ def replication_settings(config: BrokerConfig) -> ReplicationSettings:
         tail_bytes_max=keys.tail_bytes_max,
         queue_bytes_max=keys.queue_bytes_max,
         recovery_bytes_per_s=keys.recovery_bytes_per_s,
+        recovery_cross_region_bytes_per_s=keys.recovery_cross_region_bytes_per_s,
     )
 
 

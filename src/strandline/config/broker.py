@@ -242,9 +242,16 @@ class ReplicationSection:
     )
     recovery_bytes_per_s: int = key(
         32 * MIB,
-        "How fast this broker serves replicas that are behind from its logs, over all partitions; "
-        "what producers add meanwhile comes on top. Not slowed down: a replica that a write quorum "
-        "or a change of leader waits for.",
+        "How fast this broker serves replicas of its region that are behind, or new, from its "
+        "logs, over all partitions; what producers add meanwhile comes on top. Not slowed down: a "
+        "replica that a write quorum or a change of leader waits for.",
+        unit="bytes/s",
+        minimum=64 * 1024,
+        maximum=64 * 1024 * MIB,
+    )
+    recovery_cross_region_bytes_per_s: int = key(
+        32 * MIB,
+        "The same, for replicas in other regions.",
         unit="bytes/s",
         minimum=64 * 1024,
         maximum=64 * 1024 * MIB,

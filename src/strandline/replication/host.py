@@ -45,7 +45,7 @@ from strandline.replication.led_groups import LedGroups
 from strandline.replication.liveness import Liveness
 from strandline.replication.opening import Opening
 from strandline.replication.queues import BulkQueues
-from strandline.replication.recovery import RecoveryRate
+from strandline.replication.recovery import RecoveryRates
 from strandline.replication.repairs import Repairs
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -99,7 +99,11 @@ class Replication:
         self.led = LedGroups()
         self.memory = MemoryBudget(settings.memory_bytes_max)
         self.queues = BulkQueues(clock, limit_bytes=settings.queue_bytes_max)
-        self.recovery = RecoveryRate(clock, bytes_per_s=settings.recovery_bytes_per_s)
+        self.recovery = RecoveryRates(
+            clock,
+            bytes_per_s=settings.recovery_bytes_per_s,
+            cross_region_bytes_per_s=settings.recovery_cross_region_bytes_per_s,
+        )
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
         self.on_leadership: list[Callable[[Replica, bool], None]] = []
         self.on_leader_known: list[Callable[[GroupId], None]] = []

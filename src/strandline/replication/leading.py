@@ -273,7 +273,7 @@ class Leading:
         """Entries that have left the tail, for who is really behind; None where there are none
         now."""
         replica = self._replica
-        rate = replica.host.recovery
+        rate = replica.host.recovery.of(peer)
         can_spare = self._can_spare(peer)
         is_throttled = can_spare and stream.allowance_bytes <= 0
         if is_throttled and not rate.admits((replica.group, peer), partial(self.pump, peer)):

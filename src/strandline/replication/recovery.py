@@ -6,12 +6,14 @@ How:    credit in bytes grows with time, up to a little more than one append's w
         served from the log asks; with credit left and nobody before it, it may. Else it waits in
         turn, one append each: all groups that recover share the rate alike. Credit may be overdrawn
         by one append, which is then waited for.
+            Brokers of other regions have a credit of their own (`RecoveryRates`): what crosses
+        is dearer, and moving replicas must not fill a link that producers' records need.
             What is appended while a follower is behind comes on top (`sender.allowance_bytes`):
         otherwise a producer faster than the rate would leave it behind for ever.
-Owns:   the credit and the turns; one per broker.
+Owns:   the credits and the turns; one `RecoveryRates` per broker.
 Source: design section 5 ("one recovery reader, throttled"); Redpanda's recovery throttle."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from strandline.base.clock import Clock, Timer
 from strandline.model.ids import BrokerId, GroupId
@@ -87,3 +89,25 @@ class RecoveryRate:
             self._admitted = None
         if self._waiting:
             self._wake_later()
+
+
+class RecoveryRates:
+    """The rate for brokers of this region, and the one for all others."""
+
+    def __init__(self, clock: Clock, *, bytes_per_s: int, cross_region_bytes_per_s: int) -> None:
+        self._near = RecoveryRate(clock, bytes_per_s=bytes_per_s)
+        self._far = RecoveryRate(clock, bytes_per_s=cross_region_bytes_per_s)
+        self._far_peers: frozenset[BrokerId] = frozenset()
+
+    def place(self, far_peers: Iterable[BrokerId]) -> None:
+        """These brokers are in other regions."""
+        self._far_peers = frozenset(far_peers)
+
+    def of(self, peer: BrokerId) -> RecoveryRate:
+        """What `peer` is served at."""
+        return self._far if peer in self._far_peers else self._near
+
+    def stop(self) -> None:
+        """Call nobody any more."""
+        self._near.stop()
+        self._far.stop()

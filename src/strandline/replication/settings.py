@@ -27,7 +27,7 @@ class ReplicationSettings:
     queue_bytes_max:         what waits for the socket to one broker, over all groups; one append
                              more may be queued.
     recovery_bytes_per_s:    how fast followers are served from the log, over all groups; see
-                             `recovery`.
+                             `recovery`; `recovery_cross_region_bytes_per_s` for other regions.
     compaction_slice_bytes:  how much of a log is compacted before other work has its turn; a batch
                              at least.
     lease_ratio:             a leader's lease is this share of the election timeout (clock drift
@@ -44,6 +44,7 @@ class ReplicationSettings:
     tail_bytes_max: int = 4 * 1024 * 1024
     queue_bytes_max: int = 4 * 1024 * 1024
     recovery_bytes_per_s: int = 32 * 1024 * 1024
+    recovery_cross_region_bytes_per_s: int = 32 * 1024 * 1024
     compaction_slice_bytes: int = 32 * 1024
     lease_ratio: float = 0.85
 
