@@ -64,6 +64,20 @@ def test_a_region_that_is_lost_is_not_copied_into_the_others_and_it_is_said_what
     assert world.waits() == {}
 
 
+def test_a_zone_that_is_lost_is_waited_for_too() -> None:
+    world = BalancerWorld(("eu",) * 5)
+    for number, zone in enumerate("aabbc", start=1):
+        world.relabel(number, "eu", zone=zone)
+    world.topic("plain", replicas=(1, 3, 5))
+    world.lose(5)
+    assert world.round() == []
+    needed = "needs one more broker with zone=c in place of broker 5"
+    assert world.waits() == {"needs-broker": (needed, 1)}
+    world.lose(3)
+    world.rest()
+    assert world.waits() == {"no-quorum": ("2 of 3 replicas have to be up, and 1 are", 1)}
+
+
 def test_of_two_lost_replicas_the_one_that_can_be_replaced_is() -> None:
     world = BalancerWorld(("east", "east", "west", "south"))
     world.topic("plain", replicas=(1, 3, 4, 2))

@@ -43,6 +43,8 @@ class _Seen:
     is_up: bool
     since_ms: int
     is_lost: bool = False
+    is_returning: bool = False
+    """Whether it was lost, and has not been up for long enough since then."""
     downs_ms: deque[int] = field(default_factory=lambda: deque(maxlen=DOWNS_MAX))
     """When it went down, not longer ago than brokers take to be lost."""
 
@@ -70,13 +72,14 @@ class Health:
                 seen.downs_ms.append(now_ms)
             if seen.is_up != is_up:
                 seen.is_up, seen.since_ms = is_up, now_ms
+                seen.is_returning = seen.is_lost
             while seen.downs_ms and now_ms - seen.downs_ms[0] > lost_after_ms:
                 seen.downs_ms.popleft()
             lasted_ms = now_ms - seen.since_ms
             if not is_up:
-                seen.is_lost = seen.is_lost or lasted_ms >= lost_after_ms
+                seen.is_lost = seen.is_returning or lasted_ms >= lost_after_ms
             elif lasted_ms >= _settle_ms(seen, lost_after_ms):
-                seen.is_lost = False
+                seen.is_lost = seen.is_returning = False
         return self._condition(now_ms, lost_after_ms)
 
     def _condition(self, now_ms: int, lost_after_ms: int) -> Condition:
