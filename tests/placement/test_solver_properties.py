@@ -278,6 +278,39 @@ def test_a_repair_replaces_as_few_replicas_as_can_be(
         assert set(found.leaving) == set(before) - {broker for broker, _ in found.kept}
 
 
+@settings(max_examples=100, deadline=None)
+@given(_requests, _candidates(5), st.integers(1, 3), st.data())
+def test_a_repair_brings_replicas_only_to_those_who_may_be_given_some(
+    request: Request, candidates: list[Candidate], draw: int, data: st.DataObject
+) -> None:
+    voters = voters_for(request, draw)
+    rules = rules_of(request.policy, voters)
+    if any(rule.spread for rule, _ in rules):
+        return  # As above.
+    roles = [rule.role for rule, count in rules for _ in range(count)]
+    chosen = data.draw(st.permutations(candidates))[: len(roles)]
+    may_come = data.draw(st.sets(st.sampled_from([one.id for one in candidates])))
+    before = {one.id: role for one, role in zip(chosen, roles, strict=False)}
+    counts = [
+        len(coming)
+        for assignment in assignments(rules, candidates)
+        if holds(request, assignment, candidates)
+        and (coming := {one.id for one, rule in assignment if before.get(one.id) != rule.role})
+        <= may_come
+    ]
+    universe = Universe(candidates)
+    plan = make_plan(request, universe, voters=voters)
+    bits = universe.mask(universe.index[one] for one in may_come)
+    found = repair(plan, list(before.items()), may_come=bits)
+    assert (found is None) == (not counts)
+    if found is not None:
+        assert {broker for broker, _ in found.coming} <= may_come
+        assert len(found.coming) == min(counts)
+        assert judge(plan, found.kept + found.coming).is_right
+    bounded = repair(plan, list(before.items()), may_come=bits, leaving_max=1)
+    assert bounded is None or len(bounded.leaving) <= 1
+
+
 _nested = st.builds(
     Labels,
     region=st.sampled_from(("e", "w")),
