@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from strandline.broker import balancing
 from strandline.broker.balancing import Balancing, Findings
 from strandline.controller.balancer import mending
 from strandline.controller.balancer.health import Condition, Health
@@ -94,7 +95,8 @@ def any_policy(rng: random.Random, brokers: Sequence[BrokerId]) -> str:
 
 
 @pytest.mark.simulation
-def test_replicas_move_by_themselves_through_faults() -> None:
+def test_replicas_move_by_themselves_through_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(balancing, "SLICE_MS", 0)  # Everything happens in the middle of a round.
     outcomes = [run_scenario(with_changes(seed)) for seed in SEEDS]
     assert [outcome.violation for outcome in outcomes] == [None] * len(SEEDS)
     assert sum(outcome.tally.balance_count for outcome in outcomes) > 10

@@ -52,6 +52,10 @@ def test_the_scenarios_here_keep_every_promise(path: Path) -> None:
         ("[replication]\nheartbeat_interval_ms = 900", "election_timeout_ms must be at least"),
         ("has_brokers = false\ngroup_consumer_count = 2", "only where has_brokers is true"),
         ("has_brokers = false\ndelete_interval_ms = 50", "delete_interval_ms: only where"),
+        ("[[changes]]\nat_ms = 1\ngroup = 1\npolicy = '{}'", "only with lost_after_ms"),
+        ("has_brokers = false\nlost_after_ms = 9", "where has_brokers is true"),
+        ("lost_after_ms = 9\n[[changes]]\nat_ms = 1\ngroup = 9", "one of them, that there is"),
+        ("lost_after_ms = 9\n[[changes]]\nat_ms = 1\ngroup = 1\nbroker = 1", "one of them"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_with_the_file(
