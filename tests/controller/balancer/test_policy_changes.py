@@ -178,3 +178,18 @@ def test_the_next_controller_knows_what_the_balancer_moves() -> None:
     assert len(world.round()) == 4
     world.rest()
     assert world.regions() == {("west", "west")}
+
+
+def test_what_was_only_good_enough_in_an_outage_is_undone_after_it() -> None:
+    world = BalancerWorld(("east", "east", "west", "west", "south", "north"))
+    world.topic(policy="survive: 2 brokers", partitions=4)
+    regions = world.regions()
+    assert all({"south", "north"} <= set(each) for each in regions)
+    world.lose(5)
+    world.rest()
+    assert all("south" not in each and len(each) == 5 for each in world.regions())
+    world.up(5)
+    world.wait(60_000)
+    assert {move.code for move in world.round()} == {"policy-dearer"}
+    world.rest()
+    assert all({"south", "north"} <= set(each) for each in world.regions())
