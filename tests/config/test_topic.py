@@ -126,7 +126,7 @@ def test_a_broker_shows_its_file_read_only_and_the_clusters_keys() -> None:
         '[broker]\nid = 1\ndata_directory = "/d"\n[cluster]\nseeds = ["1@127.0.0.1:33145"]\n',
         file="f",
     )
-    values = {value.key.name: value for value in broker_values(config, {"num.partitions": "3"})}
+    values = {value.key.name: value for value in broker_values(config, {"num.partitions": "3"}, {})}
     assert values["broker.id"].value == "1" and values["broker.id"].read_only
     assert values["broker.id"].source is ConfigSource.FILE
     assert values["rpc.port"].source is ConfigSource.DEFAULT

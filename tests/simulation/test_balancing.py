@@ -54,6 +54,14 @@ def test_a_broker_that_flaps_moves_nothing() -> None:
     assert outcome.tally.fault_counts == {"kill": 4}
 
 
+@pytest.mark.simulation
+def test_brokers_are_emptied_through_faults() -> None:
+    outcome = run("decommission-under-load")
+    assert outcome.violation is None
+    assert moved(outcome) >= {"group-1-0", "group-2-0"}
+    assert any(line.endswith(": decommission") for line in outcome.trace)
+
+
 FAULTS = (
     "kill", "kill-leader", "power-failure", "leader-power-failure", "total-power-failure",
     "region-power-failure", "isolation", "split", "mute", "death-in-the-middle", "late-delivery",
@@ -126,6 +134,11 @@ def look_only_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Balancing, "_begin", begin)
 
 
+def keep_who_is_to_leave(patch: pytest.MonkeyPatch) -> None:
+    """Nobody is told to the balancer."""
+    patch.setattr(balancing, "leaving_of", lambda _: frozenset())
+
+
 def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
     """A second is enough."""
     honest = Health.step
@@ -149,6 +162,7 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
     [
         (replace_by_anybody, "region-lost-and-returned", "PlacementHolds"),
         (look_only_once, "label-changed", "BalancerProgress"),
+        (keep_who_is_to_leave, "decommission-under-load", "BalancerProgress"),
     ],
 )
 def test_a_planted_mistake_is_found(

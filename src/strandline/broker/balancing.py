@@ -24,6 +24,7 @@ from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.reasons import Waits
 from strandline.controller.balancer.round import Move, Round, Settings
 from strandline.controller.commands import BalanceNoted, BalanceReplicas
+from strandline.controller.decision import leaving_of
 from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record, VotersStable
 from strandline.model.ids import GroupId
 from strandline.replication.host import Replication
@@ -137,9 +138,9 @@ class Balancing:
     def _begin(self, findings: Findings, now: int) -> None:
         cluster, condition = self._controller.cluster, findings.condition
         self._seen = cluster.version, condition
-        plans = self._plans
-        if plans is None or not plans.are_for(cluster.brokers.values(), condition.lost):
-            plans = self._plans = Plans(cluster.brokers.values(), condition.lost)
+        plans, leaving = self._plans, leaving_of(cluster)
+        if plans is None or not plans.are_for(cluster.brokers.values(), condition.lost, leaving):
+            plans = self._plans = Plans(cluster.brokers.values(), condition.lost, leaving)
         for group in list(findings.reasons):
             if group not in cluster.moving:
                 del findings.reasons[group]

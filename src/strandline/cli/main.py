@@ -14,6 +14,7 @@ import typer
 
 from strandline.base.errors import StrandlineError
 from strandline.cli.commands import (
+    broker,
     cluster,
     config,
     consume,
@@ -50,6 +51,7 @@ app.add_typer(log.app, name="log")
 app.add_typer(config.app, name="config")
 app.add_typer(policy.app, name="policy")
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(broker.app, name="broker")
 app.command("version")(version.version)
 
 

@@ -3,7 +3,7 @@
 Map:    transport.py (the seam: sockets and time), connection.py (one broker: versions, requests and
         answers in order), cluster.py (Client: which broker to ask, retries, a deadline),
         admin.py (topics, groups, offsets), reassignments.py (replicas that move),
-        balance.py (those that move by themselves),
+        balance.py (those that move by themselves), lives.py (brokers that are to leave),
         topology.py (labels and round trips of the brokers), log_dirs.py (their disks), in_sync.py
         (replicas in sync, by their leaders), partitioner.py (key -> partition, as Kafka does),
         producer.py, consumer.py, errors.py.

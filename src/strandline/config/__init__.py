@@ -1,6 +1,7 @@
 """Every key that can be set, what it may be and what it means: tables that code and pages read.
 
 Map:    keys.py (what a key is, how its value is read and checked), broker.py (the broker's file),
+        broker_life.py (what is wanted of a single broker while the cluster runs),
         topic.py (topics, with Kafka's names), cluster.py (the whole cluster, with Kafka's names),
         addresses.py (host:port, seeds, links), load.py (file and environment -> BrokerConfig),
         relations.py (what must hold between keys), effective.py (which value is in force and where

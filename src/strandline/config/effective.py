@@ -1,7 +1,7 @@
 """Which value of a key is in force, and where it comes from: what Kafka's DescribeConfigs tells.
 
-How:    topic: set on the topic > cluster-wide > default. Broker: what its file says, then every
-        cluster-wide key. `synonyms` lists the places looked at, the winner first.
+How:    topic: set on the topic > cluster-wide > default. Broker: what its file says, what is wanted
+        of it, then every cluster-wide key. `synonyms` lists the places looked at, the winner first.
 Source: Kafka's DescribeConfigs; STYLE, "Configuration"."""
 
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from strandline.config.broker import SECTIONS, BrokerConfig, section_field
+from strandline.config.broker_life import LIFE_KEYS
 from strandline.config.cluster import CLUSTER_KEYS
 from strandline.config.keys import Key, format_value, keys_of
 from strandline.config.topic import TOPIC_KEYS
@@ -18,6 +19,7 @@ class ConfigSource(IntEnum):
     """Where a value comes from; the numbers are Kafka's."""
 
     TOPIC = 1
+    BROKER = 2
     CLUSTER = 3
     FILE = 4
     DEFAULT = 5
@@ -73,9 +75,11 @@ def cluster_values(cluster_configs: Mapping[str, str]) -> list[EffectiveValue]:
     ]
 
 
-def broker_values(config: BrokerConfig, cluster_configs: Mapping[str, str]) -> list[EffectiveValue]:
-    """Every key of one broker: its file's, which cannot be altered over the wire, then the
-    cluster's."""
+def broker_values(
+    config: BrokerConfig, cluster_configs: Mapping[str, str], wanted: Mapping[str, str]
+) -> list[EffectiveValue]:
+    """Every key of one broker: its file's, which cannot be altered over the wire, what is wanted of
+    it, then the cluster's."""
     values = []
     for section, body in SECTIONS.items():
         table = getattr(config, section_field(section))
@@ -84,6 +88,11 @@ def broker_values(config: BrokerConfig, cluster_configs: Mapping[str, str]) -> l
             default = None if row.default is None else format_value(row.default)
             source = ConfigSource.DEFAULT if text == default else ConfigSource.FILE
             values.append(EffectiveValue(row, (Synonym(row.name, text, source),), read_only=True))
+    for row in LIFE_KEYS:
+        places = _cluster_places(row, row.name, {})
+        if row.name in wanted:
+            places.insert(0, Synonym(row.name, wanted[row.name], ConfigSource.BROKER))
+        values.append(EffectiveValue(row, tuple(places)))
     return values + cluster_values(cluster_configs)
 
 

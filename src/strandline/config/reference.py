@@ -7,6 +7,7 @@ Source: STYLE, "Configuration" and rule 10."""
 from collections.abc import Iterable
 
 from strandline.config.broker import SECTIONS
+from strandline.config.broker_life import LIFE_KEYS
 from strandline.config.cluster import CLUSTER_KEYS
 from strandline.config.keys import Key, ValueType, format_value, keys_of
 from strandline.config.load import variable_name
@@ -36,6 +37,13 @@ data_directory = "/var/lib/strandline"
 [cluster]
 seeds = ["1@127.0.0.1:33145"]
 ```
+"""
+
+_LIFE_INTRODUCTION = """\
+## What is wanted of a broker
+
+Not in the file: set while the cluster runs, on the resource of a broker, with `strandline broker`
+or any Kafka tool (`kafka-configs --entity-type brokers --entity-name 4`). The controller keeps it.
 """
 
 _TOPIC_INTRODUCTION = """\
@@ -75,6 +83,11 @@ def _broker_page() -> str:
                 ),
             )
         )
+    parts.append(_LIFE_INTRODUCTION)
+    rows = (
+        (f"`{row.name}`", _type(row), _default(row), row.bounds, _meaning(row)) for row in LIFE_KEYS
+    )
+    parts.append(_table(("key", "type", "default", "may be", "meaning"), rows))
     return "\n".join(parts)
 
 

@@ -22,20 +22,21 @@ def choose(
     check_partition_count(partitions)
     draft.require_room(partitions)
     placed = place(
-        facts.brokers,
+        facts.staying,
         partitions=partitions,
         replication_factor=replication_factor,
         rng=facts.rng,
         load=draft.load,
         avoid=facts.down,
     )
-    up = len(facts.brokers) - len(facts.down)
+    staying = [one.id for one in facts.staying]
+    up = sum(one not in facts.down for one in staying)
     majority = replication_factor // 2 + 1
     if up < majority:
         raise refuse(
             Error.INVALID_REPLICATION_FACTOR,
             f"replication factor {replication_factor} needs {majority} brokers that are up, but "
-            f"{up} of {len(facts.brokers)} are: wait for brokers to return, or ask for less",
+            f"{up} of {len(staying)} are: wait for brokers to return, or ask for less",
         )
     return placed
 
@@ -78,6 +79,8 @@ def check_replicas(facts: Facts, replicas: Sequence[BrokerId]) -> None:
     for position, broker in enumerate(replicas):
         if broker not in facts.state.cluster.brokers:
             what = f"broker {broker}, but no such broker is registered"
+        elif broker in facts.leaving:
+            what = f"broker {broker}, which is being decommissioned"
         elif broker in replicas[:position]:
             what = f"broker {broker} more than once"
     if what:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from strandline.base.errors import ApiError
+from strandline.config.broker_life import BrokerLife
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import NO_UUID, Answer
 from strandline.controller.records import Assignment, Record
 from strandline.controller.state import ControllerState
-from strandline.model.cluster import Broker
+from strandline.model.cluster import Broker, Cluster
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.spread import Load, Replicas
 from strandline.protocol.errors import Error
@@ -49,13 +50,24 @@ class Facts:
         return list(self.state.cluster.brokers.values())
 
     @property
+    def leaving(self) -> frozenset[BrokerId]:
+        """The registered brokers that are being decommissioned: they are given no replicas."""
+        return leaving_of(self.state.cluster)
+
+    @property
+    def staying(self) -> list[Broker]:
+        """Every registered broker that may be given replicas."""
+        leaving = self.leaving
+        return [one for one in self.brokers if one.id not in leaving]
+
+    @property
     def down(self) -> list[BrokerId]:
         """The registered brokers that are not heard."""
         return [broker for broker in self.state.cluster.brokers if broker not in self.alive]
 
     def capped(self, replication_factor: int) -> int:
         """A default where nobody says how many replicas: no more than there are brokers."""
-        return min(replication_factor, max(len(self.brokers), 1))
+        return min(replication_factor, max(len(self.staying), 1))
 
     def new_uuid(self) -> UUID:
         """A topic id, never one of Kafka's two reserved ones."""
@@ -91,6 +103,15 @@ class Draft:
             self._next_group += 1
         self._count += len(placed)
         return tuple(assignments)
+
+
+def leaving_of(cluster: Cluster) -> frozenset[BrokerId]:
+    """The registered brokers that are being decommissioned."""
+    return frozenset(
+        broker
+        for broker, values in cluster.broker_configs.items()
+        if broker in cluster.brokers and BrokerLife.from_values(values).broker_decommission
+    )
 
 
 def refuse(code: Error, message: str) -> ApiError:

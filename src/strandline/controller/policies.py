@@ -8,7 +8,7 @@ Owns:   nothing.
 Source: design section 7; decision 0008."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from strandline.base.errors import ApiError, OperatorError
 from strandline.config.topic import TOPIC_KEYS_BY_NAME, TopicConfig
@@ -130,14 +130,24 @@ def _decode(name: str, text: str) -> Policy:
     return policy
 
 
-def candidates_of(facts: Facts, draft: Draft) -> list[Candidate]:
-    """The registered brokers as the solver sees them."""
+def candidates_of(
+    facts: Facts, draft: Draft, leaving: Collection[BrokerId] | None = None
+) -> list[Candidate]:
+    """The registered brokers as the solver sees them. `leaving`: who is being decommissioned, if
+    not as it is now."""
     load = draft.load
+    gone = facts.leaving if leaving is None else leaving
+
+    def state(broker: BrokerId) -> BrokerState:
+        if broker in gone:
+            return BrokerState.DECOMMISSIONING
+        return BrokerState.ACTIVE if broker in facts.alive else BrokerState.DOWN
+
     return [
         Candidate(
             id=broker.id,
             labels=broker.labels,
-            state=BrokerState.ACTIVE if broker.id in facts.alive else BrokerState.DOWN,
+            state=state(broker.id),
             replicas=load.replicas[broker.id],
             leaders=load.leaders[broker.id],
         )

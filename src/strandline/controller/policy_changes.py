@@ -7,7 +7,7 @@ How:    the policy in force after the change is solved for one partition, down b
 Owns:   what it has solved, for one command.
 Source: decisions 0008 and 0010."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from strandline.config.topic import TopicConfig
 from strandline.controller.decision import Draft, Facts, refuse
@@ -18,6 +18,7 @@ from strandline.controller.policies import (
     policy_of,
 )
 from strandline.model.cluster import Topic
+from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Policy
 from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.request import Request
@@ -30,10 +31,12 @@ Changes = Mapping[str, str | None]
 
 
 class PolicyChecks:
-    """The checks of one command. What is asked for several times is solved once."""
+    """The checks of one command. What is asked for several times is solved once. `leaving`: who is
+    being decommissioned, if not as it is now."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, *, leaving: Collection[BrokerId] | None = None) -> None:
         self._facts = facts
+        self._leaving = leaving
         self._values = facts.state.cluster.cluster_configs
         self._candidates: list[Candidate] = []
         self._met: set[tuple[Policy, int, int]] = set()
@@ -50,6 +53,11 @@ class PolicyChecks:
         if is_policy_changed or after.min_insync_replicas > before.min_insync_replicas:
             self._check(topic, own, self._values)
 
+    def check_present(self, topic: Topic) -> bool:
+        """Refuse where the policy of a topic cannot be met as it is; raises ApiError. False where
+        it has none."""
+        return self._check(topic, topic.configs, self._values)
+
     def check_default(self, changes: Changes) -> None:
         """The same for the cluster's default, and the topics that have no policy of their own."""
         after = _changed(self._values, changes)
@@ -60,17 +68,17 @@ class PolicyChecks:
             if not any(topic.configs.get(name) for name in TOPIC_POLICY_KEYS):
                 self._check(topic, topic.configs, after)
 
-    def _check(self, topic: Topic, own: Mapping[str, str], inherited: Mapping[str, str]) -> None:
+    def _check(self, topic: Topic, own: Mapping[str, str], inherited: Mapping[str, str]) -> bool:
         found = policy_of(own, inherited)
         if found is None:
-            return
+            return False
         key, policy = found
         least = TopicConfig.from_overrides(inherited, own).min_insync_replicas
         voters = len(topic.partitions[0].replicas)
         if (policy, least, voters) in self._met:
-            return
+            return True
         if not self._candidates:
-            self._candidates = candidates_of(self._facts, Draft(self._facts.state))
+            self._candidates = candidates_of(self._facts, Draft(self._facts.state), self._leaving)
         request = Request(
             policy=policy,
             min_insync_replicas=least,
@@ -81,6 +89,7 @@ class PolicyChecks:
         if isinstance(answer, Refusal):
             raise refuse(Error.POLICY_VIOLATION, f"{key} of topic {topic.name}: {answer}")
         self._met.add((policy, least, voters))
+        return True
 
 
 def _changed(values: Mapping[str, str], changes: Changes) -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""An operator who changes policies of topics, and labels of brokers, at planned moments.
+"""An operator who changes policies of topics, and labels of brokers, and takes brokers away, at
+planned moments.
 
 Why:    the balancer moves replicas when these change; they change while everything else goes wrong.
-How:    a policy is set by a request to any broker, again and again until one says that it is set. A
+How:    a key is set by a request to any broker, again and again until one says that it is set. A
         broker with another label is killed and started anew.
 Owns:   what is left to do.
 Source: docs/decisions/0010-the-balancer.md; design section 10."""
@@ -10,6 +11,8 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
+from strandline.config.broker_life import DECOMMISSION
+from strandline.config.keys import format_value
 from strandline.controller.commands import ConfigOperation, ResourceType
 from strandline.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -29,14 +32,17 @@ if TYPE_CHECKING:
 AGAIN_MS = 500
 POLICY = "placement.policy"
 
+Resource = tuple[ResourceType, str]
+"""What has configuration, by its name."""
+
 
 class Operator(Client):
     """See the module."""
 
     def __init__(self, name: str, world: "World", rng: random.Random) -> None:
         super().__init__(name, world, rng)
-        self._wanted: dict[str, str] = {}
-        """{topic: the policy that it shall have and is not known to have}"""
+        self._wanted: dict[Resource, tuple[str, str]] = {}
+        """{what: the key that it shall have, with the value, and is not known to have}"""
         self._is_asking = False
 
     def start(self) -> None:
@@ -46,12 +52,18 @@ class Operator(Client):
 
     @property
     def is_done(self) -> bool:
-        """Whether every policy is set."""
+        """Whether all is set."""
         return not self._wanted
 
     def _change(self, change: PlannedChange) -> None:
         world = self.world
-        if change.broker is not None:
+        if change.is_leaving is not None:
+            word = "leaves" if change.is_leaving else "stays"
+            world.trace.add("world", f"broker {change.broker} {word}")
+            resource = (ResourceType.BROKER, str(change.broker))
+            self._wanted[resource] = DECOMMISSION, format_value(change.is_leaving)
+            self._turn()
+        elif change.broker is not None:
             world.trace.add("world", f"broker {change.broker} goes to region {change.region}")
             world.labels[change.broker] = change.region
             world.hosts[change.broker].kill()
@@ -59,37 +71,37 @@ class Operator(Client):
         if change.group is not None:
             topic = world.plan(change.group).name
             world.trace.add("world", f"the policy of {topic} becomes {change.policy}")
-            self._wanted[topic] = change.policy
+            self._wanted[ResourceType.TOPIC, topic] = POLICY, change.policy
             self._turn()
 
     def _turn(self) -> None:
         if self._wanted and not self._is_asking:
             self._is_asking = True
-            topic, policy = next(iter(self._wanted.items()))
+            resource, row = next(iter(self._wanted.items()))
             broker = self.rng.choice(self.world.scenario.brokers)
-            self.ask(broker, partial(self._ask, topic=topic, policy=policy), lambda: None)
+            self.ask(broker, partial(self._ask, resource=resource, row=row), lambda: None)
             self.world.scheduler.after(AGAIN_MS * US_PER_MS, self._again)
 
     def _again(self) -> None:
         self._is_asking = False
         self._turn()
 
-    def _ask(self, member: "Member", topic: str, policy: str) -> None:
+    def _ask(self, member: "Member", resource: Resource, row: tuple[str, str]) -> None:
         """Inside the broker."""
         assert isinstance(member, BrokerMember)
 
         def on_answer(answer: IncrementalAlterConfigsResponse) -> None:
             is_set = not any(one.error_code for one in answer.responses)
-            if is_set and self._wanted.get(topic) == policy:
-                del self._wanted[topic]
+            if is_set and self._wanted.get(resource) == row:
+                del self._wanted[resource]
 
-        resource = AlterConfigsResource(
-            resource_type=ResourceType.TOPIC,
-            resource_name=topic,
-            configs=[AlterableConfig(POLICY, ConfigOperation.SET, policy)],
+        asked = AlterConfigsResource(
+            resource_type=resource[0],
+            resource_name=resource[1],
+            configs=[AlterableConfig(row[0], ConfigOperation.SET, row[1])],
         )
         member.ask(
-            IncrementalAlterConfigsRequest([resource]),
+            IncrementalAlterConfigsRequest([asked]),
             IncrementalAlterConfigsResponse,
             ALTER_CONFIGS_VERSION,
             on_answer=on_answer,

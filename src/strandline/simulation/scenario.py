@@ -79,14 +79,15 @@ class PlannedFault:
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """What an operator does `at_ms` after the load begins: the policy of a group, or the region of
-    a broker, which starts anew with it."""
+    """What an operator does `at_ms` after the load begins: the policy of a group, the region of a
+    broker, which starts anew with it, or that a broker leaves, or stays after all."""
 
     at_ms: int
     group: GroupId | None = None
     policy: str = ""
     broker: BrokerId | None = None
     region: str = ""
+    is_leaving: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import random
 from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
+from strandline.controller.decision import leaving_of
 from strandline.model.ids import BrokerId
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.broker_member import BrokerMember
@@ -123,7 +124,8 @@ def check_group_progress(world: "World") -> None:
 
 
 def check_balance(world: "World") -> None:
-    """BalancerProgress: every placement is what its policy wants, and nothing moves or waits."""
+    """BalancerProgress: every placement is what its policy wants, and nothing moves or waits;
+    brokers that are to leave hold nothing."""
     lost_after_ms = world.scenario.lost_after_ms
     if not lost_after_ms or world.is_over:
         return
@@ -138,7 +140,7 @@ def check_balance(world: "World") -> None:
 def _imbalance(world: "World") -> str:
     """What the balancer has still to do; empty when there is nothing."""
     if not all(one.is_done for one in world.operators):
-        return "policies could not be set"
+        return "what was wanted could not be set"
     members = [host.program for host in world.hosts.values()]
     active = next(
         (one for one in members if isinstance(one, BrokerMember) and one.findings is not None),
@@ -154,6 +156,10 @@ def _imbalance(world: "World") -> str:
             return f"{partition.name} moves from {partition.replicas} to {partition.target}"
         if known is not None and not known.is_right:
             return f"{partition.name} is on brokers {partition.replicas}: {known.question}"
+    for broker in sorted(leaving_of(cluster)):
+        held = [one.name for one in cluster.groups.values() if broker in one.hosts]
+        if held:
+            return f"broker {broker} is to leave and holds {', '.join(sorted(held))}"
     waits = [f"{code}: {text}" for code, text in active.findings.waits.found]
     return "; ".join(waits)
 

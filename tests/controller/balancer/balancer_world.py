@@ -17,6 +17,7 @@ from strandline.controller.commands import (
     RequestVoters,
     ResourceResults,
 )
+from strandline.controller.decision import leaving_of
 from strandline.model.cluster import Labels, Partition
 from strandline.model.ids import BrokerId, GroupId
 
@@ -118,10 +119,11 @@ class BalancerWorld(World):
 
     def look(self) -> Round:
         """A round, whose moves are not asked for."""
-        config = ClusterConfig.from_values(self.state.cluster.cluster_configs)
-        plans = Plans(self.state.cluster.brokers.values(), self.condition.lost)
+        cluster = self.state.cluster
+        config = ClusterConfig.from_values(cluster.cluster_configs)
+        plans = Plans(cluster.brokers.values(), self.condition.lost, leaving_of(cluster))
         one = Round(
-            self.state.cluster,
+            cluster,
             self.condition,
             plans,
             settings=Settings(

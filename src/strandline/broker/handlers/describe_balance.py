@@ -3,9 +3,12 @@
 How:    only the controller knows; others say that they are not it.
 Source: docs/decisions/0010-the-balancer.md."""
 
+from collections import Counter
+
 from strandline.base.errors import ApiError
 from strandline.broker.balancing import Findings
 from strandline.broker.context import RequestContext
+from strandline.controller.decision import leaving_of
 from strandline.model.cluster import Cluster
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_balance import (
@@ -15,6 +18,7 @@ from strandline.protocol.messages.describe_balance import (
     BalanceWait,
     DescribeBalanceRequest,
     DescribeBalanceResponse,
+    LeavingCount,
 )
 
 MOVES_SHOWN_MAX = 1_000
@@ -35,7 +39,13 @@ async def handle(_: DescribeBalanceRequest, context: RequestContext) -> Describe
         brokers=_brokers(findings, services.cluster, now),
         moves=_moves(findings, services.cluster),
         waits=[
-            BalanceWait(code, text, one.count, list(one.examples))
+            BalanceWait(
+                code,
+                text,
+                one.count,
+                list(one.examples),
+                [LeavingCount(broker, count) for broker, count in sorted(one.leaving.items())],
+            )
             for (code, text), one in findings.waits.found.items()
         ],
         begun=[BalanceCount(code, count) for code, count in sorted(findings.begun.items())],
@@ -43,7 +53,9 @@ async def handle(_: DescribeBalanceRequest, context: RequestContext) -> Describe
 
 
 def _brokers(findings: Findings, cluster: Cluster, now_ms: int) -> list[BalanceBroker]:
-    known = findings.condition
+    known, leaving = findings.condition, leaving_of(cluster)
+    held = Counter(broker for one in cluster.groups.values() for broker in one.hosts)
+    moving = Counter(broker for one in cluster.moving for broker in cluster.groups[one].removing)
     described = []
     for broker in sorted(cluster.brokers):
         since_ms = known.down_since_ms.get(broker)
@@ -54,7 +66,16 @@ def _brokers(findings: Findings, cluster: Cluster, now_ms: int) -> list[BalanceB
         else:
             condition = "up" if broker in known.settled else "settling"
         down_ms = 0 if since_ms is None else now_ms - since_ms
-        described.append(BalanceBroker(broker, condition, down_ms))
+        described.append(
+            BalanceBroker(
+                broker_id=broker,
+                condition=condition,
+                down_ms=down_ms,
+                is_leaving=broker in leaving,
+                replica_count=held[broker],
+                moving_count=moving[broker],
+            )
+        )
     return described
 
 

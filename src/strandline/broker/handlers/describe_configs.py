@@ -78,7 +78,8 @@ def _values(services: Services, resource: DescribeConfigsResource) -> list[Effec
         raise ApiError(
             Error.INVALID_REQUEST, f"this is broker {services.broker_id}: ask broker {name} itself"
         )
-    return broker_values(services.config, cluster.cluster_configs)
+    wanted = cluster.broker_configs.get(services.broker_id, {})
+    return broker_values(services.config, cluster.cluster_configs, wanted)
 
 
 def _row(value: EffectiveValue, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

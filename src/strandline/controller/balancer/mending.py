@@ -1,9 +1,11 @@
 """What one partition needs, and the replicas that would give it that. Pure.
 
 Why:    a replica is moved because it has to be, or not at all; and who waits is told for whom.
-How:    needs, the most urgent first: a replica's broker is lost; a rule is broken; the soft rules
-        prefer others; leaders should be elsewhere. The fewest replicas are replaced. Where a lost
-        one cannot be replaced by what is as good, it is excused, so that others can.
+How:    needs, the most urgent first: a replica's broker is lost, or to be emptied; a rule is
+        broken; the soft rules prefer others; leaders should be elsewhere. The fewest replicas are
+        replaced. Where a lost one cannot be replaced by what is as good, it is excused, so that
+        others can; one whose broker is decommissioned is replaced by what there is, where no policy
+        says otherwise.
 Source: decision 0010."""
 
 from collections.abc import Mapping
@@ -29,8 +31,9 @@ Wait = tuple[str, str]
 
 def need_of(wanted: Wanted, replicas: Replicas) -> str:
     """Why the replicas should be others: a code of `reasons.MOVES`; empty when they are right."""
-    if wanted.lost(replicas):
-        return "broker-lost"
+    lost = wanted.lost(replicas)
+    if lost:
+        return "decommission" if set(lost) <= wanted.plans.leaving else "broker-lost"
     if not wanted.has_policy:
         return ""
     if not wanted.is_right(replicas):
@@ -104,7 +107,19 @@ def _repair(
             )
             if found is not None and (found.leaving or found.coming):
                 return found
-    return None
+    leaving = wanted.leaving(replicas)
+    if wanted.has_policy or not leaving:
+        return None
+    # A person wants the broker empty, and no policy says what that may not cost.
+    excused = tuple(one for one in lost if one not in leaving)
+    return repair(
+        wanted.plan(excused),
+        voters(replicas),
+        may_come=may_come,
+        loads=held,
+        leaving_max=len(leaving),
+        steps_max=STEPS_MAX,
+    )
 
 
 def _shortage(wanted: Wanted, replicas: Replicas, settled: frozenset[BrokerId]) -> Wait:

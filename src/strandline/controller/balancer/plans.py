@@ -4,9 +4,10 @@ and mended by.
 Why:    thousands of partitions have a few policies; what a policy means in this cluster is worked
         out once for each, and each set of replicas is judged once.
 How:    the number of voters is that of the best placement over all registered brokers, up or down:
-        it must not change because a broker is away. Replicas that hold with fewer than that are
-        left as they are. Lost brokers are down to the constraints, all others are active; some
-        lost ones may be excused, where nobody can take their place and others can be replaced.
+        it must not change because a broker is away; who is being decommissioned is left out.
+        Replicas that hold with fewer than that are left as they are. Lost brokers, and those that
+        are being decommissioned, are not there to the constraints, all others are active; some of
+        those may be excused, where nobody can take their place and others can be replaced.
 Owns:   what it has worked out, for one set of brokers, labels and lost ones.
 Source: decisions 0008 and 0010."""
 
@@ -66,8 +67,12 @@ class Wanted:
         return self._plans[key]
 
     def lost(self, replicas: Replicas) -> Replicas:
-        """Those of the replicas whose brokers are lost."""
+        """Those of the replicas whose brokers are lost, or are being decommissioned."""
         return tuple(one for one in replicas if one in self.plans.lost)
+
+    def leaving(self, replicas: Replicas) -> Replicas:
+        """Those of the replicas whose brokers are being decommissioned."""
+        return tuple(one for one in replicas if one in self.plans.leaving)
 
     def is_right(self, replicas: Replicas, excused: Collection[BrokerId] = ()) -> bool:
         """Whether these replicas keep every hard constraint, and are as many as are asked for."""
@@ -149,9 +154,17 @@ class Ask:
 class Plans:
     """See the module."""
 
-    def __init__(self, brokers: Iterable[Broker], lost: frozenset[BrokerId]) -> None:
+    def __init__(
+        self,
+        brokers: Iterable[Broker],
+        lost: frozenset[BrokerId],
+        leaving: frozenset[BrokerId] = frozenset(),
+    ) -> None:
         self.brokers = {one.id: one for one in sorted(brokers, key=lambda one: one.id)}
-        self.lost = lost
+        self.leaving = leaving
+        """Those that are being decommissioned."""
+        self.lost = lost | leaving
+        """Those that are not to hold replicas: what is on them is made anew elsewhere."""
         self.ids = tuple(self.brokers)
         """By bit."""
         self.hopeless: dict[tuple[Wanted, Replicas, frozenset[BrokerId]], tuple[str, str]] = {}
@@ -162,20 +175,26 @@ class Plans:
         self._wanted: dict[tuple[Ask, int], Wanted | str] = {}
         self._fewer: dict[tuple[Ask, int], Wanted] = {}
 
-    def are_for(self, brokers: Iterable[Broker], lost: frozenset[BrokerId]) -> bool:
+    def are_for(
+        self, brokers: Iterable[Broker], lost: frozenset[BrokerId], leaving: frozenset[BrokerId]
+    ) -> bool:
         """Whether what was worked out here still holds."""
         labels = {one.id: one.labels for one in brokers}
-        return lost == self.lost and labels == {one.id: one.labels for one in self.brokers.values()}
+        if (lost | leaving, leaving) != (self.lost, self.leaving):
+            return False
+        return labels == {one.id: one.labels for one in self.brokers.values()}
 
     def universe(self, down: Collection[BrokerId]) -> Universe:
         """The brokers, with these down."""
         key = frozenset(down)
         if key not in self._universes:
+            absent = dict.fromkeys(key, BrokerState.DOWN)
+            absent |= dict.fromkeys(key & self.leaving, BrokerState.DECOMMISSIONING)
             self._universes[key] = Universe(
                 Candidate(
                     id=one.id,
                     labels=one.labels,
-                    state=BrokerState.DOWN if one.id in key else BrokerState.ACTIVE,
+                    state=absent.get(one.id, BrokerState.ACTIVE),
                 )
                 for one in self.brokers.values()
             )
@@ -225,7 +244,7 @@ class Plans:
         )
         if not ask.key:
             return Wanted(request, count, self, has_policy=False)
-        universe = self.universe(())
+        universe = self.universe(self.leaving)
         missing = missing_for(ask.policy, universe.candidates)
         if missing:
             return f"{ask.key}: {missing[0]}"

@@ -5,11 +5,15 @@ How:    one table of codes; what waits for the same is counted together, and tol
         partitions concerned.
 Source: STYLE, rule 4; reference "what users ask for" 12."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from strandline.model.ids import BrokerId
 
 MOVES = {
     "broker-lost": "a replica's broker is lost",
+    "decommission": "a replica's broker is being decommissioned",
     "policy-broken": "the replicas break the policy",
     "policy-dearer": "the policy prefers other brokers",
     "uneven": "a broker holds more replicas than another that could have them",
@@ -39,6 +43,8 @@ class Waiting:
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
+    leaving: Counter[BrokerId] = field(default_factory=Counter)
+    """{broker being decommissioned: how many of these it holds}"""
 
 
 class Waits:
@@ -47,11 +53,12 @@ class Waits:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Waiting] = {}
 
-    def add(self, code: str, text: str, partition: str) -> None:
-        """One partition waits."""
+    def add(self, code: str, text: str, partition: str, leaving: Iterable[BrokerId] = ()) -> None:
+        """One partition waits. `leaving`: who holds it and is being decommissioned."""
         assert code in WAITS, code
         one = self._found.setdefault((code, text), Waiting())
         one.count += 1
+        one.leaving.update(leaving)
         if len(one.examples) < EXAMPLES_MAX:
             one.examples.append(partition)
 

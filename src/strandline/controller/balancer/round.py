@@ -30,7 +30,7 @@ VAIN_MAX = 200
 """Searches in vain that one round makes: what can move must not wait for what cannot. They are
 remembered, so that the next round makes others."""
 _RANKS = {code: rank for rank, code in enumerate(MOVES)}
-_URGENT = ("broker-lost", "policy-broken")
+_URGENT = ("broker-lost", "decommission", "policy-broken")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class Round:
     def _look(self, partition: Partition, ask: Ask) -> None:
         wanted = self._plans.of(ask, partition.replicas)
         if isinstance(wanted, str):
-            self.waits.add("cannot-be-met", wanted, partition.name)
+            self._wait(partition, ("cannot-be-met", wanted))
             if partition.by_balancer and not partition.pending and self._settings.is_enabled:
                 self._set(partition, (), "policy-broken")
             return
@@ -132,7 +132,7 @@ class Round:
             return
         if partition.is_moving:
             if code:
-                self.waits.add("by-hand", "moved by hand meanwhile", partition.name)
+                self._wait(partition, ("by-hand", "moved by hand meanwhile"))
             return
         self._note_down(partition)
         if not code:
@@ -149,18 +149,22 @@ class Round:
         if wait is None and partition.pending:
             wait = hindrance(wanted, partition.pending, up)
         if wait is not None:
-            self.waits.add(*wait, partition.name)
+            self._wait(partition, wait)
         else:
             self.moving_count += 1
         if not partition.pending and self._settings.is_enabled:
             self._review(partition, wanted, ask, code)
 
+    def _wait(self, partition: Partition, wait: Wait) -> None:
+        leaving = self._plans.leaving.intersection(partition.hosts)
+        self.waits.add(*wait, partition.name, leaving)
+
     def _note_down(self, partition: Partition) -> None:
         for broker in partition.replicas:
-            if broker in self._condition.down_since_ms and broker not in self._condition.lost:
+            if broker in self._condition.down_since_ms and broker not in self._plans.lost:
                 text = f"broker {broker} is down, and taken for lost after "
                 text += f"{self._settings.lost_after_ms / 1_000:g} s"
-                self.waits.add("broker-down", text, partition.name)
+                self._wait(partition, ("broker-down", text))
 
     def _review(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
         """Whether the balancer still wants what it has set, and nobody was granted yet."""
@@ -172,7 +176,7 @@ class Round:
         elif not good:
             found = self._mend(partition, wanted)
             if isinstance(found[0], str):
-                self.waits.add(*found, partition.name)
+                self._wait(partition, found)
                 self._set(partition, (), code)
             elif found != partition.target:
                 self._set(partition, found, code)
@@ -204,7 +208,7 @@ class Round:
                 self.moving_count += 1
                 self._set(partition, found, need.code)
         if wait is not None:
-            self.waits.add(*wait, partition.name)
+            self._wait(partition, wait)
 
     def _wait_of(self, need: _Need) -> Wait | None:
         """Why a need is not met now, as far as that is known without a search."""
@@ -263,9 +267,10 @@ class Round:
         left = EXCHANGES_MAX
         moved: set[GroupId] = set()
         is_moving = True
+        settled = self._condition.settled - self._plans.leaving
         while is_moving and self.moving_count < self._settings.moves_max:
             is_moving = False
-            for full, empty in uneven_pairs(self._after_moves(moved), self._condition.settled):
+            for full, empty in uneven_pairs(self._after_moves(moved), settled):
                 for one in held.get(full, ()):
                     if one.partition.group in moved or one.partition.group in self._stopped:
                         continue

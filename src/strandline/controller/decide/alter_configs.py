@@ -1,10 +1,10 @@
-"""Changes configuration key by key: of a topic, or of the whole cluster.
+"""Changes configuration key by key: of a topic, of the whole cluster, or of a single broker.
 
 Why:    what is refused here can never be in force anywhere; so a name or a value that no table
         knows is refused with the reason.
 How:    each resource is changed as a whole or not at all. Lists can be appended to and subtracted
-        from. A policy has to be one that can be met; replicas move to it then (decision 0010). A
-        broker's own keys are in its file; none of them can be changed from outside yet.
+        from. A policy has to be one that can be met; replicas move to it then (decision 0010). Of a
+        single broker only what is wanted of it can be set (decision 0011), not what its file says.
 Source: Kafka's IncrementalAlterConfigs (KIP-339)."""
 
 from collections import Counter
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from strandline.base.errors import ApiError
+from strandline.config.broker_life import LIFE_KEYS_BY_NAME, validate_life_config
 from strandline.config.cluster import CLUSTER_KEYS_BY_NAME, validate_cluster_config
 from strandline.config.keys import Key, ValueType, format_value
 from strandline.config.topic import TOPIC_KEYS_BY_NAME, validate_topic_config
@@ -25,10 +26,12 @@ from strandline.controller.commands import (
     ResourceType,
 )
 from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.life import LifeChecks
 from strandline.controller.names import check_topic_name
 from strandline.controller.policies import canonical_policy
 from strandline.controller.policy_changes import PolicyChecks
 from strandline.controller.records import ConfigsChanged, Record, Scope
+from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 
 CONFIG_VALUE_CHARACTERS_MAX = 4096
@@ -55,7 +58,7 @@ class _Resource:
 def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
     """Change what can be changed; the others are refused one by one."""
     named = Counter((resource.type, resource.name) for resource in command.resources)
-    cluster, checks = facts.state.cluster, PolicyChecks(facts)
+    cluster, checks, lives = facts.state.cluster, PolicyChecks(facts), LifeChecks(facts)
     records: list[Record] = []
     results: dict[tuple[int, str], ResourceResult] = {}
     for changes in command.resources:
@@ -67,6 +70,8 @@ def decide_alter_configs(facts: Facts, command: AlterConfigs) -> Decision:
             values = _change(resource, changes.changes)
             if resource.scope == "topic":
                 checks.check_topic(cluster.topics[resource.name], values)
+            elif resource.scope == "broker":
+                lives.check(BrokerId(int(resource.name)), values)
             else:
                 checks.check_default(values)
             if values:
@@ -105,10 +110,18 @@ def _find(facts: Facts, changes: ResourceChanges) -> _Resource:
             validate=validate_cluster_config,
         )
     if changes.type == ResourceType.BROKER:
-        raise refuse(
-            Error.INVALID_REQUEST,
-            f"keys of a single broker are read from its file: change the file of broker "
-            f"{changes.name[:20]}, or leave the name empty to change the whole cluster",
+        known = [one for one in cluster.brokers if str(one) == changes.name]
+        if not known:
+            raise refuse(
+                Error.BROKER_ID_NOT_REGISTERED, f"there is no broker {changes.name[:20]!a}"
+            )
+        return _Resource(
+            scope="broker",
+            name=changes.name,
+            keys=LIFE_KEYS_BY_NAME,
+            own=cluster.broker_configs.get(known[0], {}),
+            inherited={},
+            validate=validate_life_config,
         )
     raise refuse(
         Error.INVALID_REQUEST, f"resources of type {changes.type} have no configuration here"

@@ -30,5 +30,6 @@ def _fits(facts: Facts, move: BalancedReplicas) -> bool:
         return False
     if partition.target and not partition.by_balancer:
         return False
-    known = facts.state.cluster.brokers
-    return move.target != partition.target and all(one in known for one in move.target)
+    may_come = {one.id for one in facts.staying}
+    coming = set(move.target) - set(partition.replicas)
+    return move.target != partition.target and coming <= may_come

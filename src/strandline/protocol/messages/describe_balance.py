@@ -26,6 +26,9 @@ class BalanceBroker(Message):
     # up, settling (up, and not yet given replicas), down, lost
     condition: Annotated[str, F("string")] = ""
     down_ms: Annotated[int, F("int64")] = 0  # for how long it has been down; 0 when it is up
+    is_leaving: Annotated[bool, F("bool")] = False  # being decommissioned
+    replica_count: Annotated[int, F("int32")] = 0  # that it holds, or is to hold
+    moving_count: Annotated[int, F("int32")] = 0  # of those, moving away
 
 
 class BalanceMove(Message):
@@ -38,6 +41,13 @@ class BalanceMove(Message):
     code: Annotated[str, F("string")] = ""  # empty: begun by an earlier controller
 
 
+class LeavingCount(Message):
+    """How many of the partitions that wait a broker holds that is being decommissioned."""
+
+    broker_id: Annotated[int, F("int32")] = 0
+    count: Annotated[int, F("int32")] = 0
+
+
 class BalanceWait(Message):
     """Partitions that wait for the same."""
 
@@ -45,6 +55,7 @@ class BalanceWait(Message):
     text: Annotated[str, F("string")] = ""
     partition_count: Annotated[int, F("int32")] = 0
     examples: Annotated[list[str], F("[]string")] = []  # topic-index, the first few
+    leaving: Annotated[list[LeavingCount], F("[]struct")] = []
 
 
 class BalanceCount(Message):
