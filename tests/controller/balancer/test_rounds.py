@@ -304,10 +304,10 @@ def test_a_new_broker_gets_its_share_of_what_policies_place() -> None:
     world.add_broker(4, "east")
     assert world.round() == []  # It has just come.
     world.wait(60_000)
-    moves = world.rest()
+    moves = world.rest()  # Replicas; then who leads, a fourth of the partitions at most.
     held = [sum(one in each for each in world.replicas()) for one in (1, 4)]
     assert world.regions() == {("east", "south", "west")}
-    assert 8 <= moves <= 12 and abs(held[0] - held[1]) <= 5
+    assert 8 <= moves <= 12 + 5 and abs(held[0] - held[1]) <= 5
     assert world.replicas("plain") == plain
 
 

@@ -108,7 +108,7 @@ class Wanted:
     ) -> Replicas:
         """The same replicas, the first of them where leaders should be: the present preferred
         leader if it is there, else the one that leads fewest."""
-        may = self._may_lead(replicas)
+        may = self.may_lead(replicas)
         first = present
         if present not in may:
             first = min(may, key=lambda one: (led.get(one, 0), replicas.index(one)))
@@ -122,7 +122,8 @@ class Wanted:
         found += [label for one in counted for label in one.labels]
         return list(dict.fromkeys(found))
 
-    def _may_lead(self, replicas: Sequence[BrokerId]) -> list[BrokerId]:
+    def may_lead(self, replicas: Sequence[BrokerId]) -> list[BrokerId]:
+        """Those of the replicas that meet the best preference any of them meets."""
         plan = self.plan()
         for tier in plan.leader_tiers:
             may = [

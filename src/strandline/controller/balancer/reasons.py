@@ -18,6 +18,7 @@ MOVES = {
     "policy-dearer": "the policy prefers other brokers",
     "uneven": "a broker holds more replicas than another that could have them",
     "leaders": "the policy prefers another leader; no data moves",
+    "leaders-uneven": "a broker leads more than another that is preferred as much; no data moves",
 }
 """Why replicas move."""
 

@@ -4,8 +4,8 @@ Why:    a round that looks at the state as it is misses no event, whoever led be
         is the whole truth about what moves and what waits.
 How:    loads are counted -> each partition is looked at: what moves is reviewed, what needs to move
         is noted -> the needs are met, the most urgent first, as far as `moves_max` goes -> only
-        where there were none: full brokers give to empty ones. In steps, so that the driver can
-        give the loop back between them.
+        where there were none: full brokers give to empty ones -> only where those did not either:
+        leaders are evened out. In steps, so that the driver can give the loop back between them.
 Owns:   its findings. Later parts of it see what earlier ones moved.
 Source: decision 0010."""
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from strandline.controller.balancer.evening import Movable, by_broker, exchanged, uneven_pairs
 from strandline.controller.balancer.health import Condition
+from strandline.controller.balancer.leaders import evened_leaders
 from strandline.controller.balancer.mending import Wait, hindrance, margin_of, mend, need_of
 from strandline.controller.balancer.plans import Ask, Plans, Replicas, Wanted
 from strandline.controller.balancer.reasons import MOVES, Waits
@@ -109,6 +110,7 @@ class Round:
         is_quiet = not self.moves and not self.moving_count and not self.is_cut
         if is_quiet and self._settings.is_enabled:
             yield from self._even_out()
+            yield from self._even_leaders()
 
     def _count(self) -> Iterator[None]:
         for number, partition in enumerate(list(self._cluster.groups.values())):
@@ -287,6 +289,19 @@ class Round:
                         break
                 if is_moving:
                     break
+
+    def _even_leaders(self) -> Iterator[None]:
+        """Who is preferred as a leader where nothing else is to be done."""
+        if self.moves or not self._condition.is_calm or self._cluster.moving:
+            return
+        free = [one for one in self._movable if one.partition.group not in self._stopped]
+        for found in evened_leaders(free, self._led, changes_max=LEADER_CHANGES_MAX):
+            if found is not None:
+                one, leader = found
+                replicas = one.partition.replicas
+                order = one.wanted.lead_first(replicas, {}, present=leader)
+                self._set(one.partition, order, "leaders-uneven")
+            yield
 
     def _after_moves(self, moved: Collection[GroupId]) -> Mapping[BrokerId, int]:
         """What brokers hold once this round's moves are done: the old replicas are gone then."""

@@ -1,0 +1,43 @@
+"""Evens out of how many partitions each broker is the preferred leader. Pure.
+
+Why:    replicas are moved, topics come and go: where leaders are placed evenly they do not stay so.
+How:    who may lead a partition are those of its replicas that meet the best preference any of them
+        meets. What is counted is the preferred leaders of all partitions, and not who leads now:
+        that changes with every failure, and comes back by itself. Whoever leads two more than
+        another, and a twentieth more, hands on.
+Owns:   nothing.
+Source: decision 0012."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from strandline.controller.balancer.evening import Movable
+from strandline.model.ids import BrokerId
+from strandline.placement.solver.chains import Chains
+
+EXCESS_RATIO = 1.05
+
+
+def evened_leaders(
+    movables: Sequence[Movable], led: Mapping[BrokerId, int], *, changes_max: int
+) -> Iterator[tuple[Movable, BrokerId] | None]:
+    """(a partition that is as it should be, its new preferred leader), each partition once; nothing
+    for a step without a result. `led`: of how many each broker is the preferred leader."""
+    if not movables:
+        return
+    universe = movables[0].wanted.plan().universe
+    masks, chosen = [], []
+    for one in movables:
+        may = one.wanted.may_lead(one.partition.replicas)
+        masks.append(universe.mask(universe.index[broker] for broker in may))
+        chosen.append(universe.index[one.partition.replicas[0]])
+        yield None
+    before = list(chosen)
+    counts = [led.get(one.id, 0) for one in universe.candidates]
+    chains = Chains(masks, chosen, counts, excess_ratio=EXCESS_RATIO)
+    changed: set[int] = set()
+    while len(changed) < changes_max and (numbers := chains.exchange()):
+        changed.update(numbers)
+        yield None
+    for number in sorted(changed):
+        if chosen[number] != before[number]:
+            yield movables[number], universe.candidates[chosen[number]].id
