@@ -34,8 +34,12 @@ def run(name: str) -> Outcome:
 
 
 def moved(outcome: Outcome) -> set[str]:
-    """The partitions of which the balancer told that they move."""
-    lines = [line for line in outcome.trace if " moves to brokers " in line]
+    """The partitions of which the balancer told that they move to other brokers."""
+    lines = [
+        line
+        for line in outcome.trace
+        if " moves to brokers " in line and not line.endswith(": leaders-uneven")
+    ]
     return {line.split(" moves to ")[0].split()[-1] for line in lines}
 
 
