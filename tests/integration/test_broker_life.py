@@ -87,3 +87,43 @@ def test_a_broker_is_emptied_under_load_as_the_page_says_and_no_write_fails(
         load.stop()
     read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
     assert read == load.written
+
+
+def test_a_broker_is_stopped_for_a_while_as_the_page_says_and_no_write_fails(
+    five: DevCluster,
+) -> None:
+    title = "Stop a broker for a while"
+    where = ("--bootstrap", five.bootstrap)
+    five.run("topic", "create", TOPIC, "-p", str(PARTITIONS), "-r", "3", *where)
+    five.run("cluster", "alter", "-c", "leader.imbalance.check.interval.seconds=1", *where)
+    load = Load(five.bootstrap)
+
+    def led() -> int:
+        told = json.loads(five.run("broker", "status", "--json", *where).stdout)
+        (one,) = told["maintenance"]
+        assert one["broker"] == 2
+        return int(one["leads"])
+
+    try:
+        wait_until(lambda: load.count > 500, what="the load")
+        type_in(five, commands(title, 0))
+        wait_until(lambda: led() == 0, what="other leaders", timeout_s=60)
+        refused = [
+            five.run("broker", "maintain", str(one), *where, check=False) for one in (1, 3, 4, 5)
+        ]
+        texts = [one.stderr for one in refused if one.returncode]
+        assert texts and all("could not be written" in one for one in texts)
+        five.kill(2)
+        before = load.count
+        wait_until(lambda: load.count > before + 500, what="more load")
+        five.start(2)
+        told = json.loads(five.run("broker", "status", "--json", *where).stdout)
+        others = [str(one["broker"]) for one in told["maintenance"] if one["broker"] != 2]
+        for one in others:
+            five.run("broker", "resume", one, *where)
+        assert led() == 0
+        type_in(five, commands(title, 1))
+    finally:
+        load.stop()
+    read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
+    assert read == load.written

@@ -24,7 +24,7 @@ from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.reasons import Waits
 from strandline.controller.balancer.round import Move, Round, Settings
 from strandline.controller.commands import BalanceNoted, BalanceReplicas
-from strandline.controller.decision import leaving_of
+from strandline.controller.decision import leaving_of, maintained_of
 from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record, VotersStable
 from strandline.model.ids import GroupId
 from strandline.replication.host import Replication
@@ -127,6 +127,7 @@ class Balancing:
             brokers=cluster.brokers,
             alive=self._controller.alive(),
             lost_after_ms=settings.lost_after_ms,
+            spared=maintained_of(cluster),
         )
         for group in [one for one, until_ms in self._stopped.items() if now >= until_ms]:
             del self._stopped[group]

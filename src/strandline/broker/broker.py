@@ -21,6 +21,7 @@ from strandline.broker.balancing import Balancing
 from strandline.broker.context import Services
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.coordinator_host import CoordinatorHost
+from strandline.broker.draining import Draining
 from strandline.broker.electing import answer_elections
 from strandline.broker.failback import Failback
 from strandline.broker.handler_table import HANDLERS
@@ -112,6 +113,7 @@ class Broker:
         self._failback = Failback(
             clock=clock, replication=replication, cluster=lambda: self.controller.cluster
         )
+        self._draining = Draining(clock=clock, replication=replication, controller=self.controller)
         self._replayed = asyncio.Event()
         self._reconciled = asyncio.Event()
         self._is_reconcile_due = False
@@ -141,6 +143,7 @@ class Broker:
         self._upkeep.start()
         self._failback.start()
         self._balancing.start()
+        self._draining.start()
         storage = self.config.storage
         self.replication.repairs.start(
             rate_bytes=storage.scrub_rate, interval_ms=storage.scrub_interval_ms
@@ -167,6 +170,7 @@ class Broker:
         self._upkeep.stop()
         self._failback.stop()
         self._balancing.stop()
+        self._draining.stop()
         await hand_over(self.replication, self._clock)
 
     def stop(self) -> None:
@@ -178,6 +182,7 @@ class Broker:
         self._upkeep.stop()
         self._failback.stop()
         self._balancing.stop()
+        self._draining.stop()
         self._hosting.moving.stop()
         self.router.stop()
         self.coordinator.stop()

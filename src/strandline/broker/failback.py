@@ -15,6 +15,7 @@ from collections.abc import Callable
 from strandline.base.clock import Clock, Timer
 from strandline.broker.partitions import check_preferred
 from strandline.config.cluster import ClusterConfig
+from strandline.controller.decision import maintained_of
 from strandline.model.cluster import Cluster
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.protocol.errors import Error
@@ -87,7 +88,7 @@ def _heir(replica: Replica, cluster: Cluster) -> BrokerId:
     # Most are led where they should be, and asking for the lease of each of them costs.
     if partition is None or partition.replicas[0] == replica.self_id:
         return NO_BROKER
-    if replica.configuration.is_joint:
+    if replica.configuration.is_joint or partition.replicas[0] in maintained_of(cluster):
         return NO_BROKER
     could = check_preferred(replica, partition) is Error.NONE
     return partition.replicas[0] if could else NO_BROKER

@@ -20,11 +20,13 @@ from strandline.base.disk import Disk, is_full
 from strandline.base.errors import StorageError
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.damaged_logs import DamagedLogs
+from strandline.broker.draining import first_to_lead
 from strandline.broker.moving import Moving
 from strandline.broker.topic_configs import TopicConfigs
 from strandline.config.broker import BrokerConfig
 from strandline.config.cluster import ClusterConfig
 from strandline.config.topic import TopicConfig
+from strandline.controller.decision import maintained_of
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.configuration import Configuration
@@ -139,6 +141,7 @@ class Hosting:
             return
         values = ClusterConfig.from_values(cluster.cluster_configs)
         absent: list[GroupSpec] = []
+        maintained = maintained_of(cluster)
         for topic in cluster.topics.values():
             config = self._topic_configs.of(topic, cluster)
             log_config = self._log_config(config, values.producer_id_expiration_ms)
@@ -148,7 +151,7 @@ class Hosting:
                     if replica is None:
                         absent.append(self._spec(topic, partition, config, log_config))
                     else:
-                        replica.preferred = partition.replicas[0]
+                        replica.preferred = first_to_lead(partition, maintained)
                         if replica.log.config != log_config:
                             replica.log.config = log_config
                     yield
@@ -251,7 +254,7 @@ class Hosting:
                 min_insync=config.min_insync_replicas,
             ),
             log=log_config,
-            preferred=partition.replicas[0],
+            preferred=first_to_lead(partition, maintained_of(self._controller.cluster)),
             is_lost=self._controller.state.has_lost(self._self_id, partition.group),
         )
 

@@ -4,6 +4,7 @@ How:    the keys of a broker's resource, by IncrementalAlterConfigs; what is lef
         balancer says of itself.
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,6 +46,17 @@ class Leaving:
     def is_empty(self) -> bool:
         """Whether it may be stopped."""
         return self.replicas == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """A broker in maintenance, until so many milliseconds after 1970, or without an end (-1).
+    `leads`: how many partitions it still leads."""
+
+    broker: BrokerId
+    condition: str
+    until_ms: int
+    leads: int
 
 
 def alter_lives(
@@ -91,4 +103,21 @@ def leaving_brokers(client: Client) -> list[Leaving]:
         )
         for one in found.brokers
         if one.is_leaving
+    ]
+
+
+def maintained_brokers(client: Client) -> list[Maintained]:
+    """Who is in maintenance, and what it leads."""
+    found = describe_balance(client)
+    topics = client.metadata(None).topics.values()
+    led = Counter(one.leader for topic in topics for one in topic.partitions)
+    return [
+        Maintained(
+            broker=BrokerId(one.broker_id),
+            condition=one.condition,
+            until_ms=one.maintenance_until_ms,
+            leads=led[BrokerId(one.broker_id)],
+        )
+        for one in found.brokers
+        if one.maintenance_until_ms
     ]

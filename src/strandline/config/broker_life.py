@@ -1,4 +1,5 @@
-"""The keys of a single broker that are set while the cluster runs: whether it is to leave.
+"""The keys of a single broker that are set while the cluster runs: whether it is to leave, or to be
+spared for a while.
 
 Why:    what a person wants of a broker has to be known to every broker, and outlive the controller
         that was told; so it is not in the broker's file, which only that broker reads.
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from strandline.config.keys import Key, Value, key, keys_of
 
 DECOMMISSION = "broker.decommission"
+MAINTENANCE = "broker.maintenance.until.ms"
+NO_END = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,22 @@ class BrokerLife:
         "it has move to other brokers. Refused where they would have no place there.",
         reloadable=True,
     )
+
+    broker_maintenance_until_ms: int = key(
+        0,
+        "Until when the broker is in maintenance, in milliseconds since 1970: it keeps its "
+        "replicas and leads nothing that another can lead. -1: until this is no more set; 0: not. "
+        "Refused where partitions could not be written without the broker.",
+        unit="ms",
+        minimum=NO_END,
+        reloadable=True,
+        long=True,
+    )
+
+    @property
+    def is_maintained(self) -> bool:
+        """Whether it is in maintenance; the controller unsets what is over."""
+        return self.broker_maintenance_until_ms != 0
 
     @classmethod
     def from_values(cls, values: Mapping[str, str]) -> "BrokerLife":

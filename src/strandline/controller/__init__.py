@@ -5,7 +5,8 @@ Map:    records.py (what the controller's log says), state.py (the only way it b
         decision.py (what deciding takes and gives), machine.py (which file decides which command),
         names.py (legal topic names), assignments.py (which brokers new partitions get),
         policies.py (which they get by a placement policy), policy_changes.py (whether a changed
-        policy can be met), life.py (whether the cluster can do without a broker), balancer/ (which
+        policy can be met), life.py (whether the cluster can do
+        without a broker), balancer/ (which
         move, so that it stays so).
 How:    command + committed state -> records to append + the answer, given once they are committed.
         Nothing here changes state but `ControllerState.replay`.

@@ -27,7 +27,7 @@ def choose(
         replication_factor=replication_factor,
         rng=facts.rng,
         load=draft.load,
-        avoid=facts.down,
+        avoid=facts.maintained.union(facts.down),
     )
     staying = [one.id for one in facts.staying]
     up = sum(one not in facts.down for one in staying)

@@ -61,6 +61,11 @@ class Facts:
         return [one for one in self.brokers if one.id not in leaving]
 
     @property
+    def maintained(self) -> frozenset[BrokerId]:
+        """The registered brokers that are in maintenance: they may go down at any time."""
+        return maintained_of(self.state.cluster)
+
+    @property
     def down(self) -> list[BrokerId]:
         """The registered brokers that are not heard."""
         return [broker for broker in self.state.cluster.brokers if broker not in self.alive]
@@ -111,6 +116,15 @@ def leaving_of(cluster: Cluster) -> frozenset[BrokerId]:
         broker
         for broker, values in cluster.broker_configs.items()
         if broker in cluster.brokers and BrokerLife.from_values(values).broker_decommission
+    )
+
+
+def maintained_of(cluster: Cluster) -> frozenset[BrokerId]:
+    """The registered brokers that are in maintenance."""
+    return frozenset(
+        broker
+        for broker, values in cluster.broker_configs.items()
+        if broker in cluster.brokers and BrokerLife.from_values(values).is_maintained
     )
 
 

@@ -1,19 +1,22 @@
-"""Brokers that are to leave: who they are, and whether the cluster can do without them. Pure.
+"""Brokers that are to leave, or to be spared: whether the cluster can do without them. Pure.
 
 Why:    replicas that have no other place would stay for ever, and the person who waits for the
         broker to be empty would be the last to know.
 How:    what is wanted of each broker is its configuration. Before a broker is taken off, every
         topic is held against the brokers that stay: by its policy, or by its count of replicas.
-        Brokers that stay count, up or down.
+        Brokers that stay count, up or down. Before one is spared, every partition has to have a
+        write quorum of brokers that are up and not spared; one that has none loses none.
 Owns:   nothing; `LifeChecks` sees what earlier parts of its command ask for.
 Source: decision 0011."""
 
 from collections.abc import Mapping
 
 from strandline.config.broker_life import BrokerLife
+from strandline.config.topic import TopicConfig
 from strandline.controller.decision import Facts, refuse
 from strandline.controller.policy_changes import PolicyChecks
 from strandline.model.ids import BrokerId
+from strandline.placement.survival.replicas import Quorum
 from strandline.protocol.errors import Error
 
 
@@ -23,6 +26,7 @@ class LifeChecks:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._leaving = set(facts.leaving)
+        self._maintained = set(facts.maintained)
 
     def check(self, broker: BrokerId, changes: Mapping[str, str | None]) -> None:
         """Refuse changes to a broker that the cluster cannot bear; raises ApiError."""
@@ -33,6 +37,11 @@ class LifeChecks:
         elif broker not in self._leaving:
             self._check_decommission(broker)
             self._leaving.add(broker)
+        if not after.is_maintained:
+            self._maintained.discard(broker)
+        elif broker not in self._maintained:
+            self._check_maintenance(broker)
+            self._maintained.add(broker)
 
     def _check_decommission(self, broker: BrokerId) -> None:
         leaving = frozenset(self._leaving | {broker})
@@ -52,3 +61,38 @@ class LifeChecks:
                 )
         if not left:
             raise refuse(Error.POLICY_VIOLATION, f"broker {broker} is the last one there is")
+
+    def _check_maintenance(self, broker: BrokerId) -> None:
+        cluster = self._facts.state.cluster
+        there = set(self._facts.alive) - self._maintained
+        hurt: list[str] = []
+        first = ""
+        for topic in cluster.topics.values():
+            config = TopicConfig.from_overrides(cluster.cluster_configs, topic.configs)
+            for one in topic.partitions:
+                for voters in (one.replicas, one.pending):
+                    if broker not in voters:
+                        continue
+                    quorum = Quorum.of(len(voters), config.min_insync_replicas).write_quorum
+                    left = there & set(voters) - {broker}
+                    if len(left) < quorum <= len(there & set(voters)):
+                        hurt.append(one.name)
+                        first = first or self._shortage(one.name, voters, broker, quorum)
+                        break
+        if hurt:
+            count = len(hurt)
+            more = f"; so it is with {count} partitions" if count > 1 else ""
+            raise refuse(Error.POLICY_VIOLATION, first + more)
+
+    def _shortage(
+        self, name: str, voters: tuple[BrokerId, ...], broker: BrokerId, quorum: int
+    ) -> str:
+        others = [one for one in voters if one != broker]
+        spared = [one for one in others if one in self._maintained]
+        down = [one for one in others if one not in self._facts.alive and one not in spared]
+        text = f"{name} could not be written: it needs {quorum} of brokers "
+        text += f"{', '.join(map(str, voters))}"
+        for which, what in ((spared, "in maintenance"), (down, "down")):
+            if which:
+                text += f"; {what}: {', '.join(map(str, which))}"
+        return text

@@ -136,12 +136,13 @@ def candidates_of(
     """The registered brokers as the solver sees them. `leaving`: who is being decommissioned, if
     not as it is now."""
     load = draft.load
-    gone = facts.leaving if leaving is None else leaving
+    gone, maintained = facts.leaving if leaving is None else leaving, facts.maintained
 
     def state(broker: BrokerId) -> BrokerState:
         if broker in gone:
             return BrokerState.DECOMMISSIONING
-        return BrokerState.ACTIVE if broker in facts.alive else BrokerState.DOWN
+        is_there = broker in facts.alive and broker not in maintained
+        return BrokerState.ACTIVE if is_there else BrokerState.DOWN
 
     return [
         Candidate(

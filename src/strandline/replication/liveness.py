@@ -419,7 +419,8 @@ class Liveness:
             extra = self._rng.randrange(part + 1)
         else:
             extra = part + self._rng.randrange(spread - part + 1)
-        if replica.damage.is_known:  # Others may have what is missing here: they go first.
+        # Others may have what is missing here, or stay when this broker goes: they go first.
+        if replica.damage.is_known or replica.is_spared:
             extra += DAMAGED_TURNS * settings.election_timeout_ms
         rtt = self.rtt_ms(replica.leader_id) if replica.leader_id != NO_BROKER else 0.0
         return settings.election_timeout_ms + extra + int(rtt)

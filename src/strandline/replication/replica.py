@@ -15,7 +15,7 @@ Source: STYLE, rule 1; design sections 4 and 5."""
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -93,6 +93,8 @@ class Replica:
         self.raft = raft
         self.self_id = host.self_id
         self.preferred = preferred
+        self.is_spared = False
+        """Whether others should be elected: this broker is about to go down."""
         self.base = base
         self.is_fresh = is_fresh
         self.has_restarted = not is_fresh
@@ -272,13 +274,13 @@ class Replica:
         A replica that is alone goes on with what can be read."""
         self.damage.met(error)
 
-    def hand_over(self) -> BrokerId:
-        """Let another replica in sync lead, before this broker ends; which one depends on the
-        group, so that not all go to the same broker. NO_BROKER where nothing is to be done, or
-        nobody is there to do it."""
+    def hand_over(self, avoid: Collection[BrokerId] = ()) -> BrokerId:
+        """Let another replica in sync lead, none of `avoid`, before this broker ends; which one
+        depends on the group, so that not all go to the same broker. NO_BROKER where nothing is to
+        be done, or nobody is there to do it."""
         if self.leading is None or self.raft.transferring_to is not None:
             return NO_BROKER
-        others = sorted(broker for broker in self.in_sync() if broker != self.self_id)
+        others = sorted(broker for broker in self.in_sync() if broker not in (self.self_id, *avoid))
         if not others:
             return NO_BROKER
         to = others[self.group % len(others)]

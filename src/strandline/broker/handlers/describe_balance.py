@@ -8,6 +8,7 @@ from collections import Counter
 from strandline.base.errors import ApiError
 from strandline.broker.balancing import Findings
 from strandline.broker.context import RequestContext
+from strandline.config.broker_life import BrokerLife
 from strandline.controller.decision import leaving_of
 from strandline.model.cluster import Cluster
 from strandline.protocol.errors import Error
@@ -74,6 +75,9 @@ def _brokers(findings: Findings, cluster: Cluster, now_ms: int) -> list[BalanceB
                 is_leaving=broker in leaving,
                 replica_count=held[broker],
                 moving_count=moving[broker],
+                maintenance_until_ms=BrokerLife.from_values(
+                    cluster.broker_configs.get(broker, {})
+                ).broker_maintenance_until_ms,
             )
         )
     return described

@@ -1,4 +1,4 @@
-"""`strandline broker`: take brokers out of the cluster, and see how far that is.
+"""`strandline broker`: take brokers out of the cluster, for good or for a while; how far that is.
 
 Source: docs/reference/cli.md; docs/decisions/0011-the-life-of-a-broker.md."""
 
@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
-from strandline.cli.output import Json, print_line, show
+from strandline.cli.output import Json, ids, print_line, show
 
 if TYPE_CHECKING:
-    from strandline.client.lives import Leaving
+    from strandline.client.cluster import Client
+    from strandline.client.lives import Leaving, Maintained
+    from strandline.model.ids import BrokerId
 
-app = typer.Typer(help="Take brokers out of the cluster.", no_args_is_help=True)
+app = typer.Typer(
+    help="Take brokers out of the cluster, for good or for a while.", no_args_is_help=True
+)
 
+Domain = Annotated[
+    str, typer.Option("--domain", metavar="NAME", help="All brokers of an upgrade domain.")
+]
+OptionalId = Annotated[
+    int | None, typer.Argument(metavar="[ID]", min=0, help="The broker.", show_default=False)
+]
 Id = Annotated[int, typer.Argument(metavar="ID", min=0, help="The broker.")]
 
 
@@ -57,17 +67,90 @@ def cancel(
 
 
 @app.command()
+def maintain(
+    broker: OptionalId = None,
+    domain: Domain = "",
+    minutes: Annotated[
+        int,
+        typer.Option(
+            "--minutes", min=0, max=100_000, help="Ends by itself after so long; 0: when resumed."
+        ),
+    ] = 60,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Have others lead what a broker leads, before it is stopped for a while: its replicas stay.
+    Refused where a partition could not be written without it."""
+    import time
+
+    from strandline.client.lives import alter_lives
+    from strandline.config.broker_life import MAINTENANCE, NO_END
+
+    until_ms = int(time.time() * 1_000) + minutes * 60_000 if minutes else NO_END
+    with open_client(bootstrap, timeout) as client:
+        brokers = _brokers(client, broker, domain)
+        alter_lives(client, brokers, {MAINTENANCE: str(until_ms)})
+    line = f"in maintenance: {ids(brokers)}; see `strandline broker status`"
+    told: dict[str, Json] = {"brokers": list(brokers), "until_ms": until_ms}
+    show(as_json, told, people=lambda: print_line(line))
+
+
+@app.command()
+def resume(
+    broker: OptionalId = None,
+    domain: Domain = "",
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """End maintenance: the brokers lead again what they are preferred for."""
+    from strandline.client.lives import alter_lives
+    from strandline.config.broker_life import MAINTENANCE
+
+    with open_client(bootstrap, timeout) as client:
+        brokers = _brokers(client, broker, domain)
+        alter_lives(client, brokers, {MAINTENANCE: None})
+    line = f"no more in maintenance: {ids(brokers)}"
+    show(as_json, {"brokers": list(brokers)}, people=lambda: print_line(line))
+
+
+def _brokers(client: "Client", broker: int | None, domain: str) -> "list[BrokerId]":
+    """The one broker, or all of the upgrade domain."""
+    from strandline.base.errors import OperatorError
+    from strandline.client.topology import describe_topology
+    from strandline.model.ids import BrokerId
+
+    if (broker is None) != bool(domain):
+        raise OperatorError("give a broker, or --domain")
+    if broker is not None:
+        return [BrokerId(broker)]
+    known = describe_topology(client).brokers
+    found = [one.id for one in known if one.labels.upgrade_domain == domain]
+    if not found:
+        raise OperatorError(f"--domain {domain}: no broker is in this upgrade domain")
+    return found
+
+
+@app.command()
 def status(
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show which brokers are being decommissioned, what they still hold, and why."""
-    from strandline.client.lives import leaving_brokers
+    """Show which brokers are being decommissioned, what they still hold and why, and which are in
+    maintenance, and what they still lead."""
+    from strandline.client.lives import leaving_brokers, maintained_brokers
 
     with open_client(bootstrap, timeout) as client:
-        found = leaving_brokers(client)
-    show(as_json, {"leaving": [_describe(one) for one in found]}, people=lambda: _print(found))
+        found, spared = leaving_brokers(client), maintained_brokers(client)
+    told: dict[str, Json] = {
+        "leaving": [_describe(one) for one in found],
+        "maintenance": [
+            {"broker": one.broker, "until_ms": one.until_ms, "leads": one.leads} for one in spared
+        ],
+    }
+    show(as_json, told, people=lambda: _print(found, spared))
 
 
 def _describe(one: "Leaving") -> Json:
@@ -84,9 +167,12 @@ def _describe(one: "Leaving") -> Json:
     }
 
 
-def _print(found: "list[Leaving]") -> None:
-    if not found:
-        print_line("no broker is being decommissioned")
+def _print(found: "list[Leaving]", spared: "list[Maintained]") -> None:
+    if not found and not spared:
+        print_line("no broker is being decommissioned or in maintenance")
+    for broker in spared:
+        state = f"leads {broker.leads} partitions" if broker.leads else "leads nothing"
+        print_line(f"broker {broker.broker} ({broker.condition}) is in maintenance and {state}")
     for one in found:
         if one.is_empty:
             print_line(f"broker {one.broker} holds nothing: it may be stopped")

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from strandline.model.ids import BrokerId
 
+SPARED_MS_MAX = 24 * 60 * 60 * 1_000
+"""After so much silence a broker in maintenance is lost, too."""
 SETTLE_MS = 10_000
 """How long a broker has to be up before it counts on; never longer than it takes to be lost."""
 DOWNS_MAX = 20
@@ -31,6 +33,9 @@ class Condition:
     absent: frozenset[BrokerId] = frozenset()
     """Down for at least as long as a broker takes to settle: nothing is copied to them."""
     down_since_ms: Mapping[BrokerId, int] = field(default_factory=dict)
+
+    spared: frozenset[BrokerId] = frozenset()
+    """In maintenance."""
 
     @property
     def is_calm(self) -> bool:
@@ -62,8 +67,10 @@ class Health:
         brokers: Collection[BrokerId],
         alive: Collection[BrokerId],
         lost_after_ms: int,
+        spared: Collection[BrokerId] = (),
     ) -> Condition:
-        """Look at the registered brokers, and who of them is heard now."""
+        """Look at the registered brokers, and who of them is heard now. `spared`: those that are in
+        maintenance; they are given nothing, and are lost much later."""
         self._seen = {one: seen for one, seen in self._seen.items() if one in brokers}
         for broker in brokers:
             is_up = broker in alive
@@ -76,13 +83,14 @@ class Health:
             while seen.downs_ms and now_ms - seen.downs_ms[0] > lost_after_ms:
                 seen.downs_ms.popleft()
             lasted_ms = now_ms - seen.since_ms
+            patience_ms = max(lost_after_ms, SPARED_MS_MAX) if broker in spared else lost_after_ms
             if not is_up:
-                seen.is_lost = seen.is_returning or lasted_ms >= lost_after_ms
+                seen.is_lost = seen.is_returning or lasted_ms >= patience_ms
             elif lasted_ms >= _settle_ms(seen, lost_after_ms):
                 seen.is_lost = seen.is_returning = False
-        return self._condition(now_ms, lost_after_ms)
+        return self._condition(now_ms, lost_after_ms, frozenset(spared))
 
-    def _condition(self, now_ms: int, lost_after_ms: int) -> Condition:
+    def _condition(self, now_ms: int, lost_after_ms: int, spared: frozenset[BrokerId]) -> Condition:
         up = {one: seen for one, seen in self._seen.items() if seen.is_up}
         down = {one: seen.since_ms for one, seen in self._seen.items() if not seen.is_up}
         absent_ms = min(SETTLE_MS, lost_after_ms)
@@ -91,11 +99,12 @@ class Health:
             settled=frozenset(
                 one
                 for one, seen in up.items()
-                if now_ms - seen.since_ms >= _settle_ms(seen, lost_after_ms)
+                if one not in spared and now_ms - seen.since_ms >= _settle_ms(seen, lost_after_ms)
             ),
             lost=frozenset(one for one, seen in self._seen.items() if seen.is_lost),
             absent=frozenset(one for one, since in down.items() if now_ms - since >= absent_ms),
             down_since_ms=down,
+            spared=spared,
         )
 
 

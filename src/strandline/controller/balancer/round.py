@@ -166,6 +166,8 @@ class Round:
             if broker in self._condition.down_since_ms and broker not in self._plans.lost:
                 text = f"broker {broker} is down, and taken for lost after "
                 text += f"{self._settings.lost_after_ms / 1_000:g} s"
+                if broker in self._condition.spared:
+                    text = f"broker {broker} is down, and in maintenance"
                 self._wait(partition, ("broker-down", text))
 
     def _review(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:

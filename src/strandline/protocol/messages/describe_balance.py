@@ -29,6 +29,8 @@ class BalanceBroker(Message):
     is_leaving: Annotated[bool, F("bool")] = False  # being decommissioned
     replica_count: Annotated[int, F("int32")] = 0  # that it holds, or is to hold
     moving_count: Annotated[int, F("int32")] = 0  # of those, moving away
+    # until when it is in maintenance; -1: without an end, 0: it is not
+    maintenance_until_ms: Annotated[int, F("int64")] = 0
 
 
 class BalanceMove(Message):

@@ -1,0 +1,124 @@
+"""Gives away what is led here while this broker is in maintenance; ends maintenance that is over.
+
+Why:    a broker that is about to be stopped should have nothing that anybody waits for; and who
+        forgets that a broker is spared should not find it idle a year later.
+How:    each second, where this broker is in maintenance: its replicas let others stand first, and
+        what is led here goes to replicas in sync on brokers that are not in maintenance. Where
+        there are none it stays. The active controller unsets what has passed its time.
+Owns:   its timer, and whether the replicas here let others go first.
+Source: docs/decisions/0011-the-life-of-a-broker.md."""
+
+import asyncio
+import logging
+from collections.abc import Collection
+
+from strandline.base.clock import Clock, Timer
+from strandline.base.errors import ApiError
+from strandline.broker.controller_host import ControllerHost
+from strandline.config.broker_life import MAINTENANCE, BrokerLife
+from strandline.controller.commands import (
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ResourceChanges,
+    ResourceType,
+)
+from strandline.controller.decision import maintained_of
+from strandline.model.cluster import Partition
+from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.replication.host import Replication
+
+LOOK_INTERVAL_MS = 1_000
+TRANSFERS_PER_LOOK_MAX = 100
+ASK_TIMEOUT_MS = 5_000
+
+_log = logging.getLogger("strandline.broker")
+
+
+def first_to_lead(partition: Partition, maintained: Collection[BrokerId]) -> BrokerId:
+    """Whom elections should favour: the first replica whose broker is not in maintenance."""
+    return next((one for one in partition.replicas if one not in maintained), partition.replicas[0])
+
+
+class Draining:
+    """See the module."""
+
+    def __init__(
+        self, *, clock: Clock, replication: Replication, controller: ControllerHost
+    ) -> None:
+        self._clock = clock
+        self._replication = replication
+        self._controller = controller
+        self._was_maintained = False
+        self._timer: Timer | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+
+    def stop(self) -> None:
+        """End it."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._asking is not None:
+            self._asking.cancel()
+
+    def _look(self) -> None:
+        try:
+            self._drain()
+            self._end_what_is_over()
+        except Exception:  # A task boundary: the next look tries again.
+            _log.exception("cannot give away what is led here")
+        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+
+    def _drain(self) -> None:
+        maintained = maintained_of(self._controller.cluster)
+        is_maintained = self._replication.self_id in maintained
+        if not is_maintained and not self._was_maintained:
+            return
+        self._was_maintained = is_maintained
+        for replica in self._replication.replicas.values():
+            replica.is_spared = is_maintained
+        if not is_maintained:
+            return
+        room = TRANSFERS_PER_LOOK_MAX
+        for replica in list(self._replication.led.all):
+            if not room:
+                return
+            if replica.configuration.is_joint:
+                continue
+            to = replica.hand_over(maintained)
+            if to != NO_BROKER:
+                room -= 1
+                _log.info("%s: in maintenance, broker %d leads from now on", replica.name, to)
+
+    # ---- where this broker is the controller -----------------------------------------------------
+
+    def _end_what_is_over(self) -> None:
+        if not self._controller.is_active or self._asking is not None:
+            return
+        now_ms = self._clock.wall_ms()
+        over = [
+            ResourceChanges(
+                ResourceType.BROKER,
+                str(broker),
+                (ConfigChange(MAINTENANCE, ConfigOperation.DELETE),),
+            )
+            for broker, values in self._controller.cluster.broker_configs.items()
+            if 0 < BrokerLife.from_values(values).broker_maintenance_until_ms <= now_ms
+        ]
+        if over:
+            task = asyncio.get_running_loop().create_task(self._end(AlterConfigs(tuple(over))))
+            self._asking = task
+
+    async def _end(self, command: AlterConfigs) -> None:
+        try:
+            await self._controller.submit(command, timeout_ms=ASK_TIMEOUT_MS)
+            names = ", ".join(one.name for one in command.resources)
+            _log.info("maintenance of brokers %s is over", names)
+        except ApiError as error:
+            _log.info("maintenance that is over cannot be ended: %s", error)
+        finally:
+            self._asking = None
