@@ -46,6 +46,7 @@ class Follower:
     is_leader: bool = False
     is_fresh: bool = False
     has_restarted: bool = False
+    is_spared: bool = False
     damage: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_known=False))
     raft: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_amnesiac=False))
     heard_ms: int = 0
@@ -147,6 +148,15 @@ def test_the_others_stand_one_after_the_other() -> None:
     assert [self_id for _, self_id in due] == [SECOND, FIRST, SELF]
     assert due[1][0] - due[0][0] >= 50
     assert due[2][0] - due[1][0] >= 50
+
+
+def test_who_is_spared_stands_after_all_others() -> None:
+    due = []
+    for self_id in (FIRST, SECOND, SELF):
+        world = World(Follower(self_id=self_id, preferred=SECOND, is_spared=self_id == FIRST))
+        world.liveness.on_lost(LEADER)
+        due.append((world.due_after_ms(), self_id))
+    assert max(due)[1] == FIRST
 
 
 def test_a_hang_up_moves_only_the_followers_of_that_leader() -> None:

@@ -427,8 +427,10 @@ class Liveness:
 
     def _turn_ms(self, replica: "Replica", step_ms: int) -> int:
         """The election time-out of a replica whose leader has hung up: one after the other, the
-        preferred one first, each `step_ms` after the one before."""
+        preferred one first, each `step_ms` after the one before; who is spared after all."""
         others = [one for one in replica.configuration.voters if one != replica.leader_id]
         others.sort(key=lambda one: one != replica.preferred)
         turn = others.index(replica.self_id) if replica.self_id in others else len(others)
+        if replica.is_spared:
+            turn += len(others)
         return self._settings.election_timeout_ms + turn * step_ms
