@@ -127,3 +127,45 @@ def test_a_broker_is_stopped_for_a_while_as_the_page_says_and_no_write_fails(
         load.stop()
     read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
     assert read == load.written
+
+
+def test_all_brokers_are_restarted_as_the_page_says_and_no_write_fails(five: DevCluster) -> None:
+    title = "Restart all of them"
+    where = ("--bootstrap", five.bootstrap)
+    five.run("topic", "create", TOPIC, "-p", str(PARTITIONS), "-r", "3", *where)
+    five.run("topic", "create", "alone", "-p", "1", "-r", "1", *where)
+    told = type_in(five, commands(title, 0) + commands(title, 1))
+    assert "cannot go down: alone-0 needs 1 of brokers" in told and "restart now: broker" in told
+    mistaken = five.run("cluster", "upgrade", "next", "--done", "all", *where, check=False)
+    assert mistaken.returncode == 1 and "broker 1" in mistaken.stderr
+    five.run("topic", "delete", "alone", *where)
+
+    def now(done: list[str]) -> dict[str, list[dict[str, object]]]:
+        options = [text for name in done for text in ("--done", name)]
+        found = five.run("cluster", "upgrade", "next", *options, "--json", *where)
+        return json.loads(found.stdout)  # type: ignore[no-any-return]
+
+    done: list[str] = []
+
+    def may_go() -> bool:
+        return bool(now(done)["now"])
+
+    load = Load(five.bootstrap)
+    try:
+        wait_until(lambda: load.count > 500, what="the load")
+        while len(done) < len(five.brokers):
+            wait_until(may_go, what="who may go", timeout_s=60)
+            step = now(done)["now"]
+            for one in step:
+                five.kill(int(str(one["name"]).removeprefix("broker ")))
+            waiting = now(done)["later"]
+            assert all(one["why"] for one in waiting)
+            before = load.count
+            wait_until(lambda: load.count > before + 200, what="more load")  # noqa: B023
+            five.start_all()
+            done += [str(one["name"]) for one in step]
+    finally:
+        load.stop()
+    assert now(done) == {"now": [], "later": []}
+    read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
+    assert read == load.written

@@ -3,9 +3,10 @@
 Map:    main.py (the app, errors, exit codes), commands/ (one file per command group), output.py
         (tables for people, JSON for programs), options.py (options that commands share),
         labels.py (where the broker is, asked when it starts), live_cluster.py (a running cluster as
-        the solver sees it), explaining.py (explanations of placements as text),
-        exit_codes.py, broker_file.py (reads a broker's configuration file), open_files.py (how many
-        a broker may have open), serve.py (composes a broker from its configuration and runs it),
+        the solver sees it), restarts.py (who may be restarted), explaining.py (explanations of
+        placements as text), exit_codes.py, broker_file.py (reads a broker's configuration file),
+        open_files.py (how many a broker may have open), serve.py (composes a broker from its
+        configuration and runs it),
         logs.py (logging), dev/ (local clusters), reference.py (the generated page),
         stopped_broker.py (logs that are looked at offline).
 Why:    `strandline --help` must be there at once: modules import what is slow where it is used.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from strandline.cli.commands import cluster_alter, cluster_balance
+from strandline.cli.commands import cluster_alter, cluster_balance, cluster_upgrade
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
 
@@ -35,6 +35,7 @@ class _Told:
 
 app.command("balance")(cluster_balance.balance)
 app.command("alter")(cluster_alter.alter)
+app.add_typer(cluster_upgrade.app, name="upgrade")
 
 
 @app.command()

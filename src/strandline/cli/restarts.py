@@ -1,0 +1,136 @@
+"""What a running cluster says about restarts: its upgrade domains, and who needs whom.
+
+How:    labels from the brokers, replicas and who of them is in sync from the partitions' leaders;
+        the controller's voters are the seeds of the broker that is asked. A broker without an
+        upgrade domain is a unit of its own.
+Source: docs/decisions/0011-the-life-of-a-broker.md."""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from strandline.base.errors import OperatorError
+from strandline.cli.live_cluster import LiveCluster, look
+from strandline.client.admin import BROKER_RESOURCE
+from strandline.client.cluster import Client
+from strandline.client.errors import refusal
+from strandline.config.addresses import parse_seed
+from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.placement.survival.replicas import Quorum
+from strandline.placement.survival.restarts import (
+    Brokers,
+    QuorumGroup,
+    RestartPlan,
+    Unit,
+    plan_restarts,
+    stopped_now,
+)
+from strandline.placement.topology.universe import BrokerState
+from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+
+SEEDS = "cluster.seeds"
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """The plan, and what it rests on."""
+
+    plan: RestartPlan
+    groups: tuple[QuorumGroup, ...]
+    up: Brokers
+
+    def now(self, done: Collection[str]) -> tuple[list[Unit], list[tuple[Unit, str]]]:
+        """(what may be restarted now, together; what may not, with why not). `done`: the names of
+        what was restarted. Raises OperatorError for one that is not in the plan."""
+        known = [one.name for step in self.plan.steps for one in step]
+        known += [one.name for one, _ in self.plan.never]
+        for name in done:
+            if name not in known:
+                raise OperatorError(f"--done {name!a}: the plan has {', '.join(known)}")
+        now: list[Unit] = []
+        later: list[tuple[Unit, str]] = []
+        for step in self.plan.steps:
+            left = [one for one in step if one.name not in done]
+            is_turn = not now
+            for unit in left:
+                together = unit.brokers.union(*(one.brokers for one in now))
+                group = stopped_now(unit.brokers if not is_turn else together, self.groups)
+                if group is not None:
+                    later.append((unit, self._why(group)))
+                elif is_turn:
+                    now.append(unit)
+                else:
+                    later.append((unit, "in a later step"))
+        for unit, group in self.plan.never:
+            if unit.name not in done:
+                later.append((unit, self._why(group)))
+        return now, later
+
+    def _why(self, group: QuorumGroup) -> str:
+        down = sorted(group.voters - self.up)
+        behind = sorted(group.voters & self.up - group.ready)
+        text = f"{group.name} needs {group.quorum} of brokers "
+        text += ", ".join(map(str, sorted(group.voters)))
+        for which, what in ((down, "down"), (behind, "behind")):
+            if which:
+                text += f"; {what}: {', '.join(map(str, which))}"
+        return text
+
+
+def look_at_restarts(client: Client) -> Restarts:
+    """Ask a cluster."""
+    cluster = look(client, None, asks_leaders=True)
+    up = frozenset(one.id for one in cluster.candidates if one.state is BrokerState.ACTIVE)
+    groups = (_controller(client, up), *_partitions(cluster, up))
+    last = None if cluster.controller == NO_BROKER else cluster.controller
+    return Restarts(plan_restarts(_units(cluster), groups, last=last), groups, up)
+
+
+def _units(cluster: LiveCluster) -> list[Unit]:
+    domains: dict[str, set[BrokerId]] = {}
+    for one in cluster.candidates:
+        name = one.labels.upgrade_domain
+        domains.setdefault(f"domain {name}" if name else f"broker {one.id}", set()).add(one.id)
+    return [Unit(name, frozenset(brokers)) for name, brokers in domains.items()]
+
+
+def _partitions(cluster: LiveCluster, up: Brokers) -> list[QuorumGroup]:
+    found: dict[tuple[Brokers, int, Brokers], QuorumGroup] = {}
+    counts = Counter[tuple[Brokers, int, Brokers]]()
+    for topic in cluster.topics:
+        for one in topic.partitions:
+            voters = frozenset(one.voters)
+            least = topic.request.min_insync_replicas
+            quorum = Quorum.of(len(voters), least).write_quorum
+            ready = voters & up - frozenset(one.behind) if one.leader in up else frozenset()
+            key = voters, quorum, ready
+            counts[key] += 1
+            name = f"{topic.name}-{one.index}"
+            group = QuorumGroup(name=name, voters=voters, quorum=quorum, ready=ready)
+            found.setdefault(key, group)
+    return [replace(group, count=counts[key]) for key, group in found.items()]
+
+
+def _controller(client: Client, up: Brokers) -> QuorumGroup:
+    resource = DescribeConfigsResource(
+        resource_type=BROKER_RESOURCE, resource_name="", configuration_keys=[SEEDS]
+    )
+
+    def ask(until: int) -> Brokers:
+        broker = client.find_controller(deadline_ms=until)
+        resource.resource_name = str(broker)
+        request = DescribeConfigsRequest(resources=[resource])
+        answer = client.ask(broker, request, DescribeConfigsResponse, deadline_ms=until)
+        (result,) = answer.results
+        if result.error_code:
+            raise refusal(result.error_code, f"broker {broker}", result.error_message)
+        (row,) = result.configs
+        return frozenset(parse_seed(text).id for text in (row.value or "").split(","))
+
+    seeds = client.attempt(ask)
+    quorum = len(seeds) // 2 + 1
+    return QuorumGroup(name="the controller", voters=seeds, quorum=quorum, ready=seeds & up)

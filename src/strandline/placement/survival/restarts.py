@@ -1,0 +1,104 @@
+"""In which order brokers may be restarted, and which of them now, so that nothing stops. Pure.
+
+Why:    an upgrade takes every broker down once; which of them may be down together follows from
+        where replicas are, and nobody should have to work that out by hand.
+How:    units (upgrade domains, or single brokers) are put into steps, each into the first where
+        every group keeps a write quorum; the unit of the controller's leader goes last. A domain
+        that no group could do without is taken broker by broker; a broker that some group cannot
+        do without is not planned, but told with that group.
+Owns:   nothing.
+Source: design section 6 (W of N); docs/decisions/0011-the-life-of-a-broker.md."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strandline.model.ids import BrokerId
+
+Brokers = frozenset[BrokerId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumGroup:
+    """Replicas that commit together: a partition, or several alike, or the controller.
+
+    `ready`: those of the voters that are up and in sync; `quorum`: how many it takes."""
+
+    name: str
+    voters: Brokers
+    quorum: int
+    ready: Brokers
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Brokers that are restarted together."""
+
+    name: str
+    brokers: Brokers
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """`steps`: one after the other, each begun when all is up and in sync again. `never`: what
+    cannot be restarted without stopping a group."""
+
+    steps: tuple[tuple[Unit, ...], ...]
+    never: tuple[tuple[Unit, QuorumGroup], ...]
+    split: tuple[Unit, ...]
+    """Domains that are taken broker by broker."""
+
+
+def plan_restarts(
+    units: Sequence[Unit], groups: Sequence[QuorumGroup], *, last: BrokerId | None = None
+) -> RestartPlan:
+    """The fewest steps that the first fit gives, in the order of the units. `last`: the broker
+    whose unit goes last."""
+    whole, split, never = _divided(units, groups)
+    whole.sort(key=lambda one: last in one.brokers)
+    steps: list[list[Unit]] = []
+    for unit in whole:
+        is_last = last in unit.brokers
+        for step in () if is_last else steps:
+            together = unit.brokers.union(*(one.brokers for one in step))
+            if stopped_by(together, groups) is None:
+                step.append(unit)
+                break
+        else:
+            steps.append([unit])
+    return RestartPlan(tuple(map(tuple, steps)), tuple(never), tuple(split))
+
+
+def stopped_by(brokers: Brokers, groups: Sequence[QuorumGroup]) -> QuorumGroup | None:
+    """A group that could not commit without these brokers, were all others up."""
+    return next((one for one in groups if len(one.voters - brokers) < one.quorum), None)
+
+
+def stopped_now(brokers: Brokers, groups: Sequence[QuorumGroup]) -> QuorumGroup | None:
+    """A group that could not commit without these brokers as it is now; also one that cannot
+    already, and has one of them: who restarts then makes it worse."""
+    return next(
+        (one for one in groups if one.voters & brokers and len(one.ready - brokers) < one.quorum),
+        None,
+    )
+
+
+def _divided(
+    units: Sequence[Unit], groups: Sequence[QuorumGroup]
+) -> tuple[list[Unit], list[Unit], list[tuple[Unit, QuorumGroup]]]:
+    """(what may go as a whole, domains that may not, brokers that may not either)"""
+    whole: list[Unit] = []
+    split: list[Unit] = []
+    never: list[tuple[Unit, QuorumGroup]] = []
+    for unit in units:
+        parts = [unit]
+        if len(unit.brokers) > 1 and stopped_by(unit.brokers, groups) is not None:
+            split.append(unit)
+            parts = [Unit(f"broker {one}", frozenset((one,))) for one in sorted(unit.brokers)]
+        for part in parts:
+            group = stopped_by(part.brokers, groups)
+            if group is None:
+                whole.append(part)
+            else:
+                never.append((part, group))
+    return whole, split, never
