@@ -154,8 +154,11 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         brokers: Collection[BrokerId],
         alive: Collection[BrokerId],
         lost_after_ms: int,
+        spared: Collection[BrokerId] = (),
     ) -> Condition:
-        return honest(self, now_ms, brokers=brokers, alive=alive, lost_after_ms=1_000)
+        return honest(
+            self, now_ms, brokers=brokers, alive=alive, lost_after_ms=1_000, spared=spared
+        )
 
     patch.setattr(Health, "step", step)
 
