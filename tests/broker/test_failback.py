@@ -1,6 +1,7 @@
 """Leadership goes back to where it is preferred, and only to who stays."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld
@@ -8,11 +9,20 @@ from tests.broker.test_broker_in_a_cluster import fetch, produce
 from tests.controller.controller_world import changes
 
 from strandline.broker.failback import LOOK_INTERVAL_MS, TRANSFERS_PER_LOOK_MAX
+from strandline.broker.leaving import hand_over
 from strandline.controller.commands import AlterConfigs
 from strandline.model.ids import BrokerId
+from strandline.replication.replica import Replica
 
 CLUSTER = 4
 DELAY_MS = 20_000
+POLICY_DELAY_MS = 60_000
+IN_ORDER = (
+    '{"leaders":{"prefer":[[{"label":"broker","op":"in","values":["1"]}],'
+    '[{"label":"broker","op":"in","values":["2"]}]],"failback_delay_ms":60000}}'
+)
+"""Broker 1, else broker 2, else broker 3."""
+MANY = 12
 
 
 @pytest.fixture
@@ -107,3 +117,98 @@ def test_a_few_go_back_at_a_time(world: ClusterWorld) -> None:
         assert now_back - back <= 2 * 2 * TRANSFERS_PER_LOOK_MAX  # Two brokers give back.
         back = now_back
     assert leaders(world, "many", count) == wanted
+
+
+# ---- by the order of a policy --------------------------------------------------------------------
+
+
+@pytest.fixture
+def ordered(world: ClusterWorld) -> ClusterWorld:
+    world.create_topic("flights", partitions=MANY, configs=(("placement.policy", IN_ORDER),))
+    world.until(lambda: leaders(world, "flights", MANY) == [1] * MANY)
+    return world
+
+
+@pytest.mark.parametrize("hangs_up", [True, False])
+def test_when_the_preferred_leader_is_gone_the_next_of_the_policy_is_elected(
+    ordered: ClusterWorld, hangs_up: bool
+) -> None:
+    victim = ordered.hosts[BrokerId(1)]
+    (victim.kill if hangs_up else victim.pause)()
+    ordered.until(lambda: not {0, 1} & set(leaders_elsewhere(ordered)))
+    assert leaders_elsewhere(ordered) == [2] * MANY
+
+
+def leaders_elsewhere(world: ClusterWorld) -> list[int]:
+    """Who leads, as far as broker 1 is not asked."""
+    found = []
+    for index in range(MANY):
+        replicas = world.replicas_of("flights", index)
+        led = [one for one in (2, 3) if replicas[one].is_serving]
+        found.append(led[0] if led else 0)
+    return found
+
+
+def test_a_broker_that_stops_hands_over_to_the_next_of_the_policy(ordered: ClusterWorld) -> None:
+    broker = ordered.broker(1)
+    ordered.do(1, hand_over(broker.replication, broker._clock))
+    ordered.until(lambda: not {0, 1} & set(leaders(ordered, "flights", MANY)))
+    assert leaders(ordered, "flights", MANY) == [2] * MANY
+
+
+def test_leadership_returns_after_the_delay_of_the_policy(ordered: ClusterWorld) -> None:
+    interim = lose_leader(ordered, "flights")
+    ordered.advance(2 * DELAY_MS)
+    assert ordered.leader_of("flights") == interim == 2
+    ordered.advance(POLICY_DELAY_MS)
+    assert leaders(ordered, "flights", MANY) == [1] * MANY
+
+
+def test_while_the_preferred_one_is_gone_leadership_returns_to_the_next(
+    ordered: ClusterWorld,
+) -> None:
+    """Broker 3 leads only as long as neither of the others has been there for the delay."""
+    ordered.do(1, hand_all_to(ordered, 3))
+    ordered.until(lambda: leaders(ordered, "flights", MANY) == [3] * MANY)
+    ordered.hosts[BrokerId(1)].kill()
+    ordered.advance(POLICY_DELAY_MS // 2)
+    assert leaders(ordered, "flights", MANY) == [3] * MANY
+    ordered.advance(POLICY_DELAY_MS)
+    assert leaders(ordered, "flights", MANY) == [2] * MANY
+
+
+async def hand_all_to(world: ClusterWorld, to: int) -> None:
+    for index in range(MANY):
+        world.replicas_of("flights", index)[1].transfer_leadership(BrokerId(to))
+
+
+def test_a_changed_order_takes_effect_without_another_command(ordered: ClusterWorld) -> None:
+    """By election at once, by the balancer and the delay otherwise."""
+    changed = IN_ORDER.replace('"1"', '"3"')
+    ordered.submit(AlterConfigs((changes(2, "flights", ("placement.policy", 0, changed)),)))
+    ordered.advance(POLICY_DELAY_MS // 2)
+    assert leaders(ordered, "flights", MANY) == [1] * MANY
+    ordered.advance(POLICY_DELAY_MS)
+    assert leaders(ordered, "flights", MANY) == [3] * MANY
+    ordered.hosts[BrokerId(3)].kill()
+    ordered.until(lambda: not {0, 3} & set(leaders(ordered, "flights", MANY)))
+    assert leaders(ordered, "flights", MANY) == [2] * MANY
+
+
+def test_a_replica_that_cannot_take_over_is_asked_ever_more_seldom(
+    ordered: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in sync, and never obeys: each attempt would cost producers a stall."""
+    asked: list[int] = []
+    ordered.do(1, hand_all_to(ordered, 3))
+    ordered.until(lambda: leaders(ordered, "flights", MANY) == [3] * MANY)
+
+    def refuse(self: Replica, to: BrokerId) -> None:
+        asked.append(ordered.scheduler.now_us // 1_000)
+
+    monkeypatch.setattr(Replica, "transfer_leadership", refuse)
+    ordered.advance(16 * POLICY_DELAY_MS)
+    times = sorted(set(asked))
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert len(asked) == MANY * len(times) and 3 <= len(times) <= 5
+    assert all(later > 1.8 * earlier for earlier, later in pairwise(gaps))

@@ -16,6 +16,7 @@ from strandline.replication.group_spec import GroupSpec
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
+from strandline.replication.succession import Succession
 from strandline.storage.config import LogConfig
 from strandline.storage.real_disk import RealDisk
 
@@ -61,7 +62,7 @@ class Host:
                 directory="t-0.1",
                 configuration=Configuration(BROKERS),
                 log=self.log,
-                preferred=BrokerId(1),
+                succession=Succession(BrokerId(1)),
             )
         )
 

@@ -16,6 +16,7 @@ from strandline.replication.liveness import STANDING_COUNT_MAX, Liveness
 from strandline.replication.replica import Replica
 from strandline.replication.sessions import LeadSession
 from strandline.replication.settings import ReplicationSettings
+from strandline.replication.succession import Succession
 from strandline.replication.wire import HeartbeatAnswer
 
 LEADER, FIRST, SECOND, SELF = (BrokerId(number) for number in (1, 2, 3, 4))
@@ -41,7 +42,7 @@ class Follower:
     group: GroupId = GROUP
     self_id: BrokerId = SELF
     leader_id: BrokerId = LEADER
-    preferred: BrokerId = SELF
+    succession: Succession = field(default_factory=lambda: Succession(SELF))
     epoch: Epoch = EPOCH
     is_leader: bool = False
     is_fresh: bool = False
@@ -60,7 +61,7 @@ class Follower:
 
     @property
     def is_preferred(self) -> bool:
-        return self.preferred == self.self_id
+        return self.succession.preferred == self.self_id
 
 
 class World:
@@ -141,7 +142,7 @@ def test_the_preferred_follower_stands_as_soon_as_votes_can_be_had_and_no_sooner
 def test_the_others_stand_one_after_the_other() -> None:
     due = []
     for self_id in (FIRST, SECOND, SELF):
-        world = World(Follower(self_id=self_id, preferred=SECOND))
+        world = World(Follower(self_id=self_id, succession=Succession(SECOND)))
         world.liveness.on_lost(LEADER)
         due.append((world.due_after_ms(), self_id))
     due.sort()
@@ -153,10 +154,40 @@ def test_the_others_stand_one_after_the_other() -> None:
 def test_who_is_spared_stands_after_all_others() -> None:
     due = []
     for self_id in (FIRST, SECOND, SELF):
-        world = World(Follower(self_id=self_id, preferred=SECOND, is_spared=self_id == FIRST))
+        world = World(
+            Follower(self_id=self_id, succession=Succession(SECOND), is_spared=self_id == FIRST)
+        )
         world.liveness.on_lost(LEADER)
         due.append((world.due_after_ms(), self_id))
     assert max(due)[1] == FIRST
+
+
+def test_the_others_stand_by_rank() -> None:
+    """The policy prefers SELF to SECOND, and SECOND to FIRST; the preferred one was the leader."""
+    succession = Succession(LEADER, {SELF: 1, SECOND: 2, FIRST: 3})
+    due = []
+    for self_id in (FIRST, SECOND, SELF):
+        world = World(Follower(self_id=self_id, succession=succession))
+        world.liveness.on_lost(LEADER)
+        due.append((world.due_after_ms(), self_id))
+    assert [self_id for _, self_id in sorted(due)] == [SELF, SECOND, FIRST]
+
+
+def test_time_outs_of_a_better_rank_come_first_and_all_end_within_the_same_spread() -> None:
+    """Whatever is drawn: the shares of the spread do not overlap. Without ranks nothing differs."""
+    ranked = Succession(LEADER, {SELF: 1, SECOND: 2, FIRST: 2})
+    for succession, apart in ((ranked, True), (Succession(LEADER), False)):
+        drawn: dict[BrokerId, list[int]] = {}
+        for self_id in (FIRST, SECOND, SELF):
+            follower = Follower(self_id=self_id, succession=succession)
+            world = World(follower)
+            drawn[self_id] = []
+            for _ in range(200):
+                world.liveness.on_succession(cast("Replica", follower))
+                drawn[self_id].append(follower.timeout_ms - SETTINGS.election_timeout_ms)
+        assert max(map(max, drawn.values())) <= SETTINGS.election_spread_ms
+        assert (max(drawn[SELF]) <= min(drawn[FIRST] + drawn[SECOND])) == apart
+        assert max(drawn[FIRST]) > min(drawn[SECOND]) and max(drawn[SECOND]) > min(drawn[FIRST])
 
 
 def test_a_hang_up_moves_only_the_followers_of_that_leader() -> None:

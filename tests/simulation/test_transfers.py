@@ -1,5 +1,9 @@
 """Leadership that is handed over under load (design section 5; Raft thesis 3.10)."""
 
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
 import pytest
 from tests.simulation.plain import plain_scenario, started
 
@@ -85,3 +89,58 @@ def test_what_waits_for_a_transfer_that_comes_to_nothing_is_answered(is_told: bo
     expected = Error.NOT_LEADER_OR_FOLLOWER if is_told else Error.NONE
     assert [one.error_code for one in waiting] == [expected]
     assert leader_of(world) is old
+
+
+ONE_WAY_US = 10_000
+FLUSH_US = 500
+INTERVAL_US = MS
+
+
+def stall_us(world: World, old: Replica, to: BrokerId) -> int:
+    """The longest time without an answer to a producer that writes with acks=all while leadership
+    moves, beyond the time between two writes. It knows at once who leads."""
+    answered: list[int] = []
+
+    def on_done(result: AppendResult) -> None:
+        if result.error_code == Error.NONE:
+            answered.append(world.scheduler.now_us)
+
+    def write_on(until_us: int) -> None:
+        while world.scheduler.now_us < until_us:
+            leaders = [one for one in world.replicas() if one.is_leader]
+            if leaders:
+                leader = max(leaders, key=lambda one: one.epoch)
+                on(world, leader.self_id, partial(write, leader, on_done))
+            world.scheduler.run_until(world.scheduler.now_us + INTERVAL_US)
+
+    write_on(world.scheduler.now_us + 200 * MS)
+    on(world, old.self_id, lambda: old.transfer_leadership(to))
+    write_on(world.scheduler.now_us + 400 * MS)
+    assert leader_of(world).self_id == to
+    return max(later - before for before, later in pairwise(answered)) - INTERVAL_US
+
+
+def write(replica: Replica, done: Callable[[AppendResult], None]) -> None:
+    batch = build_batch(RECORDS)
+    replica.replicate([batch], list(iterate_headers(batch)), acks=-1, done=done)
+
+
+def on(world: World, broker: BrokerId, work: Callable[[], None]) -> None:
+    """Have a broker do it."""
+    process = world.hosts[broker].process
+    assert process is not None
+    process.run_now(work)
+
+
+@pytest.mark.parametrize("brokers", [3, 5])
+def test_a_transfer_under_load_costs_a_producer_three_round_trips_and_a_half(brokers: int) -> None:
+    """One until the next leader has what is under way, a half for the order to stand, one for the
+    votes, one for the first entry, which probes and lets nothing pass; the rest are flushes."""
+    scenario = plain_scenario(
+        brokers=brokers, one_way_us=ONE_WAY_US, jitter_ratio=0.0, flush_us=(FLUSH_US, FLUSH_US)
+    )
+    world = started(scenario)
+    run_for(world, 500)
+    old = leader_of(world)
+    to = next(broker for broker in scenario.brokers if broker != old.self_id)
+    assert stall_us(world, old, to) <= 7 * ONE_WAY_US + 6 * FLUSH_US

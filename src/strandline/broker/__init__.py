@@ -5,8 +5,9 @@ Map, from the outside in:
         damaged_logs.py (those that could not be opened), moving.py (replicas that move, at the
         leader), introduction.py and leaving.py (its first and last words to the others), upkeep.py
         (what it does now and then), failback.py (gives leadership back to where it is preferred),
-        draining.py (gives it away in maintenance), electing.py (when somebody asks),
-        balancing.py (has replicas moved to where policies want them),
+        draining.py (gives it away in maintenance), leader_ranks.py (how much policies prefer each
+        broker), electing.py (when somebody asks), balancing.py (has replicas moved to where
+        policies want them),
         server.py (listens, bounds, sweeps), connection.py (one client: frames in, ordered answers
         out) with inbox.py, outbox.py, parts.py and limits.py, router.py (frame -> handler ->
         answer), context.py (one request in hand, and what handlers work with), handler_table.py

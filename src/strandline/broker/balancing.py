@@ -203,6 +203,9 @@ class Balancing:
                 if target:
                     findings.begun[move.code] += 1
                     findings.reasons[group] = move.code
+                if target and set(target) == set(move.command.replicas):
+                    _log.info("%s is preferred to be led by %d: %s", name, target[0], move.code)
+                elif target:
                     _log.info("%s moves to brokers %s: %s", name, brokers, move.code)
                 else:
                     _log.info("%s stays where it is: its move is not needed any more", name)

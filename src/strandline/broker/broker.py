@@ -101,6 +101,7 @@ class Broker:
             replication=replication,
             controller=self.controller,
             topic_configs=self.services.topic_configs,
+            leader_ranks=self.services.leader_ranks,
             directory_id=directory_id,
             reconcile_soon=self._reconcile_soon,
         )
@@ -110,9 +111,7 @@ class Broker:
             interval_ms=config.storage.retention_check_interval_ms,
             adjust=self._hosting.adjust_led_groups,
         )
-        self._failback = Failback(
-            clock=clock, replication=replication, cluster=lambda: self.controller.cluster
-        )
+        self._failback = Failback(self.services)
         self._draining = Draining(clock=clock, replication=replication, controller=self.controller)
         self._replayed = asyncio.Event()
         self._reconciled = asyncio.Event()

@@ -20,6 +20,7 @@ import msgspec
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
+from strandline.broker.leader_ranks import LeaderRanks
 from strandline.broker.producer_ids import ProducerIds
 from strandline.broker.purgatory import Deadlines
 from strandline.broker.topic_configs import TopicConfigs
@@ -61,6 +62,7 @@ class Services:
     # Which partition a fetch that cannot hold all of them begins with: counts full answers.
     fetch_turn: int = 0
     topic_configs: TopicConfigs = field(default_factory=TopicConfigs)
+    leader_ranks: LeaderRanks = field(default_factory=LeaderRanks)
     # Brokers, topics and partitions: the committed state as replayed here. Read only, and the same
     # object for ever.
     cluster: Cluster = field(init=False)

@@ -3,42 +3,55 @@
 Why:    after a broker was away, its partitions stay with those who took over: the load is uneven,
         and leaders are far from whom they were placed for.
 How:    now and then the leaders here look whether the first of their partition's replicas is in
-        sync. Who has been so at every look for `leader.imbalance.check.interval.seconds` gets the
-        leadership, a few partitions at a time. A broker that comes and goes never stays in sync for
-        so long. A transfer that does not succeed is tried again after the same time.
-Owns:   since when each preferred replica has been in sync, its timer.
-Source: Kafka's auto.leader.rebalance.enable; design section 7 (leaders, failback delay)."""
+        sync. Who has been so at every look for as long as the topic's policy says, or else
+        `leader.imbalance.check.interval.seconds`, gets the leadership, a few partitions at a time.
+        While that replica is not in sync, the same holds for one that the policy prefers to this
+        broker. A broker that comes and goes never stays in sync for so long. A transfer that does
+        not succeed is tried again after the same time, a minute at least, and then twice as long
+        each time: producers wait for it.
+Owns:   since when replicas that are preferred have been in sync, which transfers were tried; its
+        timer.
+Source: Kafka's auto.leader.rebalance.enable; design section 7 (leaders, failback delay);
+        decision 0012."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from strandline.base.clock import Clock, Timer
-from strandline.broker.partitions import check_preferred
+from strandline.base.clock import Timer
+from strandline.broker.context import Services
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.decision import maintained_of
-from strandline.model.cluster import Cluster
-from strandline.model.ids import NO_BROKER, BrokerId, GroupId
-from strandline.protocol.errors import Error
-from strandline.replication.host import Replication
+from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.replica import Replica
 
 LOOK_INTERVAL_MS = 5_000
 TRANSFERS_PER_LOOK_MAX = 30
+RETRY_MS = 60_000
+"""After a transfer that came to nothing the next is tried no sooner: producers wait for each."""
+DOUBLINGS_MAX = 6
 
 _log = logging.getLogger("strandline.broker")
 
 
-class Failback:
-    """See the module. `cluster` gives the state as replayed here."""
+@dataclass(slots=True)
+class _Tried:
+    """Transfers of one group: it is still led here, or again."""
 
-    def __init__(
-        self, *, clock: Clock, replication: Replication, cluster: Callable[[], Cluster]
-    ) -> None:
-        self._clock = clock
-        self._replication = replication
-        self._cluster = cluster
-        # {group: since when its preferred replica has been in sync}
-        self._since_ms: dict[GroupId, int] = {}
+    count: int
+    next_ms: int
+
+
+class Failback:
+    """See the module."""
+
+    def __init__(self, services: Services) -> None:
+        self._clock = services.clock
+        self._services = services
+        self._replication = services.replication
+        # {(group, broker that should lead it): since when that has been in sync}
+        self._since_ms: dict[tuple[GroupId, BrokerId], int] = {}
+        self._tried: dict[GroupId, _Tried] = {}
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -59,36 +72,60 @@ class Failback:
         self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
 
     def _give_back(self) -> None:
-        cluster = self._cluster()
+        cluster = self._services.cluster
         config = ClusterConfig.from_values(cluster.cluster_configs)
         if not config.auto_leader_rebalance_enable:
             self._since_ms.clear()
             return
         now = self._clock.monotonic_ms()
-        delay_ms = config.leader_imbalance_check_interval_seconds * 1_000
-        present: dict[GroupId, int] = {}
+        default_ms = config.leader_imbalance_check_interval_seconds * 1_000
+        present: dict[tuple[GroupId, BrokerId], int] = {}
+        tried: dict[GroupId, _Tried] = {}
         room = TRANSFERS_PER_LOOK_MAX
+        spared = maintained_of(cluster)
         for replica in list(self._replication.led.all):
-            preferred = _heir(replica, cluster)
-            if preferred == NO_BROKER:
+            partition = cluster.groups.get(replica.group)
+            # Most are led where they should be, and asking for the lease of each of them costs.
+            if partition is None or partition.replicas[0] == replica.self_id:
                 continue
-            since_ms = self._since_ms.get(replica.group, now)
-            if now - since_ms < delay_ms or not room:
-                present[replica.group] = since_ms
+            asked = self._services.leader_ranks.of(cluster.topics[partition.topic], cluster)
+            last = self._tried.get(replica.group)
+            if last is not None:
+                tried[replica.group] = last
+            heirs = heirs_of(replica, partition.replicas[0], asked.ranks, spared=spared)
+            for heir in heirs:
+                key = replica.group, heir
+                present[key] = self._since_ms.get(key, now)
+            if not heirs or not room:
                 continue
-            room -= 1
-            _log.info("%s: leadership goes back to broker %d", replica.name, preferred)
-            replica.transfer_leadership(preferred)
-        self._since_ms = present
+            delay_ms = default_ms if asked.failback_delay_ms is None else asked.failback_delay_ms
+            heir = heirs[0]
+            is_due = now - present[replica.group, heir] >= delay_ms
+            if is_due and (last is None or now >= last.next_ms):
+                room -= 1
+                count = 0 if last is None else last.count + 1
+                wait_ms = max(delay_ms, RETRY_MS) << min(count, DOUBLINGS_MAX)
+                tried[replica.group] = _Tried(count, now + wait_ms)
+                _log.info("%s: leadership goes back to broker %d", replica.name, heir)
+                replica.transfer_leadership(heir)
+        self._since_ms, self._tried = present, tried
 
 
-def _heir(replica: Replica, cluster: Cluster) -> BrokerId:
-    """The broker that should lead instead and could now; NO_BROKER for none."""
-    partition = cluster.groups.get(replica.group)
-    # Most are led where they should be, and asking for the lease of each of them costs.
-    if partition is None or partition.replicas[0] == replica.self_id:
-        return NO_BROKER
-    if replica.configuration.is_joint or partition.replicas[0] in maintained_of(cluster):
-        return NO_BROKER
-    could = check_preferred(replica, partition) is Error.NONE
-    return partition.replicas[0] if could else NO_BROKER
+def heirs_of(
+    replica: Replica,
+    preferred: BrokerId,
+    ranks: Mapping[BrokerId, int],
+    *,
+    spared: Collection[BrokerId],
+) -> list[BrokerId]:
+    """Those that should lead instead of this replica, and could now, the best first: the preferred
+    replica; or else who is of a better rank than this one. None that is `spared`."""
+    if replica.configuration.is_joint or not replica.can_serve_reads:
+        return []
+    ready = [one for one in replica.in_sync() if one not in spared]
+    if preferred in ready:
+        return [preferred]
+    own = ranks.get(replica.self_id, 0)
+    better = [one for one in ready if ranks.get(one, 0) < own]
+    # Not all groups to the same of equal brokers.
+    return sorted(better, key=lambda one: (ranks.get(one, 0), (one - replica.group) % (1 << 31)))

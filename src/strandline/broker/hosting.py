@@ -21,6 +21,7 @@ from strandline.base.errors import StorageError
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.damaged_logs import DamagedLogs
 from strandline.broker.draining import first_to_lead
+from strandline.broker.leader_ranks import LeaderRanks
 from strandline.broker.moving import Moving
 from strandline.broker.topic_configs import TopicConfigs
 from strandline.config.broker import BrokerConfig
@@ -34,6 +35,7 @@ from strandline.replication.group_spec import GroupSpec
 from strandline.replication.host import Replication
 from strandline.replication.opening import FLUSHED_EACH_MAX
 from strandline.replication.replica import Replica
+from strandline.replication.succession import Succession
 from strandline.storage.config import LogConfig
 
 CONTROLLER_NAME = "@controller"
@@ -60,6 +62,7 @@ class Hosting:
         replication: Replication,
         controller: ControllerHost,
         topic_configs: TopicConfigs,
+        leader_ranks: LeaderRanks,
         directory_id: str,
         reconcile_soon: Callable[[], None],
     ) -> None:
@@ -70,6 +73,7 @@ class Hosting:
         self._replication = replication
         self._controller = controller
         self._topic_configs = topic_configs
+        self._leader_ranks = leader_ranks
         self._directory_id = directory_id
         self._reconcile_soon = reconcile_soon
         self.moving = Moving(
@@ -105,7 +109,7 @@ class Hosting:
                 log=LogConfig(
                     retention_ms=-1, delete=False, preallocate=self._config.storage.preallocate
                 ),
-                preferred=voters[0],
+                succession=Succession(voters[0]),
                 asks_voters=True,
             )
         )
@@ -141,7 +145,6 @@ class Hosting:
             return
         values = ClusterConfig.from_values(cluster.cluster_configs)
         absent: list[GroupSpec] = []
-        maintained = maintained_of(cluster)
         for topic in cluster.topics.values():
             config = self._topic_configs.of(topic, cluster)
             log_config = self._log_config(config, values.producer_id_expiration_ms)
@@ -151,7 +154,7 @@ class Hosting:
                     if replica is None:
                         absent.append(self._spec(topic, partition, config, log_config))
                     else:
-                        replica.preferred = first_to_lead(partition, maintained)
+                        self._succeed(replica, self._succession(topic, partition))
                         if replica.log.config != log_config:
                             replica.log.config = log_config
                     yield
@@ -254,7 +257,7 @@ class Hosting:
                 min_insync=config.min_insync_replicas,
             ),
             log=log_config,
-            preferred=first_to_lead(partition, maintained_of(self._controller.cluster)),
+            succession=self._succession(topic, partition),
             is_lost=self._controller.state.has_lost(self._self_id, partition.group),
         )
 
@@ -266,6 +269,16 @@ class Hosting:
         self._replication.recovery.place(
             broker.id for broker in brokers.values() if region and broker.labels.region != region
         )
+
+    def _succession(self, topic: Topic, partition: Partition) -> Succession:
+        cluster = self._controller.cluster
+        preference = self._leader_ranks.of(topic, cluster)
+        return Succession(first_to_lead(partition, maintained_of(cluster)), preference.ranks)
+
+    def _succeed(self, replica: Replica, succession: Succession) -> None:
+        if replica.succession != succession:
+            replica.succession = succession
+            self._replication.liveness.on_succession(replica)
 
     def _wait_for_space(self, group: GroupId, name: str, error: Exception) -> None:
         if not self._waiting:

@@ -2,9 +2,10 @@
 
 Map, from the outside in:
         host.py (Replication: the broker's side of it all), group_spec.py (what a replica is opened
-        with), opening.py (opens groups, many together), latecomers.py (tells leaders of those
-        that were opened late), replica.py (one group here: performs what its Raft core
-        decides), effects.py (how each effect is performed), appender.py (the batcher: what waits
+        with), succession.py (who should lead, and who else), opening.py (opens groups, many
+        together), latecomers.py (tells leaders of those that were opened late),
+        replica.py (one group here: performs what its Raft core decides), effects.py
+        (how each effect is performed), appender.py (the batcher: what waits
         becomes one append), waiters.py (who waits for which mark), leading.py (what exists only
         while leading), sender.py (the leader's stream to one follower), window.py
         (how much of it may be under way), queues.py (what waits for a peer's socket), recovery.py

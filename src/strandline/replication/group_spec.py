@@ -4,8 +4,9 @@ Source: design section 5."""
 
 from dataclasses import dataclass
 
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import GroupId
 from strandline.raft.configuration import Configuration
+from strandline.replication.succession import Succession
 from strandline.storage.config import LogConfig
 
 
@@ -21,6 +22,6 @@ class GroupSpec:
     directory: str
     configuration: Configuration
     log: LogConfig
-    preferred: BrokerId
+    succession: Succession
     is_lost: bool = False
     asks_voters: bool = False

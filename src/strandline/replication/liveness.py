@@ -219,6 +219,12 @@ class Liveness:
         replica.timeout_ms = self._draw_timeout(replica)
         self.refresh(replica)
 
+    def on_succession(self, replica: "Replica") -> None:
+        """Others are preferred as leaders of the replica's group than before."""
+        if not replica.is_leader:
+            replica.timeout_ms = self._draw_timeout(replica)
+            replica.look_ms = NEVER_MS
+
     def moved_on(self, replica: "Replica") -> None:
         """The replica's core is in a later epoch, which may not be durable yet: from now on no
         heartbeat of an earlier leader is answered as if that were still followed.
@@ -418,7 +424,10 @@ class Liveness:
         if replica.is_preferred:
             extra = self._rng.randrange(part + 1)
         else:
-            extra = part + self._rng.randrange(spread - part + 1)
+            others = (one for one in replica.configuration.voters if one != replica.leader_id)
+            turn, turns = replica.succession.turn(replica.self_id, others)
+            share = (spread - part) // turns
+            extra = part + turn * share + self._rng.randrange(share + 1)
         # Others may have what is missing here, or stay when this broker goes: they go first.
         if replica.damage.is_known or replica.is_spared:
             extra += DAMAGED_TURNS * settings.election_timeout_ms
@@ -426,10 +435,10 @@ class Liveness:
         return settings.election_timeout_ms + extra + int(rtt)
 
     def _turn_ms(self, replica: "Replica", step_ms: int) -> int:
-        """The election time-out of a replica whose leader has hung up: one after the other, the
-        preferred one first, each `step_ms` after the one before; who is spared after all."""
+        """The election time-out of a replica whose leader has hung up: one after the other, who is
+        preferred first, each `step_ms` after the one before; who is spared after all."""
         others = [one for one in replica.configuration.voters if one != replica.leader_id]
-        others.sort(key=lambda one: one != replica.preferred)
+        others.sort(key=replica.succession.order)
         turn = others.index(replica.self_id) if replica.self_id in others else len(others)
         if replica.is_spared:
             turn += len(others)

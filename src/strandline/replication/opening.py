@@ -126,7 +126,7 @@ class Opening:
             name=spec.name,
             log=log,
             raft=host.new_raft(spec.group, log, state, base),
-            preferred=spec.preferred,
+            succession=spec.succession,
             base=base,
             is_fresh=is_new and not state.amnesiac,
         )

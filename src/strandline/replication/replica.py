@@ -57,6 +57,7 @@ from strandline.replication.effects import PERFORM
 from strandline.replication.entries import Entries
 from strandline.replication.leading import Leading
 from strandline.replication.proof import proved_bytes
+from strandline.replication.succession import Succession
 from strandline.replication.waiters import MarkWaiters, Watch, Watchers
 from strandline.storage.log import Log
 from strandline.storage.producers import Duplicate
@@ -82,7 +83,7 @@ class Replica:
         name: str,
         log: Log,
         raft: Raft,
-        preferred: BrokerId,
+        succession: Succession,
         base: Configuration,
         is_fresh: bool,
     ) -> None:
@@ -92,7 +93,7 @@ class Replica:
         self.log = log
         self.raft = raft
         self.self_id = host.self_id
-        self.preferred = preferred
+        self.succession = succession
         self.is_spared = False
         """Whether others should be elected: this broker is about to go down."""
         self.base = base
@@ -137,7 +138,7 @@ class Replica:
     @property
     def is_preferred(self) -> bool:
         """Whether elections should favour this replica."""
-        return self.preferred == self.self_id
+        return self.succession.preferred == self.self_id
 
     @property
     def is_only_voter(self) -> bool:
@@ -275,12 +276,14 @@ class Replica:
         self.damage.met(error)
 
     def hand_over(self, avoid: Collection[BrokerId] = ()) -> BrokerId:
-        """Let another replica in sync lead, none of `avoid`, before this broker ends; which one
-        depends on the group, so that not all go to the same broker. NO_BROKER where nothing is to
-        be done, or nobody is there to do it."""
+        """Let another replica in sync lead, none of `avoid`, before this broker ends; which of
+        those of the best rank depends on the group, so that not all go to the same broker.
+        NO_BROKER where nothing is to be done, or nobody is there to do it."""
         if self.leading is None or self.raft.transferring_to is not None:
             return NO_BROKER
-        others = sorted(broker for broker in self.in_sync() if broker not in (self.self_id, *avoid))
+        others = self.succession.best(
+            one for one in self.in_sync() if one not in (self.self_id, *avoid)
+        )
         if not others:
             return NO_BROKER
         to = others[self.group % len(others)]

@@ -21,6 +21,7 @@ from strandline.replication.appender import AppendResult
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
+from strandline.replication.succession import Succession
 from strandline.simulation.facts import LeaderElected, LeaderKnown, MarksMoved
 from strandline.simulation.host import Seams
 
@@ -205,7 +206,7 @@ class GroupMember(Member):
                 voters=plan.voters, observers=plan.observers, min_insync=plan.min_insync
             ),
             log=scenario.log,
-            preferred=plan.voters[0],
+            succession=Succession(plan.voters[0]),
             is_lost=is_lost and not scenario.asks_voters,
             asks_voters=scenario.asks_voters,
         )

@@ -12,7 +12,6 @@ import msgspec
 VOTERS_MAX = 15
 REPLICAS_MAX = 31
 WEIGHT_MAX = 1_000
-FAILBACK_DELAY_MS = 300_000
 KAFKA_RACK_LABEL = "region"
 """What Kafka's `broker.rack` is here (`model.cluster.Labels.kafka_rack`)."""
 
@@ -86,8 +85,9 @@ class Leaders(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     prefer: tuple[Where, ...] = ()
     follow: Literal["", "writers"] = ""
-    failback_delay_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)] = FAILBACK_DELAY_MS
-    """How long a preferred replica has to be caught up before leadership returns."""
+    failback_delay_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)] | None = None
+    """How long a preferred replica has to be caught up before leadership returns; None: as long as
+    the cluster's configuration says."""
 
 
 class Residency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

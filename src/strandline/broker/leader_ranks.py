@@ -1,0 +1,79 @@
+"""How much a topic's policy prefers each broker as a leader.
+
+Why:    elections, and leaders that hand over, choose among those replicas that happen to be in
+        sync: the order of a policy's `leaders` goes beyond the first replica.
+How:    a broker's rank is the number of the best preference that it meets: 0 for the best, the
+        number of all where it meets none. Read once for each policy, until policies or labels
+        change.
+Owns:   the cache; one per broker.
+Source: decision 0012."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from strandline.base.errors import ApiError
+from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of
+from strandline.model.cluster import Cluster, Labels, Topic
+from strandline.model.ids import BrokerId
+from strandline.placement.constraints.selectors import refused_by
+from strandline.placement.policy.document import Leaders
+
+_POLICIES_MAX = 1_000
+"""What is kept; then it is read anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """What a topic asks of its leaders. `failback_delay_ms`: None where no policy says so."""
+
+    ranks: Mapping[BrokerId, int] = field(default_factory=dict)
+    """{broker: rank, lower is better}; one that is not in it has rank 0."""
+    failback_delay_ms: int | None = None
+
+
+NO_PREFERENCE = Preference()
+
+
+class LeaderRanks:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._labels: dict[BrokerId, Labels] = {}
+        self._known: dict[tuple[str | None, ...], Preference] = {}
+        self._version = -1
+
+    def of(self, topic: Topic, cluster: Cluster) -> Preference:
+        """What the topic asks for now."""
+        if cluster.version != self._version:
+            self._version = cluster.version
+            labels = {one.id: one.labels for one in cluster.brokers.values()}
+            if labels != self._labels or len(self._known) > _POLICIES_MAX:
+                self._labels = labels
+                self._known.clear()
+        configs, defaults = topic.configs, cluster.cluster_configs
+        key = (
+            *(configs.get(name) for name in TOPIC_POLICY_KEYS),
+            *(defaults.get(name) for name in CLUSTER_POLICY_KEYS),
+        )
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._read(topic, cluster)
+        return found
+
+    def _read(self, topic: Topic, cluster: Cluster) -> Preference:
+        try:
+            found = policy_of(topic.configs, cluster.cluster_configs)
+        except ApiError:
+            found = None
+        if found is None:
+            return NO_PREFERENCE
+        leaders = found[1].leaders
+        ranks = {one: _rank(leaders, one, labels) for one, labels in self._labels.items()}
+        return Preference(ranks if leaders.prefer else {}, leaders.failback_delay_ms)
+
+
+def _rank(leaders: Leaders, broker: BrokerId, labels: Labels) -> int:
+    for number, where in enumerate(leaders.prefer):
+        if refused_by(where, broker, labels) is None:
+            return number
+    return len(leaders.prefer)
