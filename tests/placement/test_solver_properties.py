@@ -237,6 +237,31 @@ def test_the_search_is_exact_where_greed_is_wrong(
     check_against_brute_force(*case)
 
 
+def test_who_may_lead_tells_brokers_of_one_region_apart() -> None:
+    """The way of a write is counted from the preferred leader: a bound took another one for it."""
+    policy = Policy(
+        spread=(
+            Spread("region", max_per=2),
+            Spread("power", level="soft", weight=1),
+            Spread("upgrade_domain", level="soft", weight=1),
+        ),
+        leaders=Leaders(
+            ((Selector("power", "in", ("p",)),), (Selector("region", "in", ("e", "s")),))
+        ),
+        nearest_quorum=7,
+    )
+    check_policy(policy)
+    places = (("e", "q", "0"), ("s", "p", "0"), ("e", "p", "0"), ("e", "r", "1"), ("w", "q", "0"))
+    candidates = [
+        Candidate(
+            id=BrokerId(n),
+            labels=Labels(region=region, upgrade_domain=domain, free=(("power", power),)),
+        )
+        for n, (region, power, domain) in enumerate(places)
+    ]
+    check_against_brute_force(Request(policy=policy, round_trips=TRIPS), candidates, 4)
+
+
 @settings(max_examples=150, deadline=None)
 @given(_requests, _candidates(), st.integers(1, 4))
 def test_the_search_finds_the_best_placement_and_only_refuses_where_there_is_none(

@@ -57,7 +57,7 @@ class _NearestQuorum(SoftEvaluator):
         return near[min(near)] if near else mask
 
     def attribute(self, bit: int) -> Hashable:
-        return self._regions[bit]
+        return self._regions[bit], tuple(tier >> bit & 1 for tier in self._tiers)
 
     def _commit_ms(self, leader: int, voters: list[int]) -> int:
         ways = sorted(
