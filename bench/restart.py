@@ -48,8 +48,7 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, megabytes: int) -> N
             except OSError:
                 return
         begin = time.monotonic()
-        told = _start(cluster)
-        pid = told["pid"]
+        command("dev", "broker", "start", str(BROKER), "--dir", str(cluster.directory))
         serving_s = time.monotonic() - begin
         watcher = Watcher(cluster.bootstrap)
         while True:
@@ -58,6 +57,7 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, megabytes: int) -> N
             if led == partitions or look.answered_s - begin > START_S_MAX:
                 break
             time.sleep(LOOK_S)
+        pid = _pid(cluster)
         say(
             step="recovery",
             cache=cache,
@@ -71,10 +71,9 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, megabytes: int) -> N
         )
 
 
-def _start(cluster: Cluster) -> dict[str, int]:
-    command("dev", "broker", "start", str(BROKER), "--dir", str(cluster.directory))
+def _pid(cluster: Cluster) -> int:
     told = json.loads(command("dev", "status", "--dir", str(cluster.directory), "--json"))
-    return {"pid": told["brokers"][0]["pid"]}
+    return int(told["brokers"][0]["pid"])
 
 
 def _wait_gone(pid: int) -> None:
