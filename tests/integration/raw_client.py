@@ -138,16 +138,21 @@ class Broker:
         os.kill(self._pid(), number)
 
     def connections_from(self, ports: Collection[int]) -> int:
-        """How many of the connections from these ports it holds: open, or left by the client."""
-        held = 0
+        """How many of the connections from these ports it holds: open, or left by the client.
+
+        The table is read piece by piece while it changes and may show a connection twice.
+        """
+        held = set()
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
             _, here, there, state = line.split()[:4]
-            held += (
+            port = int(there.partition(":")[2], 16)
+            if (
                 int(here.partition(":")[2], 16) == self.port
-                and int(there.partition(":")[2], 16) in ports
+                and port in ports
                 and state in (TCP_ESTABLISHED, TCP_CLOSE_WAIT)
-            )
-        return held
+            ):
+                held.add(port)
+        return len(held)
 
     def said(self) -> list[str]:
         """The lines in its log since this object was made."""
