@@ -32,12 +32,16 @@ class Configuration(msgspec.Struct, frozen=True):
     @property
     def all_voters(self) -> tuple[BrokerId, ...]:
         """Old and new voters, each once."""
+        if not self.old_voters:
+            return self.voters
         return self.voters + tuple(b for b in self.old_voters if b not in self.voters)
 
     @property
     def members(self) -> tuple[BrokerId, ...]:
         """Everybody who receives the log, each once."""
         voters = self.all_voters
+        if not self.observers:
+            return voters
         return voters + tuple(b for b in self.observers if b not in voters)
 
     def wins_election(self, granted: Collection[BrokerId]) -> bool:

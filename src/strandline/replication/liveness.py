@@ -176,8 +176,12 @@ class Liveness:
                 known, vouches = self._remembered(group)
                 session.moved_on(group, known, vouches=vouches)
             elif epoch > 0:
-                session.moved_on(group, replica.epoch, vouches=not replica.raft.is_amnesiac)
-                announced.append((replica, epoch))
+                is_amnesiac = replica.raft.is_amnesiac
+                session.moved_on(group, replica.epoch, vouches=not is_amnesiac)
+                if replica.leader_id == peer and replica.epoch == epoch and not is_amnesiac:
+                    replica.heard_ms = session.heard_ms  # All that it would be told.
+                else:
+                    announced.append((replica, epoch))
         return announced
 
     # ---- replicas --------------------------------------------------------------------------------
@@ -312,14 +316,19 @@ class Liveness:
         Who stood for election has forgotten its leader; where nothing is written, and nothing in
         the session changes, nobody would ever tell it again."""
         now = self._clock.monotonic_ms()
+        fresh = [item for item in self._follows.items() if self._is_fresh(item[1], now)]
+        met: list[GroupId] = []
         found: list[tuple[Replica, BrokerId, Epoch]] = []
-        for group, replica in list(self._leaderless.items()):
+        for group, replica in self._leaderless.items():
             if replica.is_leader or replica.leader_id != NO_BROKER:
-                del self._leaderless[group]
+                met.append(group)
                 continue
-            for peer, session in self._follows.items():
-                if session.covers(group, replica.epoch) and self._is_fresh(session, now):
+            epoch = replica.epoch
+            for peer, session in fresh:
+                if session.covers(group, epoch):
                     found.append((replica, peer, session.followed[group]))
+        for group in met:
+            del self._leaderless[group]
         return found
 
     def timed_out(self) -> list["Replica"]:
@@ -327,15 +336,16 @@ class Liveness:
         now = self._clock.monotonic_ms()
         self._watch_groups_of_silent_peers(now)
         due: list[Replica] = []
+        covered: list[GroupId] = []
         self._forget_decided(now)
         room = STANDING_COUNT_MAX - len(self._standing)
-        for group, replica in list(self._uncovered.items()):
+        for group, replica in self._uncovered.items():
             if len(due) >= room:
                 break
             if now < replica.look_ms:
                 continue
             if replica.is_leader or self._is_covered(replica, now):
-                del self._uncovered[group]
+                covered.append(group)
                 continue
             due_ms = max(replica.stand_after_ms, self._last_sign_ms(replica) + replica.timeout_ms)
             if now < due_ms:
@@ -344,6 +354,8 @@ class Liveness:
             due.append(replica)
             self._standing[group] = self._leaderless[group] = replica
             self.await_election(replica)
+        for group in covered:
+            del self._uncovered[group]
         for replica in due:  # Who stands in vain must not stand before the others for ever.
             self._uncovered[replica.group] = self._uncovered.pop(replica.group)
         return due

@@ -33,6 +33,8 @@ class Succession:
     def turn(self, broker: BrokerId, others: Iterable[BrokerId]) -> tuple[int, int]:
         """(how many ranks go before a broker that is not preferred, how many ranks there are), with
         these others."""
+        if not self.ranks:
+            return 0, 1
         of = self.ranks.get
         ranks = {of(one, 0) for one in others if one != self.preferred} | {of(broker, 0)}
         return sorted(ranks).index(of(broker, 0)), len(ranks)
