@@ -51,6 +51,14 @@ DevDirectory = Annotated[
 PriceFile = Annotated[
     Path | None, typer.Option("--prices", metavar="FILE", help="A price table: JSON or YAML.")
 ]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option("--policy", metavar="FILE", help="What must survive, and where: JSON or YAML."),
+]
+Unset = Annotated[
+    list[str] | None,
+    typer.Option("--unset", metavar="KEY", help="A key to be no more set; may be repeated."),
+]
 
 DEFAULT_TIMEOUT_S = 30.0
 
@@ -86,3 +94,9 @@ def parse_pairs(texts: list[str] | None, *, option: str) -> tuple[tuple[str, str
             raise OperatorError(f"{option} {text!r} must look like key=value")
         pairs.append((name, value))
     return tuple(pairs)
+
+
+def parse_changes(config: list[str] | None, unset: list[str] | None) -> dict[str, str | None]:
+    """Read `--config` and `--unset`: {key: its value, or None for no more set}; OperatorError."""
+    changes: dict[str, str | None] = dict(parse_pairs(config, option="--config"))
+    return changes | dict.fromkeys(unset or ())

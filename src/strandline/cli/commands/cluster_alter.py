@@ -11,8 +11,9 @@ from strandline.cli.options import (
     AsJson,
     Bootstrap,
     Timeout,
+    Unset,
     open_client,
-    parse_pairs,
+    parse_changes,
 )
 from strandline.cli.output import print_line, show
 
@@ -22,10 +23,7 @@ def alter(
         list[str] | None,
         typer.Option("--config", "-c", metavar="KEY=VALUE", help="A key; may be repeated."),
     ] = None,
-    unset: Annotated[
-        list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="A key to be no more set; may be repeated."),
-    ] = None,
+    unset: Unset = None,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -34,8 +32,7 @@ def alter(
     from strandline.base.errors import OperatorError
     from strandline.client.admin import alter_configs
 
-    changes: dict[str, str | None] = dict(parse_pairs(config, option="--config"))
-    changes |= dict.fromkeys(unset or ())
+    changes = parse_changes(config, unset)
     if not changes:
         raise OperatorError("nothing to change: give --config or --unset")
     with open_client(bootstrap, timeout) as client:

@@ -13,8 +13,11 @@ from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
     Bootstrap,
+    PolicyFile,
     Timeout,
+    Unset,
     open_client,
+    parse_changes,
     parse_pairs,
 )
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
@@ -31,6 +34,10 @@ app = typer.Typer(
 )
 
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")]
+Config = Annotated[
+    list[str] | None,
+    typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic key; may be repeated."),
+]
 
 
 @app.command()
@@ -42,16 +49,8 @@ def create(
     replicas: Annotated[
         int | None, typer.Option("--replicas", "-r", min=1, help="Replicas of each partition.")
     ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic key; may be repeated."),
-    ] = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            "--policy", metavar="FILE", help="What must survive, and where: JSON or YAML."
-        ),
-    ] = None,
+    config: Config = None,
+    policy: PolicyFile = None,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -127,20 +126,9 @@ app.command("explain")(topic_explain.explain)
 @app.command()
 def alter(
     names: Names,
-    config: Annotated[
-        list[str] | None,
-        typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic key; may be repeated."),
-    ] = None,
-    unset: Annotated[
-        list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="A key to be no more set; may be repeated."),
-    ] = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            "--policy", metavar="FILE", help="What must survive, and where: JSON or YAML."
-        ),
-    ] = None,
+    config: Config = None,
+    unset: Unset = None,
+    policy: PolicyFile = None,
     bootstrap: Bootstrap = "",
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
@@ -149,8 +137,7 @@ def alter(
     from strandline.base.errors import OperatorError
     from strandline.client.admin import alter_configs
 
-    changes: dict[str, str | None] = dict(parse_pairs(config, option="--config"))
-    changes |= dict.fromkeys(unset or ())
+    changes = parse_changes(config, unset)
     if policy is not None:
         changes["placement.policy"] = _read_policy(policy)
     if not changes:
