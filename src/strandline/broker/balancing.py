@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from strandline.base.clock import Clock, Timer
+from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.controller_host import ControllerHost
+from strandline.broker.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.health import Condition, Health
 from strandline.controller.balancer.plans import Plans
@@ -75,19 +76,23 @@ class Balancing:
         self._own: set[GroupId] = set()
         # {group whose move somebody stopped: until when it is left alone}
         self._stopped: dict[GroupId, int] = {}
-        self._timer: Timer | None = None
+        self._ticker = Ticker(
+            clock,
+            self._look,
+            interval_ms=LOOK_INTERVAL_MS,
+            log=_log,
+            failure="cannot look after the placement of replicas",
+        )
         self._asking: asyncio.Task[None] | None = None
         controller.on_applied.append(self._on_applied)
 
     def start(self) -> None:
         """Begin to look."""
-        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+        self._ticker.start()
 
     def stop(self) -> None:
         """End it."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._ticker.stop()
         if self._asking is not None:
             self._asking.cancel()
 
@@ -101,10 +106,9 @@ class Balancing:
     def _look(self) -> None:
         try:
             self._tick()
-        except Exception:  # A task boundary: the next look tries again.
-            _log.exception("cannot look after the placement of replicas")
+        except Exception:  # The next look begins anew.
             self._plans = self._round = self._seen = None
-        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+            raise
 
     def _forget(self) -> None:
         self._health = Health()
@@ -159,7 +163,7 @@ class Balancing:
 
     def _work(self) -> None:
         """Go on with the round for a slice."""
-        if self._round is None or self._timer is None:
+        if self._round is None or not self._ticker.is_running:
             return
         one, steps = self._round
         end_ms = self._clock.monotonic_ms() + SLICE_MS

@@ -12,9 +12,10 @@ import asyncio
 import logging
 from collections.abc import Collection
 
-from strandline.base.clock import Clock, Timer
+from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.controller_host import ControllerHost
+from strandline.broker.ticker import Ticker
 from strandline.config.broker_life import MAINTENANCE, BrokerLife
 from strandline.controller.commands import (
     AlterConfigs,
@@ -50,28 +51,28 @@ class Draining:
         self._replication = replication
         self._controller = controller
         self._was_maintained = False
-        self._timer: Timer | None = None
+        self._ticker = Ticker(
+            clock,
+            self._look,
+            interval_ms=LOOK_INTERVAL_MS,
+            log=_log,
+            failure="cannot give away what is led here",
+        )
         self._asking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin to look."""
-        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+        self._ticker.start()
 
     def stop(self) -> None:
         """End it."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._ticker.stop()
         if self._asking is not None:
             self._asking.cancel()
 
     def _look(self) -> None:
-        try:
-            self._drain()
-            self._end_what_is_over()
-        except Exception:  # A task boundary: the next look tries again.
-            _log.exception("cannot give away what is led here")
-        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+        self._drain()
+        self._end_what_is_over()
 
     def _drain(self) -> None:
         maintained = maintained_of(self._controller.cluster)

@@ -18,8 +18,8 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from strandline.base.clock import Timer
 from strandline.broker.context import Services
+from strandline.broker.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.decision import maintained_of
 from strandline.model.ids import BrokerId, GroupId
@@ -52,24 +52,21 @@ class Failback:
         # {(group, broker that should lead it): since when that has been in sync}
         self._since_ms: dict[tuple[GroupId, BrokerId], int] = {}
         self._tried: dict[GroupId, _Tried] = {}
-        self._timer: Timer | None = None
+        self._ticker = Ticker(
+            services.clock,
+            self._give_back,
+            interval_ms=LOOK_INTERVAL_MS,
+            log=_log,
+            failure="cannot give leadership back",
+        )
 
     def start(self) -> None:
         """Begin to look."""
-        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+        self._ticker.start()
 
     def stop(self) -> None:
         """End it."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _look(self) -> None:
-        try:
-            self._give_back()
-        except Exception:  # A task boundary: the next look tries again.
-            _log.exception("cannot give leadership back")
-        self._timer = self._clock.call_later(LOOK_INTERVAL_MS, self._look)
+        self._ticker.stop()
 
     def _give_back(self) -> None:
         cluster = self._services.cluster

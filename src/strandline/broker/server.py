@@ -17,11 +17,12 @@ import socket
 from collections.abc import Callable
 from typing import Protocol
 
-from strandline.base.clock import Clock, Timer
+from strandline.base.clock import Clock
 from strandline.base.errors import OperatorError
 from strandline.broker.connection import Connection, RequestRouter
 from strandline.broker.inbox import Scratch
 from strandline.broker.limits import ServerLimits
+from strandline.broker.ticker import Ticker
 
 LISTEN_BACKLOG = 1024
 SWEEP_INTERVAL_MS = 1_000
@@ -88,7 +89,13 @@ class Server:
         self._is_waiting_for_memory = False
         self._is_resume_due = False
         self._listener: socket.socket | None = None
-        self._sweep_timer: Timer | None = None
+        self._sweeping = Ticker(
+            clock,
+            self._sweep,
+            interval_ms=SWEEP_INTERVAL_MS,
+            log=_log,
+            failure="cannot look for connections to close",
+        )
 
     @property
     def connection_count(self) -> int:
@@ -107,13 +114,11 @@ class Server:
         self._listener = listener
         self.port = listener.getsockname()[1]
         loop.add_reader(listener.fileno(), self._on_acceptable)
-        self._sweep_timer = self._clock.call_later(SWEEP_INTERVAL_MS, self._sweep)
+        self._sweeping.start()
 
     def stop(self) -> None:
         """Close everything."""
-        if self._sweep_timer is not None:
-            self._sweep_timer.cancel()
-            self._sweep_timer = None
+        self._sweeping.stop()
         if self._listener is not None:
             asyncio.get_running_loop().remove_reader(self._listener.fileno())
             self._listener.close()
@@ -244,7 +249,6 @@ class Server:
 
     def _sweep(self) -> None:
         """Close connections that are idle, do not take their answers, or were left."""
-        self._sweep_timer = self._clock.call_later(SWEEP_INTERVAL_MS, self._sweep)
         before_ms = self._clock.monotonic_ms() - self.limits.connection_idle_ms
         for connection in list(self._connections):
             if connection.last_active_ms <= before_ms and connection.is_idle:

@@ -11,7 +11,8 @@ Source: design section 4 (retention, compaction)."""
 import logging
 from collections.abc import Callable
 
-from strandline.base.clock import Clock, Timer
+from strandline.base.clock import Clock
+from strandline.broker.ticker import Ticker
 from strandline.model.ids import GroupId
 from strandline.replication.host import Replication
 
@@ -38,18 +39,18 @@ class Upkeep:
         self._adjust = adjust
         self._round: list[GroupId] = []
         self._round_began_ms = 0
-        self._timer: Timer | None = None
+        self._ticker = Ticker(
+            clock, self._step, interval_ms=interval_ms, log=_log, failure="upkeep failed"
+        )
 
     def start(self) -> None:
         """Begin the first round after one interval."""
         self._round_began_ms = self._clock.monotonic_ms()
-        self._timer = self._clock.call_later(self._interval_ms, self._step)
+        self._ticker.start()
 
     def stop(self) -> None:
         """End it."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._ticker.stop()
 
     def _step(self) -> None:
         now = self._clock.monotonic_ms()
@@ -60,9 +61,8 @@ class Upkeep:
                 self._adjust()
             if self._round:
                 self._clean(self._round.pop())
-        except Exception:  # A task boundary: what fails for one log must not end the upkeep.
-            _log.exception("upkeep failed")
-        self._timer = self._clock.call_later(self._delay_ms(now), self._step)
+        finally:  # What fails for one log must not end the upkeep.
+            self._ticker.interval_ms = self._delay_ms(now)
 
     def _delay_ms(self, now: int) -> int:
         left_ms = self._round_began_ms + self._interval_ms - now
