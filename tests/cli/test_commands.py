@@ -200,7 +200,12 @@ def alter_configs(cluster: FakeCluster, _: int, request: Message) -> Message:
             (row.config_operation, f"{wanted.resource_name}:{row.name}={row.value}")
         )
     code = Error.POLICY_VIOLATION if wanted.resource_name == "none" else Error.NONE
-    answer = AlterConfigsResourceResponse(code, "cannot place 3 voters" if code else None)
+    answer = AlterConfigsResourceResponse(
+        error_code=code,
+        error_message="cannot place 3 voters" if code else None,
+        resource_type=wanted.resource_type,
+        resource_name=wanted.resource_name,
+    )
     return IncrementalAlterConfigsResponse(responses=[answer])
 
 

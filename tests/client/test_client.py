@@ -11,11 +11,11 @@ from strandline.client.admin import (
     create_topic,
     delete_topic,
     describe_group,
-    describe_topic_configs,
     list_groups,
     list_offsets,
 )
 from strandline.client.cluster import Client
+from strandline.client.configs import describe_topic_configs
 from strandline.client.errors import CannotConnectError, ClientError, refusal
 from strandline.model.cluster import Address
 from strandline.protocol.errors import Error

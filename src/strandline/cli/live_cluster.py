@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.errors import OperatorError
-from strandline.client.admin import ConfigView, describe_configs
 from strandline.client.cluster import Client, ClusterView, PartitionView, TopicView
+from strandline.client.configs import ConfigView, describe_configs
 from strandline.client.in_sync import in_sync_replicas
 from strandline.client.reassignments import moving_partitions
 from strandline.client.topology import Topology, describe_topology

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from strandline.base.errors import OperatorError
 from strandline.cli.live_cluster import LiveCluster, look
-from strandline.client.admin import BROKER_RESOURCE
 from strandline.client.cluster import Client
-from strandline.client.errors import refusal
+from strandline.client.configs import describe_controller_configs
 from strandline.config.addresses import parse_seed
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.survival.replicas import Quorum
@@ -26,11 +25,6 @@ from strandline.placement.survival.restarts import (
     stopped_now,
 )
 from strandline.placement.topology.universe import BrokerState
-from strandline.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
 
 SEEDS = "cluster.seeds"
 
@@ -116,21 +110,7 @@ def _partitions(cluster: LiveCluster, up: Brokers) -> list[QuorumGroup]:
 
 
 def _controller(client: Client, up: Brokers) -> QuorumGroup:
-    resource = DescribeConfigsResource(
-        resource_type=BROKER_RESOURCE, resource_name="", configuration_keys=[SEEDS]
-    )
-
-    def ask(until: int) -> Brokers:
-        broker = client.find_controller(deadline_ms=until)
-        resource.resource_name = str(broker)
-        request = DescribeConfigsRequest(resources=[resource])
-        answer = client.ask(broker, request, DescribeConfigsResponse, deadline_ms=until)
-        (result,) = answer.results
-        if result.error_code:
-            raise refusal(result.error_code, f"broker {broker}", result.error_message)
-        (row,) = result.configs
-        return frozenset(parse_seed(text).id for text in (row.value or "").split(","))
-
-    seeds = client.attempt(ask)
+    (row,) = describe_controller_configs(client, [SEEDS])
+    seeds = frozenset(parse_seed(text).id for text in row.value.split(","))
     quorum = len(seeds) // 2 + 1
     return QuorumGroup(name="the controller", voters=seeds, quorum=quorum, ready=seeds & up)

@@ -26,11 +26,6 @@ from strandline.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from strandline.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from strandline.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
 from strandline.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -38,12 +33,6 @@ from strandline.protocol.messages.describe_groups import (
 from strandline.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
-)
-from strandline.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
 )
 from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from strandline.protocol.messages.list_offsets import (
@@ -57,9 +46,6 @@ from strandline.protocol.messages.offset_fetch import OffsetFetchRequest, Offset
 LATEST = -1
 EARLIEST = -2
 USE_DEFAULT = -1
-TOPIC_RESOURCE = 2
-BROKER_RESOURCE = 4
-SET, DELETE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +56,6 @@ class NewTopic:
     partitions: int = USE_DEFAULT
     replication_factor: int = USE_DEFAULT
     configs: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigView:
-    """One key of a topic: its value, and where it comes from (Kafka's number; 1 = the topic)."""
-
-    name: str
-    value: str
-    source: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,33 +126,6 @@ def create_topic(client: Client, topic: NewTopic) -> TopicView:
     return client.topic(topic.name, deadline_ms=until)
 
 
-def alter_configs(client: Client, topic: str | None, changes: Mapping[str, str | None]) -> None:
-    """Set keys of a topic, or of the whole cluster when it is None; those that are None are no
-    more set."""
-    request = IncrementalAlterConfigsRequest(
-        resources=[
-            AlterConfigsResource(
-                resource_type=BROKER_RESOURCE if topic is None else TOPIC_RESOURCE,
-                resource_name=topic or "",
-                configs=[
-                    AlterableConfig(key, DELETE if value is None else SET, value)
-                    for key, value in changes.items()
-                ],
-            )
-        ]
-    )
-
-    def alter(until: int) -> None:
-        controller = client.find_controller(deadline_ms=until)
-        answer = client.ask(controller, request, IncrementalAlterConfigsResponse, deadline_ms=until)
-        for one in answer.responses:
-            if one.error_code:
-                name = "the cluster" if topic is None else f"topic {topic}"
-                raise refusal(one.error_code, name, one.error_message)
-
-    client.attempt(alter)
-
-
 def delete_topic(client: Client, name: str) -> None:
     """Delete a topic with everything in it."""
     request = DeleteTopicsRequest(topic_names=[name], timeout_ms=client.timeout_ms)
@@ -200,43 +150,6 @@ def delete_topic(client: Client, name: str) -> None:
                 raise refusal(one.error_code, f"topic {name}", one.error_message)
 
     client.attempt(delete)
-
-
-def describe_topic_configs(client: Client, name: str) -> list[ConfigView]:
-    """Every key of a topic."""
-    return describe_configs(client, [name])[name]
-
-
-def describe_configs(
-    client: Client, topics: Sequence[str], keys: Sequence[str] | None = None
-) -> dict[str, list[ConfigView]]:
-    """{topic: these of its keys, or all}. What has no name is the cluster, with its own keys."""
-    request = DescribeConfigsRequest(
-        resources=[
-            DescribeConfigsResource(
-                resource_type=TOPIC_RESOURCE if name else BROKER_RESOURCE,
-                resource_name=name,
-                configuration_keys=None if keys is None else list(keys),
-            )
-            for name in topics
-        ]
-    )
-
-    def describe(until: int) -> dict[str, list[ConfigView]]:
-        answer = client.ask_any(request, DescribeConfigsResponse, deadline_ms=until)
-        for result in answer.results:
-            if result.error_code:
-                what = f"topic {result.resource_name}" if result.resource_name else "the cluster"
-                raise refusal(result.error_code, what, result.error_message)
-        return {
-            result.resource_name: [
-                ConfigView(name=one.name, value=one.value or "", source=one.config_source)
-                for one in result.configs
-            ]
-            for result in answer.results
-        }
-
-    return client.attempt(describe)
 
 
 def list_offsets(

@@ -1,24 +1,15 @@
-"""What is wanted of single brokers: set, tried, and how far it has come.
+"""How far brokers are that are to leave, or to be spared.
 
-How:    the keys of a broker's resource, by IncrementalAlterConfigs; what is left to do is what the
-        balancer says of itself.
+How:    what is left to do is what the balancer says of itself; who leads what, Metadata.
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.client.admin import BROKER_RESOURCE, DELETE, SET
 from strandline.client.balance import describe_balance
 from strandline.client.cluster import Client
-from strandline.client.errors import refusal
 from strandline.model.ids import BrokerId
-from strandline.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
+from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +31,6 @@ class Leaving:
     replicas: int
     moving: int
     stuck: tuple[Stuck, ...]
-    is_paused: bool
 
     @property
     def is_empty(self) -> bool:
@@ -59,35 +49,24 @@ class Maintained:
     leads: int
 
 
-def alter_lives(
-    client: Client, brokers: Sequence[BrokerId], changes: Mapping[str, str | None]
-) -> None:
-    """Set keys of brokers, of all of them or of none; those that are None are no more set.
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """The brokers of which something is wanted, by id."""
 
-    Several are tried first: what is refused of one is then done to none."""
-    rows = [
-        AlterableConfig(key, DELETE if value is None else SET, value)
-        for key, value in changes.items()
-    ]
-    resources = [AlterConfigsResource(BROKER_RESOURCE, str(one), rows) for one in brokers]
-
-    def alter(until: int, validate_only: bool) -> None:
-        controller = client.find_controller(deadline_ms=until)
-        request = IncrementalAlterConfigsRequest(resources, validate_only)
-        answer = client.ask(controller, request, IncrementalAlterConfigsResponse, deadline_ms=until)
-        for one in answer.responses:
-            if one.error_code:
-                raise refusal(one.error_code, f"broker {one.resource_name}", one.error_message)
-
-    if len(brokers) > 1:
-        client.attempt(lambda until: alter(until, True))
-    client.attempt(lambda until: alter(until, False))
+    leaving: tuple[Leaving, ...]
+    maintained: tuple[Maintained, ...]
 
 
-def leaving_brokers(client: Client) -> list[Leaving]:
-    """Who is being decommissioned, and how far that is."""
+def describe_lives(client: Client) -> Lives:
+    """Who is being decommissioned, and how far that is; who is in maintenance, what it leads."""
     found = describe_balance(client)
-    return [
+    topics = client.metadata(None).topics.values()
+    led = Counter(one.leader for topic in topics for one in topic.partitions)
+    return Lives(_leaving(found), _maintained(found, led))
+
+
+def _leaving(found: DescribeBalanceResponse) -> tuple[Leaving, ...]:
+    return tuple(
         Leaving(
             broker=BrokerId(one.broker_id),
             condition=one.condition,
@@ -99,19 +78,14 @@ def leaving_brokers(client: Client) -> list[Leaving]:
                 for left in wait.leaving
                 if left.broker_id == one.broker_id
             ),
-            is_paused=not found.is_enabled,
         )
         for one in found.brokers
         if one.is_leaving
-    ]
+    )
 
 
-def maintained_brokers(client: Client) -> list[Maintained]:
-    """Who is in maintenance, and what it leads."""
-    found = describe_balance(client)
-    topics = client.metadata(None).topics.values()
-    led = Counter(one.leader for topic in topics for one in topic.partitions)
-    return [
+def _maintained(found: DescribeBalanceResponse, led: Counter[BrokerId]) -> tuple[Maintained, ...]:
+    return tuple(
         Maintained(
             broker=BrokerId(one.broker_id),
             condition=one.condition,
@@ -120,4 +94,4 @@ def maintained_brokers(client: Client) -> list[Maintained]:
         )
         for one in found.brokers
         if one.maintenance_until_ms
-    ]
+    )

@@ -11,7 +11,7 @@ from strandline.cli.output import Json, ids, print_line, show
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
-    from strandline.client.lives import Leaving, Maintained
+    from strandline.client.lives import Leaving, Lives
     from strandline.model.ids import BrokerId
 
 app = typer.Typer(
@@ -35,12 +35,12 @@ def decommission(
     as_json: AsJson = False,
 ) -> None:
     """Have all that a broker holds moved to others; refused where they have no place for it."""
-    from strandline.client.lives import alter_lives
+    from strandline.client.configs import alter_broker_configs
     from strandline.config.broker_life import DECOMMISSION
     from strandline.model.ids import BrokerId
 
     with open_client(bootstrap, timeout) as client:
-        alter_lives(client, [BrokerId(broker)], {DECOMMISSION: "true"})
+        alter_broker_configs(client, [BrokerId(broker)], {DECOMMISSION: "true"})
     line = f"broker {broker} is being emptied; see `strandline broker status`"
     show(as_json, {"broker": broker, "decommission": True}, people=lambda: print_line(line))
 
@@ -53,12 +53,12 @@ def cancel(
     as_json: AsJson = False,
 ) -> None:
     """Let a broker that is being decommissioned stay; what has moved away is not moved back."""
-    from strandline.client.lives import alter_lives
+    from strandline.client.configs import alter_broker_configs
     from strandline.config.broker_life import DECOMMISSION
     from strandline.model.ids import BrokerId
 
     with open_client(bootstrap, timeout) as client:
-        alter_lives(client, [BrokerId(broker)], {DECOMMISSION: None})
+        alter_broker_configs(client, [BrokerId(broker)], {DECOMMISSION: None})
     show(
         as_json,
         {"broker": broker, "decommission": False},
@@ -84,13 +84,13 @@ def maintain(
     Refused where a partition could not be written without it."""
     import time
 
-    from strandline.client.lives import alter_lives
+    from strandline.client.configs import alter_broker_configs
     from strandline.config.broker_life import MAINTENANCE, NO_END
 
     until_ms = int(time.time() * 1_000) + minutes * 60_000 if minutes else NO_END
     with open_client(bootstrap, timeout) as client:
         brokers = _brokers(client, broker, domain)
-        alter_lives(client, brokers, {MAINTENANCE: str(until_ms)})
+        alter_broker_configs(client, brokers, {MAINTENANCE: str(until_ms)})
     line = f"in maintenance: {ids(brokers)}; see `strandline broker status`"
     told: dict[str, Json] = {"brokers": list(brokers), "until_ms": until_ms}
     show(as_json, told, people=lambda: print_line(line))
@@ -105,12 +105,12 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """End maintenance: the brokers lead again what they are preferred for."""
-    from strandline.client.lives import alter_lives
+    from strandline.client.configs import alter_broker_configs
     from strandline.config.broker_life import MAINTENANCE
 
     with open_client(bootstrap, timeout) as client:
         brokers = _brokers(client, broker, domain)
-        alter_lives(client, brokers, {MAINTENANCE: None})
+        alter_broker_configs(client, brokers, {MAINTENANCE: None})
     line = f"no more in maintenance: {ids(brokers)}"
     show(as_json, {"brokers": list(brokers)}, people=lambda: print_line(line))
 
@@ -140,17 +140,18 @@ def status(
 ) -> None:
     """Show which brokers are being decommissioned, what they still hold and why, and which are in
     maintenance, and what they still lead."""
-    from strandline.client.lives import leaving_brokers, maintained_brokers
+    from strandline.client.lives import describe_lives
 
     with open_client(bootstrap, timeout) as client:
-        found, spared = leaving_brokers(client), maintained_brokers(client)
+        found = describe_lives(client)
     told: dict[str, Json] = {
-        "leaving": [_describe(one) for one in found],
+        "leaving": [_describe(one) for one in found.leaving],
         "maintenance": [
-            {"broker": one.broker, "until_ms": one.until_ms, "leads": one.leads} for one in spared
+            {"broker": one.broker, "until_ms": one.until_ms, "leads": one.leads}
+            for one in found.maintained
         ],
     }
-    show(as_json, told, people=lambda: _print(found, spared))
+    show(as_json, told, people=lambda: _print(found))
 
 
 def _describe(one: "Leaving") -> Json:
@@ -167,13 +168,13 @@ def _describe(one: "Leaving") -> Json:
     }
 
 
-def _print(found: "list[Leaving]", spared: "list[Maintained]") -> None:
-    if not found and not spared:
+def _print(found: "Lives") -> None:
+    if not found.leaving and not found.maintained:
         print_line("no broker is being decommissioned or in maintenance")
-    for broker in spared:
+    for broker in found.maintained:
         state = f"leads {broker.leads} partitions" if broker.leads else "leads nothing"
         print_line(f"broker {broker.broker} ({broker.condition}) is in maintenance and {state}")
-    for one in found:
+    for one in found.leaving:
         if one.is_empty:
             print_line(f"broker {one.broker} holds nothing: it may be stopped")
             continue

@@ -30,11 +30,11 @@ def alter(
 ) -> None:
     """Change keys that hold for every broker."""
     from strandline.base.errors import OperatorError
-    from strandline.client.admin import alter_configs
+    from strandline.client.configs import alter_cluster_configs
 
     changes = parse_changes(config, unset)
     if not changes:
         raise OperatorError("nothing to change: give --config or --unset")
     with open_client(bootstrap, timeout) as client:
-        alter_configs(client, None, changes)
+        alter_cluster_configs(client, changes)
     show(as_json, {"altered": list(changes)}, people=lambda: print_line("the cluster is changed"))

@@ -22,14 +22,14 @@ def balance(
 ) -> None:
     """Show which replicas move by themselves, which wait, and why."""
     from strandline.base.errors import OperatorError
-    from strandline.client.admin import alter_configs
     from strandline.client.balance import ENABLE, describe_balance
+    from strandline.client.configs import alter_cluster_configs
 
     if pause and resume:
         raise OperatorError("--pause and --resume: give one of them")
     with open_client(bootstrap, timeout) as client:
         if pause or resume:
-            alter_configs(client, None, {ENABLE: "true" if resume else "false"})
+            alter_cluster_configs(client, {ENABLE: "true" if resume else "false"})
         found = describe_balance(client)
     is_enabled = resume or (found.is_enabled and not pause)
     show(

@@ -23,11 +23,10 @@ from strandline.cli.options import (
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.client.admin import ConfigView
     from strandline.client.cluster import Client, TopicView
+    from strandline.client.configs import ConfigView
 
 OFFSETS_PATIENCE_MS = 2_000
-TOPIC_SOURCE = 1
 
 app = typer.Typer(
     help="Create, list, describe, explain, alter and delete topics.", no_args_is_help=True
@@ -99,7 +98,7 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show partitions, leaders, replicas, offsets and configuration of topics."""
-    from strandline.client.admin import describe_topic_configs
+    from strandline.client.configs import describe_topic_configs
 
     described = []
     with open_client(bootstrap, timeout) as client:
@@ -135,7 +134,7 @@ def alter(
 ) -> None:
     """Change keys of topics; with another policy their replicas move by themselves."""
     from strandline.base.errors import OperatorError
-    from strandline.client.admin import alter_configs
+    from strandline.client.configs import alter_topic_configs
 
     changes = parse_changes(config, unset)
     if policy is not None:
@@ -144,7 +143,7 @@ def alter(
         raise OperatorError("nothing to change: give --config, --unset or --policy")
     with open_client(bootstrap, timeout) as client:
         for name in names:
-            alter_configs(client, name, changes)
+            alter_topic_configs(client, name, changes)
 
     def people() -> None:
         for name in names:
@@ -246,6 +245,8 @@ def _describe(
     offsets: dict[int, tuple[int | None, int | None]],
     configs: "list[ConfigView]",
 ) -> Json:
+    from strandline.config.effective import ConfigSource
+
     return {
         "name": topic.name,
         "id": str(topic.id),
@@ -264,7 +265,7 @@ def _describe(
             for one in topic.partitions
         ],
         "configs": {
-            one.name: {"value": one.value, "set_on_topic": one.source == TOPIC_SOURCE}
+            one.name: {"value": one.value, "set_on_topic": one.source == ConfigSource.TOPIC}
             for one in configs
         },
     }
@@ -295,12 +296,14 @@ def _describe_for_people(
     *,
     regions: dict[int, str],
 ) -> None:
+    from strandline.config.effective import ConfigSource
+
     def place(broker: int) -> str:
         region = regions.get(broker, "")
         return f"{broker}@{region}" if region else str(broker)
 
     print_line(f"topic {topic.name}  id {topic.id}")
-    changed = [f"{one.name}={one.value}" for one in configs if one.source == TOPIC_SOURCE]
+    changed = [f"{one.name}={one.value}" for one in configs if one.source == ConfigSource.TOPIC]
     print_line(f"configuration {' '.join(changed) or 'as the cluster has it'}")
     print_table(
         Table(
