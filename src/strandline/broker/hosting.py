@@ -144,17 +144,23 @@ class Hosting:
         if not self.is_registered:
             return
         values = ClusterConfig.from_values(cluster.cluster_configs)
+        maintained = maintained_of(cluster)
         absent: list[GroupSpec] = []
         for topic in cluster.topics.values():
             config = self._topic_configs.of(topic, cluster)
             log_config = self._log_config(config, values.producer_id_expiration_ms)
+            ranks = self._leader_ranks.of(topic, cluster).ranks
             for partition in topic.partitions:
                 if self._self_id in partition.hosts:
                     replica = self._replication.replicas.get(partition.group)
+                    succession = Succession(first_to_lead(partition, maintained), ranks)
                     if replica is None:
-                        absent.append(self._spec(topic, partition, config, log_config))
+                        spec = self._spec(
+                            topic, partition, config=config, log=log_config, succession=succession
+                        )
+                        absent.append(spec)
                     else:
-                        self._succeed(replica, self._succession(topic, partition))
+                        self._succeed(replica, succession)
                         if replica.log.config != log_config:
                             replica.log.config = log_config
                     yield
@@ -245,7 +251,13 @@ class Hosting:
         _log.error("%s: its log cannot be opened, other replicas serve it: %s", spec.name, error)
 
     def _spec(
-        self, topic: Topic, partition: Partition, config: TopicConfig, log_config: LogConfig
+        self,
+        topic: Topic,
+        partition: Partition,
+        *,
+        config: TopicConfig,
+        log: LogConfig,
+        succession: Succession,
     ) -> GroupSpec:
         short = topic.name[:TOPIC_CHARACTERS_MAX]
         return GroupSpec(
@@ -256,8 +268,8 @@ class Hosting:
                 voters=self._controller.state.first_voters(partition.group),
                 min_insync=config.min_insync_replicas,
             ),
-            log=log_config,
-            succession=self._succession(topic, partition),
+            log=log,
+            succession=succession,
             is_lost=self._controller.state.has_lost(self._self_id, partition.group),
         )
 
@@ -269,11 +281,6 @@ class Hosting:
         self._replication.recovery.place(
             broker.id for broker in brokers.values() if region and broker.labels.region != region
         )
-
-    def _succession(self, topic: Topic, partition: Partition) -> Succession:
-        cluster = self._controller.cluster
-        preference = self._leader_ranks.of(topic, cluster)
-        return Succession(first_to_lead(partition, maintained_of(cluster)), preference.ranks)
 
     def _succeed(self, replica: Replica, succession: Succession) -> None:
         if replica.succession != succession:
