@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
-from strandline.cli.commands import cluster_alter, consume, group, partition, produce, topic
+from strandline.cli.commands import broker, cluster_alter, consume, group, partition, produce, topic
 from strandline.cli.commands import cluster_balance as balance_commands
 from strandline.cli.main import main
 from strandline.cli.options import find_bootstrap
@@ -86,7 +86,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
             fake.bootstrap, timeout_ms=int(timeout_s * 1000), transport=FakeTransport(fake)
         )
 
-    for module in (cluster_alter, balance_commands, topic, partition, produce, consume, group):
+    for module in (
+        broker, cluster_alter, balance_commands, topic, partition, produce, consume, group,
+    ):  # fmt: skip
         monkeypatch.setattr(module, "open_client", open_client)
     return fake
 

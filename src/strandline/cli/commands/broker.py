@@ -11,6 +11,7 @@ from strandline.cli.output import Json, ids, print_line, show
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
+    from strandline.client.configs import Changes
     from strandline.client.lives import Leaving, Lives
     from strandline.model.ids import BrokerId
 
@@ -35,12 +36,10 @@ def decommission(
     as_json: AsJson = False,
 ) -> None:
     """Have all that a broker holds moved to others; refused where they have no place for it."""
-    from strandline.client.configs import alter_broker_configs
     from strandline.config.broker_life import DECOMMISSION
-    from strandline.model.ids import BrokerId
 
     with open_client(bootstrap, timeout) as client:
-        alter_broker_configs(client, [BrokerId(broker)], {DECOMMISSION: "true"})
+        _alter(client, {DECOMMISSION: "true"}, broker=broker)
     line = f"broker {broker} is being emptied; see `strandline broker status`"
     show(as_json, {"broker": broker, "decommission": True}, people=lambda: print_line(line))
 
@@ -53,17 +52,12 @@ def cancel(
     as_json: AsJson = False,
 ) -> None:
     """Let a broker that is being decommissioned stay; what has moved away is not moved back."""
-    from strandline.client.configs import alter_broker_configs
     from strandline.config.broker_life import DECOMMISSION
-    from strandline.model.ids import BrokerId
 
     with open_client(bootstrap, timeout) as client:
-        alter_broker_configs(client, [BrokerId(broker)], {DECOMMISSION: None})
-    show(
-        as_json,
-        {"broker": broker, "decommission": False},
-        people=lambda: print_line(f"broker {broker} stays"),
-    )
+        _alter(client, {DECOMMISSION: None}, broker=broker)
+    line = f"broker {broker} stays"
+    show(as_json, {"broker": broker, "decommission": False}, people=lambda: print_line(line))
 
 
 @app.command()
@@ -84,13 +78,11 @@ def maintain(
     Refused where a partition could not be written without it."""
     import time
 
-    from strandline.client.configs import alter_broker_configs
     from strandline.config.broker_life import MAINTENANCE, NO_END
 
     until_ms = int(time.time() * 1_000) + minutes * 60_000 if minutes else NO_END
     with open_client(bootstrap, timeout) as client:
-        brokers = _brokers(client, broker, domain)
-        alter_broker_configs(client, brokers, {MAINTENANCE: str(until_ms)})
+        brokers = _alter(client, {MAINTENANCE: str(until_ms)}, broker=broker, domain=domain)
     line = f"in maintenance: {ids(brokers)}; see `strandline broker status`"
     told: dict[str, Json] = {"brokers": list(brokers), "until_ms": until_ms}
     show(as_json, told, people=lambda: print_line(line))
@@ -105,14 +97,23 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """End maintenance: the brokers lead again what they are preferred for."""
-    from strandline.client.configs import alter_broker_configs
     from strandline.config.broker_life import MAINTENANCE
 
     with open_client(bootstrap, timeout) as client:
-        brokers = _brokers(client, broker, domain)
-        alter_broker_configs(client, brokers, {MAINTENANCE: None})
+        brokers = _alter(client, {MAINTENANCE: None}, broker=broker, domain=domain)
     line = f"no more in maintenance: {ids(brokers)}"
     show(as_json, {"brokers": list(brokers)}, people=lambda: print_line(line))
+
+
+def _alter(
+    client: "Client", changes: "Changes", *, broker: int | None, domain: str = ""
+) -> "list[BrokerId]":
+    """Change the broker, or all of the upgrade domain; returns who that is."""
+    from strandline.client.configs import alter_broker_configs
+
+    brokers = _brokers(client, broker, domain)
+    alter_broker_configs(client, brokers, changes)
+    return brokers
 
 
 def _brokers(client: "Client", broker: int | None, domain: str) -> "list[BrokerId]":

@@ -1,0 +1,165 @@
+"""What `strandline broker` asks of a cluster, and what it says.
+
+Source: docs/decisions/0011-the-life-of-a-broker.md."""
+
+import json
+import time
+
+import pytest
+from tests.cli.test_commands import Run, cluster, run
+from tests.client.fake_cluster import FakeCluster
+
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_balance import (
+    BalanceBroker,
+    BalanceWait,
+    DescribeBalanceResponse,
+    LeavingCount,
+)
+from strandline.protocol.messages.describe_topology import (
+    DescribeTopologyResponse,
+    TopologyBroker,
+    TopologyLabel,
+)
+from strandline.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from strandline.protocol.table import Message
+
+__all__ = ["cluster", "run"]  # The fixtures.
+
+DECOMMISSION = "broker.decommission"
+MAINTENANCE = "broker.maintenance.until.ms"
+BROKER_RESOURCE = 4
+
+
+class Brokers:
+    """The cluster's answers. `changed`: {broker: {key: value}}, what was set of those that are not
+    `refused`; brokers 2 and 3 are in one upgrade domain."""
+
+    def __init__(self, fake: FakeCluster) -> None:
+        self.changed: dict[str, dict[str, str | None]] = {}
+        self.refused: set[str] = set()
+        self.looks = 0
+        self.brokers = [BalanceBroker(one, "up") for one in (1, 2, 3)]
+        self.waits: list[BalanceWait] = []
+        fake.extra = {
+            "IncrementalAlterConfigs": self._alter,
+            "DescribeTopology": self._topology,
+            "DescribeBalance": self._balance,
+        }
+
+    def _alter(self, _: FakeCluster, __: int, request: Message) -> Message:
+        assert isinstance(request, IncrementalAlterConfigsRequest)
+        answers = []
+        for one in request.resources:
+            assert one.resource_type == BROKER_RESOURCE
+            is_refused = one.resource_name in self.refused
+            answers.append(
+                AlterConfigsResourceResponse(
+                    error_code=Error.POLICY_VIOLATION if is_refused else Error.NONE,
+                    error_message="t-0 could not be written" if is_refused else None,
+                    resource_type=one.resource_type,
+                    resource_name=one.resource_name,
+                )
+            )
+            if not is_refused and not request.validate_only:
+                rows = {row.name: row.value for row in one.configs}
+                self.changed.setdefault(one.resource_name, {}).update(rows)
+        return IncrementalAlterConfigsResponse(responses=answers)
+
+    def _topology(self, fake: FakeCluster, asked: int, _: Message) -> Message:
+        domains = {1: "a", 2: "b", 3: "b"}
+        return DescribeTopologyResponse(
+            broker_id=asked,
+            brokers=[
+                TopologyBroker(one, True, -1, [TopologyLabel("upgrade_domain", domain)])
+                for one, domain in domains.items()
+            ],
+        )
+
+    def _balance(self, _: FakeCluster, __: int, ___: Message) -> Message:
+        self.looks += 1
+        return DescribeBalanceResponse(is_enabled=True, brokers=self.brokers, waits=self.waits)
+
+
+@pytest.fixture
+def brokers(cluster: FakeCluster) -> Brokers:
+    """Three brokers that take what is asked of them."""
+    return Brokers(cluster)
+
+
+def test_a_broker_is_to_leave_or_to_stay(run: Run, brokers: Brokers) -> None:
+    assert run("broker", "decommission", "2") == (
+        0, "broker 2 is being emptied; see `strandline broker status`\n", "",
+    )  # fmt: skip
+    assert brokers.changed == {"2": {DECOMMISSION: "true"}}
+    told = json.loads(run("broker", "cancel", "2", "--json")[1])
+    assert told == {"broker": 2, "decommission": False}
+    assert brokers.changed == {"2": {DECOMMISSION: None}}
+    assert run("broker", "cancel", "2")[1] == "broker 2 stays\n"
+
+
+def test_a_domain_is_maintained_for_a_while_and_resumed(
+    run: Run,
+    brokers: Brokers,
+) -> None:
+    before_ms = int(time.time() * 1_000)
+    code, out, _ = run("broker", "maintain", "--domain", "b", "--minutes", "2", "--json")
+    told = json.loads(out)
+    assert (code, told["brokers"]) == (0, [2, 3])
+    assert told["until_ms"] >= before_ms + 120_000
+    assert brokers.changed == {one: {MAINTENANCE: str(told["until_ms"])} for one in ("2", "3")}
+    assert run("broker", "resume", "--domain", "b")[:2] == (0, "no more in maintenance: 2,3\n")
+    assert brokers.changed == {one: {MAINTENANCE: None} for one in ("2", "3")}
+    run("broker", "maintain", "1", "--minutes", "0")
+    assert brokers.changed["1"] == {MAINTENANCE: "-1"}
+
+
+def test_what_is_refused_of_one_broker_of_a_domain_is_done_to_none(
+    run: Run,
+    brokers: Brokers,
+) -> None:
+    brokers.refused = {"3"}
+    assert run("broker", "maintain", "--domain", "b") == (
+        1, "", "error: broker 3: t-0 could not be written (POLICY_VIOLATION)\n",
+    )  # fmt: skip
+    assert brokers.changed == {}
+
+
+@pytest.mark.parametrize("arguments", [(), ("1", "--domain", "b"), ("--domain", "c")])
+def test_which_broker_has_to_be_said(
+    run: Run,
+    brokers: Brokers,
+    arguments: tuple[str, ...],
+) -> None:
+    code, _, err = run("broker", "maintain", *arguments)
+    assert code == 1 and "--domain" in err
+    assert brokers.changed == {}
+
+
+def test_the_status_is_that_of_one_moment(
+    run: Run,
+    brokers: Brokers,
+    cluster: FakeCluster,
+) -> None:
+    assert run("broker", "status")[1] == "no broker is being decommissioned or in maintenance\n"
+    cluster.add_topic("orders", 4)  # Broker 2 leads one of them.
+    brokers.brokers = [
+        BalanceBroker(1, "up", is_leaving=True, replica_count=3, moving_count=1),
+        BalanceBroker(2, "up", maintenance_until_ms=-1),
+        BalanceBroker(3, "down", is_leaving=True),
+    ]
+    brokers.waits = [BalanceWait("turn", "waits its turn", 9, ["a-0"], [LeavingCount(1, 2)])]
+    brokers.looks = 0
+    code, out, _ = run("broker", "status")
+    assert code == 0
+    assert out.splitlines() == [
+        "broker 2 (up) is in maintenance and leads 1 partitions",
+        "broker 1 (up) holds 3 replicas, 1 of them moving away",
+        "  turn: waits its turn; 2 partitions wait",
+        "broker 3 holds nothing: it may be stopped",
+    ]
+    assert brokers.looks == 1
