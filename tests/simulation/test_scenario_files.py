@@ -12,6 +12,7 @@ from strandline.simulation import __main__ as command
 from strandline.simulation.scenario import PlannedFault, Scenario
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.shrink import shrink
+from strandline.simulation.swarm import command as command_of
 from strandline.simulation.swarm import run_scenario
 
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -110,9 +111,7 @@ def test_a_failing_run_is_reduced_to_a_file_that_fails_again(
     app.command()(command.main)
     first = runner.invoke(app, ["--seed", "1", "--runs", "30", "--shrink", str(path)])
     assert first.exit_code == 1, first.output
-    assert f"replay: python -m strandline.simulation --scenario {path}" in first.output.replace(
-        "\n", ""
-    )
+    assert f"replay: {command_of(path)}" in first.output.splitlines()
     again = runner.invoke(app, ["--scenario", str(path), "--no-trace"])
     assert again.exit_code == 1, again.output
     assert len(load_scenario(path).plan_faults()) <= 3

@@ -1,6 +1,8 @@
 """Of a broken promise is told what happened to the record, on which replicas, in a page."""
 
 import re
+import shlex
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 from strandline.simulation import __main__ as command
 from strandline.simulation.story import LINES_MAX, tell
 from strandline.simulation.swarm import Outcome, run_scenario
+from strandline.simulation.swarm import command as command_of
 
 
 def broken_by(
@@ -91,4 +94,12 @@ def test_a_failing_run_prints_the_story_and_the_command_that_repeats_it(
     seed = re.search(r"seed (\d+): NothingShownTooEarly", told.output)
     assert seed is not None
     assert "in the end broker" in told.output
-    assert f"replay: python -m strandline.simulation --seed {seed.group(1)}" in told.output
+    replay = re.search(r"replay: (.+)", told.output)
+    assert replay is not None
+    assert replay.group(1) == command_of(int(seed.group(1)))
+    again = shlex.split(replay.group(1))
+    assert again[-2:] == ["--seed", seed.group(1)]
+    done = subprocess.run([*again, "--no-trace"], capture_output=True, text=True, check=False)
+    # The mistake is planted in this process alone: there the seed keeps every promise.
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1 runs, ")

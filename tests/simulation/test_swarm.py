@@ -2,11 +2,17 @@
 
 More of them: `make simulate SEED=1 RUNS=1000`."""
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
 import pytest
 from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.plain import plain_scenario
 
-from strandline.simulation.scenario import Scenario
-from strandline.simulation.swarm import run_all, run_seed
+from strandline.simulation.scenario import PlannedFault, Scenario
+from strandline.simulation.swarm import Total, command, run_all, run_scenario, run_seed
 
 FALLBACK_SEEDS = range(1, 60)
 """A mutant's own seed is a short cut, and may go stale: `python -m tests.simulation.hunt`."""
@@ -19,7 +25,7 @@ def name_of(mutant: Mutant) -> str:
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", range(1, 25))
 def test_all_invariants_hold(seed: int) -> None:
-    assert run_seed(seed).violation is None
+    assert run_seed(seed).violation is None, command(seed)
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
@@ -27,6 +33,32 @@ def test_one_seed_is_one_history(seed: int) -> None:
     first, second = run_seed(seed), run_seed(seed)
     assert first.digest == second.digest
     assert len(first.trace) > 10
+
+
+@pytest.mark.parametrize("seed", [2, 31])
+def test_one_seed_is_one_history_in_every_process(seed: int) -> None:
+    """Where a set of names is walked, its order is that process's own."""
+    traces = [
+        subprocess.run(
+            [sys.executable, "-m", "strandline.simulation", "--seed", str(seed), "--trace"],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "4242")
+    ]
+    assert traces[0] == traces[1]
+    assert traces[0].count(b"\n") > 10
+
+
+def test_a_fault_that_strikes_nothing_is_not_counted() -> None:
+    faults = (PlannedFault(0, "kill-leader", 50, 1), PlannedFault(1, "pause", 50, 1))
+    tally = run_scenario(replace(plain_scenario(), faults=faults)).tally
+    assert tally.fault_counts == {"pause": 1}
+    assert tally.void_fault_count == 1
+    total = Total()
+    total.add(tally)
+    assert total.lines()[-1] == "1 faults: 1 pause; 1 more found nothing to strike"
 
 
 def test_seeds_that_run_side_by_side_end_in_order_and_as_they_end_alone() -> None:

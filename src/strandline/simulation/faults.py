@@ -2,8 +2,9 @@
 
 Why:    the list of faults is the list of what the product promises to survive; it is read by the
         swarm, by the trace and by people.
-How:    a fault begins on a world, and returns how to end it, or None where it ends by itself. The
-        world draws kind, moment and duration, and ends everything before it asks for progress.
+How:    a fault begins on a world, and returns how to end it: `over` where it has ended by itself,
+        None where there was nothing to strike, and nothing happened. The world draws kind, moment
+        and duration, and ends everything before it asks for progress.
 Owns:   nothing.
 Source: design section 10; reference/reliability.md 1c (Redpanda's chaos suite, to be matched)."""
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 End = Callable[[], None]
 Begin = Callable[["World", random.Random], End | None]
+
+
+def over() -> None:
+    """How to end a fault that has ended by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +159,7 @@ def _jump_wall_clock(world: "World", rng: random.Random) -> End | None:
     jump_ms = rng.choice((-3_600_000, -5_000, 5_000, 3_600_000))
     world.trace.add(world.hosts[broker].name, f"its wall clock jumps by {jump_ms} ms")
     world.hosts[broker].clock.jump_wall(jump_ms)
-    return None
+    return over
 
 
 # ---- network ---------------------------------------------------------------------------------
@@ -207,7 +212,7 @@ def _reset(world: "World", rng: random.Random) -> End | None:
     source, target = rng.sample(world.scenario.brokers, 2)
     world.trace.add("world", f"connections from {source} to {target} are reset")
     world.fabric.reset(source, target)
-    return None
+    return over
 
 
 def _slow_link(world: "World", rng: random.Random) -> End | None:
@@ -243,7 +248,7 @@ def _swallow(world: "World", rng: random.Random) -> End | None:
         "world", f"what is sent between {one} and {other} vanishes until they reconnect"
     )
     world.fabric.swallow(one, other)
-    return None
+    return over
 
 
 def _deliver_late(world: "World", rng: random.Random) -> End | None:
@@ -259,7 +264,7 @@ def _deliver_late(world: "World", rng: random.Random) -> End | None:
         "world",
         f"{source} loses its connections to {target}; {count} messages come {late_ms} ms later",
     )
-    return None
+    return over
 
 
 def _stall_requests(world: "World", rng: random.Random) -> End | None:
@@ -335,7 +340,7 @@ def _transfer_leadership(world: "World", rng: random.Random) -> End | None:
             f"broker {replica.self_id}", f"is to hand {replica.name} over to broker {to}"
         )
         _ask(world, replica.self_id, lambda r=replica, t=to: r.transfer_leadership(t))  # type: ignore[misc]
-        break
+        return over
     return None
 
 
@@ -355,7 +360,7 @@ def _change_configuration(world: "World", rng: random.Random) -> End | None:
                 voters=v, observers=o, min_insync=world.plan(r.group).min_insync
             ),
         )
-        break
+        return over
     return None
 
 

@@ -11,6 +11,8 @@ Source: design section 10."""
 import gc
 import logging
 import multiprocessing
+import shlex
+import sys
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -68,7 +70,8 @@ class Total:
             f"{tally.move_count} moves, {tally.balance_count} by the balancer, "
             f"{tally.damage_count} damaged logs found",
             f"{sum(tally.fault_counts.values())} faults: "
-            + ", ".join(f"{count} {kind}" for kind, count in faults),
+            + ", ".join(f"{count} {kind}" for kind, count in faults)
+            + f"; {tally.void_fault_count} more found nothing to strike",
         ]
 
 
@@ -118,6 +121,10 @@ def _run_one(scenario: Scenario, *, log_level: int, keeps_traces: bool) -> Outco
 
 
 def command(what: int | Path) -> str:
-    """What repeats the run of a seed, or of a scenario's file."""
+    """What repeats the run of a seed, or of a scenario's file, as it is typed here: with the
+    interpreter that runs now, which need not be the shell's `python`."""
+    interpreter = Path(sys.executable)
+    if interpreter.is_relative_to(Path.cwd()):
+        interpreter = interpreter.relative_to(Path.cwd())
     option = "--seed" if isinstance(what, int) else "--scenario"
-    return f"python -m strandline.simulation {option} {what}"
+    return shlex.join([str(interpreter), "-m", "strandline.simulation", option, str(what)])

@@ -51,7 +51,7 @@ class Operator:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._due_us = world.scheduler.now_us + MENDING_MS * US_PER_MS
-        self._may_act = bool(world.tally.fault_counts.keys() & BAD_DISKS)
+        self._may_act = bool(world.begun_kinds & BAD_DISKS)
 
     def look(self) -> None:
         """Act, where it is time and there is something to be done."""

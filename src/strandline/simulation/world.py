@@ -26,7 +26,7 @@ from strandline.simulation.consumers import Consumer
 from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.deleters import Deleter
 from strandline.simulation.facts import Subject
-from strandline.simulation.faults import FAULTS, End
+from strandline.simulation.faults import FAULTS, End, over
 from strandline.simulation.group_consumers import GroupConsumer
 from strandline.simulation.host import Seams, SimHost
 from strandline.simulation.link import Link
@@ -81,7 +81,10 @@ class Tally:
     """Moves that the balancer has begun by itself."""
     damage_count: int = 0
     """How often an audit met damage, and was told so."""
+    void_fault_count: int = 0
+    """Faults that found nothing to strike: no leader, a broker that was down already."""
     fault_counts: dict[str, int] = field(default_factory=dict)
+    """{kind: how many happened}."""
 
 
 class World:
@@ -137,6 +140,8 @@ class World:
         ]
         self.labels = dict(zip(scenario.brokers, scenario.regions, strict=True))
         """{broker: the region that it says it is in}; an operator may change it."""
+        self.begun_kinds: set[str] = set()
+        """The kinds of faults that were tried."""
         self._faults_active = False
         self._is_audited = False
         """Whether nothing is written any more, and the logs were read for the last time."""
@@ -383,10 +388,14 @@ class World:
     def _begin_fault(self, number: int, fault: PlannedFault) -> None:
         if not self._faults_active:
             return
+        self.begun_kinds.add(fault.kind)
+        end = FAULTS[fault.kind].begin(self, random.Random(fault.seed))
+        if end is None:
+            self.tally.void_fault_count += 1
+            return
         counts = self.tally.fault_counts
         counts[fault.kind] = counts.get(fault.kind, 0) + 1
-        end = FAULTS[fault.kind].begin(self, random.Random(fault.seed))
-        if end is not None:
+        if end is not over:
             self._ends[number] = end
             duration_us = fault.duration_ms * US_PER_MS
             self.scheduler.after(duration_us, lambda: self._end_fault(number))
@@ -435,7 +444,7 @@ class World:
             try:
                 fact = audit(replica, self.values, is_final=is_final and is_member)
             except StorageError as error:
-                if not BAD_DISKS & self.tally.fault_counts.keys():
+                if not BAD_DISKS & self.begun_kinds:
                     raise
                 self.trace.add(f"broker {replica.self_id}", f"{replica.name} is damaged: {error}")
                 self.tally.damage_count += 1
