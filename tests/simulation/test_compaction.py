@@ -6,15 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tests.simulation.full_speed import leader_of
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.model.ids import GroupId
+from strandline.records.batch import iterate_headers
+from strandline.records.record import Record, build_batch, decode_records
+from strandline.replication.appender import AppendResult
 from strandline.replication.replica import Replica
 from strandline.simulation.scenario import ProducerPlan, Scenario
 from strandline.simulation.superseding import Superseding
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.world import World
 from strandline.storage.compaction import Compaction
+from strandline.storage.config import LogConfig
 
 MS = 1_000
 PRODUCER = ProducerPlan("p", GroupId(1), -1, True, 10, 500)
@@ -104,6 +109,88 @@ def test_a_broker_that_was_away_catches_up_on_a_log_that_was_compacted_meanwhile
             host.start()
         assert run_until_led(world, limit_ms=10_000) is not None
         run_for(world, 3_000)
+
+
+# ---- tombstones --------------------------------------------------------------------------------
+
+BRIEF = LogConfig(
+    segment_bytes=2_048,
+    delete=False,
+    compacted=True,
+    preallocate=False,
+    min_cleanable_dirty_ratio=0.0,
+    delete_retention_ms=1_000,
+)
+
+
+def put(world: World, key: bytes, value: bytes | None) -> None:
+    """Write one record with acks=all, and look after all logs."""
+    replica = leader_of(world)
+    process = world.hosts[replica.self_id].process
+    assert process is not None
+    batch = build_batch([Record(0, 1_000, key, value)])
+    results: list[AppendResult] = []
+    process.run_now(
+        lambda: replica.replicate(
+            [batch], list(iterate_headers(batch)), acks=-1, done=results.append
+        )
+    )
+    run_for(world, 60)
+    assert [result.error_code for result in results] == [0]
+    clean_all(world)
+
+
+def clean_all(world: World) -> None:
+    for replica in world.replicas():
+        process = world.hosts[replica.self_id].process
+        assert process is not None
+        process.run_now(replica.clean)
+
+
+def read_all(replica: Replica) -> list[tuple[bytes | None, bytes | None]]:
+    """(key, value) of all records that a consumer would see."""
+    found: list[tuple[bytes | None, bytes | None]] = []
+    position = replica.log_start_offset
+    while position < replica.high_watermark:
+        data = replica.read_proved(position, 65_536)
+        for header in iterate_headers(data):
+            records = decode_records(data, header.position)
+            found += [(record.key, record.value) for record in records]
+            position = header.next_offset
+    return found
+
+
+def churn(world: World, count: int) -> None:
+    """So many records of another key: segments fill, and are compacted."""
+    for _ in range(count):
+        put(world, b"other", b"y" * 200)
+
+
+def test_a_deleted_key_does_not_come_back_with_a_replica_that_was_away() -> None:
+    """Longer than `delete.retention.ms`: it has the value, and never hears of a tombstone that is
+    gone by then."""
+    world = started(plain_scenario(log=BRIEF))
+    put(world, b"deleted", b"1")
+    run_for(world, 300)
+    leader = leader_of(world).self_id
+    away = next(one for one in world.scenario.brokers if one != leader)
+    world.hosts[away].on_down = None
+    world.hosts[away].kill()
+    put(world, b"deleted", None)
+    churn(world, 60)
+    for replica in world.replicas():
+        assert (b"deleted", b"1") not in read_all(replica), "compacted"
+    world.hosts[away].start()
+    run_for(world, 3_000)
+    churn(world, 30)
+    run_for(world, 3_000)
+    assert len(world.replicas()) == 3
+    for replica in world.replicas():
+        table = dict(read_all(replica))
+        assert (table.get(b"deleted"), table[b"other"]) == (None, b"y" * 200)
+    # Everybody has the tombstone: it has done its work.
+    assert b"deleted" not in dict(read_all(leader_of(world)))
+    assert world.checker.violation is None
 
 
 def test_a_record_may_be_gone_only_where_a_later_one_has_its_key() -> None:

@@ -89,10 +89,11 @@ class World:
         self.clock.run()
         assert results == [self.log.last_index]
 
-    def compact(self, *, bytes_max: int = 300) -> int:
-        """One whole pass in slices; returns how many slices there were."""
+    def compact(self, *, bytes_max: int = 300, held: Offset | None = None) -> int:
+        """One whole pass in slices; returns how many slices there were. `held`: all of the log."""
         count = 1
-        while self.log.compact(self.log.end_offset, bytes_max=bytes_max):
+        end = self.log.end_offset
+        while self.log.compact(end, held=end if held is None else held, bytes_max=bytes_max):
             count += 1
             self.disk.run()
         assert not verify_log(self.disk, DIRECTORY).is_damaged
@@ -205,6 +206,21 @@ def test_a_tombstone_stays_for_its_retention_and_then_goes() -> None:
     assert [(o, r.key, r.value) for o, r in world.records()] == [(1, b"b", b"2"), (4, b"c", b"4")]
 
 
+def test_a_tombstone_that_a_replica_lacks_stays_however_old_it_is() -> None:
+    world = World()
+    world.append([(b"a", b"1"), (b"b", b"2")])
+    world.append([(b"a", None)])
+    world.close_segment()
+    for held in (0, 2):
+        world.compact(held=Offset(held))
+        world.clock.advance(2 * HOUR_MS)
+        world.append([(b"c", b"3")])
+        world.close_segment()
+    assert [(o, r.key) for o, r in world.records()][:2] == [(1, b"b"), (2, b"a")]
+    world.compact(held=Offset(3))
+    assert b"a" not in [r.key for _, r in world.records()]
+
+
 def test_records_without_a_key_go_and_unreadable_batches_stay() -> None:
     world = World()
     world.append([(None, b"1"), (b"b", b"2")])
@@ -313,11 +329,11 @@ def test_nothing_happens_below_the_limit_and_the_dirty_ratio() -> None:
         world.append([(b"k", b"1")] * 3)
     world.close_segment()
     before = world.log.size_bytes()
-    assert not world.log.compact(Offset(1))
+    assert not world.log.compact(Offset(1), held=Offset(1))
     world.compact()
     after = world.log.size_bytes()
     assert after < before
-    assert not world.log.compact(world.log.end_offset)
+    assert not world.log.compact(world.log.end_offset, held=world.log.end_offset)
     assert world.log.size_bytes() == after
 
 
@@ -326,8 +342,8 @@ def test_a_truncation_or_a_reset_gives_the_pass_up() -> None:
     for _ in range(20):
         world.append([(b"k", b"1" * 50)] * 3)
     world.close_segment()
-    assert world.log.compact(world.log.end_offset, bytes_max=100)
-    assert world.log.compact(world.log.end_offset, bytes_max=100)
+    assert world.log.compact(world.log.end_offset, held=Offset(0), bytes_max=100)
+    assert world.log.compact(world.log.end_offset, held=Offset(0), bytes_max=100)
     world.log.truncate(Index(30))
     assert not [name for name in world.disk.list_directory(DIRECTORY) if "cleaned" in name]
     assert [offset for offset, _ in world.records()] == list(range(30))

@@ -9,6 +9,9 @@ How:    `Replica.clean` puts its replica in; slices of the first one's log follo
         are, and of each batch at least its place, so that logs which were compacted at different
         times still match, entry by entry. They only differ in where empty batches end; who needs a
         part of one cuts it (`storage.reads`, `Entries.from_index`).
+            A tombstone goes on the leader alone, and only once every member has it, whatever the
+        time: who was away and still has what it deletes would never hear of it. Followers keep
+        theirs until they lead.
 Owns:   the replicas that wait; one per broker.
 Source: design section 4; Kafka's log cleaner."""
 
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import StorageError
-from strandline.model.ids import GroupId
+from strandline.model.ids import GroupId, Index, Offset
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
@@ -77,7 +80,9 @@ class Compactor:
         if replica.failed is not None or log.failed:
             return False
         try:
-            return log.compact(replica.committed_end, bytes_max=self._slice_bytes)
+            return log.compact(
+                replica.committed_end, held=_held_by_all(replica), bytes_max=self._slice_bytes
+            )
         except StorageError as error:
             replica.on_unreadable(error)
         except OSError as error:
@@ -86,3 +91,18 @@ class Compactor:
             else:
                 _log.warning("%s: not compacted for now: %s", replica.name, error)
         return False
+
+
+def _held_by_all(replica: "Replica") -> Offset:
+    """Every member has flushed what is below this offset, as far as this replica knows."""
+    if replica.leading is None:
+        return Offset(0)
+    log, progress = replica.log, replica.raft.progress
+    reached = [log.flushed_index]
+    for member in replica.configuration.members:
+        if member != replica.self_id:
+            reached.append(progress[member].match_flushed if member in progress else Index(-1))
+    held = min(reached)
+    if held >= log.last_index:
+        return log.end_offset
+    return log.offset_of(Index(held + 1)) if held >= log.start_index else Offset(0)

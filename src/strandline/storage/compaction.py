@@ -31,7 +31,7 @@ KEY_OVERHEAD_BYTES = 120
 
 
 class Compaction(SegmentWork):
-    """One pass over closed, durable segments."""
+    """One pass over closed, durable segments. Every replica has what is below `held_offset`."""
 
     def __init__(
         self,
@@ -42,12 +42,14 @@ class Compaction(SegmentWork):
         producers: ProducerStates,
         config: LogConfig,
         now_ms: int,
+        held_offset: Offset,
         new_segment: Callable[[Segment], Segment],
     ) -> None:
         super().__init__(disk, segments)
         self._producers = producers
         self._config = config
         self._now_ms = now_ms
+        self._held_offset = held_offset
         self._new_segment = new_segment
         self._offsets: dict[bytes, int] = {}
         self._map_bytes = 0
@@ -130,6 +132,7 @@ class Compaction(SegmentWork):
                 is_newest=self._is_newest,
                 now_ms=self._now_ms,
                 delete_retention_ms=self._config.delete_retention_ms,
+                is_held_by_all=header.next_offset <= self._held_offset,
             )
         except ApiError:
             cleaned = batch  # What cannot be read is kept as it is.

@@ -537,15 +537,15 @@ class Log:
 
     # ---- compaction ----
 
-    def compact(self, limit_offset: Offset, *, bytes_max: int = 1 << 20) -> bool:
-        """Do a slice of compaction over closed segments that end at or below the limit.
+    def compact(self, limit_offset: Offset, *, held: Offset, bytes_max: int = 1 << 20) -> bool:
+        """Do a slice of compaction over closed segments that end at or below the limit; tombstones
+        may go below `held`, which all replicas have.
 
         Reads about `bytes_max`; returns whether there is more to do, so: call it again a little
-        later. Raises OSError when the disk is full, StorageError where a segment is damaged; the
-        log goes on, uncompacted."""
+        later. Raises OSError when the disk is full, StorageError where a segment is damaged."""
         self._flushing.check()
         if self._compaction is None:
-            self._compaction = self._begin_compaction(limit_offset)
+            self._compaction = self._begin_compaction(limit_offset, held)
         if self._compaction is None:
             return False
         try:
@@ -562,7 +562,7 @@ class Log:
             self._compaction = None
         return has_more
 
-    def _begin_compaction(self, limit_offset: Offset) -> Compaction | None:
+    def _begin_compaction(self, limit_offset: Offset, held: Offset) -> Compaction | None:
         now_ms = self._clock.wall_ms()
         segments = compactable_segments(
             self._row.segments, self.config, now_ms=now_ms, limit_offset=limit_offset
@@ -576,6 +576,7 @@ class Log:
             producers=self.producers,
             config=self.config,
             now_ms=now_ms,
+            held_offset=held,
             new_segment=self._cleaning_target,
         )
 
