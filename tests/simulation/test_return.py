@@ -5,10 +5,9 @@ import pytest
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.model.ids import GroupId
-from strandline.raft.messages import AppendRequest
 from strandline.replication import leading
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.wire import encode_append_head
+from strandline.replication.wire import AppendHead, encode_append_head
 from strandline.simulation.scenario import ProducerPlan
 from strandline.simulation.world import World
 
@@ -87,10 +86,11 @@ def test_a_follower_that_is_behind_is_not_asked_to_put_off_its_flushes(
     """Its window is free again only when they are done: it got one append each 100 ms."""
     put_off: list[bool] = []
 
-    def encode(group: GroupId, request: AppendRequest, *, may_wait: bool) -> bytes:
+    def encode(head: AppendHead) -> bytes:
+        request = head.request
         if request.runs and request.runs[-1].last_index <= request.commit:
-            put_off.append(may_wait)
-        return encode_append_head(group, request, may_wait=may_wait)
+            put_off.append(head.may_wait)
+        return encode_append_head(head)
 
     monkeypatch.setattr(leading, "encode_append_head", encode)
     settings = ReplicationSettings(inflight_count_max=1, append_bytes_max=2_048)

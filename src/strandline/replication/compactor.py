@@ -9,9 +9,8 @@ How:    `Replica.clean` puts its replica in; slices of the first one's log follo
         are, and of each batch at least its place, so that logs which were compacted at different
         times still match, entry by entry. They only differ in where empty batches end; who needs a
         part of one cuts it (`storage.reads`, `Entries.from_index`).
-            A tombstone goes on the leader alone, and only once every member has it, whatever the
-        time: who was away and still has what it deletes would never hear of it. Followers keep
-        theirs until they lead.
+            A tombstone goes only once every member has it, whatever the time: who was away and
+        still has what it deletes would never hear of it. The leader tells how far all are.
 Owns:   the replicas that wait; one per broker.
 Source: design section 4; Kafka's log cleaner."""
 
@@ -81,7 +80,7 @@ class Compactor:
             return False
         try:
             return log.compact(
-                replica.committed_end, held=_held_by_all(replica), bytes_max=self._slice_bytes
+                replica.committed_end, held=_held_offset(replica), bytes_max=self._slice_bytes
             )
         except StorageError as error:
             replica.on_unreadable(error)
@@ -93,16 +92,10 @@ class Compactor:
         return False
 
 
-def _held_by_all(replica: "Replica") -> Offset:
+def _held_offset(replica: "Replica") -> Offset:
     """Every member has flushed what is below this offset, as far as this replica knows."""
-    if replica.leading is None:
-        return Offset(0)
-    log, progress = replica.log, replica.raft.progress
-    reached = [log.flushed_index]
-    for member in replica.configuration.members:
-        if member != replica.self_id:
-            reached.append(progress[member].match_flushed if member in progress else Index(-1))
-    held = min(reached)
+    log, leading = replica.log, replica.leading
+    held = replica.told_held if leading is None else leading.held_index
     if held >= log.last_index:
         return log.end_offset
     return log.offset_of(Index(held + 1)) if held >= log.start_index else Offset(0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from strandline.model.ids import NO_BROKER
+from strandline.model.ids import NO_BROKER, Index
 from strandline.raft.events import (
     AppendEntries,
     AppendMarker,
@@ -94,6 +94,7 @@ def _became_leader(replica: "Replica", effect: BecameLeader, _: Entries | None) 
 
 def _became_follower(replica: "Replica", effect: BecameFollower, _: Entries | None) -> None:
     replica.stop_leading()
+    replica.told_held = Index(-1)
     if effect.leader != NO_BROKER:
         replica.is_fresh = False
         replica.host.learn_leader(replica.group, effect.epoch, effect.leader)

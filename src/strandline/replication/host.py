@@ -447,6 +447,8 @@ class Replication:
             self.latecomers.on_missed(peer, head.group)
         else:
             entries = Entries.checked(payload, head.request, may_wait=head.may_wait)
+            if head.request.epoch >= replica.epoch:
+                replica.told_held = head.held
             replica.on_message(peer, head.request, entries)
 
     def _on_control(self, peer: BrokerId, kind: int, body: memoryview) -> None:

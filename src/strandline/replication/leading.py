@@ -27,7 +27,7 @@ from strandline.replication.appender import Appended, Request
 from strandline.replication.entries import cut_before
 from strandline.replication.sender import FollowerStream
 from strandline.replication.tail import BEYOND, Chunk, Tail
-from strandline.replication.wire import encode_append_head
+from strandline.replication.wire import AppendHead, encode_append_head
 
 if TYPE_CHECKING:
     from strandline.raft.progress import AppendPlan
@@ -110,6 +110,17 @@ class Leading:
         index = log.last_index
         replica.step(Propose(1, relaxed=False))
         return index
+
+    @property
+    def held_index(self) -> Index:
+        """Every member has flushed the log up to here, as far as they have told; or -1."""
+        replica = self._replica
+        held = replica.log.flushed_index
+        for member in replica.configuration.members:
+            if member != replica.self_id:
+                progress = replica.raft.progress.get(member)
+                held = min(held, Index(-1) if progress is None else progress.match_flushed)
+        return held
 
     def _take_in(
         self,
@@ -253,7 +264,8 @@ class Leading:
         # Who is behind says how far it is once that is flushed, and gets more only then.
         may_wait = plan.commit < last_index and bool(chunks) and all(c.relaxed for c in chunks)
         request = plan.request(runs, configurations, report_written=may_wait)
-        head = encode_append_head(replica.group, request, may_wait=may_wait)
+        held = self.held_index if replica.log.config.compacted else Index(-1)
+        head = encode_append_head(AppendHead(replica.group, request, may_wait, held))
         size = len(head) + sum(map(len, parts))
         # A question behind the log's end hands over nothing.
         handed_index = last_index if parts else Index(-1)

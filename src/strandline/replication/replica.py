@@ -102,6 +102,7 @@ class Replica:
         self.damage = Damage(self)
         self.cleaning = Cleaning(self)
         self.failed: Exception | None = None
+        self.told_held = Index(-1)  # `AppendHead.held` of the leader that is followed.
         self.heard_ms = 0
         self.timeout_ms = 0
         self.stand_after_ms = 0
@@ -131,8 +132,7 @@ class Replica:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this replica leads its epoch (it may not know everything committed yet; see
-        `is_serving`)."""
+        """Whether it leads its epoch; it may not know all that is committed yet (`is_serving`)."""
         return self.leading is not None
 
     @property

@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from strandline.base.errors import ProtocolError
-from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
@@ -102,11 +102,13 @@ class HistoryAnswer(msgspec.Struct, frozen=True, array_like=True):
 class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     """What precedes the record batches of an append.
 
-    `may_wait`: no acknowledgement waits for these entries to be flushed."""
+    `may_wait`: no acknowledgement waits for these entries to be flushed. `held`: every member has
+    flushed its log up to here, as far as the leader knows; -1 where it does not say."""
 
     group: GroupId
     request: AppendRequest
     may_wait: bool = False
+    held: Index = Index(-1)
 
 
 RaftItems = list[tuple[GroupId, ControlMessage]]
@@ -128,10 +130,10 @@ def encode_control(kind: Kind, body: object) -> bytes:
     return bytes((kind,)) + _encoder.encode(body)
 
 
-def encode_append_head(group: GroupId, request: AppendRequest, *, may_wait: bool) -> bytes:
+def encode_append_head(head: AppendHead) -> bytes:
     """Everything of an append but its record batches."""
-    head = _encoder.encode(AppendHead(group, request, may_wait))
-    return _HEAD.pack(Kind.APPEND, len(head)) + head
+    data = _encoder.encode(head)
+    return _HEAD.pack(Kind.APPEND, len(data)) + data
 
 
 def decode_heartbeat(body: memoryview) -> Heartbeat:
