@@ -10,6 +10,7 @@ import pytest
 from strandline.base.disk import File
 from strandline.broker.coordinator_shard import CoordinatorShard
 from strandline.broker.fetching import FetchCall
+from strandline.broker.handlers import list_offsets
 from strandline.coordinator.effects import Persist
 from strandline.coordinator.replay import OffsetsState
 from strandline.coordinator.requests import Persisted
@@ -238,6 +239,29 @@ def read_without_looking_at_the_lease(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FetchCall, "_check_replica", check_replica)
 
 
+class _Leaseless:
+    """A replica that believes in its lease, whatever the time."""
+
+    can_serve_reads = True
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._replica, name)
+
+
+def tell_the_end_without_looking_at_the_lease(patch: pytest.MonkeyPatch) -> None:
+    """A ListOffsets is answered by whoever believes to lead."""
+    honest = list_offsets.find_leader
+
+    def find_leader(*asked: object) -> tuple[_Leaseless | None, Error]:
+        replica, error = honest(*asked)  # type: ignore[arg-type]
+        return (None if replica is None else _Leaseless(replica)), error
+
+    patch.setattr(list_offsets, "find_leader", find_leader)
+
+
 def forget_what_was_sent(patch: pytest.MonkeyPatch) -> None:
     """`last_sent` is ignored: a follower is sent the same entries until it acknowledges them."""
     honest = sending.mark_sent
@@ -344,4 +368,5 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(forget_what_was_sent, (), 1),
     Mutant(believe_every_byte, ("bit-rot", "kill-leader"), 1),
     Mutant(read_without_looking_at_the_lease, ("isolation", "pause", "mute"), 37, True),
+    Mutant(tell_the_end_without_looking_at_the_lease, ("isolation", "pause", "mute"), 17, True),
 )
