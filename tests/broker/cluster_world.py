@@ -133,6 +133,13 @@ class ClusterWorld:
             host.start()
         self.until_started()
 
+    def lose_power_of(self, broker: int, *, for_ms: int) -> None:
+        """Of one broker; returns when it has joined again."""
+        self.hosts[broker].fail_power()
+        self.advance(for_ms)
+        self.hosts[broker].start()
+        self.until_started(broker)
+
     # ---- brokers -------------------------------------------------------------------------------
 
     def broker(self, broker: int) -> Broker:

@@ -96,11 +96,7 @@ def test_a_controller_that_dies_at_any_stage_is_followed_by_one_that_goes_on(
 ) -> None:
     want(world, 1, 4, 5)
     world.reach(stage)
-    dead = world.controller_leader()
-    world.hosts[dead].fail_power()
-    world.advance(1_500)
-    world.hosts[dead].start()
-    world.until_started(dead)
+    world.lose_power_of(world.controller_leader(), for_ms=1_500)
     finish(world, 1, 4, 5)
 
 
@@ -146,10 +142,7 @@ def test_a_new_broker_that_dies_while_it_is_filled_is_replaced_itself(
 
 def test_a_broker_that_comes_and_goes_moves_nothing(world: MovingWorld) -> None:
     for _ in range(5):
-        world.hosts[2].fail_power()
-        world.advance(LOST_AFTER_MS - 1_500)
-        world.hosts[2].start()
-        world.until_started(2)
+        world.lose_power_of(2, for_ms=LOST_AFTER_MS - 1_500)
         world.advance(2_000)
         assert not world.known.is_moving
     assert findings(world).begun == {}
@@ -170,11 +163,7 @@ def test_the_next_controller_remembers_what_a_person_stopped(world: MovingWorld)
     want(world, 1, 4, 5)
     world.reach("target")
     assert world.cancel() == 0
-    dead = world.controller_leader()
-    world.hosts[dead].fail_power()
-    world.advance(1_000)
-    world.hosts[dead].start()
-    world.until_started(dead)
+    world.lose_power_of(world.controller_leader(), for_ms=1_000)
     world.advance(15_000)
     assert is_on(world, 1, 2, 3)
     (key,) = findings(world).waits.found

@@ -74,10 +74,7 @@ def test_who_dies_at_any_stage_stops_no_move_and_loses_nothing(
         "added": 4,
         "removed": 1,
     }[victim]
-    world.hosts[dead].fail_power()
-    world.advance(3_000)
-    world.hosts[dead].start()
-    world.until_started(dead)
+    world.lose_power_of(dead, for_ms=3_000)
     world.finish(*NEW)
 
 

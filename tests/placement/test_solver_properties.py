@@ -3,6 +3,7 @@
 Small clusters, and policies of every family. Design section 7; decision 0008."""
 
 import random
+from collections.abc import Sequence
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from strandline.placement.policy.document import (
     Leaders,
     Policy,
     Residency,
+    Role,
     Rule,
     Selector,
     Spread,
@@ -272,6 +274,17 @@ def test_the_search_finds_the_best_placement_and_only_refuses_where_there_is_non
     check_against_brute_force(request, candidates, voters)
 
 
+def misplaced(
+    data: st.DataObject, rules: Sequence[tuple[Rule, int]], candidates: list[Candidate]
+) -> dict[BrokerId, Role]:
+    """Replicas by these rules, wherever they are: {broker: role}."""
+    # With a spread, which replica is whose is left as it is, so a repair may take more.
+    assume(not any(rule.spread for rule, _ in rules))
+    roles = [rule.role for rule, count in rules for _ in range(count)]
+    chosen = data.draw(st.permutations(candidates))
+    return {one.id: role for one, role in zip(chosen, roles, strict=False)}
+
+
 @settings(max_examples=100, deadline=None)
 @given(_requests, _candidates(5), st.integers(1, 3), st.data())
 def test_a_repair_replaces_as_few_replicas_as_can_be(
@@ -279,14 +292,8 @@ def test_a_repair_replaces_as_few_replicas_as_can_be(
 ) -> None:
     voters = voters_for(request, draw)
     rules = rules_of(request.policy, voters)
-    if any(rule.spread for rule, _ in rules):
-        # Which replica is whose is left as it is then, so a repair may take more.
-        return
-    roles = [rule.role for rule, count in rules for _ in range(count)]
-    chosen = data.draw(st.permutations(candidates))[: len(roles)]
+    before = misplaced(data, rules, candidates)
     plan = make_plan(request, Universe(candidates), voters=voters)
-    replicas = [(one.id, role) for one, role in zip(chosen, roles, strict=False)]
-    before = dict(replicas)
     fewest = min(
         (
             sum(before.get(one.id) != rule.role for one, rule in assignment)
@@ -295,7 +302,7 @@ def test_a_repair_replaces_as_few_replicas_as_can_be(
         ),
         default=None,
     )
-    found = repair(plan, replicas)
+    found = repair(plan, list(before.items()))
     assert (found is None) == (fewest is None)
     if found is not None:
         assert len(found.coming) == fewest
@@ -310,12 +317,8 @@ def test_a_repair_brings_replicas_only_to_those_who_may_be_given_some(
 ) -> None:
     voters = voters_for(request, draw)
     rules = rules_of(request.policy, voters)
-    if any(rule.spread for rule, _ in rules):
-        return  # As above.
-    roles = [rule.role for rule, count in rules for _ in range(count)]
-    chosen = data.draw(st.permutations(candidates))[: len(roles)]
+    before = misplaced(data, rules, candidates)
     may_come = data.draw(st.sets(st.sampled_from([one.id for one in candidates])))
-    before = {one.id: role for one, role in zip(chosen, roles, strict=False)}
     counts = [
         len(coming)
         for assignment in assignments(rules, candidates)

@@ -1,6 +1,7 @@
 """What is told of a topic that exists, and of a whole cluster (decision 0008)."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -31,11 +32,11 @@ from strandline.placement.topology.universe import BrokerState, Candidate, Unive
 PATHS = ("e/1", "e/2", "w/1", "w/2", "s/1")
 
 
-def brokers(*down: int) -> list[Candidate]:
-    """2 + 2 + 1 in three regions, of which these are down."""
+def brokers(*down: int, paths: Sequence[str] = PATHS) -> list[Candidate]:
+    """One a path, by itself 2 + 2 + 1 in three regions, of which these are down."""
     return [
         candidate(n, path, state=BrokerState.DOWN if n in down else BrokerState.ACTIVE)
-        for n, path in enumerate(PATHS, start=1)
+        for n, path in enumerate(paths, start=1)
     ]
 
 
@@ -232,10 +233,7 @@ def test_one_more_loss_stops_what_it_takes_below_the_quorum(
 ) -> None:
     ids = range(1, len(paths) + 1)
     down = data.draw(st.sets(st.sampled_from(ids)))
-    known = [
-        candidate(n, path, state=BrokerState.DOWN if n in down else BrokerState.ACTIVE)
-        for n, path in zip(ids, paths, strict=True)
-    ]
+    known = brokers(*down, paths=paths)
     universe = Universe(known)
     voters = tuple(one.id for one in known)
     placement = placement_of(universe, voters, request_of(min_insync_replicas=least))
@@ -258,10 +256,7 @@ def test_what_is_said_to_survive_beside_those_that_are_down_does(
 ) -> None:
     ids = range(1, len(paths) + 1)
     down = data.draw(st.sets(st.sampled_from(ids)))
-    known = [
-        candidate(n, path, state=BrokerState.DOWN if n in down else BrokerState.ACTIVE)
-        for n, path in zip(ids, paths, strict=True)
-    ]
+    known = brokers(*down, paths=paths)
     found = explain_topic(
         request_of(min_insync_replicas=least), known, [state(0, *ids, leader=NO_BROKER)]
     )
