@@ -7,6 +7,7 @@ Source: STYLE, rule 1."""
 import random
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from uuid import UUID
 
 from strandline.base.errors import ApiError
@@ -31,44 +32,45 @@ class Decision:
     records: tuple[Record, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
-    """What a decision may look at. `alive`: the brokers that are heard, the leader included."""
+    """What a decision may look at. `alive`: the brokers that are heard, the leader included.
+
+    The state stays as it is meanwhile, so what follows from it is worked out once."""
 
     state: ControllerState
     rng: random.Random
     alive: Collection[BrokerId]
 
-    @property
+    @cached_property
     def config(self) -> ClusterConfig:
         """The cluster-wide configuration."""
         return ClusterConfig.from_values(self.state.cluster.cluster_configs)
 
-    @property
-    def brokers(self) -> list[Broker]:
+    @cached_property
+    def brokers(self) -> tuple[Broker, ...]:
         """Every registered broker."""
-        return list(self.state.cluster.brokers.values())
+        return tuple(self.state.cluster.brokers.values())
 
-    @property
+    @cached_property
     def leaving(self) -> frozenset[BrokerId]:
         """The registered brokers that are being decommissioned: they are given no replicas."""
         return leaving_of(self.state.cluster)
 
-    @property
-    def staying(self) -> list[Broker]:
+    @cached_property
+    def staying(self) -> tuple[Broker, ...]:
         """Every registered broker that may be given replicas."""
-        leaving = self.leaving
-        return [one for one in self.brokers if one.id not in leaving]
+        return tuple(one for one in self.brokers if one.id not in self.leaving)
 
-    @property
+    @cached_property
     def maintained(self) -> frozenset[BrokerId]:
         """The registered brokers that are in maintenance: they may go down at any time."""
         return maintained_of(self.state.cluster)
 
-    @property
-    def down(self) -> list[BrokerId]:
+    @cached_property
+    def down(self) -> frozenset[BrokerId]:
         """The registered brokers that are not heard."""
-        return [broker for broker in self.state.cluster.brokers if broker not in self.alive]
+        return frozenset(self.state.cluster.brokers.keys() - set(self.alive))
 
     def capped(self, replication_factor: int) -> int:
         """A default where nobody says how many replicas: no more than there are brokers."""

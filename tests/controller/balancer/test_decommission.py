@@ -2,10 +2,13 @@
 
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
+from collections.abc import Mapping
+
 import pytest
 from tests.controller.balancer.balancer_world import BalancerWorld, ids
 from tests.controller.controller_world import changes
 
+from strandline.config.broker_life import BrokerLife
 from strandline.controller.commands import (
     AlterConfigs,
     AlterReassignments,
@@ -190,3 +193,23 @@ def test_an_unknown_broker_and_an_unknown_key_are_one_line() -> None:
     code, message = world.alter("1", "retention.ms", "5", scope=BROKER)
     assert code == 40 and "of a single broker only broker.decommission" in message
     assert world.alter("1", KEY, "maybe", scope=BROKER)[0] == 40
+
+
+def test_who_leaves_is_read_once_for_a_command_however_many_partitions_it_makes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = BalancerWorld(SIX)
+    assert decommission(world, 6) == (0, "")
+    read: list[Mapping[str, str]] = []
+    plain = BrokerLife.from_values
+
+    def from_values(values: Mapping[str, str]) -> BrokerLife:
+        read.append(values)
+        return plain(values)
+
+    monkeypatch.setattr(BrokerLife, "from_values", from_values)
+    world.topic(partitions=100, replicas=(1, 3, 5))
+    assert len(read) == 1  # One broker has configuration.
+    read.clear()
+    world.topic("placed", partitions=100)
+    assert len(read) == 2  # Who leaves, and who is in maintenance.

@@ -30,6 +30,6 @@ def _fits(facts: Facts, move: BalancedReplicas) -> bool:
         return False
     if partition.target and not partition.by_balancer:
         return False
-    may_come = {one.id for one in facts.staying}
     coming = set(move.target) - set(partition.replicas)
-    return move.target != partition.target and coming <= may_come
+    may_come = coming <= facts.state.cluster.brokers.keys() - facts.leaving
+    return move.target != partition.target and may_come
