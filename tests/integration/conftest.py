@@ -90,6 +90,14 @@ def own_cluster(tmp_path: Path) -> Iterator[DevCluster]:
 
 
 @pytest.fixture
+def five(tmp_path: Path) -> Iterator[DevCluster]:
+    """Five brokers in three regions, for one test that changes them."""
+    cluster = start_cluster(tmp_path / "cluster", regions="east=2,west=2,south=1")
+    yield cluster
+    stop_cluster(cluster)
+
+
+@pytest.fixture
 def topic_name(request: pytest.FixtureRequest) -> str:
     """A topic name of the test's own."""
     return f"t-{os.getpid()}-{abs(hash(request.node.nodeid)) % 10**8}-{time.monotonic_ns() % 10**6}"

@@ -4,40 +4,22 @@ broker is lost; and the page about it does what it says.
 Source: docs/decisions/0010-the-balancer.md."""
 
 import json
-import os
-import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.integration.conftest import (
-    COMMAND,
-    COMMAND_TIMEOUT_S,
-    DevCluster,
-    start_cluster,
-    stop_cluster,
-    wait_until,
-)
+from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.pages import commands, type_in
 from tests.integration.test_placement import regions_of
 
 pytestmark = pytest.mark.integration
 
-PAGE = Path(__file__).parents[2] / "docs/operating/placement.md"
 TIMEOUT_S = 60
 PARTITIONS = 6
 TOPIC = "payments"
 WEST = "rules:\n  - {count: 2, where: [{label: region, op: in, values: [west]}]}\n"
-
-
-@pytest.fixture
-def five(tmp_path: Path) -> Iterator[DevCluster]:
-    """Five brokers in three regions."""
-    cluster = start_cluster(tmp_path / "cluster", regions="east=2,west=2,south=1")
-    yield cluster
-    stop_cluster(cluster)
 
 
 class Load:
@@ -100,14 +82,6 @@ def balance(cluster: DevCluster) -> dict[str, object]:
     return json.loads(told.stdout)  # type: ignore[no-any-return]
 
 
-def commands() -> list[str]:
-    """The block of the page's section about another policy."""
-    section = PAGE.read_text().partition("## Change your mind")[2]
-    lines = section.partition("```\n")[2].partition("```")[0].splitlines()
-    assert len(lines) >= 4 and all(line.startswith("strandline ") for line in lines)
-    return lines
-
-
 def test_a_policy_is_changed_under_load_as_the_page_says_and_no_write_fails(
     five: DevCluster, tmp_path: Path
 ) -> None:
@@ -121,14 +95,9 @@ def test_a_policy_is_changed_under_load_as_the_page_says_and_no_write_fails(
     try:
         wait_until(lambda: load.count > 500, what="the load")
         file.write_text("survive: [region, 2 brokers]\n")
-        environment = {**os.environ, "STRANDLINE_BOOTSTRAP": five.bootstrap}
-        for line in commands():
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", line.replace("strandline", COMMAND, 1)],
-                cwd=tmp_path, env=environment, capture_output=True, text=True,
-                timeout=COMMAND_TIMEOUT_S,
-            )  # fmt: skip
-            assert done.returncode == 0, f"{line}: {done.stdout}\n{done.stderr}"
+        lines = commands("placement.md", "Change your mind")
+        assert len(lines) >= 4
+        type_in(five, lines, directory=tmp_path)
         spread = {("east", "east", "south", "west", "west")}
         wait_until(lambda: regions_of(admin, TOPIC) == spread, what="5 replicas", timeout_s=90)
 

@@ -3,55 +3,16 @@
 Source: docs/decisions/0011-the-life-of-a-broker.md; docs/operating/brokers.md."""
 
 import json
-import os
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.conftest import (
-    COMMAND,
-    COMMAND_TIMEOUT_S,
-    DevCluster,
-    start_cluster,
-    stop_cluster,
-    wait_until,
-)
+from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.pages import commands, type_in
 from tests.integration.test_balancing import PARTITIONS, TOPIC, Load, read_all
 
 pytestmark = pytest.mark.integration
 
-PAGE = Path(__file__).parents[2] / "docs/operating/brokers.md"
-
-
-@pytest.fixture
-def five(tmp_path: Path) -> Iterator[DevCluster]:
-    """Five brokers in three regions."""
-    cluster = start_cluster(tmp_path / "cluster", regions="east=2,west=2,south=1")
-    yield cluster
-    stop_cluster(cluster)
-
-
-def commands(heading: str, block: int) -> list[str]:
-    """The commands of a block of a section of the page."""
-    section = PAGE.read_text().partition(f"## {heading}")[2].partition("\n## ")[0]
-    lines = section.split("```")[2 * block + 1].strip().splitlines()
-    assert lines and all(line.startswith("strandline ") for line in lines)
-    return lines
-
-
-def type_in(cluster: DevCluster, lines: list[str]) -> str:
-    """What they print."""
-    environment = {**os.environ, "STRANDLINE_BOOTSTRAP": cluster.bootstrap}
-    told = ""
-    for line in lines:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", line.replace("strandline", COMMAND, 1)],
-            env=environment, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{line}: {done.stdout}\n{done.stderr}"
-        told += done.stdout
-    return told
+PAGE = "brokers.md"
 
 
 def leaving(cluster: DevCluster) -> dict[int, dict[str, object]]:
@@ -74,14 +35,14 @@ def test_a_broker_is_emptied_under_load_as_the_page_says_and_no_write_fails(
         refused = five.run("broker", "decommission", "5", *where, check=False)
         assert refused.returncode == 1 and "placement.policy of topic" in refused.stderr
         assert len(refused.stderr.splitlines()) == 1
-        assert "broker 4" in type_in(five, commands(title, 0))
+        assert "broker 4" in type_in(five, commands(PAGE, title, 0))
         wait_until(lambda: bool(leaving(five)[4]["empty"]), what="an empty broker", timeout_s=90)
         five.kill(4)
         before = load.count
         wait_until(lambda: load.count > before + 500, what="more load")
         assert "may be stopped" in five.run("broker", "status", *where).stdout
         five.start(4)
-        type_in(five, commands(title, 1))
+        type_in(five, commands(PAGE, title, 1))
         assert leaving(five) == {}
     finally:
         load.stop()
@@ -106,7 +67,7 @@ def test_a_broker_is_stopped_for_a_while_as_the_page_says_and_no_write_fails(
 
     try:
         wait_until(lambda: load.count > 500, what="the load")
-        type_in(five, commands(title, 0))
+        type_in(five, commands(PAGE, title, 0))
         wait_until(lambda: led() == 0, what="other leaders", timeout_s=60)
         refused = [
             five.run("broker", "maintain", str(one), *where, check=False) for one in (1, 3, 4, 5)
@@ -122,7 +83,7 @@ def test_a_broker_is_stopped_for_a_while_as_the_page_says_and_no_write_fails(
         for one in others:
             five.run("broker", "resume", one, *where)
         assert led() == 0
-        type_in(five, commands(title, 1))
+        type_in(five, commands(PAGE, title, 1))
     finally:
         load.stop()
     read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
@@ -134,7 +95,7 @@ def test_all_brokers_are_restarted_as_the_page_says_and_no_write_fails(five: Dev
     where = ("--bootstrap", five.bootstrap)
     five.run("topic", "create", TOPIC, "-p", str(PARTITIONS), "-r", "3", *where)
     five.run("topic", "create", "alone", "-p", "1", "-r", "1", *where)
-    told = type_in(five, commands(title, 0) + commands(title, 1))
+    told = type_in(five, commands(PAGE, title, 0) + commands(PAGE, title, 1))
     assert "cannot go down: alone-0 needs 1 of brokers" in told and "restart now: broker" in told
     mistaken = five.run("cluster", "upgrade", "next", "--done", "all", *where, check=False)
     assert mistaken.returncode == 1 and "broker 1" in mistaken.stderr

@@ -1,0 +1,32 @@
+"""Commands as they stand on the pages of the documentation, typed into a shell."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.integration.conftest import COMMAND, COMMAND_TIMEOUT_S, DevCluster
+
+PAGES = Path(__file__).parents[2] / "docs/operating"
+
+
+def commands(page: str, heading: str, block: int = 0) -> list[str]:
+    """The commands of a block of a section of a page."""
+    section = (PAGES / page).read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    lines = section.split("```")[2 * block + 1].strip().splitlines()
+    assert lines and all(line.startswith("strandline ") for line in lines)
+    return lines
+
+
+def type_in(cluster: DevCluster, lines: list[str], *, directory: Path | None = None) -> str:
+    """Type them one after the other; returns what they print."""
+    environment = {**os.environ, "STRANDLINE_BOOTSTRAP": cluster.bootstrap}
+    told = ""
+    for line in lines:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", line.replace("strandline", COMMAND, 1)],
+            cwd=directory, env=environment, capture_output=True, text=True,
+            timeout=COMMAND_TIMEOUT_S,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{line}: {done.stdout}\n{done.stderr}"
+        told += done.stdout
+    return told
