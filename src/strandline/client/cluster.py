@@ -38,6 +38,8 @@ FIRST_CONTACT_MS = 2_000
 """How long brokers are tried of which none has ever been reached: the address may just be wrong."""
 ANSWER_PATIENCE_MS = 2_000
 """How long a broker may take to say what it knows before another one is asked."""
+LOOK_MS = 2_000
+"""How long a broker may take to say what can be done without."""
 UNKNOWN_TOPIC_GRACE_MS = 500
 PAUSE_FIRST_MS = 20
 PAUSE_MAX_MS = 500
@@ -122,6 +124,10 @@ class Client:
     def deadline(self) -> int:
         """When an operation that begins now has to be over, in monotonic ms."""
         return self.transport.monotonic_ms() + self.timeout_ms
+
+    def look_deadline(self) -> int:
+        """When a broker that is asked now for what can be done without has to have answered."""
+        return self.transport.monotonic_ms() + LOOK_MS
 
     def left_ms(self, deadline_ms: int) -> int:
         """Time left, at least 1."""

@@ -13,9 +13,6 @@ from strandline.protocol.messages.metadata import (
     MetadataResponse,
 )
 
-LOOK_MS = 2_000
-"""How long a leader may take to answer."""
-
 
 def in_sync_replicas(client: Client, topic: TopicView) -> Mapping[int, tuple[BrokerId, ...]]:
     """{partition: its replicas in sync}, of the partitions whose leader answers."""
@@ -24,7 +21,7 @@ def in_sync_replicas(client: Client, topic: TopicView) -> Mapping[int, tuple[Bro
     )
     found: dict[int, tuple[BrokerId, ...]] = {}
     for leader in sorted({one.leader for one in topic.partitions if one.leader >= 0}):
-        until = client.transport.monotonic_ms() + LOOK_MS
+        until = client.look_deadline()
         try:
             answer = client.ask(leader, request, MetadataResponse, deadline_ms=until)
         except StrandlineError:

@@ -12,9 +12,6 @@ from strandline.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
 )
 
-LOOK_MS = 2_000
-"""How long a broker may take to answer."""
-
 
 @dataclass(frozen=True, slots=True)
 class DiskView:
@@ -32,7 +29,7 @@ class DiskView:
 
 def describe_disk(client: Client, broker: BrokerId) -> DiskView | None:
     """The disk of one broker; None where it does not say."""
-    until = client.transport.monotonic_ms() + LOOK_MS
+    until = client.look_deadline()
     request = DescribeLogDirsRequest(topics=None)
     try:
         answer = client.ask(broker, request, DescribeLogDirsResponse, deadline_ms=until)

@@ -30,9 +30,6 @@ from strandline.protocol.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
 )
 
-LOOK_MS = 2_000
-"""How long the brokers may take to say how far they are."""
-
 
 @dataclass(frozen=True, slots=True)
 class MoveView:
@@ -116,7 +113,7 @@ def moving_partitions(client: Client) -> dict[tuple[str, int], OngoingPartitionR
 
 def _span(client: Client, topic: str, partition: int) -> tuple[int | None, int | None]:
     """Where the partition begins and ends at its leader; None where that cannot be known now."""
-    until = client.transport.monotonic_ms() + LOOK_MS
+    until = client.look_deadline()
     try:
         start, end = (
             list_offsets(client, topic, when, partitions=[partition], deadline_ms=until)
@@ -135,7 +132,7 @@ def _reached(
         return None
     asked = FetchPartition(partition=partition, fetch_offset=start, partition_max_bytes=1)
     request = FetchRequest(max_wait_ms=0, topics=[FetchTopic(topic=topic, partitions=[asked])])
-    until = client.transport.monotonic_ms() + LOOK_MS
+    until = client.look_deadline()
     try:
         answer = client.ask(BrokerId(broker), request, FetchResponse, deadline_ms=until)
         one = answer.responses[0].partitions[0]

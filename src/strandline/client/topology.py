@@ -19,9 +19,6 @@ from strandline.protocol.messages.describe_topology import (
     TopologyBroker,
 )
 
-LOOK_MS = 2_000
-"""How long a broker may take to say how far it is from the others."""
-
 
 @dataclass(frozen=True, slots=True)
 class PlacedBroker:
@@ -55,7 +52,7 @@ def describe_topology(client: Client) -> Topology:
     answers = [first]
     for one in first.brokers:
         if one.is_alive and one.broker_id != first.broker_id:
-            until = client.transport.monotonic_ms() + LOOK_MS
+            until = client.look_deadline()
             try:
                 answers.append(
                     client.ask(

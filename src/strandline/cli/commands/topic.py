@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from strandline.client.cluster import Client, TopicView
     from strandline.client.configs import ConfigView
 
-OFFSETS_PATIENCE_MS = 2_000
 
 app = typer.Typer(
     help="Create, list, describe, explain, alter and delete topics.", no_args_is_help=True
@@ -215,7 +214,7 @@ def _offsets(client: "Client", topic: "TopicView") -> dict[int, tuple[int | None
     offsets: dict[int, tuple[int | None, int | None]] = {
         one.index: (None, None) for one in topic.partitions
     }
-    until = client.transport.monotonic_ms() + OFFSETS_PATIENCE_MS
+    until = client.look_deadline()
     try:
         starts, ends = (
             list_offsets(client, topic.name, when, partitions=with_leader, deadline_ms=until)
