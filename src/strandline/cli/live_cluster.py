@@ -78,7 +78,7 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
     whole = sorted(name for name, one in view.topics.items() if one.partitions)
     wanted = whole if names is None else names
     adding = {place: one.adding_replicas for place, one in moving_partitions(client).items()}
-    candidates = _candidates(topology, view, adding)
+    candidates = _candidates(topology, view)
     regions = {one.id: one.labels.region for one in candidates}
     round_trips = RoundTrips.measured(topology.round_trips_ms, regions)
     configs = describe_configs(client, wanted, (*TOPIC_POLICY_KEYS, MIN_INSYNC)) if wanted else {}
@@ -108,9 +108,7 @@ def topic_defaults(client: Client) -> TopicDefaults:
     return TopicDefaults(int(values[MIN_INSYNC]), int(values[DEFAULT_REPLICAS]))
 
 
-def _candidates(
-    topology: Topology, view: ClusterView, adding: Mapping[tuple[str, int], Sequence[int]]
-) -> tuple[Candidate, ...]:
+def _candidates(topology: Topology, view: ClusterView) -> tuple[Candidate, ...]:
     partitions = [one for topic in view.topics.values() for one in topic.partitions]
     held = Counter(broker for one in partitions for broker in one.replicas)
     preferred = Counter(one.replicas[0] for one in partitions if one.replicas)
