@@ -59,18 +59,11 @@ def _brokers(findings: Findings, cluster: Cluster, now_ms: int) -> list[BalanceB
     moving = Counter(broker for one in cluster.moving for broker in cluster.groups[one].removing)
     described = []
     for broker in sorted(cluster.brokers):
-        since_ms = known.down_since_ms.get(broker)
-        if broker in known.lost:
-            condition = "lost"
-        elif since_ms is not None:
-            condition = "down"
-        else:
-            condition = "up" if broker in known.settled else "settling"
-        down_ms = 0 if since_ms is None else now_ms - since_ms
+        down_ms = now_ms - known.down_since_ms.get(broker, now_ms)
         described.append(
             BalanceBroker(
                 broker_id=broker,
-                condition=condition,
+                condition=known.of(broker),
                 down_ms=down_ms,
                 is_leaving=broker in leaving,
                 replica_count=held[broker],

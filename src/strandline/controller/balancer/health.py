@@ -37,6 +37,14 @@ class Condition:
     spared: frozenset[BrokerId] = frozenset()
     """In maintenance."""
 
+    def of(self, broker: BrokerId) -> str:
+        """One word for a broker: up, settling, down or lost."""
+        if broker in self.lost:
+            return "lost"
+        if broker in self.down_since_ms:
+            return "down"
+        return "up" if broker in self.settled else "settling"
+
     @property
     def is_calm(self) -> bool:
         """Whether every broker is up and has been for a while."""
