@@ -1,11 +1,14 @@
 """Consumer groups over the Kafka protocol, in a whole cluster, through a coordinator's loss."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from uuid import UUID
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld
 
+from strandline.broker import coordinator_host
+from strandline.broker.coordinator_shard import CoordinatorShard
 from strandline.controller.commands import (
     AlterConfigs,
     ConfigChange,
@@ -66,6 +69,8 @@ from strandline.protocol.table import NO_ID
 
 PARTITIONS = 4
 """Of `__consumer_offsets`."""
+
+EXPIRY_INTERVAL_MS = 5_000
 
 RETRIED = (Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS)
 
@@ -452,6 +457,26 @@ def test_a_silent_member_is_put_out(shared: ClusterWorld) -> None:
     assert consumer.heartbeat() == Error.NONE
     shared.advance(10_001)
     assert consumer.heartbeat() == Error.UNKNOWN_MEMBER_ID
+
+
+def test_offsets_are_looked_at_again_after_a_look_that_failed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(coordinator_host, "OFFSETS_EXPIRY_INTERVAL_MS", EXPIRY_INTERVAL_MS)
+    looks: list[CoordinatorShard] = []
+
+    def fail(shard: CoordinatorShard) -> None:
+        looks.append(shard)
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(CoordinatorShard, "expire", fail)
+    with closing(make_cluster()) as world:
+        find(world, "any")
+        world.advance(EXPIRY_INTERVAL_MS + 1_000)
+        failed = len(looks)
+        assert failed and "offsets of groups" in caplog.text
+        world.advance(EXPIRY_INTERVAL_MS)
+        assert len(looks) >= 2 * failed
 
 
 def test_another_coordinator_goes_on_where_a_killed_one_stopped(cluster: ClusterWorld) -> None:

@@ -9,13 +9,15 @@ Owns:   the shards, the tokens of requests, the sweep for offsets whose time is 
 Source: design section 3; kafka-protocol reference 8.3."""
 
 import asyncio
+import logging
 import random
 from itertools import count
 
-from strandline.base.clock import Clock, Timer
+from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.coordinator_shard import CoordinatorShard
+from strandline.broker.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import Answer as ControllerAnswer
 from strandline.controller.commands import EnsureInternalTopic, Refused
@@ -30,6 +32,8 @@ from strandline.model.ids import GroupId
 from strandline.protocol.errors import Error
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
+
+_log = logging.getLogger("strandline.broker")
 
 
 class CoordinatorHost:
@@ -50,7 +54,13 @@ class CoordinatorHost:
         self._shards: dict[GroupId, CoordinatorShard] = {}
         """{Raft group: the shard of a partition that is led here}"""
         self._creating: asyncio.Task[ControllerAnswer] | None = None
-        self._sweep: Timer | None = None
+        self._sweep = Ticker(
+            clock,
+            self._expire,
+            interval_ms=OFFSETS_EXPIRY_INTERVAL_MS,
+            log=_log,
+            failure="cannot let go of the offsets of groups that are gone",
+        )
         replication.on_leadership.append(self._on_leadership)
         controller.on_applied.append(self._on_applied)
 
@@ -59,9 +69,7 @@ class CoordinatorHost:
         for shard in list(self._shards.values()):
             shard.close()
         self._shards.clear()
-        if self._sweep is not None:
-            self._sweep.cancel()
-            self._sweep = None
+        self._sweep.stop()
         if self._creating is not None:
             self._creating.cancel()
 
@@ -137,8 +145,8 @@ class CoordinatorHost:
         self._shards[replica.group] = shard
         # Not from within the step that made it leader.
         self._clock.call_soon(shard.start)
-        if self._sweep is None:
-            self._sweep_later()
+        if not self._sweep.is_running:
+            self._sweep.start()
 
     def _on_applied(self, record: Record) -> None:
         if isinstance(record, TopicDeleted):
@@ -152,10 +160,6 @@ class CoordinatorHost:
     def _settings(self) -> GroupSettings:
         return GroupSettings.of(ClusterConfig.from_values(self._controller.cluster.cluster_configs))
 
-    def _sweep_later(self) -> None:
-        self._sweep = self._clock.call_later(OFFSETS_EXPIRY_INTERVAL_MS, self._on_sweep)
-
-    def _on_sweep(self) -> None:
+    def _expire(self) -> None:
         for shard in self.shards:
             shard.expire()
-        self._sweep_later()
