@@ -32,12 +32,13 @@ class World:
         self.rng = random.Random(seed)
         self.log: list[bytes] = []
         self.alive: set[BrokerId] = set()
+        self.voters = frozenset((BrokerId(1),))
         for number, region in enumerate(regions, start=1):
             self.run(registration(number, region=region))
             self.alive.add(BrokerId(number))
 
     def decide(self, command: Command) -> Decision:
-        return decide(self.state, command, alive=self.alive, rng=self.rng)
+        return decide(self.state, command, alive=self.alive, rng=self.rng, voters=self.voters)
 
     def run(self, command: Command) -> Answer:
         """Decide and commit."""

@@ -1,10 +1,24 @@
-"""Every start of a broker is one registration; no two processes are the same broker."""
+"""Every start of a broker is one registration; no two processes are the same broker. Who is gone
+for good is taken off.
+
+Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
 import pytest
-from tests.controller.controller_world import World, registration
+from tests.controller.controller_world import World, changes, registration
 
-from strandline.controller.commands import BrokerAdmitted, Refused
-from strandline.controller.records import BrokerRegistered
+from strandline.controller.commands import (
+    AlterConfigs,
+    AlterReassignments,
+    BrokerAdmitted,
+    BrokerTakenOff,
+    DeleteTopics,
+    NewTopic,
+    Refused,
+    TopicToDelete,
+    UnregisterBroker,
+    WantedReplicas,
+)
+from strandline.controller.records import BrokerRegistered, decode_record
 from strandline.model.ids import BrokerId, GroupId
 
 
@@ -83,3 +97,78 @@ def test_cluster_ids_differ_by_seed_and_start_with_no_dash(seed: int) -> None:
     ids = {World(("east",), seed=seed).state.cluster.cluster_id for seed in (seed, seed + 100)}
     assert len(ids) == 2
     assert not any(one.startswith("-") for one in ids)
+
+
+def take_off(world: World, broker: int) -> tuple[int, str]:
+    """(error code, message)"""
+    answer = world.run(UnregisterBroker(BrokerId(broker)))
+    if isinstance(answer, BrokerTakenOff):
+        return 0, ""
+    assert isinstance(answer, Refused)
+    return answer.error_code, answer.message
+
+
+def test_who_is_silent_and_holds_nothing_is_taken_off_with_what_was_wanted_of_it() -> None:
+    world = World()
+    wanted = changes(4, "5", ("broker.decommission", 0, "true"))
+    world.run(AlterConfigs((wanted,)))
+    world.create_one(replication_factor=4)  # Not on whom is to leave.
+    world.alive.discard(BrokerId(5))
+    assert take_off(world, 5) == (0, "")
+    cluster = world.state.cluster
+    assert sorted(cluster.brokers) == [1, 2, 3, 4]
+    assert BrokerId(5) not in cluster.broker_configs
+    assert take_off(world, 5) == (102, "there is no broker 5")
+    again = World(())
+    again.log = []
+    for value in world.log:
+        again.commit([decode_record(value)])
+    assert again.state.cluster == cluster and again.state.directories == world.state.directories
+
+
+@pytest.mark.parametrize(
+    ("broker", "is_up", "says"),
+    [
+        (1, False, "broker 1 has a vote in the controller: it is one of the seeds"),
+        (2, False, "broker 2 holds 1 replica, flights-0 among them: decommission it first"),
+        (5, True, "broker 5 is up: stop it first"),
+    ],
+)
+def test_who_is_needed_is_not_taken_off(broker: int, is_up: bool, says: str) -> None:
+    world = World()
+    rows = ((0, (BrokerId(2), BrokerId(3))),)
+    world.create(NewTopic(name="flights", assignments=rows))
+    if not is_up:
+        world.alive.discard(BrokerId(broker))
+    assert take_off(world, broker) == (44, says)
+    assert BrokerId(broker) in world.state.cluster.brokers
+
+
+def test_a_replica_that_is_on_its_way_to_a_broker_keeps_it() -> None:
+    world = World()
+    rows = ((0, (BrokerId(2), BrokerId(3))),)
+    world.create(NewTopic(name="flights", assignments=rows))
+    wanted = WantedReplicas(topic="flights", index=0, replicas=(BrokerId(2), BrokerId(4)))
+    world.run(AlterReassignments((wanted,)))
+    world.alive -= {BrokerId(3), BrokerId(4)}
+    assert take_off(world, 3)[0] == take_off(world, 4)[0] == 44
+
+
+@pytest.mark.parametrize("directory", ["directory-5", "another"])
+def test_who_comes_with_the_id_later_begins_anew(directory: str) -> None:
+    world = World()
+    one, five = BrokerId(1), BrokerId(5)
+    world.create(
+        NewTopic(name="before", assignments=((0, (one, BrokerId(2))),)),
+        NewTopic(name="left", assignments=((0, (one, five)),)),
+    )
+    world.run(DeleteTopics((TopicToDelete("left"),)))
+    world.alive.discard(BrokerId(5))
+    assert take_off(world, 5) == (0, "")
+    answer = world.run(registration(5, incarnation="second", directory=directory))
+    assert isinstance(answer, BrokerAdmitted)
+    known = world.state.cluster.brokers[BrokerId(5)]
+    assert known.incarnation == "second"
+    # Nobody can tell what became of what was there: such a replica begins by asking the others.
+    before = world.state.cluster.topics["before"].partitions[0]
+    assert world.state.has_lost(BrokerId(5), before.group)

@@ -37,12 +37,12 @@ def test_a_broker_is_emptied_under_load_as_the_page_says_and_no_write_fails(
         assert len(refused.stderr.splitlines()) == 1
         assert "broker 4" in type_in(five, commands(PAGE, title, 0))
         wait_until(lambda: bool(leaving(five)[4]["empty"]), what="an empty broker", timeout_s=90)
+        assert "may be stopped" in five.run("broker", "status", *where).stdout
         five.kill(4)
         before = load.count
         wait_until(lambda: load.count > before + 500, what="more load")
-        assert "may be stopped" in five.run("broker", "status", *where).stdout
         five.start(4)
-        type_in(five, commands(PAGE, title, 1))
+        type_in(five, commands(PAGE, title, 2))
         assert leaving(five) == {}
     finally:
         load.stop()

@@ -39,6 +39,7 @@ EXPECTED = {
     46: ("ListPartitionReassignments", 0, 0, 0),
     47: ("OffsetDelete", 0, 0, None),
     60: ("DescribeCluster", 0, 2, 0),
+    64: ("UnregisterBroker", 0, 0, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),
     20_000: ("DescribeTopology", 0, 0, 0),
     20_001: ("DescribeBalance", 0, 0, 0),

@@ -26,7 +26,11 @@ from strandline.broker.electing import answer_elections
 from strandline.broker.failback import Failback
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.hosting import Hosting
-from strandline.broker.introduction import answer_introductions, introduce
+from strandline.broker.introduction import (
+    answer_introductions,
+    introduce_to_all,
+    wait_unregistered,
+)
 from strandline.broker.leaving import hand_over
 from strandline.broker.limits import ServerLimits
 from strandline.broker.router import Router
@@ -40,7 +44,6 @@ from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 
 REGISTER_TIMEOUT_MS = 5_000
-INTRODUCE_INTERVAL_MS = 300
 REMINDER_MS = 5_000
 
 _log = logging.getLogger("strandline.broker")
@@ -116,6 +119,7 @@ class Broker:
         self._replayed = asyncio.Event()
         self._reconciled = asyncio.Event()
         self._is_reconcile_due = False
+        self._watching: asyncio.Task[None] | None = None
         self._is_stopped = False
 
     async def start(self) -> None:
@@ -123,13 +127,15 @@ class Broker:
 
         `replication` has been started. Raises OperatorError when the cluster refuses this broker,
         OSError or StorageError when the controller's log cannot be opened."""
-        answer_introductions(self.replication)
+        answer_introductions(self.replication, self.controller)
         answer_elections(self.services)
         self.controller.on_caught_up.append(self._on_caught_up)
         self.replication.on_leadership.append(self._on_leadership)
         self.replication.on_failed.append(self._on_replica_failed)
         self.controller.start(self._hosting.open_controller())
-        introducing = asyncio.get_running_loop().create_task(self._introduce())
+        introducing = asyncio.get_running_loop().create_task(
+            introduce_to_all(self.replication, self.config)
+        )
         try:
             await self._register()
             await self._wait_replayed()
@@ -143,6 +149,7 @@ class Broker:
         self._failback.start()
         self._balancing.start()
         self._draining.start()
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
         storage = self.config.storage
         self.replication.repairs.start(
             rate_bytes=storage.scrub_rate, interval_ms=storage.scrub_interval_ms
@@ -175,6 +182,8 @@ class Broker:
     def stop(self) -> None:
         """Answer nobody any more. `replication` is stopped afterwards by its owner."""
         self._is_stopped = True
+        if self._watching is not None:
+            self._watching.cancel()
         if self.server is not None:
             self.server.stop()
             self.server = None
@@ -217,17 +226,13 @@ class Broker:
         if self._on_joined is not None:
             self._on_joined(answer.cluster_id)
 
-    async def _introduce(self) -> None:
-        """Make this broker known to the seeds that do not know it."""
-        own = self.config.rpc_advertised
-        unknown = {seed.id for seed in self.config.seeds} - {self.config.broker_id}
-        if self.config.broker_id in {seed.id for seed in self.config.seeds}:
-            return  # The others have its address in their configuration.
-        while unknown:
-            for seed in sorted(unknown):
-                if await introduce(self.replication, seed, own):
-                    unknown.discard(seed)
-            await asyncio.sleep(INTRODUCE_INTERVAL_MS / 1000)
+    async def _watch(self) -> None:
+        """End when nobody knows this broker any more; it must not look as if it served."""
+        await wait_unregistered(self.replication, self.config, self.controller)
+        if self._on_failed is not None:
+            self._on_failed(
+                f"broker {self.config.broker_id} was unregistered: started again, it joins anew"
+            )
 
     async def _wait_replayed(self) -> None:
         """Until this registration has been replayed here."""

@@ -169,7 +169,13 @@ class ControllerHost:
             alive = self.alive()
             if isinstance(command, RegisterBroker) and await self._is_replaced(command):
                 alive.discard(command.broker)
-            decision = decide(self.state, command, alive=alive, rng=self._rng)
+            decision = decide(
+                self.state,
+                command,
+                alive=alive,
+                rng=self._rng,
+                voters=replica.configuration.all_voters,
+            )
             if not decision.records:
                 return decision.answer
             result = await self._append(replica, decision.records)

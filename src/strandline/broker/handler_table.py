@@ -38,6 +38,7 @@ from strandline.broker.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    unregister_broker,
 )
 
 HANDLERS: dict[int, Handler] = {
@@ -69,6 +70,7 @@ HANDLERS: dict[int, Handler] = {
     45: Cold(alter_partition_reassignments.handle),
     46: Cold(list_partition_reassignments.handle),
     60: Cold(describe_cluster.handle),
+    64: Cold(unregister_broker.handle),
     75: Cold(describe_topic_partitions.handle),
     20_000: Cold(describe_topology.handle),
     20_001: Cold(describe_balance.handle),

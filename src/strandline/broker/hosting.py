@@ -136,8 +136,7 @@ class Hosting:
     def _steps(self) -> Iterator[None]:
         """The work for one version of the state, in steps; given up when that has moved on."""
         cluster = self._controller.cluster
-        for broker in cluster.brokers.values():
-            self._replication.set_peer(broker.id, broker.rpc.host, broker.rpc.port)
+        self._know_peers()
         self._place_peers()
         self._topic_configs.forget_absent(cluster)
         yield from self._close_absent()
@@ -272,6 +271,17 @@ class Hosting:
             succession=succession,
             is_lost=self._controller.state.has_lost(self._self_id, partition.group),
         )
+
+    def _know_peers(self) -> None:
+        """Those that are registered. Who is not, but is heard, may be about to join."""
+        brokers = self._controller.cluster.brokers
+        for broker in brokers.values():
+            self._replication.set_peer(broker.id, broker.rpc.host, broker.rpc.port)
+        seeds = {seed.id for seed in self._config.seeds}
+        for peer in self._replication.peers:
+            if peer in brokers or peer in seeds or self._replication.is_peer_alive(peer):
+                continue
+            self._replication.remove_peer(peer)
 
     def _place_peers(self) -> None:
         """Tell apart who is in another region; nobody is, for a broker that has none."""

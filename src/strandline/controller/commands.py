@@ -36,6 +36,12 @@ class RegisterBroker(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     cluster_id: str = ""
 
 
+class UnregisterBroker(msgspec.Struct, frozen=True, tag=True):
+    """A broker that was emptied and stopped is gone for good."""
+
+    broker: BrokerId
+
+
 class NewTopic(msgspec.Struct, frozen=True, kw_only=True):
     """A topic to create: with `partitions` and `replication_factor`, or with `assignments`.
 
@@ -184,6 +190,7 @@ class ReportVoters(msgspec.Struct, frozen=True, tag=True):
 
 Command = (
     RegisterBroker
+    | UnregisterBroker
     | CreateTopics
     | DeleteTopics
     | CreatePartitions
@@ -211,6 +218,12 @@ class BrokerAdmitted(msgspec.Struct, frozen=True, tag=True):
     """The broker is part of this cluster."""
 
     cluster_id: str
+    error_code: int = 0
+
+
+class BrokerTakenOff(msgspec.Struct, frozen=True, tag=True):
+    """The broker is no part of this cluster any more."""
+
     error_code: int = 0
 
 
@@ -290,6 +303,7 @@ class VotersNoted(msgspec.Struct, frozen=True, tag=True):
 Answer = (
     Refused
     | BrokerAdmitted
+    | BrokerTakenOff
     | TopicResults
     | ResourceResults
     | ProducerIds

@@ -34,13 +34,15 @@ class Decision:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a decision may look at. `alive`: the brokers that are heard, the leader included.
+    """What a decision may look at. `alive`: the brokers that are heard, the leader included;
+    `voters`: those of the controller itself.
 
     The state stays as it is meanwhile, so what follows from it is worked out once."""
 
     state: ControllerState
     rng: random.Random
     alive: Collection[BrokerId]
+    voters: Collection[BrokerId] = ()
 
     @cached_property
     def config(self) -> ClusterConfig:

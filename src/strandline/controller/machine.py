@@ -23,10 +23,11 @@ from strandline.controller.commands import (
     RegisterBroker,
     ReportVoters,
     RequestVoters,
+    UnregisterBroker,
 )
 from strandline.controller.decide.alter_configs import decide_alter_configs
 from strandline.controller.decide.balance import decide_balance_replicas
-from strandline.controller.decide.brokers import decide_register_broker
+from strandline.controller.decide.brokers import decide_register_broker, decide_unregister_broker
 from strandline.controller.decide.create_partitions import decide_create_partitions
 from strandline.controller.decide.create_topics import decide_create_topics
 from strandline.controller.decide.delete_topics import decide_delete_topics
@@ -40,6 +41,7 @@ from strandline.model.ids import BrokerId
 
 _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     RegisterBroker: decide_register_broker,
+    UnregisterBroker: decide_unregister_broker,
     CreateTopics: decide_create_topics,
     DeleteTopics: decide_delete_topics,
     CreatePartitions: decide_create_partitions,
@@ -54,12 +56,18 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
 
 
 def decide(
-    state: ControllerState, command: Command, *, alive: Collection[BrokerId], rng: random.Random
+    state: ControllerState,
+    command: Command,
+    *,
+    alive: Collection[BrokerId],
+    rng: random.Random,
+    voters: Collection[BrokerId] = (),
 ) -> Decision:
     """What becomes of a command on this committed state. Never raises for anything a client sent.
 
-    `alive`: the brokers that are heard now, the controller's leader included."""
+    `alive`: the brokers that are heard now, the controller's leader included; `voters`: those of
+    the controller's group."""
     try:
-        return _DECIDE[type(command)](Facts(state, rng, alive), command)
+        return _DECIDE[type(command)](Facts(state, rng, alive, voters), command)
     except ApiError as error:
         return Decision(Refused(error.code, error.message))

@@ -35,6 +35,12 @@ class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broke
     labels: Labels
 
 
+class BrokerUnregistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broker_unregistered"):
+    """A broker that held nothing is gone for good, with what was wanted of it."""
+
+    id: BrokerId
+
+
 class Assignment(msgspec.Struct, frozen=True):
     """A partition's Raft group and replicas, the preferred leader first."""
 
@@ -114,6 +120,7 @@ class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_st
 Record = (
     ClusterNamed
     | BrokerRegistered
+    | BrokerUnregistered
     | TopicCreated
     | TopicDeleted
     | PartitionsAdded

@@ -13,6 +13,7 @@ from typing import Any
 from strandline.controller.records import (
     Assignment,
     BrokerRegistered,
+    BrokerUnregistered,
     ClusterNamed,
     ConfigsChanged,
     PartitionsAdded,
@@ -58,6 +59,7 @@ class ControllerState:
         self._replays: dict[type, Callable[[Any], None]] = {
             ClusterNamed: self._on_cluster_named,
             BrokerRegistered: self._on_broker_registered,
+            BrokerUnregistered: self._on_broker_unregistered,
             TopicCreated: self._on_topic_created,
             TopicDeleted: self._on_topic_deleted,
             PartitionsAdded: self._on_partitions_added,
@@ -103,6 +105,12 @@ class ControllerState:
             kafka=record.kafka,
             labels=record.labels,
         )
+
+    def _on_broker_unregistered(self, record: BrokerUnregistered) -> None:
+        # Whoever comes with this id later begins anew, with whatever data directory it has.
+        del self.cluster.brokers[record.id]
+        del self.directories[record.id]
+        self.cluster.broker_configs.pop(record.id, None)
 
     def _on_topic_created(self, record: TopicCreated) -> None:
         assert record.name not in self.cluster.topics, record.name

@@ -82,6 +82,10 @@ from strandline.protocol.messages.offset_for_leader_epoch import (
 )
 from strandline.protocol.messages.produce import ProduceRequest, ProduceResponse
 from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from strandline.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
 from strandline.protocol.table import Message, VersionRange
 
 OWN_APIS_FROM = 20_000
@@ -169,6 +173,7 @@ APIS: dict[int, Api] = {
         _api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
         _api(OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),
+        _api(UnregisterBrokerRequest, UnregisterBrokerResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
         _api(DescribeTopologyRequest, DescribeTopologyResponse),
         _api(DescribeBalanceRequest, DescribeBalanceResponse),

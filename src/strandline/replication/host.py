@@ -177,6 +177,12 @@ class Replication:
             self._peers[peer] = None
             self.network.set_peer(peer, host, port)
 
+    def remove_peer(self, peer: BrokerId) -> None:
+        """Have nothing to do with a broker any more."""
+        self._peers.pop(peer, None)
+        self.network.remove_peer(peer)
+        self.liveness.forget(peer)
+
     def open_group(self, spec: GroupSpec) -> Replica:
         """Open or create the replica of a group here. Raises OSError, StorageError."""
         return self.opening.open_one(spec)

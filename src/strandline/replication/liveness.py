@@ -141,6 +141,13 @@ class Liveness:
         heard = self._heard_ms.get(peer, NEVER_MS)
         return self._clock.monotonic_ms() - heard < 2 * self._settings.election_timeout_ms
 
+    def forget(self, peer: BrokerId) -> None:
+        """A broker is no part of the cluster any more: nobody waits for it."""
+        for known in (self._leads, self._follows, self._heard_ms, self._losses):
+            known.pop(peer, None)
+        self._hung_up.discard(peer)
+        self._swept.discard(peer)
+
     def rtt_ms(self, peer: BrokerId) -> float:
         """The smoothed round trip to `peer`; 0 while unknown."""
         session = self._leads.get(peer)

@@ -61,6 +61,26 @@ def cancel(
 
 
 @app.command()
+def unregister(
+    broker: Id,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Have the cluster forget a broker that is empty and was stopped for good."""
+    from strandline.client.lives import unregister_broker
+    from strandline.model.ids import BrokerId
+
+    with open_client(bootstrap, timeout) as client:
+        unregister_broker(client, BrokerId(broker))
+    show(
+        as_json,
+        {"broker": broker, "registered": False},
+        people=lambda: print_line(f"broker {broker} is no part of the cluster any more"),
+    )
+
+
+@app.command()
 def maintain(
     broker: OptionalId = None,
     domain: Domain = "",
@@ -169,6 +189,12 @@ def _describe(one: "Leaving") -> Json:
     }
 
 
+def _idle(condition: str) -> str:
+    if condition in ("down", "lost"):
+        return "holds nothing and is stopped: it may be unregistered"
+    return "holds nothing: it may be stopped"
+
+
 def _print(found: "Lives") -> None:
     if not found.leaving and not found.maintained:
         print_line("no broker is being decommissioned or in maintenance")
@@ -177,7 +203,7 @@ def _print(found: "Lives") -> None:
         print_line(f"broker {broker.broker} ({broker.condition}) is in maintenance and {state}")
     for one in found.leaving:
         if one.is_empty:
-            print_line(f"broker {one.broker} holds nothing: it may be stopped")
+            print_line(f"broker {one.broker} {_idle(one.condition)}")
             continue
         noun = "replica" if one.replicas == 1 else "replicas"
         print_line(

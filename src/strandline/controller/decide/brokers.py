@@ -1,15 +1,23 @@
-"""Registers brokers: every start of a broker's process is one registration.
+"""Registers brokers, and takes those off that are gone for good.
 
 Why:    two processes that believe to be the same broker would vote twice.
-How:    a broker that lost its disk comes back under its id with a new data directory; that is told
-        from a second broker of the same id by whether the first one is alive.
-Source: Kafka's BrokerRegistration (KIP-631, KIP-858); `ControllerState.has_lost`."""
+How:    every start of a broker's process is one registration. A broker that lost its disk comes
+        back under its id with a new data directory; that is told from a second broker of the same
+        id by whether the first one is alive. Taken off is who is silent, holds no replica, and has
+        no vote in the controller.
+Source: Kafka's BrokerRegistration and UnregisterBroker (KIP-631, KIP-858);
+        `ControllerState.has_lost`; decision 0011."""
 
 import base64
 
-from strandline.controller.commands import BrokerAdmitted, RegisterBroker
+from strandline.controller.commands import (
+    BrokerAdmitted,
+    BrokerTakenOff,
+    RegisterBroker,
+    UnregisterBroker,
+)
 from strandline.controller.decision import Decision, Facts, refuse
-from strandline.controller.records import BrokerRegistered, ClusterNamed, Record
+from strandline.controller.records import BrokerRegistered, BrokerUnregistered, ClusterNamed, Record
 from strandline.model.cluster import Broker
 from strandline.protocol.errors import Error
 
@@ -42,6 +50,29 @@ def decide_register_broker(facts: Facts, command: RegisterBroker) -> Decision:
             )
         )
     return Decision(BrokerAdmitted(cluster_id), tuple(records))
+
+
+def decide_unregister_broker(facts: Facts, command: UnregisterBroker) -> Decision:
+    """Take a broker off that nobody needs any more."""
+    broker, cluster = command.broker, facts.state.cluster
+    if broker not in cluster.brokers:
+        raise refuse(Error.BROKER_ID_NOT_REGISTERED, f"there is no broker {broker}")
+    if broker in facts.voters:
+        raise refuse(
+            Error.POLICY_VIOLATION,
+            f"broker {broker} has a vote in the controller: it is one of the seeds",
+        )
+    held = [one.name for one in cluster.groups.values() if broker in one.hosts]
+    if held:
+        noun = "replica" if len(held) == 1 else "replicas"
+        raise refuse(
+            Error.POLICY_VIOLATION,
+            f"broker {broker} holds {len(held)} {noun}, {held[0]} among them: decommission it "
+            "first",
+        )
+    if broker in facts.alive:
+        raise refuse(Error.POLICY_VIOLATION, f"broker {broker} is up: stop it first")
+    return Decision(BrokerTakenOff(), (BrokerUnregistered(broker),))
 
 
 def _check_directory(facts: Facts, command: RegisterBroker) -> None:
