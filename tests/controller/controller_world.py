@@ -17,6 +17,7 @@ from strandline.controller.commands import (
 from strandline.controller.decision import Decision
 from strandline.controller.machine import decide
 from strandline.controller.records import Record, decode_record, encode_record
+from strandline.controller.reports import Report
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Address, Labels
 from strandline.model.ids import BrokerId
@@ -32,13 +33,21 @@ class World:
         self.rng = random.Random(seed)
         self.log: list[bytes] = []
         self.alive: set[BrokerId] = set()
+        self.reports: dict[BrokerId, Report] = {}
         self.voters = frozenset((BrokerId(1),))
         for number, region in enumerate(regions, start=1):
             self.run(registration(number, region=region))
             self.alive.add(BrokerId(number))
 
     def decide(self, command: Command) -> Decision:
-        return decide(self.state, command, alive=self.alive, rng=self.rng, voters=self.voters)
+        return decide(
+            self.state,
+            command,
+            alive=self.alive,
+            rng=self.rng,
+            voters=self.voters,
+            reports=self.reports,
+        )
 
     def run(self, command: Command) -> Answer:
         """Decide and commit."""

@@ -300,6 +300,9 @@ class ForgetfulDisk:
     def total_bytes(self, path: str) -> int:
         return 1 << 41 if self.capacity is None else self.capacity
 
+    def used_bytes(self, path: str) -> int:
+        return self.total_bytes(path) - self.free_bytes(path)
+
     def crash(self, rng: random.Random) -> None:
         """The power fails and comes back."""
         self.fuse = -1

@@ -102,3 +102,7 @@ class Disk(Protocol):
 
     def total_bytes(self, path: str) -> int:
         """The size of the file system that holds `path`."""
+
+    def used_bytes(self, path: str) -> int:
+        """What is taken on it. With what is left that may be less than its size: some is set aside
+        for others."""

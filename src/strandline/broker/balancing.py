@@ -12,14 +12,15 @@ Source: decision 0010."""
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
+from strandline.controller.balancer.fullness import Fullness
 from strandline.controller.balancer.health import Condition, Health
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.reasons import Waits
@@ -27,7 +28,8 @@ from strandline.controller.balancer.round import Move, Round, Settings
 from strandline.controller.commands import BalanceNoted, BalanceReplicas
 from strandline.controller.decision import leaving_of, maintained_of
 from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record, VotersStable
-from strandline.model.ids import GroupId
+from strandline.controller.reports import Question
+from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.host import Replication
 
 LOOK_INTERVAL_MS = 1_000
@@ -37,6 +39,10 @@ PAUSE_MS = 10
 BUSY_RATIO = 10
 """The next round begins after so many times what the last one took."""
 ASK_TIMEOUT_MS = 5_000
+FIRST_ROOM_MS = 5_000
+ROOM_INTERVAL_MS = 10_000
+"""How often brokers are asked how full their disks are. The first time is before any of them has
+been up for long enough to be given replicas."""
 
 _log = logging.getLogger("strandline.controller")
 
@@ -53,6 +59,8 @@ class Findings:
     begun: Counter[str] = field(default_factory=Counter)
     """{code: moves begun since this broker became the controller}"""
     round_count: int = 0
+    used_percent: Mapping[BrokerId, int] = field(default_factory=dict)
+    """{broker: how full its disk was last}"""
 
 
 class Balancing:
@@ -65,6 +73,8 @@ class Balancing:
         self._replication = replication
         self._controller = controller
         self._health = Health()
+        self._fullness = Fullness()
+        self._room_due_ms = 0
         self._findings: Findings | None = None
         self._plans: Plans | None = None
         self._round: tuple[Round, Iterator[None]] | None = None
@@ -84,6 +94,7 @@ class Balancing:
             failure="cannot look after the placement of replicas",
         )
         self._asking: asyncio.Task[None] | None = None
+        self._asking_room: asyncio.Task[None] | None = None
         controller.on_applied.append(self._on_applied)
 
     def start(self) -> None:
@@ -93,8 +104,9 @@ class Balancing:
     def stop(self) -> None:
         """End it."""
         self._ticker.stop()
-        if self._asking is not None:
-            self._asking.cancel()
+        for task in (self._asking, self._asking_room):
+            if task is not None:
+                task.cancel()
 
     @property
     def findings(self) -> Findings | None:
@@ -111,7 +123,9 @@ class Balancing:
             raise
 
     def _forget(self) -> None:
-        self._health = Health()
+        self._health, self._fullness = Health(), Fullness()
+        self._room_due_ms = 0
+        self._controller.reporting.latest.clear()
         self._findings = self._plans = self._round = self._seen = None
 
     def _tick(self) -> None:
@@ -133,12 +147,41 @@ class Balancing:
             lost_after_ms=settings.lost_after_ms,
             spared=maintained_of(cluster),
         )
+        self._look_for_room(now)
+        self._note_full(settings.disk_high_percent)
+        findings.condition = replace(findings.condition, full=self._fullness.full)
+        findings.used_percent = self._fullness.used_percent
         for group in [one for one, until_ms in self._stopped.items() if now >= until_ms]:
             del self._stopped[group]
             self._seen = None
         is_idle = self._round is None and self._asking is None and now >= self._next_ms
         if is_idle and self._seen != (cluster.version, findings.condition):
             self._begin(findings, now)
+
+    def _look_for_room(self, now: int) -> None:
+        """Ask brokers now and then how full their disks are."""
+        if not self._room_due_ms:
+            self._room_due_ms = now + FIRST_ROOM_MS
+        if now < self._room_due_ms or self._asking_room is not None:
+            return
+        self._room_due_ms = now + ROOM_INTERVAL_MS
+        self._asking_room = asyncio.get_running_loop().create_task(self._ask_room())
+
+    async def _ask_room(self) -> None:
+        try:
+            await self._controller.reporting.ask(self._controller.alive(), Question())
+        finally:
+            self._asking_room = None
+
+    def _note_full(self, high_percent: int) -> None:
+        """Notice whose disks are too full, by whatever they were asked for."""
+        before = self._fullness.full
+        latest = self._controller.reporting.latest
+        for broker in sorted(self._fullness.step(latest, high_percent=high_percent) - before):
+            used = self._fullness.used_percent[broker]
+            _log.warning(
+                "the disk of broker %d is %d %% full: it is given no more replicas", broker, used
+            )
 
     def _begin(self, findings: Findings, now: int) -> None:
         cluster, condition = self._controller.cluster, findings.condition
@@ -244,4 +287,5 @@ def _settings(values: dict[str, str]) -> Settings:
         is_enabled=config.balancer_enable,
         moves_max=config.balancer_moves_max,
         lost_after_ms=config.broker_lost_after_ms,
+        disk_high_percent=config.balancer_disk_high_percent,
     )

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError, StrandlineError
+from strandline.broker.reporting import Reporting
 from strandline.controller.commands import (
     AllocateProducerIds,
     Answer,
@@ -29,6 +30,7 @@ from strandline.controller.commands import (
     decode_command,
     encode,
 )
+from strandline.controller.life import question_of
 from strandline.controller.machine import decide
 from strandline.controller.records import Record, decode_record, encode_record
 from strandline.controller.state import ControllerState
@@ -78,6 +80,7 @@ class ControllerHost:
         self._clock = clock
         self._rng = rng
         self._directory_id = directory_id
+        self.reporting = Reporting(replication)
         self._replica: Replica | None = None
         self._applied = Offset(0)
         self._applied_changed = asyncio.Event()
@@ -163,6 +166,8 @@ class ControllerHost:
             replica = self._replica
             if replica is None or not replica.is_serving:
                 return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
+            asked = question_of(command)
+            reports = await self.reporting.ask(self.alive(), asked) if asked else {}
             await self._wait_applied(replica.log_end_offset, replica)
             if not replica.can_serve_reads:
                 return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
@@ -175,6 +180,7 @@ class ControllerHost:
                 alive=alive,
                 rng=self._rng,
                 voters=replica.configuration.all_voters,
+                reports=reports,
             )
             if not decision.records:
                 return decision.answer

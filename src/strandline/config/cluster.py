@@ -31,6 +31,16 @@ class ClusterConfig:
         "in sync for a while.",
         reloadable=True,
     )
+    balancer_disk_high_percent: int = key(
+        85,
+        "A broker whose disk is fuller than this is given no more replicas by the balancer, until "
+        "it is 5 % below. A broker is decommissioned only where what it holds fits below this "
+        "elsewhere. Not a key of Kafka's.",
+        unit="%",
+        minimum=1,
+        maximum=100,
+        reloadable=True,
+    )
     balancer_enable: bool = key(
         True,
         "Whether replicas are moved to where placement policies want them, and away from brokers "

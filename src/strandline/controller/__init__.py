@@ -6,8 +6,8 @@ Map:    records.py (what the controller's log says), state.py (the only way it b
         names.py (legal topic names), assignments.py (which brokers new partitions get),
         policies.py (which they get by a placement policy), policy_changes.py (whether a changed
         policy can be met), life.py (whether the cluster can do
-        without a broker), balancer/ (which
-        move, so that it stays so).
+        without a broker), reports.py (what brokers tell of themselves), space.py (whether there is
+        room for what leaves one), balancer/ (which move, so that it stays so).
 How:    command + committed state -> records to append + the answer, given once they are committed.
         Nothing here changes state but `ControllerState.replay`.
 Source: design sections 3 and 7."""

@@ -6,7 +6,7 @@ Source: STYLE, rule 1."""
 
 import random
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from strandline.config.broker_life import BrokerLife
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import NO_UUID, Answer
 from strandline.controller.records import Assignment, Record
+from strandline.controller.reports import Reports
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Broker, Cluster
 from strandline.model.ids import BrokerId, GroupId
@@ -35,7 +36,8 @@ class Decision:
 @dataclass(frozen=True)
 class Facts:
     """What a decision may look at. `alive`: the brokers that are heard, the leader included;
-    `voters`: those of the controller itself.
+    `voters`: those of the controller itself; `reports`: what brokers told, as far as they
+    were asked for this command, and answered.
 
     The state stays as it is meanwhile, so what follows from it is worked out once."""
 
@@ -43,6 +45,7 @@ class Facts:
     rng: random.Random
     alive: Collection[BrokerId]
     voters: Collection[BrokerId] = ()
+    reports: Reports = field(default_factory=dict)
 
     @cached_property
     def config(self) -> ClusterConfig:

@@ -3,7 +3,8 @@
 Why:    replicas that have no other place would stay for ever, and the person who waits for the
         broker to be empty would be the last to know.
 How:    what is wanted of each broker is its configuration. Before a broker is taken off, every
-        topic is held against the brokers that stay: by its policy, or by its count of replicas.
+        topic is held against the brokers that stay: by its policy, or by its count of replicas;
+        and its bytes against their disks.
         Brokers that stay count, up or down. Before one is spared, every partition has to have a
         write quorum of brokers that are up and not spared; one that has none loses none.
 Owns:   nothing; `LifeChecks` sees what earlier parts of its command ask for.
@@ -11,13 +12,32 @@ Source: decision 0011."""
 
 from collections.abc import Mapping
 
-from strandline.config.broker_life import BrokerLife
+from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, BrokerLife
 from strandline.config.topic import TopicConfig
+from strandline.controller.commands import AlterConfigs, Command, ConfigOperation, ResourceType
 from strandline.controller.decision import Facts, refuse
 from strandline.controller.policy_changes import PolicyChecks
+from strandline.controller.reports import Question
+from strandline.controller.space import require_room
 from strandline.model.ids import BrokerId
 from strandline.placement.survival.replicas import Quorum
 from strandline.protocol.errors import Error
+
+
+def question_of(command: Command) -> Question | None:
+    """What brokers have to be asked before such a command is decided; None: nothing."""
+    if not isinstance(command, AlterConfigs):
+        return None
+    wanted = {
+        change.key
+        for resource in command.resources
+        if resource.type == ResourceType.BROKER and resource.name
+        for change in resource.changes
+        if change.operation == ConfigOperation.SET
+    }
+    if not wanted & {DECOMMISSION, MAINTENANCE}:
+        return None
+    return Question(sizes=DECOMMISSION in wanted, leads=MAINTENANCE in wanted)
 
 
 class LifeChecks:
@@ -61,6 +81,7 @@ class LifeChecks:
                 )
         if not left:
             raise refuse(Error.POLICY_VIOLATION, f"broker {broker} is the last one there is")
+        require_room(self._facts, broker, leaving)
 
     def _check_maintenance(self, broker: BrokerId) -> None:
         cluster = self._facts.state.cluster

@@ -36,6 +36,7 @@ from strandline.controller.decide.producer_ids import decide_allocate_producer_i
 from strandline.controller.decide.reassignments import decide_alter_reassignments
 from strandline.controller.decide.voters import decide_report_voters, decide_request_voters
 from strandline.controller.decision import Decision, Facts
+from strandline.controller.reports import Reports
 from strandline.controller.state import ControllerState
 from strandline.model.ids import BrokerId
 
@@ -62,12 +63,13 @@ def decide(
     alive: Collection[BrokerId],
     rng: random.Random,
     voters: Collection[BrokerId] = (),
+    reports: Reports | None = None,
 ) -> Decision:
     """What becomes of a command on this committed state. Never raises for anything a client sent.
 
     `alive`: the brokers that are heard now, the controller's leader included; `voters`: those of
-    the controller's group."""
+    the controller's group; `reports`: what brokers told for this command."""
     try:
-        return _DECIDE[type(command)](Facts(state, rng, alive, voters), command)
+        return _DECIDE[type(command)](Facts(state, rng, alive, voters, reports or {}), command)
     except ApiError as error:
         return Decision(Refused(error.code, error.message))

@@ -187,6 +187,11 @@ class Replication:
         """Open or create the replica of a group here. Raises OSError, StorageError."""
         return self.opening.open_one(spec)
 
+    def space(self) -> tuple[int, int]:
+        """(bytes used, bytes left) of the disk with the data directory. Raises OSError."""
+        where = self._data_directory
+        return self.disk.used_bytes(where), self.disk.free_bytes(where)
+
     @property
     def opening(self) -> Opening:
         """For groups that are opened together."""

@@ -348,6 +348,10 @@ class SimDisk:
         """See `base.disk.Disk`."""
         return self.hardware.capacity_bytes
 
+    def used_bytes(self, path: str) -> int:
+        """See `base.disk.Disk`."""
+        return self.hardware.capacity_bytes - self.hardware.free_bytes()
+
     # ---- for the files -----------------------------------------------------------------------
 
     def admit_change(self) -> bool:

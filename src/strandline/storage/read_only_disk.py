@@ -41,6 +41,11 @@ class ReadOnlyDisk:
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize
 
+    def used_bytes(self, path: str) -> int:
+        """See `base.disk.Disk`."""
+        status = os.statvfs(path)
+        return (status.f_blocks - status.f_bfree) * status.f_frsize
+
     # ---- what is refused ----
 
     def make_directories(self, path: str) -> None:

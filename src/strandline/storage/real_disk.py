@@ -199,3 +199,8 @@ class RealDisk:
         """See `base.disk.Disk`."""
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize
+
+    def used_bytes(self, path: str) -> int:
+        """See `base.disk.Disk`."""
+        status = os.statvfs(path)
+        return (status.f_blocks - status.f_bfree) * status.f_frsize

@@ -1,10 +1,12 @@
 """A controller without a log, its balancer, and group leaders that do what is asked at once."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tests.controller.controller_world import World, changes, registration
 
 from strandline.config.cluster import ClusterConfig
+from strandline.controller.balancer.fullness import Fullness
 from strandline.controller.balancer.health import Condition, Health
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.round import Move, Round, Settings
@@ -37,6 +39,7 @@ class BalancerWorld(World):
         super().__init__(regions)
         self.now_ms = 0
         self.health = Health()
+        self.fullness = Fullness()
         self.reasons: dict[GroupId, str] = {}
         self.stopped: set[GroupId] = set()
         self.condition = Condition()
@@ -110,17 +113,24 @@ class BalancerWorld(World):
         self.wait(LOST_AFTER_MS)
 
     def _look(self) -> None:
-        self.condition = self.health.step(
+        known = self.health.step(
             self.now_ms,
             brokers=self.state.cluster.brokers,
             alive=self.alive,
             lost_after_ms=LOST_AFTER_MS,
         )
+        high = self._config.balancer_disk_high_percent
+        full = self.fullness.step(self.reports, high_percent=high)
+        self.condition = replace(known, full=full)
+
+    @property
+    def _config(self) -> ClusterConfig:
+        return ClusterConfig.from_values(self.state.cluster.cluster_configs)
 
     def look(self) -> Round:
         """A round, whose moves are not asked for."""
         cluster = self.state.cluster
-        config = ClusterConfig.from_values(cluster.cluster_configs)
+        config = self._config
         plans = Plans(cluster.brokers.values(), self.condition.lost, leaving_of(cluster))
         one = Round(
             cluster,
@@ -130,6 +140,7 @@ class BalancerWorld(World):
                 is_enabled=config.balancer_enable,
                 moves_max=config.balancer_moves_max,
                 lost_after_ms=LOST_AFTER_MS,
+                disk_high_percent=config.balancer_disk_high_percent,
             ),
             reasons=self.reasons,
             stopped=self.stopped,

@@ -71,6 +71,8 @@ def _brokers(findings: Findings, cluster: Cluster, now_ms: int) -> list[BalanceB
                 maintenance_until_ms=BrokerLife.from_values(
                     cluster.broker_configs.get(broker, {})
                 ).broker_maintenance_until_ms,
+                disk_used_percent=findings.used_percent.get(broker, -1),
+                is_disk_full=broker in known.full,
             )
         )
     return described

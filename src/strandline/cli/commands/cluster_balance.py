@@ -46,7 +46,13 @@ def _describe(found: "DescribeBalanceResponse", *, is_enabled: bool) -> Json:
         "lost_after_ms": found.lost_after_ms,
         "has_looked": found.has_looked,
         "brokers": [
-            {"id": one.broker_id, "condition": one.condition, "down_ms": one.down_ms}
+            {
+                "id": one.broker_id,
+                "condition": one.condition,
+                "down_ms": one.down_ms,
+                "disk_used_percent": None if one.disk_used_percent < 0 else one.disk_used_percent,
+                "disk_full": one.is_disk_full,
+            }
             for one in found.brokers
         ],
         "moves": [
@@ -79,6 +85,11 @@ def _print(found: "DescribeBalanceResponse", *, is_enabled: bool) -> None:
         if broker.condition != "up":
             since = f" for {broker.down_ms // 1_000} s" if broker.down_ms else ""
             print_line(f"broker {broker.broker_id}: {broker.condition}{since}")
+        if broker.is_disk_full:
+            print_line(
+                f"broker {broker.broker_id}: its disk is {broker.disk_used_percent} % full, and it "
+                "is given no more replicas"
+            )
     if found.moves:
         print_table(
             Table(

@@ -1,7 +1,8 @@
 """Decides which replicas move, so that every placement is what its policy wants. Pure.
 
-Map:    health.py (which brokers are lost, and which may be given replicas), plans.py (what policies
-        ask of these brokers), mending.py (what one partition needs, and what would give it that),
-        evening.py (full brokers give to empty ones), leaders.py (and so do those that lead much),
-        round.py (all partitions: moves, and what waits), reasons.py (the codes of both).
+Map:    health.py (which brokers are lost, and which may be given replicas), fullness.py (whose disk
+        is too full for any), plans.py (what policies ask of these brokers), mending.py (what one
+        partition needs, and what would give it that), evening.py (full brokers give to empty ones),
+        leaders.py (and so do those that lead much), round.py (all partitions: moves, and what
+        waits), reasons.py (the codes of both).
 Source: design section 7; decision 0010."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from strandline.controller.balancer.plans import Replicas, Wanted
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
+from strandline.placement.constraints.contract import Seat
 
 DIFFERENCE_MIN = 2
 EXCESS_RATIO = 1.25
@@ -45,18 +46,32 @@ def exchanged(movable: Movable, full: BrokerId, empty: BrokerId) -> Replicas | N
     if full not in replicas or empty in replicas:
         return None
     wanted, plan = movable.wanted, movable.wanted.plan()
-    index = plan.universe.index
     after = tuple(empty if one == full else one for one in replicas)
-    seats = wanted.seats(replicas)
-    others = [one for one in seats if one[0] != index[full]]
-    (group,) = (group for bit, group in seats if bit == index[full])
-    mask = plan.allowed[group]
-    for one in plan.hard:
-        mask &= one.eligible(others, group)
-    bit = index[empty]
+    others, group, mask = _without(wanted, replicas, full)
+    bit = plan.universe.index[empty]
     if not mask >> bit & 1 or plan.cost([*others, (bit, group)]) > wanted.cost(replicas):
         return None
     return wanted.lead_first(after, {}, present=after[0])
+
+
+def places_of(wanted: Wanted, replicas: Replicas, broker: BrokerId) -> list[BrokerId]:
+    """Who may have this broker's place by the hard constraints, if the other replicas stay."""
+    _, _, mask = _without(wanted, replicas, broker)
+    index = wanted.plan().universe.index
+    return [one for one, bit in index.items() if mask >> bit & 1 and one not in replicas]
+
+
+def _without(wanted: Wanted, replicas: Replicas, broker: BrokerId) -> tuple[list[Seat], int, int]:
+    """(the seats of the others, the group of this one, who may take its seat, as bits)"""
+    plan = wanted.plan()
+    bit = plan.universe.index[broker]
+    seats = wanted.seats(replicas)
+    others = [one for one in seats if one[0] != bit]
+    (group,) = (group for seat, group in seats if seat == bit)
+    mask = plan.allowed[group]
+    for one in plan.hard:
+        mask &= one.eligible(others, group)
+    return others, group, mask
 
 
 def by_broker(movables: Sequence[Movable]) -> dict[BrokerId, list[Movable]]:

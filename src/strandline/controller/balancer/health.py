@@ -37,6 +37,14 @@ class Condition:
     spared: frozenset[BrokerId] = frozenset()
     """In maintenance."""
 
+    full: frozenset[BrokerId] = frozenset()
+    """Their disks are too full for more replicas."""
+
+    @property
+    def takers(self) -> frozenset[BrokerId]:
+        """Who may be given replicas now."""
+        return self.settled - self.full
+
     def of(self, broker: BrokerId) -> str:
         """One word for a broker: up, settling, down or lost."""
         if broker in self.lost:

@@ -24,6 +24,7 @@ MOVES = {
 
 WAITS = {
     "no-quorum": "too few replicas are up to move anything",
+    "disk-full": "the disks of those that could take a replica's place are too full",
     "needs-broker": "nobody can take a replica's place",
     "cannot-be-met": "the policy cannot be met by the brokers there are",
     "broker-down": "a broker is down, and not for long enough to be replaced",

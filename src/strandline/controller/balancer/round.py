@@ -41,6 +41,7 @@ class Settings:
     is_enabled: bool
     moves_max: int
     lost_after_ms: int
+    disk_high_percent: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,16 +236,20 @@ class Round:
         return wait
 
     def _key(self, need: _Need) -> tuple[Wanted, Replicas, frozenset[BrokerId]]:
-        return need.wanted, need.partition.replicas, self._condition.settled
+        return need.wanted, need.partition.replicas, self._condition.takers
 
     def _mend(self, partition: Partition, wanted: Wanted) -> Replicas | Wait:
-        return mend(
-            wanted,
-            partition.replicas,
-            settled=self._condition.settled,
-            loads=self._loads,
-            led=self._led,
-        )
+        condition, replicas = self._condition, partition.replicas
+        found = mend(wanted, replicas, settled=condition.takers, loads=self._loads, led=self._led)
+        if not isinstance(found[0], str) or condition.takers == condition.settled:
+            return found
+        wider = mend(wanted, replicas, settled=condition.settled, loads=self._loads, led=self._led)
+        if isinstance(wider[0], str):
+            return found
+        full = sorted(condition.full.intersection(wider).difference(replicas))
+        text = f"the disks of brokers {', '.join(map(str, full))}, which could take a replica, are "
+        text += f"more than {self._settings.disk_high_percent} % full"
+        return "disk-full", text
 
     def _set(self, partition: Partition, target: Replicas, code: str) -> None:
         """Ask for a move, and count what it changes."""
@@ -275,6 +280,8 @@ class Round:
         while is_moving and self.moving_count < self._settings.moves_max:
             is_moving = False
             for full, empty in uneven_pairs(self._after_moves(moved), settled):
+                if empty in self._condition.full:
+                    continue
                 for one in held.get(full, ()):
                     if one.partition.group in moved or one.partition.group in self._stopped:
                         continue

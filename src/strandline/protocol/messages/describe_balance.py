@@ -31,6 +31,8 @@ class BalanceBroker(Message):
     moving_count: Annotated[int, F("int32")] = 0  # of those, moving away
     # until when it is in maintenance; -1: without an end, 0: it is not
     maintenance_until_ms: Annotated[int, F("int64")] = 0
+    disk_used_percent: Annotated[int, F("int32")] = -1  # -1: not known yet
+    is_disk_full: Annotated[bool, F("bool")] = False  # too full for more replicas
 
 
 class BalanceMove(Message):

@@ -1,0 +1,77 @@
+"""Asks brokers what the controller has to know of them, and tells it of this one.
+
+How:    everybody who is alive is asked at the same time, and who does not answer soon is passed
+        over: a decision waits for it.
+Owns:   the room that each broker told of last, until it is forgotten.
+Source: `controller.reports`."""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+
+from strandline.base.errors import ProtocolError
+from strandline.controller.reports import Question, Report, Reports
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId
+from strandline.network.calls import CallError
+from strandline.replication.host import Replication
+
+METHOD = "broker.report"
+CALL_TIMEOUT_MS = 1_000
+
+
+class Reporting:
+    """See the module."""
+
+    def __init__(self, replication: Replication) -> None:
+        self.latest: dict[BrokerId, Report] = {}
+        """{broker: the room on its disk when it was last asked, for whatever}"""
+        self._replication = replication
+        self._questions = msgspec.msgpack.Decoder(Question)
+        self._reports = msgspec.msgpack.Decoder(Report)
+        replication.calls.register(METHOD, self._on_call)
+
+    async def ask(self, brokers: Iterable[BrokerId], question: Question) -> Reports:
+        """What each of them tells; without those that do not answer."""
+        asked = sorted(brokers)
+        answers = await asyncio.gather(*(self._ask(one, question) for one in asked))
+        found = {one: told for one, told in zip(asked, answers, strict=True) if told is not None}
+        for one, told in found.items():
+            self.latest[one] = Report(told.used_bytes, told.free_bytes)
+        return found
+
+    async def _ask(self, broker: BrokerId, question: Question) -> Report | None:
+        try:
+            if broker == self._replication.self_id:
+                return self._tell(question)
+            payload = msgspec.msgpack.encode(question)
+            answer = await self._replication.calls.call(
+                broker, METHOD, payload, timeout_ms=CALL_TIMEOUT_MS
+            )
+            return self._reports.decode(answer)
+        except (CallError, msgspec.MsgspecError, OSError):
+            return None
+
+    async def _on_call(self, sender: BrokerId, payload: bytes) -> bytes:
+        try:
+            question = self._questions.decode(payload)
+        except msgspec.MsgspecError as error:
+            raise ProtocolError(f"broker {sender} asked something unreadable") from error
+        return msgspec.msgpack.encode(self._tell(question))
+
+    def _tell(self, question: Question) -> Report:
+        """Raises OSError."""
+        used_bytes, free_bytes = self._replication.space()
+        here = [
+            one
+            for group, one in self._replication.replicas.items()
+            if group != CONTROLLER_GROUP and one.failed is None
+        ]
+        sizes = {one.group: one.log.size_bytes() for one in here} if question.sizes else {}
+        behind = {}
+        for one in here if question.leads else ():
+            if one.can_serve_reads:
+                in_sync = one.in_sync()
+                voters = one.configuration.all_voters
+                behind[one.group] = tuple(voter for voter in voters if voter not in in_sync)
+        return Report(used_bytes, free_bytes, sizes, behind)

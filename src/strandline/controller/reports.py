@@ -1,0 +1,44 @@
+"""What brokers tell the controller about themselves when it has to know: room, logs, who is behind.
+Pure.
+
+Why:    some decisions rest on what is in no log and changes all the time: whether what leaves a
+        broker fits elsewhere, and whether who is up is in sync, too.
+How:    asked for with the commands that need it, and now and then by the balancer; who does not
+        answer in time has told nothing.
+Owns:   nothing.
+Source: decisions 0010 and 0011."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from strandline.model.ids import BrokerId, GroupId
+
+
+class Question(msgspec.Struct, frozen=True, array_like=True):
+    """What to tell besides the room on the disk: how large the logs are; who is in sync."""
+
+    sizes: bool = False
+    leads: bool = False
+
+
+class Report(msgspec.Struct, frozen=True, array_like=True):
+    """What one broker tells. `sizes`: {group: bytes of its log there}; `behind`: {group that it
+    leads: its voters that are not in sync}."""
+
+    used_bytes: int
+    free_bytes: int
+    sizes: dict[GroupId, int] = {}
+    behind: dict[GroupId, tuple[BrokerId, ...]] = {}
+
+    @property
+    def used_percent(self) -> int:
+        """How full the disk is; rounded down."""
+        return 100 * self.used_bytes // max(1, self.used_bytes + self.free_bytes)
+
+    def room_bytes(self, percent: int) -> int:
+        """How much more there may be until the disk is so full; negative where it is fuller."""
+        return (self.used_bytes + self.free_bytes) * percent // 100 - self.used_bytes
+
+
+Reports = Mapping[BrokerId, Report]

@@ -1,0 +1,110 @@
+"""Whether what leaves a broker has room on those that stay. Pure.
+
+Why:    a broker that is emptied onto disks that are too small fills them one after the other, and
+        is never empty.
+How:    each replica that leaves is given to one of the brokers that its policy allows in its place,
+        where there is most room up to `balancer.disk.high.percent`; those with the fewest such
+        brokers first. What moves already has its room taken. Of a broker that tells nothing the
+        room is not known: it is given only what fits nowhere else, and lacks nothing.
+Owns:   nothing.
+Source: decision 0011."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from functools import cache
+
+from strandline.controller.balancer.evening import places_of
+from strandline.controller.balancer.plans import Plans, Replicas, Wanted
+from strandline.controller.decision import Facts, refuse
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+
+SHOWN_MAX = 3
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+_Leaving = tuple[Partition, int, tuple[BrokerId, ...]]
+"""A replica that leaves: its partition, its bytes, and who may have it."""
+
+
+def require_room(facts: Facts, broker: BrokerId, leaving: Collection[BrokerId]) -> None:
+    """Refuse to empty `broker`, one of those that leave then, where the others lack the room;
+    raises ApiError."""
+    percent = facts.config.balancer_disk_high_percent
+    sizes = Counter[int]()
+    for report in facts.reports.values():
+        sizes |= Counter(dict(report.sizes.items()))
+    room = {
+        one: max(0, report.room_bytes(percent))
+        for one, report in facts.reports.items()
+        if one not in leaving
+    }
+    for group in facts.state.cluster.moving:
+        for one in facts.state.cluster.groups[group].adding:
+            if one in room:
+                there = facts.reports[one].sizes.get(group, 0)
+                room[one] -= max(0, sizes[group] - there)
+    given: Counter[BrokerId] = Counter()
+    for _, size, places in sorted(
+        _replicas_that_leave(facts, sizes, leaving),
+        key=lambda one: (len(one[2]), -one[1], one[0].group),
+    ):
+        known = [one for one in places if one in room]
+        if not known:
+            continue
+        best = max(known, key=lambda one: (room[one] - given[one], -one))
+        if size <= room[best] - given[best] or len(known) == len(places):
+            given[best] += size
+    lacking = [(count - room[one], one) for one, count in given.items() if count > room[one]]
+    if not lacking:
+        return
+    held = sum(sizes[one.group] for one in _held(facts, broker))
+    lacking.sort(key=lambda one: (-one[0], one[1]))
+    texts = [
+        f"broker {one} lacks {_amount(lack)} of {_amount(given[one])}"
+        for lack, one in lacking[:SHOWN_MAX]
+    ]
+    more = f" and {len(lacking) - SHOWN_MAX} more" if len(lacking) > SHOWN_MAX else ""
+    raise refuse(
+        Error.POLICY_VIOLATION,
+        f"the {_amount(held)} of broker {broker} do not fit elsewhere: {', '.join(texts)}{more} "
+        f"up to {percent} % of the disk (balancer.disk.high.percent): add a broker, or room",
+    )
+
+
+def _replicas_that_leave(
+    facts: Facts, sizes: Counter[int], leaving: Collection[BrokerId]
+) -> Iterator[_Leaving]:
+    cluster = facts.state.cluster
+    plans = Plans(cluster.brokers.values(), frozenset())
+
+    @cache
+    def places(wanted: Wanted, replicas: Replicas, broker: BrokerId) -> tuple[BrokerId, ...]:
+        return tuple(one for one in places_of(wanted, replicas, broker) if one not in leaving)
+
+    for topic in cluster.topics.values():
+        ask = plans.ask(topic, cluster)
+        for partition in topic.partitions:
+            for broker in partition.replicas:
+                if broker not in leaving or partition.is_moving:
+                    continue
+                found: tuple[BrokerId, ...] = ()
+                wanted = plans.of(ask, partition.replicas)
+                if not isinstance(wanted, str):
+                    found = places(wanted, partition.replicas, broker)
+                if not found:  # Several have to move together; who else, nobody can say yet.
+                    others = set(cluster.brokers) - set(leaving) - set(partition.replicas)
+                    found = tuple(sorted(others))
+                yield partition, sizes[partition.group], found
+
+
+def _held(facts: Facts, broker: BrokerId) -> list[Partition]:
+    return [one for one in facts.state.cluster.groups.values() if broker in one.replicas]
+
+
+def _amount(size_bytes: int) -> str:
+    """Bytes for people: 3.1 GB."""
+    amount, unit = float(size_bytes), 0
+    while amount >= 1_000 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1_000, unit + 1
+    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{size_bytes} B"
