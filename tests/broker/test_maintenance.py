@@ -7,7 +7,8 @@ from tests.broker.test_broker_in_a_cluster import produce
 from tests.broker.test_failback import preferred
 from tests.controller.controller_world import changes
 
-from strandline.controller.commands import AlterConfigs
+from strandline.controller.commands import AlterConfigs, ResourceResults
+from strandline.controller.reports import Question
 from strandline.model.ids import BrokerId
 
 KEY = "broker.maintenance.until.ms"
@@ -43,6 +44,31 @@ def test_leaders_leave_and_come_back_when_it_ends(cluster: ClusterWorld) -> None
     alter(cluster, first, KEY, None)
     cluster.until(lambda: cluster.leader_of("flights") == first)
     assert produce(cluster, "flights", b"after").error_code == 0
+
+
+def test_leaders_tell_who_is_behind(cluster: ClusterWorld) -> None:
+    cluster.create_topic("flights")
+    ((group, _),) = {(one.group, one.name) for one in cluster.replicas_of("flights").values()}
+    leader = cluster.leader_of("flights")
+    lost = next(one for one in (1, 2, 3) if one != leader)
+
+    def told() -> dict[int, dict[int, tuple[int, ...]]]:
+        reporting = cluster.broker(leader).controller.reporting
+        found = cluster.do(leader, reporting.ask(map(BrokerId, (1, 2, 3)), Question(leads=True)))
+        return {one: dict(report.behind) for one, report in found.items()}
+
+    assert told()[leader][group] == ()
+    assert [behind[0] for behind in told().values() if 0 in behind] == [()]
+    cluster.hosts[lost].kill()
+    cluster.advance(5_000)
+    after = told()
+    assert lost not in after and after[leader][group] == (lost,)
+    assert [behind[0] for behind in after.values() if 0 in behind] == [(lost,)]
+    answer = cluster.submit(
+        AlterConfigs((changes(BROKER, str(leader), (KEY, SET, "-1")),)), at=leader
+    )
+    assert isinstance(answer, ResourceResults)
+    assert "could not be written: it needs 2 of" in str(answer.resources[0].message)
 
 
 def test_it_ends_by_itself(cluster: ClusterWorld) -> None:

@@ -34,7 +34,7 @@ class World:
         self.log: list[bytes] = []
         self.alive: set[BrokerId] = set()
         self.reports: dict[BrokerId, Report] = {}
-        self.voters = frozenset((BrokerId(1),))
+        self.voters: frozenset[BrokerId] = frozenset()
         for number, region in enumerate(regions, start=1):
             self.run(registration(number, region=region))
             self.alive.add(BrokerId(number))

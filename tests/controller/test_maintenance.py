@@ -8,7 +8,8 @@ from tests.controller.controller_world import changes
 
 from strandline.controller.balancer.health import SPARED_MS_MAX, Health
 from strandline.controller.commands import AlterConfigs, ResourceResults
-from strandline.model.ids import BrokerId
+from strandline.controller.reports import Report
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 
 KEY = "broker.maintenance.until.ms"
 BROKER = 4
@@ -54,6 +55,48 @@ def test_a_partition_that_needs_them_all_refuses(replicas: tuple[int, ...], leas
     ((code, _),) = maintain(world, 1)
     assert code == POLICY_VIOLATION
     assert maintain(world, 4) == [(0, "")]
+
+
+def behind(world: BalancerWorld, leader: int, **groups: tuple[int, ...]) -> None:
+    """What a leader says of partition 0 of topics, and of the controller."""
+    told: dict[GroupId, tuple[BrokerId, ...]] = {}
+    for name, brokers in groups.items():
+        group = CONTROLLER_GROUP if name == "controller" else world.partition(name).group
+        told[group] = tuple(map(BrokerId, brokers))
+    world.reports[BrokerId(leader)] = Report(0, 1, behind=told)
+
+
+def test_who_is_up_and_behind_does_not_count() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=1, replicas=(1, 3, 5))
+    behind(world, 1, flights=(3,))
+    ((code, message),) = maintain(world, 5)
+    assert code == POLICY_VIOLATION
+    assert message.endswith("could not be written: it needs 2 of brokers 1, 3, 5; behind: 3")
+    assert maintain(world, 3) == [(0, "")]
+    assert maintain(world, 2) == [(0, "")]
+    assert world.alter("3", KEY, None, scope=BROKER) == (0, "")
+    behind(world, 1, flights=(3, 5))
+    assert maintain(world, 1)[0][0] == POLICY_VIOLATION
+    behind(world, 1, flights=())
+    assert maintain(world, 1) == [(0, "")]
+
+
+def test_the_controller_keeps_its_quorum_too() -> None:
+    world = BalancerWorld(FIVE)
+    world.voters = frozenset(map(BrokerId, (1, 3, 5)))
+    assert maintain(world, 2) == maintain(world, 3) == [(0, "")]
+    assert maintain(world, 5) == [
+        (
+            POLICY_VIOLATION,
+            "the controller could not decide: it needs 2 of brokers 1, 3, 5; in maintenance: 3",
+        )
+    ]
+    assert world.alter("3", KEY, None, scope=BROKER) == (0, "")
+    behind(world, 1, controller=(3,))
+    assert maintain(world, 5)[0][1].endswith("of brokers 1, 3, 5; behind: 3")
+    behind(world, 1, controller=())
+    assert maintain(world, 5, 3)[1][0] == POLICY_VIOLATION
 
 
 def test_new_partitions_are_led_by_others() -> None:

@@ -3,6 +3,7 @@
 Source: docs/decisions/0011-the-life-of-a-broker.md; docs/operating/brokers.md."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,66 @@ def test_a_broker_is_stopped_for_a_while_as_the_page_says_and_no_write_fails(
             five.run("broker", "resume", one, *where)
         assert led() == 0
         type_in(five, commands(PAGE, title, 1))
+    finally:
+        load.stop()
+    read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
+    assert read == load.written
+
+
+DOMAINS = {"blue": (1, 2), "green": (3, 4)}
+
+
+def test_a_whole_upgrade_domain_is_stopped_for_a_while_and_no_write_fails(
+    five: DevCluster,
+) -> None:
+    where = ("--bootstrap", five.bootstrap)
+    for domain, brokers in DOMAINS.items():
+        for one in brokers:
+            five.kill(one)
+            file = Path(str(five.brokers[one]["config_file"]))
+            labels = f'[broker.labels]\nupgrade_domain = "{domain}"'
+            file.write_text(file.read_text().replace("[broker.labels]", labels))
+            five.start(one)
+    five.run("topic", "create", TOPIC, "-p", str(PARTITIONS), "-r", "5", *where)
+    five.run("topic", "create", "pair", "-p", "2", "-r", "2", *where)
+    load = Load(five.bootstrap)
+
+    def maintain(domain: str) -> subprocess.CompletedProcess[str]:
+        return five.run("broker", "maintain", "--domain", domain, *where, check=False)
+
+    def spared() -> dict[int, int]:
+        """{broker in maintenance: how many partitions it leads}"""
+        told = json.loads(five.run("broker", "status", "--json", *where).stdout)
+        return {int(one["broker"]): int(one["leads"]) for one in told["maintenance"]}
+
+    try:
+        wait_until(lambda: load.count > 500, what="the load")
+        refused = [one for one in (maintain("blue"), maintain("green")) if one.returncode]
+        assert refused and all("pair-" in one.stderr for one in refused)
+        assert all("needs 2 of brokers" in one.stderr for one in refused)
+        assert all(len(one.stderr.splitlines()) == 1 for one in refused)
+        for one in spared():
+            five.run("broker", "resume", str(one), *where)
+        five.run("topic", "delete", "pair", *where)
+        assert spared() == {}
+        wait_until(lambda: not maintain("blue").returncode, what="all in sync")
+        wait_until(lambda: spared() == {1: 0, 2: 0}, what="other leaders", timeout_s=60)
+        second = maintain("green")
+        assert second.returncode == 1
+        assert (
+            "needs 3 of brokers 1, 2, 3, 4, 5; in maintenance: 1, 2; so it is with 6"
+            in second.stderr
+        )
+        assert spared() == {1: 0, 2: 0}  # All of a domain or none.
+        for one in DOMAINS["blue"]:
+            five.kill(one)
+        before = load.count
+        wait_until(lambda: load.count > before + 500, what="more load")
+        for one in DOMAINS["blue"]:
+            five.start(one)
+        five.run("broker", "resume", "--domain", "blue", *where)
+        assert spared() == {}
+        wait_until(lambda: not maintain("green").returncode, what="all in sync", timeout_s=60)
     finally:
         load.stop()
     read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})

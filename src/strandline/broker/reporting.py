@@ -62,12 +62,11 @@ class Reporting:
     def _tell(self, question: Question) -> Report:
         """Raises OSError."""
         used_bytes, free_bytes = self._replication.space()
-        here = [
-            one
-            for group, one in self._replication.replicas.items()
-            if group != CONTROLLER_GROUP and one.failed is None
-        ]
-        sizes = {one.group: one.log.size_bytes() for one in here} if question.sizes else {}
+        here = [one for one in self._replication.replicas.values() if one.failed is None]
+        sizes = {}
+        for one in here if question.sizes else ():
+            if one.group != CONTROLLER_GROUP:
+                sizes[one.group] = one.log.size_bytes()
         behind = {}
         for one in here if question.leads else ():
             if one.can_serve_reads:

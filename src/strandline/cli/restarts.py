@@ -14,6 +14,7 @@ from strandline.cli.live_cluster import LiveCluster, look
 from strandline.client.cluster import Client
 from strandline.client.configs import describe_controller_configs
 from strandline.config.addresses import parse_seed
+from strandline.controller.life import CONTROLLER
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.survival.replicas import Quorum
 from strandline.placement.survival.restarts import (
@@ -21,6 +22,7 @@ from strandline.placement.survival.restarts import (
     QuorumGroup,
     RestartPlan,
     Unit,
+    need_of,
     plan_restarts,
     stopped_now,
 )
@@ -65,14 +67,7 @@ class Restarts:
         return now, later
 
     def _why(self, group: QuorumGroup) -> str:
-        down = sorted(group.voters - self.up)
-        behind = sorted(group.voters & self.up - group.ready)
-        text = f"{group.name} needs {group.quorum} of brokers "
-        text += ", ".join(map(str, sorted(group.voters)))
-        for which, what in ((down, "down"), (behind, "behind")):
-            if which:
-                text += f"; {what}: {', '.join(map(str, which))}"
-        return text
+        return f"{group.name} {need_of(group, self.up)}"
 
 
 def look_at_restarts(client: Client) -> Restarts:
@@ -113,4 +108,4 @@ def _controller(client: Client, up: Brokers) -> QuorumGroup:
     (row,) = describe_controller_configs(client, [SEEDS])
     seeds = frozenset(parse_seed(text).id for text in row.value.split(","))
     quorum = len(seeds) // 2 + 1
-    return QuorumGroup(name="the controller", voters=seeds, quorum=quorum, ready=seeds & up)
+    return QuorumGroup(name=CONTROLLER, voters=seeds, quorum=quorum, ready=seeds & up)

@@ -5,12 +5,14 @@ Why:    replicas that have no other place would stay for ever, and the person wh
 How:    what is wanted of each broker is its configuration. Before a broker is taken off, every
         topic is held against the brokers that stay: by its policy, or by its count of replicas;
         and its bytes against their disks.
-        Brokers that stay count, up or down. Before one is spared, every partition has to have a
-        write quorum of brokers that are up and not spared; one that has none loses none.
+        Brokers that stay count, up or down. Before one is spared, every partition that it has a
+        replica of, and the controller where it has a vote, has to have a quorum without it of
+        brokers that are in sync, as its leader says, and not spared. What has too few that are up
+        anyhow loses none. The restart planner tells its reasons by the same words.
 Owns:   nothing; `LifeChecks` sees what earlier parts of its command ask for.
 Source: decision 0011."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, BrokerLife
 from strandline.config.topic import TopicConfig
@@ -19,9 +21,13 @@ from strandline.controller.decision import Facts, refuse
 from strandline.controller.policy_changes import PolicyChecks
 from strandline.controller.reports import Question
 from strandline.controller.space import require_room
-from strandline.model.ids import BrokerId
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.placement.survival.replicas import Quorum
+from strandline.placement.survival.restarts import QuorumGroup, need_of
 from strandline.protocol.errors import Error
+
+CONTROLLER = "the controller"
+"""How its group is told of."""
 
 
 def question_of(command: Command) -> Question | None:
@@ -47,6 +53,11 @@ class LifeChecks:
         self._facts = facts
         self._leaving = set(facts.leaving)
         self._maintained = set(facts.maintained)
+        self._behind: dict[GroupId, frozenset[BrokerId]] = {
+            group: frozenset(behind)
+            for report in facts.reports.values()
+            for group, behind in report.behind.items()
+        }
 
     def check(self, broker: BrokerId, changes: Mapping[str, str | None]) -> None:
         """Refuse changes to a broker that the cluster cannot bear; raises ApiError."""
@@ -84,36 +95,42 @@ class LifeChecks:
         require_room(self._facts, broker, leaving)
 
     def _check_maintenance(self, broker: BrokerId) -> None:
+        up, spared = frozenset(self._facts.alive), frozenset(self._maintained)
+        hurt = [
+            one
+            for one in self._groups(broker)
+            if len(one.ready - spared - {broker}) < one.quorum <= len(one.voters & up - spared)
+        ]
+        if not hurt:
+            return
+        what = "decide" if hurt[0].name == CONTROLLER else "be written"
+        text = f"{hurt[0].name} could not {what}: it {need_of(hurt[0], up, spared)}"
+        partitions = [one for one in hurt if one.name != CONTROLLER]
+        if len(partitions) > 1:
+            text += f"; so it is with {len(partitions)} partitions"
+        if len(hurt) > len(partitions) > 0:
+            text += f", and with {CONTROLLER}"
+        raise refuse(Error.POLICY_VIOLATION, text)
+
+    def _groups(self, broker: BrokerId) -> Iterator[QuorumGroup]:
+        """Everything that this broker votes in: the partitions, and the controller."""
         cluster = self._facts.state.cluster
-        there = set(self._facts.alive) - self._maintained
-        hurt: list[str] = []
-        first = ""
         for topic in cluster.topics.values():
             config = TopicConfig.from_overrides(cluster.cluster_configs, topic.configs)
             for one in topic.partitions:
                 for voters in (one.replicas, one.pending):
-                    if broker not in voters:
-                        continue
-                    quorum = Quorum.of(len(voters), config.min_insync_replicas).write_quorum
-                    left = there & set(voters) - {broker}
-                    if len(left) < quorum <= len(there & set(voters)):
-                        hurt.append(one.name)
-                        first = first or self._shortage(one.name, voters, broker, quorum)
+                    if broker in voters:
+                        quorum = Quorum.of(len(voters), config.min_insync_replicas).write_quorum
+                        yield self._group(one.name, one.group, voters, quorum)
                         break
-        if hurt:
-            count = len(hurt)
-            more = f"; so it is with {count} partitions" if count > 1 else ""
-            raise refuse(Error.POLICY_VIOLATION, first + more)
+        voters = tuple(self._facts.voters)
+        if broker in voters:
+            yield self._group(CONTROLLER, CONTROLLER_GROUP, voters, len(voters) // 2 + 1)
 
-    def _shortage(
-        self, name: str, voters: tuple[BrokerId, ...], broker: BrokerId, quorum: int
-    ) -> str:
-        others = [one for one in voters if one != broker]
-        spared = [one for one in others if one in self._maintained]
-        down = [one for one in others if one not in self._facts.alive and one not in spared]
-        text = f"{name} could not be written: it needs {quorum} of brokers "
-        text += f"{', '.join(map(str, voters))}"
-        for which, what in ((spared, "in maintenance"), (down, "down")):
-            if which:
-                text += f"; {what}: {', '.join(map(str, which))}"
-        return text
+    def _group(
+        self, name: str, group: GroupId, voters: Collection[BrokerId], quorum: int
+    ) -> QuorumGroup:
+        """In sync is who is up and of whom its leader does not say otherwise."""
+        up = frozenset(voters) & frozenset(self._facts.alive)
+        ready = up - self._behind.get(group, frozenset())
+        return QuorumGroup(name=name, voters=frozenset(voters), quorum=quorum, ready=ready)

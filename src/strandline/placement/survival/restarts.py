@@ -83,6 +83,23 @@ def stopped_now(brokers: Brokers, groups: Sequence[QuorumGroup]) -> QuorumGroup 
     )
 
 
+def need_of(group: QuorumGroup, up: Brokers, spared: Brokers = frozenset()) -> str:
+    """What a group needs, and who it is that it lacks: `needs 2 of brokers 1, 3, 5; down: 5`.
+
+    `up`: who is heard; `spared`: who may go down at any time."""
+    gone = group.voters & spared
+    others = group.voters - spared
+    found = f"needs {group.quorum} of brokers {', '.join(map(str, sorted(group.voters)))}"
+    for which, what in (
+        (gone, "in maintenance"),
+        (others - up, "down"),
+        (others & up - group.ready, "behind"),
+    ):
+        if which:
+            found += f"; {what}: {', '.join(map(str, sorted(which)))}"
+    return found
+
+
 def _divided(
     units: Sequence[Unit], groups: Sequence[QuorumGroup]
 ) -> tuple[list[Unit], list[Unit], list[tuple[Unit, QuorumGroup]]]:
