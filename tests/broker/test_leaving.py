@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.broker.cluster_world import ClusterWorld
+from tests.broker.cluster_world import VOTERS, ClusterWorld
+from tests.controller.controller_world import changes
 
 from strandline.broker.leaving import HAND_OVER_MS_MAX
+from strandline.config.broker_life import MAINTENANCE
+from strandline.controller.commands import AlterConfigs, ResourceResults
 from strandline.model.ids import CONTROLLER_GROUP
 
 PARTITIONS = 6
+BROKER, SET = 4, 0
 
 
 @pytest.fixture
@@ -41,6 +45,45 @@ def test_all_that_a_leaving_broker_leads_is_led_elsewhere_without_an_election_ti
     world.until(lambda: all(world.leader_of("t", one) in others for one in range(PARTITIONS)))
     assert all(led_by(world, one) for one in others), "one broker got everything"
     assert any(world.controller(one).is_leader for one in others)
+
+
+def test_nobody_in_maintenance_gets_it_where_another_could_lead(world: ClusterWorld) -> None:
+    world.create_topic("t", partitions=PARTITIONS)
+    controller = next(one for one in VOTERS if world.controller(one).is_leader)
+    leaving, spared, other = sorted(VOTERS, key=lambda one: one != controller)
+    for one in (spared, 4):
+        row = changes(BROKER, str(one), (MAINTENANCE, SET, "-1"))
+        answer = world.submit(AlterConfigs((row,)))
+        assert isinstance(answer, ResourceResults)
+        if answer.resources[0].error_code:
+            assert one == 4
+    world.until(lambda: led_by(world, spared) == [])
+    held = {one.group for one in world.broker(other).replication.replicas.values()}
+    given = [
+        one
+        for one in world.broker(leaving).replication.replicas.values()
+        if one.is_leader and one.group in held
+    ]
+    assert given
+    world.do(leaving, world.broker(leaving).leave())
+    wanted = {one.name for one in given}
+    world.until(lambda: wanted <= {*led_by(world, other), *led_by(world, 4)})
+    assert not wanted & set(led_by(world, spared))
+
+
+def test_who_is_in_maintenance_gets_it_where_nobody_else_could_lead(world: ClusterWorld) -> None:
+    world.create_topic("t", replicas=3)
+    leaving = world.leader_of("t")
+    spared, gone = (one for one in world.replicas_of("t") if one != leaving)
+    row = changes(BROKER, str(spared), (MAINTENANCE, SET, "-1"))
+    answer = world.submit(AlterConfigs((row,)))
+    assert isinstance(answer, ResourceResults) and answer.resources[0].error_code == 0
+    world.hosts[gone].kill()
+    world.until(lambda: gone not in world.replicas_of("t")[leaving].in_sync())
+    before_us = world.scheduler.now_us
+    world.do(leaving, world.broker(leaving).leave())
+    assert (world.scheduler.now_us - before_us) / 1000 < HAND_OVER_MS_MAX / 2
+    world.until(lambda: world.leader_of("t") == spared)
 
 
 def test_a_record_is_taken_right_after_the_leader_left(world: ClusterWorld) -> None:

@@ -38,6 +38,7 @@ from strandline.broker.server import Server
 from strandline.broker.upkeep import Upkeep
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
+from strandline.controller.decision import maintained_of
 from strandline.model.cluster import Labels
 from strandline.model.ids import CONTROLLER_GROUP
 from strandline.replication.host import Replication
@@ -177,7 +178,8 @@ class Broker:
         self._failback.stop()
         self._balancing.stop()
         self._draining.stop()
-        await hand_over(self.replication, self._clock)
+        spared = maintained_of(self.controller.cluster)
+        await hand_over(self.replication, self._clock, spared=spared)
 
     def stop(self) -> None:
         """Answer nobody any more. `replication` is stopped afterwards by its owner."""
