@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from strandline.broker import balancing
+from strandline.broker import balancing, draining
 from strandline.broker.balancing import Balancing, Findings
 from strandline.controller.balancer import mending
 from strandline.controller.balancer.health import Condition, Health
@@ -66,12 +66,21 @@ def test_brokers_are_emptied_through_faults() -> None:
     assert any(line.endswith(": decommission") for line in outcome.trace)
 
 
+@pytest.mark.simulation
+def test_brokers_are_spared_through_faults_and_lead_nothing_meanwhile() -> None:
+    outcome = run("maintenance-under-load")
+    assert outcome.violation is None
+    given = [line for line in outcome.trace if ": in maintenance, broker " in line]
+    assert {line.split()[2] for line in given} >= {"1", "3"}
+    assert any(line.endswith(": decommission") for line in outcome.trace)
+
+
 FAULTS = (
     "kill", "kill-leader", "power-failure", "leader-power-failure", "total-power-failure",
     "region-power-failure", "isolation", "split", "mute", "death-in-the-middle", "late-delivery",
     "leadership-transfer", "stop", "pause",
 )  # fmt: skip
-SEEDS = (3, 9, 11, 19, 24, 34)
+SEEDS = (3, 9, 11, 19, 24, 34, 41, 46)
 
 
 def with_changes(seed: int) -> Scenario:
@@ -143,6 +152,11 @@ def keep_who_is_to_leave(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(balancing, "leaving_of", lambda _: frozenset())
 
 
+def keep_leading_in_maintenance(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks whether this broker is to be spared."""
+    patch.setattr(draining, "maintained_of", lambda _: frozenset())
+
+
 def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
     """A second is enough."""
     honest = Health.step
@@ -170,6 +184,7 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         (replace_by_anybody, "region-lost-and-returned", "PlacementHolds"),
         (look_only_once, "label-changed", "BalancerProgress"),
         (keep_who_is_to_leave, "decommission-under-load", "BalancerProgress"),
+        (keep_leading_in_maintenance, "maintenance-under-load", "BalancerProgress"),
     ],
 )
 def test_a_planted_mistake_is_found(

@@ -56,7 +56,10 @@ def test_the_scenarios_here_keep_every_promise(path: Path) -> None:
         ("[[changes]]\nat_ms = 1\ngroup = 1\npolicy = '{}'", "only with lost_after_ms"),
         ("has_brokers = false\nlost_after_ms = 9", "where has_brokers is true"),
         ("lost_after_ms = 9\n[[changes]]\nat_ms = 1\ngroup = 9", "one of them, that there is"),
-        ("lost_after_ms = 9\n[[changes]]\nat_ms = 1\nbroker = 1", "a region or decommission"),
+        (
+            "lost_after_ms = 9\n[[changes]]\nat_ms = 1\nbroker = 1",
+            "a region or decommission",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_with_the_file(

@@ -1,5 +1,5 @@
-"""An operator who changes policies of topics, and labels of brokers, and takes brokers away, at
-planned moments.
+"""An operator who changes policies of topics, and labels of brokers, and takes brokers away, for
+good or for a while, at planned moments.
 
 Why:    the balancer moves replicas when these change; they change while everything else goes wrong.
 How:    a key is set by a request to any broker, again and again until one says that it is set. A
@@ -11,7 +11,7 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
-from strandline.config.broker_life import DECOMMISSION
+from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, NO_END
 from strandline.config.keys import format_value
 from strandline.controller.commands import ConfigOperation, ResourceType
 from strandline.protocol.messages.incremental_alter_configs import (
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 AGAIN_MS = 500
 POLICY = "placement.policy"
 
-Resource = tuple[ResourceType, str]
-"""What has configuration, by its name."""
+NOT_SPARED = 0
+
+Resource = tuple[ResourceType, str, str]
+"""What has configuration, by its name, and the key."""
 
 
 class Operator(Client):
@@ -41,8 +43,8 @@ class Operator(Client):
 
     def __init__(self, name: str, world: "World", rng: random.Random) -> None:
         super().__init__(name, world, rng)
-        self._wanted: dict[Resource, tuple[str, str]] = {}
-        """{what: the key that it shall have, with the value, and is not known to have}"""
+        self._wanted: dict[Resource, str] = {}
+        """{what: the value that the key shall have, and is not known to have}"""
         self._is_asking = False
 
     def start(self) -> None:
@@ -60,8 +62,14 @@ class Operator(Client):
         if change.is_leaving is not None:
             word = "leaves" if change.is_leaving else "stays"
             world.trace.add("world", f"broker {change.broker} {word}")
-            resource = (ResourceType.BROKER, str(change.broker))
-            self._wanted[resource] = DECOMMISSION, format_value(change.is_leaving)
+            resource = ResourceType.BROKER, str(change.broker), DECOMMISSION
+            self._wanted[resource] = format_value(change.is_leaving)
+            self._turn()
+        elif change.is_spared is not None:
+            word = "is in maintenance" if change.is_spared else "is in maintenance no more"
+            world.trace.add("world", f"broker {change.broker} {word}")
+            resource = ResourceType.BROKER, str(change.broker), MAINTENANCE
+            self._wanted[resource] = str(NO_END if change.is_spared else NOT_SPARED)
             self._turn()
         elif change.broker is not None:
             world.trace.add("world", f"broker {change.broker} goes to region {change.region}")
@@ -71,34 +79,36 @@ class Operator(Client):
         if change.group is not None:
             topic = world.plan(change.group).name
             world.trace.add("world", f"the policy of {topic} becomes {change.policy}")
-            self._wanted[ResourceType.TOPIC, topic] = POLICY, change.policy
+            self._wanted[ResourceType.TOPIC, topic, POLICY] = change.policy
             self._turn()
 
     def _turn(self) -> None:
         if self._wanted and not self._is_asking:
             self._is_asking = True
-            resource, row = next(iter(self._wanted.items()))
+            resource, value = next(iter(self._wanted.items()))
             broker = self.rng.choice(self.world.scenario.brokers)
-            self.ask(broker, partial(self._ask, resource=resource, row=row), lambda: None)
+            self.ask(broker, partial(self._ask, resource=resource, value=value), lambda: None)
             self.world.scheduler.after(AGAIN_MS * US_PER_MS, self._again)
 
     def _again(self) -> None:
         self._is_asking = False
         self._turn()
 
-    def _ask(self, member: "Member", resource: Resource, row: tuple[str, str]) -> None:
+    def _ask(self, member: "Member", resource: Resource, value: str) -> None:
         """Inside the broker."""
         assert isinstance(member, BrokerMember)
 
         def on_answer(answer: IncrementalAlterConfigsResponse) -> None:
             is_set = not any(one.error_code for one in answer.responses)
-            if is_set and self._wanted.get(resource) == row:
+            if self._wanted.get(resource) == value:
                 del self._wanted[resource]
+                if not is_set:  # What is refused now is asked for again, after the others.
+                    self._wanted[resource] = value
 
         asked = AlterConfigsResource(
             resource_type=resource[0],
             resource_name=resource[1],
-            configs=[AlterableConfig(row[0], ConfigOperation.SET, row[1])],
+            configs=[AlterableConfig(resource[2], ConfigOperation.SET, value)],
         )
         member.ask(
             IncrementalAlterConfigsRequest([asked]),

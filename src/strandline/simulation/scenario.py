@@ -80,7 +80,8 @@ class PlannedFault:
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
     """What an operator does `at_ms` after the load begins: the policy of a group, the region of a
-    broker, which starts anew with it, or that a broker leaves, or stays after all."""
+    broker, which starts anew with it, that a broker leaves, or stays after all, or that it is in
+    maintenance, or no more."""
 
     at_ms: int
     group: GroupId | None = None
@@ -88,6 +89,7 @@ class PlannedChange:
     broker: BrokerId | None = None
     region: str = ""
     is_leaving: bool | None = None
+    is_spared: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class ProducerRow(_Row):
 
 class ChangeRow(_Row):
     """`[[changes]]`: another policy for a group, or another region for a broker, which starts anew,
-    or `decommission` of a broker, true or false. Only with `lost_after_ms`."""
+    or `decommission` or `maintenance` of a broker, true or false. Only with `lost_after_ms`."""
 
     at_ms: int
     group: int | None = None
@@ -76,6 +76,7 @@ class ChangeRow(_Row):
     broker: int | None = None
     region: str = ""
     decommission: bool | None = None
+    maintenance: bool | None = None
 
 
 class ScenarioFile(_Row):
@@ -184,14 +185,25 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
         group = None if row.group is None else GroupId(row.group)
         broker = None if row.broker is None else BrokerId(row.broker)
         is_known = group in {one.group for one in scenario.groups} or broker in scenario.brokers
-        if broker is not None and bool(row.region) == (row.decommission is not None):
-            raise OperatorError(f"changes: broker {row.broker} needs a region or decommission")
+        given = [bool(row.region), row.decommission is not None, row.maintenance is not None]
+        if broker is not None and sum(given) != 1:
+            raise OperatorError(
+                f"changes: broker {row.broker} needs a region or decommission or maintenance"
+            )
         if not is_known or (group is None) == (broker is None):
             raise OperatorError(
                 f"changes: group {row.group}, broker {row.broker}; one of them, that there is"
             )
         changes.append(
-            PlannedChange(row.at_ms, group, row.policy, broker, row.region, row.decommission)
+            PlannedChange(
+                at_ms=row.at_ms,
+                group=group,
+                policy=row.policy,
+                broker=broker,
+                region=row.region,
+                is_leaving=row.decommission,
+                is_spared=row.maintenance,
+            )
         )
     if not told.lost_after_ms and not changes:
         return scenario

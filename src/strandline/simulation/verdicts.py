@@ -12,7 +12,7 @@ import random
 from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
-from strandline.controller.decision import leaving_of
+from strandline.controller.decision import leaving_of, maintained_of
 from strandline.model.ids import BrokerId
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.broker_member import BrokerMember
@@ -125,7 +125,7 @@ def check_group_progress(world: "World") -> None:
 
 def check_balance(world: "World") -> None:
     """BalancerProgress: every placement is what its policy wants, and nothing moves or waits;
-    brokers that are to leave hold nothing."""
+    brokers that are to leave hold nothing, those in maintenance lead nothing that others can."""
     lost_after_ms = world.scenario.lost_after_ms
     if not lost_after_ms or world.is_over:
         return
@@ -160,6 +160,11 @@ def _imbalance(world: "World") -> str:
         held = [one.name for one in cluster.groups.values() if broker in one.hosts]
         if held:
             return f"broker {broker} is to leave and holds {', '.join(sorted(held))}"
+    spared = maintained_of(cluster)
+    for replica in world.replicas():
+        is_led_here = replica.self_id in spared and replica.group in cluster.groups
+        if is_led_here and replica.is_serving and set(replica.in_sync()) - spared:
+            return f"broker {replica.self_id} is in maintenance and leads {replica.name}"
     waits = [f"{code}: {text}" for code, text in active.findings.waits.found]
     return "; ".join(waits)
 
