@@ -4,7 +4,7 @@ Brokers 1 to 3 are the controller's voters, broker 4 is none."""
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -41,10 +41,17 @@ R = TypeVar("R", bound=Message)
 
 class ClusterWorld:
     """See the module. Brokers are named by their ids. With `scrubs`, they look for damage all the
-    time."""
+    time. `regions`: {broker: its region}, where they have some."""
 
-    def __init__(self, brokers: Iterable[int] = BROKERS, *, scrubs: bool = False) -> None:
+    def __init__(
+        self,
+        brokers: Iterable[int] = BROKERS,
+        *,
+        scrubs: bool = False,
+        regions: Mapping[int, str] | None = None,
+    ) -> None:
         self.scrubs = scrubs
+        self.regions = regions or {}
         self.scheduler = Scheduler()
         self.fabric = SimFabric(
             self.scheduler,
@@ -98,7 +105,7 @@ class ClusterWorld:
             disk=seams.disk,
             replication=replication,
             directory_id=self.directory_ids[broker],
-            labels=Labels(),
+            labels=Labels(region=self.regions.get(broker, "")),
             cluster_id=self.cluster_ids.get(broker, ""),
             on_joined=lambda cluster_id: self.cluster_ids.__setitem__(broker, cluster_id),
             on_failed=lambda reason: self.failures.__setitem__(broker, reason),
@@ -206,16 +213,20 @@ class ClusterWorld:
 
     # ---- clients -------------------------------------------------------------------------------
 
-    def ask(self, broker: int, request: Message, answer: type[R], version: int) -> R:
-        """Send a request to one broker and wait for its answer."""
-        pending = self.send(broker, request, version)
+    def ask(
+        self, broker: int, request: Message, answer: type[R], version: int, *, host: str = ""
+    ) -> R:
+        """Send a request to one broker, from an address, and wait for its answer."""
+        pending = self.send(broker, request, version, host=host)
         self.until(lambda: pending.is_answered)
         return pending.answer(answer)
 
-    def send(self, broker: int, request: Message, version: int) -> Pending:
+    def send(self, broker: int, request: Message, version: int, *, host: str = "") -> Pending:
         """Hand a request in; its answer may wait for others."""
         router = self.broker(broker).router
         pending = Pending(Sink())
+        if host:
+            pending.sink.client_host = f"/{host}"
         pending.context = router.open(memoryview(frame_of(request, version)), pending.sink)
         process = self.hosts[broker].process
         assert process is not None

@@ -30,6 +30,12 @@ from strandline.protocol.messages.describe_topology import (
     TopologyBroker,
     TopologyLabel,
 )
+from strandline.protocol.messages.describe_writers import (
+    DescribeWritersRequest,
+    DescribeWritersResponse,
+    WriterRegion,
+    WrittenPartition,
+)
 from strandline.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
@@ -60,12 +66,14 @@ class World:
     measured: dict[tuple[str, str], int] = field(default_factory=lambda: dict(TRIPS))
     behind: set[int] = field(default_factory=set)
     moving: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    writers: list[WrittenPartition] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fake.extra = {
             "DescribeConfigs": self._configs,
             "DescribeLogDirs": self._log_dirs,
             "DescribeTopology": self._topology,
+            "DescribeWriters": self._writers,
             "ListPartitionReassignments": self._moves,
             "Metadata": self._metadata,
         }
@@ -129,6 +137,11 @@ class World:
                 for one, labels in self.labels.items()
             ],
         )
+
+    def _writers(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        """Every broker tells of all, whoever leads them."""
+        assert isinstance(request, DescribeWritersRequest) and request.topic == "t"
+        return DescribeWritersResponse(partitions=self.writers)
 
     def _moves(self, fake: FakeCluster, broker: int, request: Message) -> Message:
         moves = [
@@ -434,3 +447,37 @@ def test_what_cannot_be_explained_is_one_line(
 ) -> None:
     code, out, err = run(*arguments)
     assert (code, out, err) == (1, "", f"error: {says}\n")
+
+
+# ---- leaders that follow the writers -------------------------------------------------------------
+
+
+def test_where_writers_are_is_told_with_the_reason_for_each_leader(
+    world: World, told: Lines
+) -> None:
+    world.policy = ('{"leaders":{"follow":"writers"}}', FROM_TOPIC)
+    waits = "west produces 75 %, for 60 s of 300 s"
+    regions = [WriterRegion("west", 750), WriterRegion("", 250)]
+    world.writers = [
+        WrittenPartition(0, "waits", waits, regions),
+        WrittenPartition(1, "idle", "nobody has produced for 300 s"),
+    ]
+    lines = told("topic", "explain", "t")
+    at = lines.index("leaders follow the writers:")
+    assert cells(lines[at:], "PARTITIONS") == [
+        ["0", "waits", waits],
+        ["1", "idle", "nobody has produced for 300 s"],
+    ]
+    world.writers[1] = WrittenPartition(1, "waits", waits, regions)
+    lines = told("topic", "explain", "t")
+    assert cells(lines[lines.index("leaders follow the writers:") :], "PARTITIONS") == [
+        ["0-1", "waits", waits]
+    ]
+    one = json.loads("".join(told("topic", "explain", "t", "--json")))["writers"][0]
+    assert one["shares"] == {"west": 0.75, "?": 0.25} and one["code"] == "waits"
+
+
+def test_of_a_topic_that_does_not_follow_nobody_is_asked(world: World, told: Lines) -> None:
+    world.writers = [WrittenPartition(0, "idle", "nobody has produced for 300 s")]
+    assert "leaders follow the writers:" not in told("topic", "explain", "t")
+    assert json.loads("".join(told("topic", "explain", "t", "--json")))["writers"] == []

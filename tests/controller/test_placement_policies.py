@@ -1,5 +1,7 @@
 """Topics are placed by a policy: their own, Confluent's JSON, or the cluster's default."""
 
+from collections import Counter
+
 import pytest
 from tests.controller.controller_world import World, changes
 
@@ -21,6 +23,8 @@ TOPIC, CLUSTER = 2, 4
 SET, DELETE = 0, 1
 SURVIVE_REGION = "survive: region"
 IN_EAST = '{"rules":[{"where":[{"label":"region","op":"in","values":["east"]}],"count":%d}]}'
+FOLLOW = '{"leaders":{"follow":"writers"}}'
+NETWORKS = "east=10.1.0.0/16,west=10.2.0.0/16"
 CONSTRAINTS = (
     '{"version":2,"replicas":[{"count":2,"constraints":{"rack":"east"}},'
     '{"count":1,"constraints":{"rack":"south"}}]}'
@@ -98,7 +102,7 @@ def test_confluents_constraints_are_taken_and_kept_as_they_are() -> None:
         ("survivе: region", "placement.policy", "unknown field"),
         (CONSTRAINTS.replace("rack", "zone"), "confluent.placement.constraints", "zone"),
         ('{"rules":[{"role":"observer","count":1}]}', "placement.policy", "observers of topics"),
-        ('{"leaders":{"follow":"writers"}}', "placement.policy", "do not follow"),
+        (FOLLOW, "placement.policy", "set client.networks for the cluster"),
     ],
 )
 def test_a_policy_that_means_nothing_is_refused_in_one_line(
@@ -237,3 +241,62 @@ def test_so_many_partitions_that_the_controller_would_fall_silent_are_refused() 
     assert result.error_code == 44
     assert result.message is not None and str(PARTITIONS_BY_POLICY_MAX) in result.message
     assert create(World(), SURVIVE_REGION, partitions=0).error_code == 37
+
+
+# ---- leaders that follow the writers -------------------------------------------------------------
+
+
+def set_policy(world: World, value: str) -> tuple[int, str | None]:
+    answer = world.run(AlterConfigs((changes(TOPIC, "flights", ("placement.policy", SET, value)),)))
+    assert isinstance(answer, ResourceResults)
+    (result,) = answer.resources
+    return result.error_code, result.message
+
+
+def test_leaders_follow_writers_where_it_is_known_where_clients_are() -> None:
+    world = World()
+    assert set_default(world, "client.networks", NETWORKS)[0] == 0
+    result = create(world, FOLLOW, partitions=9)
+    assert (result.error_code, result.partitions) == (0, 9)
+    first = Counter(one.replicas[0] for one in world.state.cluster.topics["flights"].partitions)
+    assert max(first.values()) - min(first.values()) <= 1  # Nobody has written yet: evenly.
+
+
+def test_a_topic_cannot_be_made_to_follow_writers_of_whom_nothing_is_known() -> None:
+    world = World()
+    create(world, SURVIVE_REGION)
+    code, message = set_policy(world, FOLLOW)
+    assert code == 40 and message is not None and "set client.networks" in message
+    assert set_default(world, "strandline.placement.policy", FOLLOW)[0] == 40
+    set_default(world, "client.networks", NETWORKS)
+    assert set_policy(world, FOLLOW) == (0, None)
+    assert set_default(world, "strandline.placement.policy", FOLLOW)[0] == 0
+
+
+def test_the_table_stays_as_long_as_the_default_of_topics_needs_it() -> None:
+    """Or no topic could be created any more, those of the brokers themselves included."""
+    world = World()
+    set_default(world, "client.networks", NETWORKS)
+    create(world, FOLLOW)
+    assert set_default(world, "client.networks", None) == (0, None)  # Leaders stay where they are.
+    set_default(world, "client.networks", NETWORKS)
+    set_default(world, "strandline.placement.policy", FOLLOW)
+    code, message = set_default(world, "client.networks", None)
+    assert code == 40 and message is not None and "strandline.placement.policy" in message
+    assert set_default(world, "strandline.placement.policy", None) == (0, None)
+    assert set_default(world, "client.networks", None) == (0, None)
+
+
+def test_a_topic_that_follows_gets_more_partitions_though_the_table_is_gone() -> None:
+    world = World()
+    set_default(world, "client.networks", NETWORKS)
+    create(world, FOLLOW)
+    set_default(world, "client.networks", None)
+    answer = world.run(CreatePartitions((MorePartitions(topic="flights", count=6),)))
+    assert isinstance(answer, TopicResults) and answer.topics[0].error_code == 0
+
+
+def test_networks_that_are_none_are_refused_in_one_line() -> None:
+    code, message = set_default(World(), "client.networks", "east=10.1.2.3/16")
+    assert code == 40 and message is not None
+    assert message.startswith("client.networks ") and "write 10.1.0.0/16" in message

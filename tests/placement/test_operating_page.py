@@ -53,8 +53,8 @@ def counted(title: str, *, min_insync_replicas: int = 1) -> set[tuple[int, ...]]
     return counts
 
 
-def test_the_page_has_six_policies() -> None:
-    assert len(BLOCKS) == 6
+def test_the_page_has_seven_policies() -> None:
+    assert len(BLOCKS) == 7
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,10 @@ REFUSED = [
     ("counts: [{label: zone, value: '', count: 1}]", "must not be empty"),
     ("leaders: {prefer: [[]]}", "leaders.prefer[0]: is empty"),
     ("leaders: {follow: readers}", "Invalid enum value 'readers'"),
+    (
+        "leaders: {follow: writers, prefer: [[{label: region, op: in, values: [east]}]]}",
+        "leave out prefer or follow",
+    ),
     ("a: &x 1\nb: *x", "has an alias in line 2: write it out"),
     ("survive: region\nsurvive: zone", "gives 'survive' twice"),
     ('{"survive": "region", "survive": "zone"}', "gives 'survive' twice"),

@@ -5,6 +5,7 @@ Map, from the outside in:
         damaged_logs.py (those that could not be opened), moving.py (replicas that move, at the
         leader), introduction.py and leaving.py (its first and last words to the others), upkeep.py
         (what it does now and then), failback.py (gives leadership back to where it is preferred),
+        following.py (gives it to where writers are) with writers.py (who produces how much),
         draining.py (gives it away in maintenance), leader_ranks.py (how much policies prefer each
         broker), electing.py (when somebody asks), balancing.py (has replicas moved to where
         policies want them),

@@ -24,6 +24,7 @@ from strandline.broker.coordinator_host import CoordinatorHost
 from strandline.broker.draining import Draining
 from strandline.broker.electing import answer_elections
 from strandline.broker.failback import Failback
+from strandline.broker.following import Following
 from strandline.broker.handler_table import HANDLERS
 from strandline.broker.hosting import Hosting
 from strandline.broker.introduction import (
@@ -116,6 +117,7 @@ class Broker:
             adjust=self._hosting.adjust_led_groups,
         )
         self._failback = Failback(self.services)
+        self._following = Following(self.services)
         self._draining = Draining(clock=clock, replication=replication, controller=self.controller)
         self._replayed = asyncio.Event()
         self._reconciled = asyncio.Event()
@@ -148,6 +150,7 @@ class Broker:
         self._hosting.remove_strays()
         self._upkeep.start()
         self._failback.start()
+        self._following.start()
         self._balancing.start()
         self._draining.start()
         self._watching = asyncio.get_running_loop().create_task(self._watch())
@@ -176,6 +179,7 @@ class Broker:
         """Hand over what is led here, while clients are still answered; `stop` comes after."""
         self._upkeep.stop()
         self._failback.stop()
+        self._following.stop()
         self._balancing.stop()
         self._draining.stop()
         spared = maintained_of(self.controller.cluster)
@@ -191,6 +195,7 @@ class Broker:
             self.server = None
         self._upkeep.stop()
         self._failback.stop()
+        self._following.stop()
         self._balancing.stop()
         self._draining.stop()
         self._hosting.moving.stop()

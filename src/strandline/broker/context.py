@@ -24,6 +24,7 @@ from strandline.broker.leader_ranks import LeaderRanks
 from strandline.broker.producer_ids import ProducerIds
 from strandline.broker.purgatory import Deadlines
 from strandline.broker.topic_configs import TopicConfigs
+from strandline.broker.writers import Writers
 from strandline.controller.commands import AllocateProducerIds
 from strandline.controller.commands import ProducerIds as ProducerIdBlock
 from strandline.model.cluster import Cluster
@@ -63,6 +64,7 @@ class Services:
     fetch_turn: int = 0
     topic_configs: TopicConfigs = field(default_factory=TopicConfigs)
     leader_ranks: LeaderRanks = field(default_factory=LeaderRanks)
+    writers: Writers = field(default_factory=Writers)
     # Brokers, topics and partitions: the committed state as replayed here. Read only, and the same
     # object for ever.
     cluster: Cluster = field(init=False)

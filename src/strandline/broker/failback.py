@@ -85,11 +85,16 @@ class Failback:
             # Most are led where they should be, and asking for the lease of each of them costs.
             if partition is None or partition.replicas[0] == replica.self_id:
                 continue
-            asked = self._services.leader_ranks.of(cluster.topics[partition.topic], cluster)
+            written = self._services.writers.told.get(replica.group)
+            if written is not None and written.is_near:
+                continue  # If that lasts, this broker is the one that should lead.
+            known = self._services.leader_ranks
+            asked = known.of(cluster.topics[partition.topic], cluster)
             last = self._tried.get(replica.group)
             if last is not None:
                 tried[replica.group] = last
-            heirs = heirs_of(replica, partition.replicas[0], asked.ranks, spared=spared)
+            ranks = known.ranks(asked, partition)
+            heirs = heirs_of(replica, partition.replicas[0], ranks, spared=spared)
             for heir in heirs:
                 key = replica.group, heir
                 present[key] = self._since_ms.get(key, now)

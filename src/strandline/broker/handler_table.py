@@ -21,6 +21,7 @@ from strandline.broker.handlers import (
     describe_log_dirs,
     describe_topic_partitions,
     describe_topology,
+    describe_writers,
     elect_leaders,
     fetch,
     find_coordinator,
@@ -74,4 +75,5 @@ HANDLERS: dict[int, Handler] = {
     75: Cold(describe_topic_partitions.handle),
     20_000: Cold(describe_topology.handle),
     20_001: Cold(describe_balance.handle),
+    20_002: Cold(describe_writers.handle),
 }

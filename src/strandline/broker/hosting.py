@@ -148,10 +148,11 @@ class Hosting:
         for topic in cluster.topics.values():
             config = self._topic_configs.of(topic, cluster)
             log_config = self._log_config(config, values.producer_id_expiration_ms)
-            ranks = self._leader_ranks.of(topic, cluster).ranks
+            asked = self._leader_ranks.of(topic, cluster)
             for partition in topic.partitions:
                 if self._self_id in partition.hosts:
                     replica = self._replication.replicas.get(partition.group)
+                    ranks = self._leader_ranks.ranks(asked, partition)
                     succession = Succession(first_to_lead(partition, maintained), ranks)
                     if replica is None:
                         spec = self._spec(

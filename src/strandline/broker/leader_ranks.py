@@ -3,17 +3,18 @@
 Why:    elections, and leaders that hand over, choose among those replicas that happen to be in
         sync: the order of a policy's `leaders` goes beyond the first replica.
 How:    a broker's rank is the number of the best preference that it meets: 0 for the best, the
-        number of all where it meets none. Read once for each policy, until policies or labels
-        change.
+        number of all where it meets none. Where leaders follow the writers, the regions of a
+        partition's replicas are ranked as they come first in its order: that is where writers are,
+        or were. Read once for each policy, until policies or labels change.
 Owns:   the cache; one per broker.
-Source: decision 0012."""
+Source: decisions 0012 and 0014."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from strandline.base.errors import ApiError
 from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of
-from strandline.model.cluster import Cluster, Labels, Topic
+from strandline.model.cluster import Cluster, Labels, Partition, Topic
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.selectors import refused_by
 from strandline.placement.policy.document import Leaders
@@ -29,6 +30,7 @@ class Preference:
     ranks: Mapping[BrokerId, int] = field(default_factory=dict)
     """{broker: rank, lower is better}; one that is not in it has rank 0."""
     failback_delay_ms: int | None = None
+    follows_writers: bool = False
 
 
 NO_PREFERENCE = Preference()
@@ -60,6 +62,15 @@ class LeaderRanks:
             found = self._known[key] = self._read(topic, cluster)
         return found
 
+    def ranks(self, asked: Preference, partition: Partition) -> Mapping[BrokerId, int]:
+        """The ranks for one of the partitions of a topic that asks for this."""
+        if not asked.follows_writers:
+            return asked.ranks
+        unknown = Labels()
+        regions = [self._labels.get(one, unknown).region for one in partition.replicas]
+        order = {region: rank for rank, region in enumerate(dict.fromkeys(regions))}
+        return {one: order[region] for one, region in zip(partition.replicas, regions, strict=True)}
+
     def _read(self, topic: Topic, cluster: Cluster) -> Preference:
         try:
             found = policy_of(topic.configs, cluster.cluster_configs)
@@ -69,7 +80,11 @@ class LeaderRanks:
             return NO_PREFERENCE
         leaders = found[1].leaders
         ranks = {one: _rank(leaders, one, labels) for one, labels in self._labels.items()}
-        return Preference(ranks if leaders.prefer else {}, leaders.failback_delay_ms)
+        return Preference(
+            ranks if leaders.prefer else {},
+            leaders.failback_delay_ms,
+            follows_writers=leaders.follow == "writers",
+        )
 
 
 def _rank(leaders: Leaders, broker: BrokerId, labels: Labels) -> int:

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from strandline.config.client_networks import check_client_networks
 from strandline.config.keys import Key, Value, key, keys_of
 from strandline.config.topic import DAY_MS, TOPIC_KEYS, unknown_key
 
@@ -63,6 +64,14 @@ class ClusterConfig:
         minimum=1_000,
         reloadable=True,
         long=True,
+    )
+    client_networks: tuple[str, ...] = key(
+        (),
+        "Where clients are, each as region=network, for policies whose leaders follow the writers; "
+        "of networks within each other the narrowest counts. Not a key of Kafka's.",
+        check=check_client_networks,
+        example="east=10.1.0.0/16,west=10.2.0.0/16",
+        reloadable=True,
     )
     default_replication_factor: int = key(
         3,

@@ -27,6 +27,7 @@ from strandline.protocol.errors import Error
 
 POLICY = "placement.policy"
 MIN_INSYNC = "min.insync.replicas"
+NETWORKS = "client.networks"
 TOPIC_POLICY_KEYS = (POLICY, CONSTRAINTS)
 CLUSTER_POLICY_KEYS = tuple(TOPIC_KEYS_BY_NAME[name].cluster_name for name in TOPIC_POLICY_KEYS)
 """The cluster's defaults of these, in the same order."""
@@ -64,6 +65,18 @@ def policy_of(own: Mapping[str, str], cluster: Mapping[str, str]) -> tuple[str, 
         if given:
             return given[0], _decode(given[0], values[given[0]])
     return None
+
+
+def require_networks(policy: tuple[str, Policy] | None, cluster: Mapping[str, str]) -> None:
+    """Refuse a policy, given with its key, that the cluster knows too little for; raises ApiError.
+
+    `cluster`: what is set for the cluster."""
+    if policy is not None and policy[1].leaders.follow and not cluster.get(NETWORKS):
+        raise refuse(
+            Error.INVALID_CONFIG,
+            f"{policy[0]}: leaders cannot follow writers, for where clients are is not known: set "
+            f"{NETWORKS} for the cluster, as in east=10.1.0.0/16,west=10.2.0.0/16",
+        )
 
 
 def choose_by_policy(
@@ -123,8 +136,6 @@ def _decode(name: str, text: str) -> Policy:
     reason = ""
     if policy.observer_rules():
         reason = "observers of topics are not there yet: leave them out"
-    elif policy.leaders.follow:
-        reason = "leaders do not follow writers yet: name what to prefer, or leave it out"
     if reason:
         raise refuse(Error.INVALID_CONFIG, f"{name}: {reason}")
     return policy

@@ -16,6 +16,7 @@ from strandline.controller.policies import (
     TOPIC_POLICY_KEYS,
     candidates_of,
     policy_of,
+    require_networks,
 )
 from strandline.model.cluster import Topic
 from strandline.model.ids import BrokerId
@@ -50,6 +51,8 @@ class PolicyChecks:
         is_policy_changed = any(
             own.get(name, "") != topic.configs.get(name, "") for name in TOPIC_POLICY_KEYS
         )
+        if is_policy_changed:
+            require_networks(policy_of(own, self._values), self._values)
         if is_policy_changed or after.min_insync_replicas > before.min_insync_replicas:
             self._check(topic, own, self._values)
 
@@ -61,9 +64,9 @@ class PolicyChecks:
     def check_default(self, changes: Changes) -> None:
         """The same for the cluster's default, and the topics that have no policy of their own."""
         after = _changed(self._values, changes)
+        require_networks(policy_of({}, after), after)
         if all(after.get(name, "") == self._values.get(name, "") for name in CLUSTER_POLICY_KEYS):
             return
-        policy_of({}, after)
         for topic in self._facts.state.cluster.topics.values():
             if not any(topic.configs.get(name) for name in TOPIC_POLICY_KEYS):
                 self._check(topic, topic.configs, after)

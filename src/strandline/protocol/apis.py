@@ -49,6 +49,10 @@ from strandline.protocol.messages.describe_topology import (
     DescribeTopologyRequest,
     DescribeTopologyResponse,
 )
+from strandline.protocol.messages.describe_writers import (
+    DescribeWritersRequest,
+    DescribeWritersResponse,
+)
 from strandline.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
 from strandline.protocol.messages.find_coordinator import (
@@ -177,6 +181,7 @@ APIS: dict[int, Api] = {
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
         _api(DescribeTopologyRequest, DescribeTopologyResponse),
         _api(DescribeBalanceRequest, DescribeBalanceResponse),
+        _api(DescribeWritersRequest, DescribeWritersResponse),
     )
 }
 """{API key: row}, ascending."""

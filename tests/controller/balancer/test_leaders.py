@@ -142,3 +142,33 @@ def test_the_next_controller_goes_on_and_ends() -> None:
     assert set(counts) <= {1, 2, 3, 7}
     assert max(counts.values()) - min(counts.values()) <= 2
     assert world.round() == []
+
+
+# ---- that follow the writers ---------------------------------------------------------------------
+
+
+FOLLOW = '{"leaders":{"follow":"writers"}}'
+
+
+def following(world: BalancerWorld) -> None:
+    networks = "east=10.1.0.0/16,west=10.2.0.0/16"
+    assert world.alter("", "client.networks", networks, scope=CLUSTER) == (0, "")
+    set_policy(world, FOLLOW)
+
+
+def test_leaders_that_follow_writers_are_evened_out_within_their_region_only() -> None:
+    world = BalancerWorld(("east", "east", "west", "west"))
+    world.topic(partitions=12, replicas=(3, 1, 4, 2))
+    following(world)
+    world.rest()
+    assert preferred(world) == {3: 6, 4: 6}
+
+
+def test_a_preferred_leader_that_is_lost_is_replaced_in_its_region() -> None:
+    world = BalancerWorld(("east", "west", "east", "west", "east"))
+    world.topic(partitions=4, replicas=(2, 1, 4))
+    following(world)
+    world.lose(2)
+    world.rest()
+    assert preferred(world) == {4: 4}
+    assert all(2 not in one for one in world.replicas())

@@ -179,6 +179,7 @@ class ProduceCall:
             acks=self._acks,
             done=partial(self._on_appended, partition, result),
         )
+        services.writers.note(partition.group, self._context.sink.client_host, len(records))
         if replica.appender.is_holding:
             self._context.held_by = replica.appender
 

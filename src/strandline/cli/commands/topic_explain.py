@@ -46,6 +46,8 @@ def explain(
     from strandline.base.errors import OperatorError
     from strandline.cli.explaining import builtins, read_prices
     from strandline.cli.live_cluster import look
+    from strandline.cli.writers import tell_writers, writers_json
+    from strandline.client.writers import describe_writers
     from strandline.placement.explain import explanation
     from strandline.placement.explain.mending import mended
     from strandline.placement.explain.topics import explain_topic
@@ -53,7 +55,9 @@ def explain(
     table = read_prices(prices)
     with open_client(bootstrap, timeout) as client:
         cluster = look(client, [name], asks_leaders=True)
-    (topic,) = cluster.topics
+        (topic,) = cluster.topics
+        follows = bool(topic.request.policy.leaders.follow)
+        written = describe_writers(client, client.topic(name)) if follows else []
     told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
     index = told.alike[0].partitions[0] if partition is None else partition
     if index >= len(topic.partitions):
@@ -73,6 +77,8 @@ def explain(
 
     def people() -> None:
         _tell_topic(topic, told, currency="" if table is None else table.currency)
+        if written:
+            tell_writers(written)
         _tell_partition(one, closely, cluster)
         if found is not None:
             _tell_mending(topic, one, found)
@@ -87,6 +93,7 @@ def explain(
             "partition": index,
             "leader": one.leader,
             "details": builtins(closely),
+            "writers": writers_json(written),
             "mended": list(found) if isinstance(found, tuple) else None,
         },
         people=people,

@@ -108,7 +108,7 @@ class Wanted:
     ) -> Replicas:
         """The same replicas, the first of them where leaders should be: the present preferred
         leader if it is there, else the one that leads fewest."""
-        may = self.may_lead(replicas)
+        may = self.may_lead(replicas, near=present)
         first = present
         if present not in may:
             first = min(may, key=lambda one: (led.get(one, 0), replicas.index(one)))
@@ -122,9 +122,14 @@ class Wanted:
         found += [label for one in counted for label in one.labels]
         return list(dict.fromkeys(found))
 
-    def may_lead(self, replicas: Sequence[BrokerId]) -> list[BrokerId]:
-        """Those of the replicas that meet the best preference any of them meets."""
+    def may_lead(
+        self, replicas: Sequence[BrokerId], *, near: BrokerId | None = None
+    ) -> list[BrokerId]:
+        """Those of the replicas that meet the best preference any of them meets. Where leaders
+        follow the writers: those in the region of `near`, or of the first, for there they are."""
         plan = self.plan()
+        if self.request.policy.leaders.follow:
+            return self._in_region(replicas, replicas[0] if near is None else near)
         for tier in plan.leader_tiers:
             may = [
                 one
@@ -134,6 +139,12 @@ class Wanted:
             if may:
                 return may
         return list(replicas)
+
+    def _in_region(self, replicas: Sequence[BrokerId], of: BrokerId) -> list[BrokerId]:
+        brokers = self.plans.brokers
+        there = [one for one in replicas if one not in self.plans.lost]
+        near = [one for one in there if brokers[one].labels.region == brokers[of].labels.region]
+        return near or there or list(replicas)
 
 
 def voters(replicas: Iterable[BrokerId]) -> list[tuple[BrokerId, Role]]:

@@ -17,7 +17,12 @@ from strandline.controller.commands import (
 )
 from strandline.controller.decision import Decision, Draft, Facts, refuse
 from strandline.controller.names import check_topic_name, is_internal
-from strandline.controller.policies import canonical_policy, choose_by_policy, policy_of
+from strandline.controller.policies import (
+    canonical_policy,
+    choose_by_policy,
+    policy_of,
+    require_networks,
+)
 from strandline.controller.records import TopicCreated
 from strandline.placement.policy.document import Policy
 from strandline.placement.spread import Replicas
@@ -56,6 +61,7 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
         raise refuse(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     configs = _checked_configs(topic.configs)
     policy = policy_of(configs, facts.state.cluster.cluster_configs)
+    require_networks(policy, facts.state.cluster.cluster_configs)
     if topic.assignments:
         if policy is not None and policy[0] in configs:
             raise refuse(

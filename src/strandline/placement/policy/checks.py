@@ -45,6 +45,11 @@ def check_policy(policy: Policy) -> None:
             raise OperatorError(
                 f"leaders.prefer[{number}]: is empty: write a selector or leave it out"
             )
+    if policy.leaders.follow and policy.leaders.prefer:
+        raise OperatorError(
+            "leaders: leaders go either where they are preferred or where writers are: leave out "
+            "prefer or follow"
+        )
     _check_where("residency.allow", policy.residency.allow)
     _check_where("residency.deny", policy.residency.deny)
 

@@ -81,7 +81,8 @@ class LabelCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class Leaders(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where leaders should be. `prefer`: the first that a healthy voter meets; within it, even."""
+    """Where leaders should be. `prefer`: the first that a healthy voter meets; within it, even.
+    `follow`: in the region that produces most (decision 0014); one or the other."""
 
     prefer: tuple[Where, ...] = ()
     follow: Literal["", "writers"] = ""

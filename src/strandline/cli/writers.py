@@ -1,0 +1,52 @@
+"""Where writers are, and why leaders stay or follow them, as text.
+
+Source: decision 0014."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from strandline.cli.output import Json, Table, print_line, print_table
+
+if TYPE_CHECKING:
+    from strandline.protocol.messages.describe_writers import WrittenPartition
+
+SHOWN_MAX = 20
+UNKNOWN = "?"
+
+
+def tell_writers(written: "Sequence[WrittenPartition]") -> None:
+    """A row for all partitions of which the same is true."""
+    from strandline.cli.explaining import ranges
+
+    alike: dict[tuple[str, str], list[int]] = {}
+    for one in written:
+        alike.setdefault((one.code, one.text), []).append(one.partition)
+    rows = [(ranges(partitions), code, text) for (code, text), partitions in alike.items()]
+    print_line("")
+    print_table(
+        Table(
+            title="leaders follow the writers:",
+            heads=("PARTITIONS", "STATE", "WHY"),
+            rows=rows[:SHOWN_MAX],
+        )
+    )
+    if len(rows) > SHOWN_MAX:
+        print_line(f"and {len(rows) - SHOWN_MAX} more like these; --json tells all")
+
+
+def writers_json(written: "Sequence[WrittenPartition]") -> Json:
+    """The same for programs: every partition, with the share of each region."""
+    return [
+        {
+            "partition": one.partition,
+            "code": one.code,
+            "text": one.text,
+            "shares": {
+                region.region or UNKNOWN: round(
+                    region.size_bytes / max(sum(each.size_bytes for each in one.regions), 1), 3
+                )
+                for region in one.regions
+            },
+        }
+        for one in written
+    ]
