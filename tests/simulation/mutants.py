@@ -321,7 +321,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(report_a_flush_that_was_not_made, POWER, 2),
     Mutant(answer_before_the_state_is_durable, POWER, 12, False, changes=SLOW_FLUSHES),
     Mutant(follow_leaders_of_the_past, ("pause", "isolation", "kill-leader"), 1),
-    Mutant(truncate_what_matches, ("reset", "lossy-link", "leader-power-failure", "mute"), 530),
+    Mutant(truncate_what_matches, ("reset", "lossy-link", "leader-power-failure", "mute"), 161),
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
@@ -348,7 +348,7 @@ MUTANTS: Sequence[Mutant] = (
         changes={"asks_voters": False},
     ),
     Mutant(count_observers, ("kill-leader", "mute", "isolation"), 372, False, has_observers=True),
-    Mutant(go_on_after_a_failed_flush, ("failed-flush", "total-power-failure"), 76, False),
+    Mutant(go_on_after_a_failed_flush, ("failed-flush", "total-power-failure"), 98, False),
     Mutant(
         commit_offsets_at_once,
         ("isolation", "kill-leader"),

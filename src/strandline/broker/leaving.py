@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Collection
 
 from strandline.base.clock import Clock
-from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 
@@ -22,8 +22,8 @@ LOOK_INTERVAL_MS = 200
 async def hand_over(
     replication: Replication, clock: Clock, *, spared: Collection[BrokerId] = ()
 ) -> None:
-    """Returns when nothing that another broker could lead is led here, or after a while. `spared`:
-    the brokers in maintenance."""
+    """Returns when nothing that another broker could lead is led here, nor waited for; or after a
+    while. `spared`: the brokers in maintenance."""
     changed = asyncio.Event()
 
     def on_leadership(_: Replica, is_leading: bool) -> None:
@@ -31,7 +31,11 @@ async def hand_over(
             # Not from within the step that ended it.
             clock.call_soon(changed.set)
 
+    def on_leader_known(_: GroupId) -> None:
+        clock.call_soon(changed.set)
+
     replication.on_leadership.append(on_leadership)
+    replication.on_leader_known.append(on_leader_known)
     try:
         handed = [(one, _give(one, spared)) for one in list(replication.replicas.values())]
         waiting = [(replica, to) for replica, to in handed if to != NO_BROKER]
@@ -45,10 +49,11 @@ async def hand_over(
             waiting = [
                 (replica, to)
                 for replica, to in waiting
-                if replica.is_leader and not replication.has_hung_up(to)
+                if replica.is_waited_for and not replication.has_hung_up(to)
             ]
     finally:
         replication.on_leadership.remove(on_leadership)
+        replication.on_leader_known.remove(on_leader_known)
 
 
 def _give(replica: Replica, spared: Collection[BrokerId]) -> BrokerId:

@@ -63,6 +63,12 @@ def find_leader(
     return replica, Error.NONE
 
 
+def find_parting(services: Services, partition: Partition) -> Replica | None:
+    """This broker's replica if it has just handed over, and knows soon who leads."""
+    replica = services.replication.replicas.get(partition.group)
+    return replica if replica is not None and replica.parting.is_under_way else None
+
+
 def check_epoch(replica: Replica, client_epoch: int) -> Error:
     """What to tell a client that thinks the partition's leader epoch is `client_epoch`."""
     if client_epoch == NO_EPOCH or client_epoch == replica.epoch:

@@ -15,5 +15,6 @@ Map:    core.py           the facade: `Raft.step`, `plan_append`, what is the ca
         appends.py        the follower's side
         membership.py     joint consensus
         transfer.py       leadership handed over
+        farewell.py       acknowledgements that come after that
         rejoin.py         after the loss of a disk
 Source: design sections 3-6."""

@@ -82,6 +82,7 @@ class Appends:
             state.log.reset(
                 message.start_index, message.start_offset, previous_epoch=message.previous_epoch
             )
+            state.farewell = None
             state.start_configuration = message.configuration
             state.commit = state.visible = last_dropped
             state.effects.append(
@@ -187,6 +188,7 @@ class Appends:
         assert first > state.commit, "a leader contradicts what is committed"
         assert first > self._reported, "a leader contradicts what it was told to be durable here"
         state.log.truncate(first)
+        state.farewell = None
         state.visible = min(state.visible, Index(first - 1))
         self._matched = min(self._matched, Index(first - 1))
         self._reported = min(self._reported, Index(first - 1))

@@ -8,7 +8,8 @@ How:    `step` looks the handler up by the type of the event, or of the message 
             election.py    votes                     reign.py       a leader's entries and marks
             appends.py     a follower's log          replies.py     acknowledgements at a leader
             sending.py     what goes to a peer       transfer.py    leadership handed over
-            membership.py  joint consensus           rejoin.py      after the loss of a disk
+            membership.py  joint consensus           farewell.py    acknowledgements after that
+            rejoin.py      after the loss of a disk
 Owns:   the state of one replica (`state.ReplicaState`); nobody else writes it.
 Source: Raft (Ongaro, thesis 2014); design sections 4-6."""
 
@@ -90,7 +91,7 @@ class Raft:
         )
         self._membership = Membership(state)
         self._appends = Appends(state, self._membership)
-        elections = Elections(state, self._membership)
+        elections = self._elections = Elections(state, self._membership)
         transfers = Transfers(state, elections)
         replies = Replies(state, transfers)
         self._on_event: dict[type, Callable[..., None]] = {
@@ -126,6 +127,8 @@ class Raft:
             self._on_message[type(message)](event.sender, message, event.leader_alive)
         else:
             self._on_event[type(event)](event)
+        if state.order is not None:
+            self._elections.obey()
         if state.wake:
             effects += state.wake
             state.wake.clear()
@@ -176,9 +179,9 @@ class Raft:
 
     @property
     def accepts_proposals(self) -> bool:
-        """Whether `Propose` is welcome: leading, and not handing over."""
+        """Whether `Propose` is welcome: leading, and not holding for the next leader."""
         reign = self._state.reign
-        return reign is not None and reign.transferring_to is None
+        return reign is not None and not reign.is_holding
 
     @property
     def transferring_to(self) -> BrokerId | None:
@@ -267,5 +270,7 @@ class Raft:
             state.reign.on_flushed()
             if state.reign is not None and state.reign.has_recovering:
                 grant_rejoins(state, state.reign)
-        else:
-            self._appends.on_flushed()
+            return
+        if state.farewell is not None:
+            state.farewell.on_flushed()
+        self._appends.on_flushed()

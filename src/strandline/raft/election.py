@@ -31,6 +31,8 @@ class Elections:
         self._membership = membership
         # Who granted what the present (pre-)candidacy asked for, this replica included.
         self._granted: set[BrokerId] = set()
+        # Who is known to have been sent all of this log by the leader that ordered to stand.
+        self._in_step: tuple[BrokerId, ...] = ()
 
     def on_timed_out(self, event: ElectionTimedOut) -> None:
         """Nobody leads, as far as this replica can tell."""
@@ -61,13 +63,35 @@ class Elections:
             self._state.follow(self._state.epoch, NO_BROKER)
 
     def on_timeout_now(self, sender: BrokerId, message: TimeoutNow, leader_alive: bool) -> None:
-        """The leader hands over: stand for election at once, without a pre-vote."""
+        """The leader hands over: stand for election, without a pre-vote."""
         state = self._state
         if message.epoch < state.epoch or state.role == Role.LEADER:
             return
         if message.epoch > state.epoch:
             state.follow(message.epoch, sender)
-        if state.role != Role.CANDIDATE and self._may_campaign():
+        state.order = sender, message
+        self.obey()
+
+    def obey(self) -> None:
+        """Stand as ordered, if everything is here that the order names; else when it comes.
+
+        The vote that comes with the order is given for a log that has it, and for no other."""
+        state = self._state
+        assert state.order is not None
+        sender, order = state.order
+        if order.epoch != state.epoch or state.role in (Role.CANDIDATE, Role.LEADER):
+            state.order = None
+            return
+        is_vote = order.last_index >= 0
+        log = state.log
+        if is_vote and (log.last_epoch, log.last_index) < (order.epoch, order.last_index):
+            return
+        state.order = None
+        if not self._may_campaign():
+            return
+        if is_vote:
+            self._campaign(transfer=True, granted=sender, in_step=(sender, *order.in_step))
+        else:
             self._campaign(transfer=True)
 
     def on_vote_request(self, sender: BrokerId, message: VoteRequest, leader_alive: bool) -> None:
@@ -137,11 +161,19 @@ class Elections:
     def _may_campaign(self) -> bool:
         return self._membership.may_campaign and not self._state.amnesiac
 
-    def _campaign(self, *, transfer: bool) -> None:
+    def _campaign(
+        self,
+        *,
+        transfer: bool,
+        granted: BrokerId = NO_BROKER,
+        in_step: tuple[BrokerId, ...] = (),
+    ) -> None:
+        """`granted` has given its vote for the next epoch already."""
         state = self._state
         state.adopt(Epoch(state.epoch + 1), vote=state.self_id)
         state.become(Role.CANDIDATE, NO_BROKER)
-        self._granted = {state.self_id}
+        self._granted = {state.self_id, granted}
+        self._in_step = in_step
         if not self._lead_if_elected():
             self._ask(state.epoch, pre=False, transfer=transfer)
 
@@ -153,7 +185,7 @@ class Elections:
             epoch, log.last_index, log.last_epoch, pre, transfer, at_epoch, at_index
         )
         for voter in state.configuration.all_voters:
-            if voter != state.self_id:
+            if voter not in self._granted:
                 state.send(voter, request)
 
     def _lead_if_elected(self) -> bool:
@@ -163,5 +195,6 @@ class Elections:
         state.role = Role.LEADER
         state.leader = state.self_id
         state.reign = Reign(state, self._membership)
-        state.reign.begin()
+        state.farewell = state.order = None
+        state.reign.begin(self._in_step)
         return True

@@ -10,7 +10,7 @@ Source: STYLE, rule 1; design section 3."""
 
 import msgspec
 
-from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
 from strandline.raft.messages import Message
 
@@ -93,17 +93,18 @@ class ChangeConfiguration(msgspec.Struct, frozen=True, gc=False):
 
 
 class TransferLeadership(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: hand over to `to`, once it has everything. Given up by `AbandonTransfer`.
+    """For a leader: hand over to `to`, once it was sent everything. Given up by `AbandonTransfer`.
 
-    Ignored where `to` is no other voter. No proposals meanwhile (`Raft.accepts_proposals`)."""
+    Ignored where `to` is no other voter. Proposals are welcome until it has what was there when
+    this began (`Raft.accepts_proposals`)."""
 
     to: BrokerId
 
 
 class AbandonTransfer(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: the transfer took too long; accept proposals again.
+    """The transfer took too long: a leader that has not handed over yet accepts proposals again.
 
-    Where the target was told to stand already, this replica stands for the next epoch itself."""
+    One that has stands for election itself, unless it has heard of another leader."""
 
 
 class DeclaredNew(msgspec.Struct, frozen=True, gc=False):
@@ -197,10 +198,14 @@ class BecameLeader(msgspec.Struct, frozen=True, gc=False):
 
 class BecameFollower(msgspec.Struct, frozen=True, gc=False):
     """Not leading. `leader` is -1 while nobody is known. Emitted whenever epoch, role or known
-    leader changed."""
+    leader changed.
+
+    `heir`: whom this replica, leader until now, has handed over to; else -1. What it appended is
+    not lost: its marks may yet reach it."""
 
     epoch: Epoch
     leader: BrokerId
+    heir: BrokerId = NO_BROKER
 
 
 class ReplicationReady(msgspec.Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ Source: Raft thesis, figure 3.1, 4.2.3 (disruptive servers), 6.4, 9.6 (pre-vote)
 
 import msgspec
 
-from strandline.model.ids import Epoch, Index, Offset
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
 
 
@@ -105,9 +105,15 @@ class LeaderContact(msgspec.Struct, frozen=True, gc=False, tag=5, array_like=Tru
 
 
 class TimeoutNow(msgspec.Struct, frozen=True, gc=False, tag=6, array_like=True):
-    """Leadership transfer: stand for election at once."""
+    """Leadership transfer: stand for election at once.
+
+    With `last_index` (-1: without) the leader of `epoch` has led it for the last time. Its log ends
+    there: the receiver stands once it has all of it. Then this is a vote for the next epoch, too;
+    durable, as any. `in_step`: peers that were sent everything."""
 
     epoch: Epoch
+    last_index: Index = Index(-1)
+    in_step: tuple[BrokerId, ...] = ()
 
 
 class ResetRequest(msgspec.Struct, frozen=True, gc=False, tag=7, array_like=True):

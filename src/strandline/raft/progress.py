@@ -2,6 +2,7 @@
 
 Why:    appends are pipelined, so "what was acknowledged" and "what was sent" are two things.
 How:    PROBE --accepted--> REPLICATE --refused, reset or silent--> PROBE
+        A leader that was handed over to begins with REPLICATE, for those who were sent everything.
         While probing, one append at a time is under way; while replicating, as many as the driver's
         window allows. A probe that follows a refusal is empty unless the refusal named an entry
         that this leader has too: only then is it known to end a batch on both sides. One that
@@ -33,6 +34,7 @@ class Progress:
 
     __slots__ = (
         "answered_next",
+        "asked_from",
         "awaiting",
         "is_probing",
         "match_flushed",
@@ -52,8 +54,9 @@ class Progress:
         self.ready = ReplicationReady(peer)
         # PROBE or REPLICATE, as a flag: it is looked at on every acknowledgement.
         self.is_probing = True
-        # A probe is under way.
+        # A probe is under way, and what it joins on to.
         self.awaiting = False
+        self.asked_from = Index(-1)
         # The next probe carries no entries.
         self.probe_is_empty = False
         # The next entry to send; everything below was sent (or is assumed to be there).
@@ -87,6 +90,10 @@ class Progress:
     def last_sent(self) -> Index:
         """The last entry that was sent, or is assumed to be there."""
         return Index(self.next_index - 1)
+
+    def has_been_sent(self, last_index: Index) -> bool:
+        """Whether everything up to `last_index` is there, or on its way."""
+        return not self.is_probing and self.next_index > last_index
 
     def probe_from(self, next_index: Index, *, is_empty: bool) -> None:
         """Forget what was sent; ask anew from `next_index` on."""

@@ -7,6 +7,8 @@ How:    every acknowledgement moves a peer's match; commit is the highest entry 
 Owns:   Progress of the peers, the marks of the group; while role is LEADER.
 Source: Raft thesis 3.5, 3.6.2, figure 3.7; design sections 4 and 6."""
 
+from collections.abc import Collection
+
 from strandline.model.ids import NO_BROKER, BrokerId, Index
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import (
@@ -36,11 +38,12 @@ class Reign:
         self.progress: dict[BrokerId, Progress] = {}
         # The last entry of this epoch proposed as relaxed; -1 for none.
         self.relaxed_last = Index(-1)
-        # Who is to lead next, and whether it was told to stand.
+        # Who is to lead next.
         self.transferring_to: BrokerId | None = None
-        self.transfer_told = False
-        # Whether anybody was told, in an earlier transfer of this reign: it may yet obey.
-        self.has_told_to_stand = False
+        # The log's end when that began.
+        self.transfer_from = Index(-1)
+        # No proposals: the next leader has to have everything, and does not keep up.
+        self.is_holding = False
         self._own = Progress(state.self_id, self.first_index)
         self._own.match_flushed = state.log.flushed_index
         # Their ReplicationReady: there is something to send to all of them.
@@ -55,11 +58,27 @@ class Reign:
         """Whether an entry of this epoch is committed: all earlier commits are known then."""
         return self._state.commit >= self.first_index
 
-    def begin(self) -> None:
-        """Say so, and open the epoch with a marker."""
+    def begin(self, in_step: Collection[BrokerId] = ()) -> None:
+        """Say so, and open the epoch with a marker.
+
+        Peers `in_step` are taken to have this log, until they refuse something."""
         self._state.effects.append(BecameLeader(self.epoch))
         self.configure()
+        for peer in in_step:
+            if peer in self.progress:
+                self.progress[peer].is_probing = False
         self.append_marker(None)
+
+    def begin_transfer(self, to: BrokerId) -> None:
+        """`to` is to lead next."""
+        self.transferring_to = to
+        self.transfer_from = self._state.log.last_index
+        self.is_holding = False
+
+    def end_transfer(self) -> None:
+        """Nobody is."""
+        self.transferring_to = None
+        self.is_holding = False
 
     # ---- own entries -----------------------------------------------------------------------------
 
@@ -115,7 +134,7 @@ class Reign:
             configuration.is_joint or state.self_id not in configuration.voters
         )
         if self.transferring_to not in configuration.voters:
-            self.transferring_to = None
+            self.end_transfer()
 
     # ---- what peers say --------------------------------------------------------------------------
 
@@ -144,6 +163,9 @@ class Reign:
         """The peer lacks the entry before those sent, or has another one there."""
         if response.hint >= progress.last_sent:
             return  # It speaks of a request that was overtaken: nothing was sent after the hint.
+        is_asking = progress.is_probing and progress.awaiting
+        if is_asking and response.hint >= progress.asked_from:
+            return  # Of what was sent side by side with what led to this probe: refused with it.
         log = self._state.log
         # The hint says what may match, not what does. What was only written may be lost, and where
         # the hint is below what was flushed, so is that.

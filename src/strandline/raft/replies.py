@@ -27,6 +27,8 @@ class Replies:
         if message.epoch != state.epoch:
             if message.epoch > state.epoch:
                 state.follow(message.epoch, NO_BROKER)
+            elif state.farewell is not None and message.epoch == state.farewell.epoch:
+                state.farewell.on_response(sender, message)
             return
         reign = state.reign
         if reign is None or message.hint == NO_HINT:
@@ -44,6 +46,8 @@ class Replies:
                 return
             if reign.transferring_to == sender:
                 self._transfers.advance(reign, progress)
+                if state.reign is not reign:
+                    return
         else:
             reign.on_refused(progress, message)
         if reign.has_recovering:

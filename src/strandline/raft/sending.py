@@ -48,7 +48,7 @@ def plan(state: ReplicaState, reign: Reign, progress: Progress) -> AppendPlan | 
         last_index,
         state.commit,
         state.visible,
-        reign.relaxed_last > state.visible or progress.peer == reign.transferring_to,
+        reign.relaxed_last > state.visible,
         is_probe,
         progress.rejoin_at,
     )
@@ -60,7 +60,8 @@ def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> Non
         # Not a reset, which carries no marks.
         progress.told_commit = state.commit
         progress.told_visible = state.visible
-    if last_index >= progress.next_index:
-        progress.next_index = Index(last_index + 1)
     if progress.is_probing:
         progress.awaiting = True
+        progress.asked_from = progress.last_sent
+    if last_index >= progress.next_index:
+        progress.next_index = Index(last_index + 1)

@@ -13,9 +13,10 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import BecameFollower, Effect, PersistState, ReplicationReady, Send
 from strandline.raft.log_shape import LogShape
-from strandline.raft.messages import Message
+from strandline.raft.messages import Message, TimeoutNow
 
 if TYPE_CHECKING:
+    from strandline.raft.farewell import Farewell
     from strandline.raft.reign import Reign
 
 
@@ -37,9 +38,11 @@ class ReplicaState:
         "configuration",
         "effects",
         "epoch",
+        "farewell",
         "group",
         "leader",
         "log",
+        "order",
         "reign",
         "role",
         "self_id",
@@ -84,6 +87,10 @@ class ReplicaState:
         self.amnesiac = amnesiac
         # What only a leader has; None unless role is LEADER.
         self.reign: Reign | None = None
+        # What was appended before this replica handed over, while it is not all committed.
+        self.farewell: Farewell | None = None
+        # Who ordered this replica to stand, while its log does not have all that takes.
+        self.order: tuple[BrokerId, TimeoutNow] | None = None
         # The effects of the event being stepped, in order.
         self.effects: list[Effect] = []
         # Go to the end of the effects: by then markers are in the log.
@@ -97,6 +104,8 @@ class ReplicaState:
         """Make a new epoch and vote durable before anything later."""
         self.epoch = epoch
         self.vote = vote
+        if self.farewell is not None and epoch > self.farewell.epoch + 1:
+            self.farewell = None
         self.effects.append(PersistState(epoch, vote))
 
     def follow(self, epoch: Epoch, leader: BrokerId, *, vote: BrokerId = NO_BROKER) -> None:
@@ -110,10 +119,15 @@ class ReplicaState:
         if changed:
             self.become(Role.FOLLOWER, leader)
 
-    def become(self, role: Role, leader: BrokerId) -> None:
+    def hand_over(self, heir: BrokerId) -> None:
+        """Lead no more, and vote for `heir` in the next epoch."""
+        self.adopt(Epoch(self.epoch + 1), vote=heir)
+        self.become(Role.FOLLOWER, NO_BROKER, heir=heir)
+
+    def become(self, role: Role, leader: BrokerId, *, heir: BrokerId = NO_BROKER) -> None:
         """Any role but LEADER; says so where something changed."""
         self.role = role
         self.leader = leader
         self.reign = None
         self.wake.clear()
-        self.effects.append(BecameFollower(self.epoch, leader))
+        self.effects.append(BecameFollower(self.epoch, leader, heir))

@@ -5,9 +5,9 @@ Map, from the outside in:
         with), succession.py (who should lead, and who else), opening.py (opens groups, many
         together), latecomers.py (tells leaders of those that were opened late),
         replica.py (one group here: performs what its Raft core decides), effects.py
-        (how each effect is performed), appender.py (the batcher: what waits
-        becomes one append), waiters.py (who waits for which mark), leading.py (what exists only
-        while leading), sender.py (the leader's stream to one follower), window.py
+        (how each effect is performed), parting.py (leadership handed over), appender.py (the
+        batcher: what waits becomes one append), waiters.py (who waits for which mark), leading.py
+        (what exists only while leading), sender.py (the leader's stream to one follower), window.py
         (how much of it may be under way), queues.py (what waits for a peer's socket), recovery.py
         (how fast who is behind is served from the log), tail.py (entries still in memory),
         entries.py (batches between leader and follower: checked, split), proof.py (records for a

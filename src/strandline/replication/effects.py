@@ -45,6 +45,7 @@ def _send(replica: "Replica", effect: Send, _: Entries | None) -> None:
 
 def _truncate_log(replica: "Replica", effect: TruncateLog, _: Entries | None) -> None:
     _log.info("%s: cutting the log from index %d", replica.name, effect.from_index)
+    replica.fail_waiters()
     replica.log.truncate(effect.from_index)
     replica.high_watermark = min(replica.high_watermark, replica.log.end_offset)
 
@@ -73,6 +74,7 @@ def _append_marker(replica: "Replica", effect: AppendMarker, _: Entries | None) 
 
 def _reset_log(replica: "Replica", effect: ResetLog, _: Entries | None) -> None:
     _log.info("%s: beginning anew at index %d", replica.name, effect.start_index)
+    replica.fail_waiters()
     replica.log.reset_to(
         effect.start_index, effect.start_offset, previous_epoch=effect.previous_epoch
     )
@@ -90,15 +92,22 @@ def _became_leader(replica: "Replica", effect: BecameLeader, _: Entries | None) 
     replica.leading_since_ms = replica.host.clock.monotonic_ms()
     replica.host.liveness.on_leading(replica, replica.configuration.members)
     replica.host.announce(replica, effect.epoch)
+    replica.parting.on_leader()
 
 
 def _became_follower(replica: "Replica", effect: BecameFollower, _: Entries | None) -> None:
-    replica.stop_leading()
     replica.told_held = Index(-1)
     if effect.leader != NO_BROKER:
         replica.is_fresh = False
         replica.host.learn_leader(replica.group, effect.epoch, effect.leader)
-    replica.host.liveness.on_following(replica)
+    if effect.heir != NO_BROKER:
+        replica.parting.begin()
+    else:
+        if replica.parting.is_under_way:
+            replica.parting.on_follower(effect.leader)
+        else:
+            replica.stop_leading()
+        replica.host.liveness.on_following(replica)
     replica.watchers.notify()
 
 

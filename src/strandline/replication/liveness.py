@@ -230,6 +230,16 @@ class Liveness:
         replica.timeout_ms = self._draw_timeout(replica)
         self.refresh(replica)
 
+    def on_handed_over(self, replica: "Replica") -> int:
+        """The replica leads no more, by its own choice. Its peers are not told before it hears who
+        leads next: they would stand, too. Returns how many ms that may take."""
+        replica.heard_ms = self._clock.monotonic_ms()
+        self.moved_on(replica)
+        replica.timeout_ms = self._draw_timeout(replica)
+        self.refresh(replica)
+        round_trips_ms = int(ELECTION_ROUND_TRIPS * self._slowest_rtt_ms)
+        return self._settings.election_timeout_ms + round_trips_ms
+
     def on_succession(self, replica: "Replica") -> None:
         """Others are preferred as leaders of the replica's group than before."""
         if not replica.is_leader:

@@ -27,7 +27,6 @@ from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.events import (
-    AbandonTransfer,
     ChangeConfiguration,
     Effect,
     ElectionTimedOut,
@@ -38,7 +37,6 @@ from strandline.raft.events import (
     QuorumLost,
     Received,
     ResetLog,
-    TransferLeadership,
 )
 from strandline.raft.messages import (
     NO_MARKS,
@@ -56,6 +54,7 @@ from strandline.replication.deleting import Deletions
 from strandline.replication.effects import PERFORM
 from strandline.replication.entries import Entries
 from strandline.replication.leading import Leading
+from strandline.replication.parting import Parting
 from strandline.replication.proof import proved_bytes
 from strandline.replication.succession import Succession
 from strandline.replication.waiters import MarkWaiters, Watch, Watchers
@@ -65,8 +64,6 @@ from strandline.storage.reads import RecordSlices
 
 if TYPE_CHECKING:
     from strandline.replication.host import Replication
-
-TRANSFER_TIMEOUT_MS = 3_000
 
 _log = logging.getLogger("strandline.replication")
 
@@ -101,6 +98,7 @@ class Replica:
         self.has_restarted = not is_fresh
         self.damage = Damage(self)
         self.cleaning = Cleaning(self)
+        self.parting = Parting(self)
         self.failed: Exception | None = None
         self.told_held = Index(-1)  # `AppendHead.held` of the leader that is followed.
         self.heard_ms = 0
@@ -134,6 +132,11 @@ class Replica:
     def is_leader(self) -> bool:
         """Whether it leads its epoch; it may not know all that is committed yet (`is_serving`)."""
         return self.leading is not None
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether clients wait for this replica: it leads, or has just handed over."""
+        return self.is_leader or self.parting.is_under_way or len(self.waiters) > 0
 
     @property
     def is_preferred(self) -> bool:
@@ -190,7 +193,7 @@ class Replica:
         """Whether this leader may answer for the partition: it knows all commits, and nobody else
         can lead now."""
         # The core may have moved on already, while its new epoch is being made durable.
-        if not self.is_serving or not self.raft.is_leader or self.raft.transferring_to is not None:
+        if not self.is_serving or not self.raft.is_leader:
             return False
         now = self.host.clock.monotonic_ms()
         if now >= self._lease_end_ms:
@@ -234,7 +237,7 @@ class Replica:
         here, -1: committed).
 
         The buffers belong to the replica from here on: the caller never changes them again."""
-        if self.leading is None or self.failed is not None or not self.raft.accepts_proposals:
+        if self.failed is not None or not (self.is_leader or self.parting.is_under_way):
             done(AppendResult(Error.NOT_LEADER_OR_FOLLOWER, -1, -1))
             return
         size = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
@@ -279,16 +282,7 @@ class Replica:
         """Let another replica in sync lead, none of `avoid`, before this broker ends; which of
         those of the best rank depends on the group, so that not all go to the same broker.
         NO_BROKER where nothing is to be done, or nobody is there to do it."""
-        if self.leading is None or self.raft.transferring_to is not None:
-            return NO_BROKER
-        others = self.succession.best(
-            one for one in self.in_sync() if one not in (self.self_id, *avoid)
-        )
-        if not others:
-            return NO_BROKER
-        to = others[self.group % len(others)]
-        self.transfer_leadership(to)
-        return to
+        return self.parting.to_the_best(avoid)
 
     def watch(self, callback: Callable[[], None]) -> Watch:
         """Call `callback` once, when the high watermark or the leadership changes."""
@@ -297,9 +291,7 @@ class Replica:
     def transfer_leadership(self, to: BrokerId) -> None:
         """Hand over to `to`, a voter; raises RejectedError where this replica does not lead."""
         self._require_leadership()
-        self.step(TransferLeadership(to))
-        epoch = self.epoch
-        self.host.clock.call_later(TRANSFER_TIMEOUT_MS, lambda: self._abandon_transfer(epoch))
+        self.parting.to(to)
 
     def change_configuration(
         self,
@@ -479,14 +471,23 @@ class Replica:
 
     def stop_leading(self, error: Error = Error.NOT_LEADER_OR_FOLLOWER) -> None:
         """Tell everyone who waits that this replica leads no more."""
+        self.parting.end()
+        self.end_reign()
+        self.appender.fail(error)
+        self.fail_waiters()
+
+    def fail_waiters(self) -> None:
+        """What was appended may be lost: tell everyone who waits for it."""
+        self.waiters.fail()
+        self.cache_waiters.fail()
+
+    def end_reign(self) -> None:
+        """Lead no more, whatever becomes of those who wait."""
         if self.leading is not None:
             self.leading.close()
             self.leading = None
             self.host.led.remove(self)
         self._lease_end_ms = 0
-        self.appender.fail(error)
-        self.waiters.fail()
-        self.cache_waiters.fail()
         if self.is_serving:
             self.is_serving = False
             self.host.on_serving(self, False)
@@ -593,8 +594,3 @@ class Replica:
     def _require_leadership(self) -> None:
         if self.leading is None:
             raise RejectedError(Error.NOT_LEADER_OR_FOLLOWER, leader_id=self.leader_id)
-
-    def _abandon_transfer(self, epoch: Epoch) -> None:
-        if self.leading is not None and self.epoch == epoch:
-            self.step(AbandonTransfer())
-            self.appender.on_room()

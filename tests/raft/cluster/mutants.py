@@ -21,7 +21,7 @@ from strandline.raft.membership import Membership
 from strandline.raft.quorums import Quorums
 from strandline.raft.reign import Reign
 from strandline.raft.rejoin import Rejoin
-from strandline.raft.state import ReplicaState
+from strandline.raft.state import ReplicaState, Role
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,28 @@ def half_is_a_majority(self: Any, granted: Any) -> bool:
     )
 
 
-@_mutant(Configuration, "wins_election", seed=2588)
+@_mutant(Configuration, "wins_election", seed=2618)
 def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
     return 2 * sum(voter in granted for voter in self.voters) > len(self.voters)
+
+
+# ---- leadership handed over ----------------------------------------------------------------------
+
+
+@_mutant(Elections, "obey", seed=212)
+def stands_without_all_that_the_order_names(self: Any) -> None:
+    """The vote that comes with it is for a log that has everything."""
+    state = self._state
+    (sender, order), state.order = state.order, None
+    if order.epoch == state.epoch and state.role < Role.CANDIDATE and self._may_campaign():
+        self._campaign(transfer=True, granted=sender)
+
+
+@_mutant(ReplicaState, "hand_over", seed=168)
+def vote_of_the_order_not_persisted(self: Any, heir: int) -> None:
+    self.epoch += 1
+    self.vote = heir
+    self.become(Role.FOLLOWER, -1, heir=heir)
 
 
 # ---- acknowledgements ----------------------------------------------------------------------------
@@ -171,7 +190,7 @@ def commit_by_half(self: Any, configuration: Any, progress: Any) -> None:
     self._sets = [(voters, len(voters) - max(1, len(voters) // 2))] if voters else []
 
 
-@_mutant(Reign, "advance", seed=3939)
+@_mutant(Reign, "advance", seed=8221)
 def older_entries_committed_by_counting(self: Any) -> None:
     first, self.first_index = self.first_index, 0
     try:
@@ -252,7 +271,7 @@ _on_refused = Reign.on_refused
 # ---- members -------------------------------------------------------------------------------------
 
 
-@_mutant(Membership, "on_change", seed=438)
+@_mutant(Membership, "on_change", seed=706)
 def voters_changed_without_a_joint_phase(self: Any, event: Any) -> None:
     if self.refusal(event) is None:
         final = Configuration(event.voters, (), event.observers, event.min_insync)

@@ -39,8 +39,8 @@ class Node:
         self.relaxed: dict[int, int] = {}
         # The configuration before the present step: what commits were counted by.
         self.counted = configuration
-        # The epoch that it led before the present step, or -1.
-        self._led_epoch = -1
+        # The epoch whose acknowledgements it counts in the present step, or -1.
+        self.counted_epoch = -1
         self.heard_step = -world.patience_steps
         self.timed_out_step = -world.patience_steps
         self._has_new_marks = False
@@ -105,8 +105,17 @@ class Node:
 
     @property
     def has_counted(self) -> bool:
-        """Whether marks that moved in the present step were counted here, by a leader."""
-        return bool(self.raft.epoch == self._led_epoch)
+        """Whether marks that moved in the present step were counted here, by a leader, or by one
+        that has handed over."""
+        return self.counted_epoch >= 0
+
+    def _counting_epoch(self, event: events.Event) -> int:
+        if isinstance(event, events.Received) and isinstance(event.message, FROM_LEADERS):
+            return -1
+        farewell = self.raft._state.farewell
+        if farewell is not None:
+            return int(farewell.epoch)
+        return int(self.raft.epoch) if self.raft.is_leader else -1
 
     def is_due(self, now: int) -> bool:
         """Whether its election time-out may have come."""
@@ -121,7 +130,7 @@ class Node:
     def step(self, event: events.Event, batches: list[Batch] = []) -> None:  # noqa: B006
         """Step the core and perform its effects; may crash in between."""
         self.counted = self.raft.configuration
-        self._led_epoch = self.raft.epoch if self.raft.is_leader else -1
+        self.counted_epoch = self._counting_epoch(event)
         world = self.world
         effects = world.trace_step(self, event)
         for effect in effects:

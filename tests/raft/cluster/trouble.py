@@ -158,8 +158,8 @@ class Trouble:
 
     def abandon(self) -> None:
         """Transfers took too long."""
-        for leader in self._world.leaders():
-            leader.step(events.AbandonTransfer())
+        for node in self._living():
+            node.step(events.AbandonTransfer())
 
     def change(self) -> None:
         """Somebody wants other members."""

@@ -23,6 +23,7 @@ from strandline.broker.asked import require_few
 from strandline.broker.context import RequestContext
 from strandline.broker.partitions import (
     find_leader,
+    find_parting,
     present_leader,
     topic_by_id,
 )
@@ -147,6 +148,8 @@ class ProduceCall:
             return
         partition = topic.partitions[data.index]
         replica, error = find_leader(services, partition)
+        if replica is None:
+            replica = find_parting(services, partition)
         if replica is None:
             self._fail_leadership(partition, result, error)
             return
