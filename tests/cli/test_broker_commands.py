@@ -160,6 +160,6 @@ def test_the_status_is_that_of_one_moment(
         "broker 2 (up) is in maintenance and leads 1 partitions",
         "broker 1 (up) holds 3 replicas, 1 of them moving away",
         "  turn: waits its turn; 2 partitions wait",
-        "broker 3 holds nothing: it may be stopped",
+        "broker 3 holds nothing and is stopped: it may be unregistered",
     ]
     assert brokers.looks == 1
