@@ -8,10 +8,14 @@ from tests.broker.cluster_world import ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 from tests.controller.controller_world import changes
 
-from strandline.broker.failback import LOOK_INTERVAL_MS, TRANSFERS_PER_LOOK_MAX
+from strandline.broker.failback import LEADER_WAITS, LOOK_INTERVAL_MS, TRANSFERS_PER_LOOK_MAX
 from strandline.broker.leaving import hand_over
 from strandline.controller.commands import AlterConfigs
 from strandline.model.ids import BrokerId
+from strandline.protocol.messages.describe_leadership import (
+    DescribeLeadershipRequest,
+    DescribeLeadershipResponse,
+)
 from strandline.replication.replica import Replica
 
 CLUSTER = 4
@@ -63,6 +67,63 @@ def test_leadership_goes_back_once_the_preferred_replica_has_been_in_sync_for_a_
     assert world.leader_of("flights") == preferred(world, "flights")
     assert produce(world, "flights", b"after").error_code == 0
     assert fetch(world, "flights") == [b"before", b"after"]
+
+
+def why(world: ClusterWorld, at: int) -> list[tuple[int, str, str]]:
+    """(who should lead, code, words) of what a broker says of its only partition, or nothing."""
+    answer = world.ask(at, DescribeLeadershipRequest(), DescribeLeadershipResponse, 0)
+    assert all((one.topic, one.partition) == ("flights", 0) for one in answer.waits)
+    assert all(one.code in LEADER_WAITS for one in answer.waits)
+    return [(one.preferred, one.code, one.text) for one in answer.waits]
+
+
+def test_why_leadership_does_not_go_back_is_told_with_numbers(world: ClusterWorld) -> None:
+    world.create_topic("flights")
+    first = preferred(world, "flights")
+    assert why(world, first) == []
+    world.hosts[first].kill()
+    world.until(lambda: world.leader_of("flights") not in (0, first))
+    interim = world.leader_of("flights")
+    world.advance(5_000)
+    assert why(world, interim) == [(first, "down", f"broker {first} is down")]
+    world.hosts[first].start()
+    world.until_started(first)
+    world.advance(2 * LOOK_INTERVAL_MS)
+    ((_, code, text),) = why(world, interim)
+    assert code == "delay"
+    begun, _, left = text.partition(": ")
+    assert begun == f"broker {first} leads once it has been in sync for 20 s"
+    assert 0 < int(left.split()[0]) <= DELAY_MS // 1_000 and left.endswith(" s are left")
+    alter(world, str(first), "broker.maintenance.until.ms", "-1")
+    assert why(world, interim) == [(first, "maintenance", f"broker {first} is in maintenance")]
+    alter(world, str(first), "broker.maintenance.until.ms", "0")
+    alter(world, "", "auto.leader.rebalance.enable", "false")
+    assert why(world, interim) == [(first, "off", "auto.leader.rebalance.enable is false")]
+    alter(world, "", "auto.leader.rebalance.enable", "true")
+    world.until(lambda: world.leader_of("flights") == first)
+    assert why(world, first) == why(world, interim) == []
+
+
+def test_who_is_behind_and_what_failed_is_told(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create_topic("flights")
+    interim = lose_leader(world, "flights")
+    first = preferred(world, "flights")
+    with monkeypatch.context() as patch:
+        patch.setattr(Replica, "in_sync", lambda self: [self.self_id])
+        assert why(world, interim) == [(first, "behind", f"broker {first} is behind")]
+    monkeypatch.setattr(Replica, "transfer_leadership", lambda *_: None)
+    world.advance(2 * DELAY_MS)
+    ((_, code, text),) = why(world, interim)
+    assert code == "failed"
+    assert text.startswith(f"leadership was given to broker {first} once in vain, and is again in ")
+    assert 0 < int(text.split()[-2]) <= 60
+
+
+def alter(world: ClusterWorld, broker: str, key: str, value: str) -> None:
+    world.submit(AlterConfigs((changes(CLUSTER, broker, (key, 0, value)),)))
+    world.advance(100)
 
 
 def test_who_comes_and_goes_does_not_lead_again(world: ClusterWorld) -> None:

@@ -29,6 +29,10 @@ from strandline.protocol.messages.describe_balance import (
     BalanceWait,
     DescribeBalanceResponse,
 )
+from strandline.protocol.messages.describe_leadership import (
+    DescribeLeadershipResponse,
+    LeaderWait,
+)
 from strandline.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
@@ -225,9 +229,17 @@ def describe_balance(cluster: FakeCluster, _: int, request: Message) -> Message:
     )
 
 
+def describe_leadership(_: FakeCluster, broker: int, __: Message) -> DescribeLeadershipResponse:
+    """Broker 1 leads what 2 should lead."""
+    text = "broker 2 leads once it has been in sync for 300 s: 12 s are left"
+    waits = [LeaderWait("orders", one, 2, "delay", text) for one in (0, 2)]
+    return DescribeLeadershipResponse(waits=waits if broker == 1 else [])
+
+
 def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeCluster) -> None:
     cluster.extra = {
         "DescribeBalance": describe_balance,
+        "DescribeLeadership": describe_leadership,
         "IncrementalAlterConfigs": alter_configs,
     }
     code, out, _ = run("cluster", "balance")
@@ -238,6 +250,8 @@ def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeC
         "orders-2   1,5       1,3     broker-lost",
         "needs-broker: needs one more broker with region=south in place of broker 5; 14 partitions "
         "wait (a-0, a-1, b-0, ...)",
+        "leader delay: broker 2 leads once it has been in sync for 300 s: 12 s are left; 2 "
+        "partitions are led elsewhere (orders-0, ...)",
     ]
     code, out, _ = run("cluster", "balance", "--pause")
     assert code == 0 and out.startswith("paused: ")
@@ -245,6 +259,7 @@ def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeC
     told = json.loads(run("cluster", "balance", "--resume", "--json")[1])
     assert told["enabled"] and told["waits"][0]["partitions"] == 14
     assert told["moves"][0]["reason"] == "broker-lost"
+    assert [one["reason"] for one in told["leaders"]] == ["delay", "delay"]
     assert run("cluster", "balance", "--pause", "--resume")[0] == 1
 
 

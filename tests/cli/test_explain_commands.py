@@ -19,6 +19,10 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from strandline.protocol.messages.describe_leadership import (
+    DescribeLeadershipResponse,
+    LeaderWait,
+)
 from strandline.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsResponse,
@@ -65,12 +69,14 @@ class World:
     )
     measured: dict[tuple[str, str], int] = field(default_factory=lambda: dict(TRIPS))
     behind: set[int] = field(default_factory=set)
+    waits: dict[int, list[LeaderWait]] = field(default_factory=dict)
     moving: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     writers: list[WrittenPartition] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fake.extra = {
             "DescribeConfigs": self._configs,
+            "DescribeLeadership": self._leadership,
             "DescribeLogDirs": self._log_dirs,
             "DescribeTopology": self._topology,
             "DescribeWriters": self._writers,
@@ -82,6 +88,9 @@ class World:
         """As `cli.options.open_client`."""
         transport = FakeTransport(self.fake)
         return Client(self.fake.bootstrap, timeout_ms=int(timeout_s * 1000), transport=transport)
+
+    def _leadership(self, _: FakeCluster, broker: int, __: Message) -> Message:
+        return DescribeLeadershipResponse(waits=self.waits.get(broker, []))
 
     def _metadata(self, fake: FakeCluster, broker: int, request: Message) -> Message:
         fake.topics.clear()
@@ -344,6 +353,14 @@ def test_a_broker_that_does_not_answer_is_passed_over(world: World, told: Lines)
     world.behind.add(5)
     assert "replicas of partition 0 are behind:" in told("topic", "explain", "t")
     assert cells(told("cluster", "explain"), "BROKER")[2][-1] == "?"
+
+
+def test_why_a_leader_is_not_where_it_is_preferred_is_told(world: World, told: Lines) -> None:
+    text = "broker 4 leads once it has been in sync for 300 s: 12 s are left"
+    world.waits[1] = [LeaderWait("t", 0, 4, "delay", text), LeaderWait("u", 3, 2, "down", "x")]
+    line = f"partition 0 is led by broker 1, not 4 (delay): {text}"
+    found = [one for one in told("topic", "explain", "t") if " is led by broker " in one]
+    assert found == [line]
 
 
 def test_brokers_that_do_not_say_where_they_are_are_one_domain(world: World, told: Lines) -> None:

@@ -43,6 +43,8 @@ EXPECTED = {
     75: ("DescribeTopicPartitions", 0, 0, 0),
     20_000: ("DescribeTopology", 0, 0, 0),
     20_001: ("DescribeBalance", 0, 0, 0),
+    20_002: ("DescribeWriters", 0, 0, 0),
+    20_003: ("DescribeLeadership", 0, 0, 0),
 }
 """{key: (name, first version, last version, first flexible version)} of Kafka 4.4, and ours."""
 

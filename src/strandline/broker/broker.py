@@ -116,7 +116,7 @@ class Broker:
             interval_ms=config.storage.retention_check_interval_ms,
             adjust=self._hosting.adjust_led_groups,
         )
-        self._failback = Failback(self.services)
+        self.services.failback = self._failback = Failback(self.services)
         self._following = Following(self.services)
         self._draining = Draining(clock=clock, replication=replication, controller=self.controller)
         self._replayed = asyncio.Event()

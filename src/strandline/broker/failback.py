@@ -31,6 +31,19 @@ RETRY_MS = 60_000
 """After a transfer that came to nothing the next is tried no sooner: producers wait for each."""
 DOUBLINGS_MAX = 6
 
+LEADER_WAITS = {
+    "off": "leaders do not go back by themselves",
+    "moving": "the partition's replicas move",
+    "writers": "leaders follow the writers, and those are near the present one",
+    "maintenance": "the preferred broker is in maintenance",
+    "down": "the preferred broker is down",
+    "behind": "the preferred replica is not in sync",
+    "failed": "a transfer came to nothing lately",
+    "delay": "the preferred replica is not in sync for long enough",
+    "turn": "others are handed over first",
+}
+"""Why a partition is led elsewhere than it should be."""
+
 _log = logging.getLogger("strandline.broker")
 
 
@@ -111,6 +124,65 @@ class Failback:
                 _log.info("%s: leadership goes back to broker %d", replica.name, heir)
                 replica.transfer_leadership(heir)
         self._since_ms, self._tried = present, tried
+
+    def waits(self) -> list["LeaderWait"]:
+        """What is led here and should be led by another, with the reason why it is not yet."""
+        cluster = self._services.cluster
+        config = ClusterConfig.from_values(cluster.cluster_configs)
+        found = []
+        for replica in list(self._replication.led.all):
+            partition = cluster.groups.get(replica.group)
+            if partition is None or partition.replicas[0] == replica.self_id:
+                continue
+            preferred = partition.replicas[0]
+            code, text = self._why(replica, preferred, config)
+            found.append(LeaderWait(partition.topic, partition.index, preferred, code, text))
+        return found
+
+    def _why(self, replica: Replica, preferred: BrokerId, config: ClusterConfig) -> tuple[str, str]:
+        """(code, words) for one group whose first replica does not lead it."""
+        cluster, now = self._services.cluster, self._clock.monotonic_ms()
+        topic = cluster.topics[cluster.groups[replica.group].topic]
+        asked = self._services.leader_ranks.of(topic, cluster)
+        if not config.auto_leader_rebalance_enable:
+            return "off", "auto.leader.rebalance.enable is false"
+        if replica.configuration.is_joint:
+            return "moving", "its replicas move"
+        written = self._services.writers.told.get(replica.group)
+        if written is not None and written.is_near:
+            return "writers", "most of what is written comes from near this broker"
+        if preferred in maintained_of(cluster):
+            return "maintenance", f"broker {preferred} is in maintenance"
+        if not self._replication.is_peer_alive(preferred):
+            return "down", f"broker {preferred} is down"
+        if preferred not in replica.in_sync():
+            return "behind", f"broker {preferred} is behind"
+        last = self._tried.get(replica.group)
+        if last is not None and now < last.next_ms:
+            left_s = (last.next_ms - now + 999) // 1_000
+            times = "once" if last.count == 0 else f"{last.count + 1} times"
+            text = f"leadership was given to broker {preferred} {times} in vain, and is again in "
+            return "failed", f"{text}{left_s} s"
+        delay_ms = asked.failback_delay_ms
+        if delay_ms is None:
+            delay_ms = config.leader_imbalance_check_interval_seconds * 1_000
+        in_sync_ms = now - self._since_ms.get((replica.group, preferred), now)
+        if in_sync_ms < delay_ms:
+            left_s = (delay_ms - in_sync_ms + 999) // 1_000
+            text = f"broker {preferred} leads once it has been in sync for {delay_ms / 1_000:g} s: "
+            return "delay", f"{text}{left_s} s are left"
+        return "turn", f"{TRANSFERS_PER_LOOK_MAX} are handed over at a time"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderWait:
+    """A partition that is led here, and why not by `preferred`: a code of `LEADER_WAITS`, words."""
+
+    topic: str
+    index: int
+    preferred: BrokerId
+    code: str
+    text: str
 
 
 def heirs_of(

@@ -18,6 +18,7 @@ from strandline.broker.handlers import (
     describe_cluster,
     describe_configs,
     describe_groups,
+    describe_leadership,
     describe_log_dirs,
     describe_topic_partitions,
     describe_topology,
@@ -76,4 +77,5 @@ HANDLERS: dict[int, Handler] = {
     20_000: Cold(describe_topology.handle),
     20_001: Cold(describe_balance.handle),
     20_002: Cold(describe_writers.handle),
+    20_003: Cold(describe_leadership.handle),
 }

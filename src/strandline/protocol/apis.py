@@ -37,6 +37,10 @@ from strandline.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from strandline.protocol.messages.describe_leadership import (
+    DescribeLeadershipRequest,
+    DescribeLeadershipResponse,
+)
 from strandline.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -182,6 +186,7 @@ APIS: dict[int, Api] = {
         _api(DescribeTopologyRequest, DescribeTopologyResponse),
         _api(DescribeBalanceRequest, DescribeBalanceResponse),
         _api(DescribeWritersRequest, DescribeWritersResponse),
+        _api(DescribeLeadershipRequest, DescribeLeadershipResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -10,6 +10,7 @@ from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
+    from strandline.client.leadership import LeaderWaiting
     from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
 
 
@@ -24,6 +25,8 @@ def balance(
     from strandline.base.errors import OperatorError
     from strandline.client.balance import ENABLE, describe_balance
     from strandline.client.configs import alter_cluster_configs
+    from strandline.client.leadership import describe_leadership
+    from strandline.model.ids import BrokerId
 
     if pause and resume:
         raise OperatorError("--pause and --resume: give one of them")
@@ -31,15 +34,19 @@ def balance(
         if pause or resume:
             alter_cluster_configs(client, {ENABLE: "true" if resume else "false"})
         found = describe_balance(client)
+        up = [BrokerId(one.broker_id) for one in found.brokers if not one.down_ms]
+        leaders = describe_leadership(client, up)
     is_enabled = resume or (found.is_enabled and not pause)
     show(
         as_json,
-        _describe(found, is_enabled=is_enabled),
-        people=lambda: _print(found, is_enabled=is_enabled),
+        _describe(found, leaders, is_enabled=is_enabled),
+        people=lambda: _print(found, leaders, is_enabled=is_enabled),
     )
 
 
-def _describe(found: "DescribeBalanceResponse", *, is_enabled: bool) -> Json:
+def _describe(
+    found: "DescribeBalanceResponse", leaders: "list[LeaderWaiting]", *, is_enabled: bool
+) -> Json:
     return {
         "enabled": is_enabled,
         "moves_max": found.moves_max,
@@ -74,11 +81,24 @@ def _describe(found: "DescribeBalanceResponse", *, is_enabled: bool) -> Json:
             }
             for one in found.waits
         ],
+        "leaders": [
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "leader": one.leader,
+                "preferred": one.preferred,
+                "reason": one.code,
+                "text": one.text,
+            }
+            for one in leaders
+        ],
         "begun": {one.code: one.count for one in found.begun},
     }
 
 
-def _print(found: "DescribeBalanceResponse", *, is_enabled: bool) -> None:
+def _print(
+    found: "DescribeBalanceResponse", leaders: "list[LeaderWaiting]", *, is_enabled: bool
+) -> None:
     if not is_enabled:
         print_line("paused: no move is begun (balancer.enable is false)")
     for broker in found.brokers:
@@ -111,6 +131,15 @@ def _print(found: "DescribeBalanceResponse", *, is_enabled: bool) -> None:
             ", ..." if wait.partition_count > len(wait.examples) else ""
         )
         print_line(f"{wait.code}: {wait.text}; {wait.partition_count} {noun} ({which})")
+    alike: dict[tuple[str, int], list[LeaderWaiting]] = {}
+    for one in leaders:
+        alike.setdefault((one.code, one.preferred), []).append(one)
+    for (code, _), waiting in alike.items():
+        noun = "partition is" if len(waiting) == 1 else "partitions are"
+        print_line(
+            f"leader {code}: {waiting[0].text}; {len(waiting)} {noun} led elsewhere "
+            f"({waiting[0].topic}-{waiting[0].partition}{', ...' if len(waiting) > 1 else ''})"
+        )
     if not found.has_looked:
         print_line("the controller has not looked yet")
     elif not found.moves and not found.waits:

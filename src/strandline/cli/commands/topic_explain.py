@@ -19,6 +19,8 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.live_cluster import LiveCluster, LiveTopic
+    from strandline.client.cluster import Client
+    from strandline.client.leadership import LeaderWaiting
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
     from strandline.placement.explain.topics import PartitionState, TopicExplanation
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 ALIKE_SHOWN_MAX = 20
 MISSING_SHOWN_MAX = 3
+WAITS_SHOWN_MAX = 10
 
 
 def explain(
@@ -43,7 +46,6 @@ def explain(
 ) -> None:
     """Say where replicas are and why, whether that is as the policy wants, what survives as placed
     and now, what a write waits for, and what crosses regions."""
-    from strandline.base.errors import OperatorError
     from strandline.cli.explaining import builtins, read_prices
     from strandline.cli.live_cluster import look
     from strandline.cli.writers import tell_writers, writers_json
@@ -58,13 +60,10 @@ def explain(
         (topic,) = cluster.topics
         follows = bool(topic.request.policy.leaders.follow)
         written = describe_writers(client, client.topic(name)) if follows else []
+        waits = _led_elsewhere(client, cluster, name)
     told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
     index = told.alike[0].partitions[0] if partition is None else partition
-    if index >= len(topic.partitions):
-        raise OperatorError(
-            f"topic {name} has partitions 0 to {len(topic.partitions) - 1}, not {index}"
-        )
-    one = topic.partitions[index]
+    one = _partition(topic, index)
     closely = explanation.explain(
         topic.request,
         cluster.candidates,
@@ -76,7 +75,7 @@ def explain(
     found = None if is_right else mended(topic.request, cluster.candidates, one.voters)
 
     def people() -> None:
-        _tell_topic(topic, told, currency="" if table is None else table.currency)
+        _tell_topic(topic, told, waits, currency="" if table is None else table.currency)
         if written:
             tell_writers(written)
         _tell_partition(one, closely, cluster)
@@ -92,6 +91,7 @@ def explain(
             "explanation": builtins(told),
             "partition": index,
             "leader": one.leader,
+            "leaders_elsewhere": builtins(waits),
             "details": builtins(closely),
             "writers": writers_json(written),
             "mended": list(found) if isinstance(found, tuple) else None,
@@ -100,7 +100,31 @@ def explain(
     )
 
 
-def _tell_topic(topic: "LiveTopic", told: "TopicExplanation", *, currency: str) -> None:
+def _partition(topic: "LiveTopic", index: int) -> "PartitionState":
+    from strandline.base.errors import OperatorError
+
+    if index >= len(topic.partitions):
+        last = len(topic.partitions) - 1
+        raise OperatorError(f"topic {topic.name} has partitions 0 to {last}, not {index}")
+    return topic.partitions[index]
+
+
+def _led_elsewhere(client: "Client", cluster: "LiveCluster", name: str) -> "list[LeaderWaiting]":
+    """The partitions of a topic whose leaders should be others, as they say."""
+    from strandline.client.leadership import describe_leadership
+    from strandline.model.ids import NO_BROKER
+
+    leaders = sorted(one for one in cluster.led if one != NO_BROKER)
+    return [one for one in describe_leadership(client, leaders) if one.topic == name]
+
+
+def _tell_topic(
+    topic: "LiveTopic",
+    told: "TopicExplanation",
+    waits: "Sequence[LeaderWaiting]",
+    *,
+    currency: str,
+) -> None:
     from strandline.cli.explaining import few, tell_survival
 
     count = len(topic.partitions)
@@ -120,6 +144,13 @@ def _tell_topic(topic: "LiveTopic", told: "TopicExplanation", *, currency: str) 
             f"led elsewhere than the policy prefers: {_partitions(told.elsewhere)}; leadership "
             "returns once a preferred replica has been in sync for a while"
         )
+    for one in waits[:WAITS_SHOWN_MAX]:
+        print_line(
+            f"partition {one.partition} is led by broker {one.leader}, not {one.preferred} "
+            f"({one.code}): {one.text}"
+        )
+    if len(waits) > WAITS_SHOWN_MAX:
+        print_line(f"and {len(waits) - WAITS_SHOWN_MAX} more are led elsewhere; --json tells all")
     if told.leaderless:
         print_line(f"without a leader: {_partitions(told.leaderless)}")
     if told.unplaced:
