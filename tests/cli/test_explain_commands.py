@@ -72,6 +72,7 @@ class World:
     waits: dict[int, list[LeaderWait]] = field(default_factory=dict)
     moving: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     writers: list[WrittenPartition] = field(default_factory=list)
+    networks: str = ""
 
     def __post_init__(self) -> None:
         self.fake.extra = {
@@ -116,6 +117,7 @@ class World:
             rows |= {"confluent.placement.constraints": ("", DEFAULT)}
         else:
             rows |= {"default.replication.factor": ("3", DEFAULT)}
+            rows |= {"client.networks": (self.networks, FROM_CLUSTER if self.networks else DEFAULT)}
         return DescribeConfigsResponse(
             results=[
                 DescribeConfigsResult(
@@ -498,3 +500,16 @@ def test_of_a_topic_that_does_not_follow_nobody_is_asked(world: World, told: Lin
     world.writers = [WrittenPartition(0, "idle", "nobody has produced for 300 s")]
     assert "leaders follow the writers:" not in told("topic", "explain", "t")
     assert json.loads("".join(told("topic", "explain", "t", "--json")))["writers"] == []
+
+
+def test_a_policy_that_follows_writers_of_whom_nothing_is_known_is_refused_when_it_is_tried(
+    world: World, run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("leaders: {follow: writers}\n")
+    code, out, err = run("policy", "test", str(file))
+    assert (code, out) == (1, "") and "set client.networks for the cluster" in err
+    assert err.count("\n") == 1
+    world.networks = "east=10.1.0.0/16"
+    code, out, err = run("policy", "test", str(file))
+    assert (code, err) == (0, "") and "12 partitions of 3 replicas" in out

@@ -3,10 +3,11 @@
 Why:    a producer far from the leader waits for the way there with every write, and where most is
         produced changes with the day.
 How:    now and then the leaders here look who has produced how much (`writers`), and each decides
-        for itself (`placement.writers`). Who leads from now on is asked of the controller, as an
-        order of the replicas, so that every broker and every tool knows it: the heir first, the
-        others by what their regions produce. Then leadership is handed over. What comes to nothing
-        is left to `failback`, which waits longer each time.
+        for itself (`placement.writers`); a share of them each second, for there may be thousands.
+        Who leads from now on is asked of the controller, as an order of the replicas, so that every
+        broker and every tool knows it: the heir first, the others by what their regions produce.
+        Then leadership is handed over. What comes to nothing is left to `failback`, which waits
+        longer each time.
 Owns:   a watch for each partition that is led here and follows; what was given away lately; its
         timer.
 Source: decision 0014."""
@@ -37,6 +38,8 @@ from strandline.placement.writers import (
 from strandline.replication.replica import Replica
 
 ASK_TIMEOUT_MS = 5_000
+TURNS = 5
+"""Of each look: so many shares of the leaders take theirs one after the other."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -64,10 +67,13 @@ class Following:
         # The topics that follow the writers, as of a version of the cluster.
         self._topics: frozenset[str] = frozenset()
         self._version = -1
+        # The groups to look at, as of the last turn 0: who led them, and which turn it is.
+        self._led: list[Replica] = []
+        self._turn = 0
         self._ticker = Ticker(
             services.clock,
             self._follow,
-            interval_ms=LOOK_INTERVAL_MS,
+            interval_ms=LOOK_INTERVAL_MS // TURNS,
             log=_log,
             failure="cannot see who produces most",
         )
@@ -85,39 +91,16 @@ class Following:
 
     def _follow(self) -> None:
         cluster, writers = self._services.cluster, self._services.writers
-        if cluster.version != self._version:
-            self._version = cluster.version
-            ranks = self._services.leader_ranks
-            topics = cluster.topics.values()
-            self._topics = frozenset(
-                one.name for one in topics if ranks.of(one, cluster).follows_writers
-            )
-        if not self._topics and not writers.told:
-            return
+        turn, self._turn = self._turn, (self._turn + 1) % TURNS
         config = ClusterConfig.from_values(cluster.cluster_configs)
-        writers.set_networks(config.client_networks)
         now = self._clock.monotonic_ms()
-        led = [
-            (replica, partition)
-            for replica in self._services.replication.led.all
-            if (partition := cluster.groups.get(replica.group)) is not None
-            and partition.topic in self._topics
-        ]
-        if not config.client_networks:
-            self._watches = {}
-            writers.count(())
-            verdict = Verdict("no-networks", "client.networks of the cluster is empty")
-            writers.told = {one.group: Told(verdict) for one, _ in led}
-            return
-        watches = self._watches
-        self._watches = {
-            one.group: watches.get(one.group)
-            or WriterWatch(now, returns=self._departures.returns(one.group, now))
-            for one, _ in led
-        }
-        writers.count(self._watches)
+        if turn == 0:
+            self._begin(config, now)
         handovers = []
-        for replica, partition in led:
+        for replica in self._led[turn::TURNS]:
+            partition = cluster.groups.get(replica.group)
+            if partition is None or not replica.is_leader or partition.topic not in self._topics:
+                continue
             told = self._step(replica, partition, config, now)
             writers.told[replica.group] = told
             if told.verdict.code == "goes":
@@ -125,6 +108,38 @@ class Following:
         if handovers and self._asking is None:
             asking = self._ask(handovers[:TRANSFERS_PER_LOOK_MAX])
             self._asking = asyncio.get_running_loop().create_task(asking)
+
+    def _begin(self, config: ClusterConfig, now: int) -> None:
+        """Find out who is to be looked at, and counted from now on."""
+        cluster, writers = self._services.cluster, self._services.writers
+        if cluster.version != self._version:
+            self._version = cluster.version
+            ranks = self._services.leader_ranks
+            topics = cluster.topics.values()
+            self._topics = frozenset(
+                one.name for one in topics if ranks.of(one, cluster).follows_writers
+            )
+        self._led = []
+        if not self._topics and not writers.told:
+            return
+        writers.set_networks(config.client_networks)
+        for replica in self._services.replication.led.all:
+            partition = cluster.groups.get(replica.group)
+            if partition is not None and partition.topic in self._topics:
+                self._led.append(replica)
+        known = self._led
+        if not config.client_networks:
+            self._led = []
+        watches = self._watches
+        self._watches = {
+            one.group: watches.get(one.group)
+            or WriterWatch(now, returns=self._departures.returns(one.group, now))
+            for one in self._led
+        }
+        writers.count(self._watches)
+        if not config.client_networks:
+            verdict = Verdict("no-networks", "client.networks of the cluster is empty")
+            writers.told = {one.group: Told(verdict) for one in known}
 
     def _step(
         self, replica: Replica, partition: Partition, config: ClusterConfig, now: int

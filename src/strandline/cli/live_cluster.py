@@ -18,7 +18,12 @@ from strandline.client.reassignments import moving_partitions
 from strandline.client.topology import Topology, describe_topology
 from strandline.config.effective import ConfigSource
 from strandline.config.topic import TOPIC_KEYS_BY_NAME
-from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of
+from strandline.controller.policies import (
+    CLUSTER_POLICY_KEYS,
+    NETWORKS,
+    TOPIC_POLICY_KEYS,
+    policy_of,
+)
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.topics import PartitionState
@@ -57,10 +62,12 @@ class LiveCluster:
 
 @dataclass(frozen=True, slots=True)
 class TopicDefaults:
-    """What a topic gets that says nothing."""
+    """What a topic gets that says nothing; and the cluster's table of `client.networks`, as
+    text."""
 
     min_insync_replicas: int
     replicas: int
+    client_networks: str
 
 
 def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = False) -> LiveCluster:
@@ -103,9 +110,11 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
 
 def topic_defaults(client: Client) -> TopicDefaults:
     """What the cluster's configuration gives to a topic that says nothing."""
-    configs = describe_configs(client, [THE_CLUSTER], (MIN_INSYNC, DEFAULT_REPLICAS))
-    values = {one.name: one.value for one in configs[THE_CLUSTER]}
-    return TopicDefaults(int(values[MIN_INSYNC]), int(values[DEFAULT_REPLICAS]))
+    configs = describe_configs(client, [THE_CLUSTER], (MIN_INSYNC, DEFAULT_REPLICAS, NETWORKS))
+    values = {one.name: one.value or "" for one in configs[THE_CLUSTER]}
+    return TopicDefaults(
+        int(values[MIN_INSYNC]), int(values[DEFAULT_REPLICAS]), values.get(NETWORKS, "")
+    )
 
 
 def _candidates(topology: Topology, view: ClusterView) -> tuple[Candidate, ...]:

@@ -139,13 +139,19 @@ def _live(
 ) -> "tuple[Request, Sequence[Candidate]]":
     """As the controller would decide."""
     from strandline.cli.live_cluster import look, topic_defaults
-    from strandline.controller.policies import POLICY, canonical_policy
+    from strandline.controller.policies import (
+        NETWORKS,
+        POLICY,
+        canonical_policy,
+        require_networks,
+    )
     from strandline.placement.policy.text import encode_policy
     from strandline.placement.solver.request import Request
 
     canonical_policy(POLICY, encode_policy(policy))  # Refuses what cannot be on a cluster yet.
     found = look(client, ())
     defaults = topic_defaults(client)
+    require_networks((POLICY, policy), {NETWORKS: defaults.client_networks})
     request = Request(
         policy=policy,
         min_insync_replicas=min_insync or defaults.min_insync_replicas,
