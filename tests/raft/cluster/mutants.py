@@ -259,7 +259,7 @@ def cut_below_the_commit(self: Any, message: Any) -> bool:
     return _take_over(self, message)
 
 
-@_mutant(Reign, "on_refused", seed=481)
+@_mutant(Reign, "on_refused", seed=344)
 def next_after_the_hint_unprobed(self: Any, progress: Any, response: Any) -> None:
     _on_refused(self, progress, response)
     progress.probe_is_empty = False
