@@ -129,17 +129,22 @@ class Broker:
         """Join the cluster and open what lies here; returns when requests can be answered.
 
         `replication` has been started. Raises OperatorError when the cluster refuses this broker,
-        OSError or StorageError when the controller's log cannot be opened."""
+        OSError or StorageError when the controller's log cannot be opened, and no other broker
+        helps."""
         answer_introductions(self.replication, self.controller)
         answer_elections(self.services)
         self.controller.on_caught_up.append(self._on_caught_up)
         self.replication.on_leadership.append(self._on_leadership)
         self.replication.on_failed.append(self._on_replica_failed)
-        self.controller.start(self._hosting.open_controller())
+        self.controller.on_damaged.append(self._start_repairs)
+        spec = self._hosting.controller_spec()
+        opening = self._hosting.controller_log
+        replica = opening.open_nowait(spec)
         introducing = asyncio.get_running_loop().create_task(
             introduce_to_all(self.replication, self.config)
         )
         try:
+            self.controller.start(replica or await opening.wait_opened(spec))
             await self._register()
             await self._wait_replayed()
         finally:
@@ -154,10 +159,7 @@ class Broker:
         self._balancing.start()
         self._draining.start()
         self._watching = asyncio.get_running_loop().create_task(self._watch())
-        storage = self.config.storage
-        self.replication.repairs.start(
-            rate_bytes=storage.scrub_rate, interval_ms=storage.scrub_interval_ms
-        )
+        self._start_repairs()
 
     async def listen(self, limits: ServerLimits, *, claimed: socket.socket | None = None) -> Server:
         """Open the port for Kafka clients, on the socket of `server.claim_port` where there is one.
@@ -261,6 +263,13 @@ class Broker:
                 )
 
     # ---- what happens ----------------------------------------------------------------------------
+
+    def _start_repairs(self) -> None:
+        """When the broker is ready; before that only where the controller's log needs it."""
+        storage = self.config.storage
+        self.replication.repairs.start(
+            rate_bytes=storage.scrub_rate, interval_ms=storage.scrub_interval_ms
+        )
 
     def _on_caught_up(self) -> None:
         self._replayed.set()

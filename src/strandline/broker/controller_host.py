@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable
 
 from strandline.base.clock import Clock
-from strandline.base.errors import ApiError, StrandlineError
+from strandline.base.errors import ApiError, StorageError, StrandlineError
 from strandline.broker.reporting import Reporting
 from strandline.controller.commands import (
     AllocateProducerIds,
@@ -49,6 +49,8 @@ DIRECTORY_METHOD = "broker.directory"
 CALL_TIMEOUT_MS = 5_000
 DIRECTORY_TIMEOUT_MS = 1_000
 RETRY_MS = 50
+UNREADABLE_RETRY_MS = 500
+"""How long after it what could not be read is tried again: the other replicas mend it meanwhile."""
 SUBMIT_TIMEOUT_MS = 30_000
 READ_BYTES = 1 << 20
 
@@ -76,6 +78,8 @@ class ControllerHost:
         self.state = ControllerState()
         self.on_applied: list[Callable[[Record], None]] = []
         self.on_caught_up: list[Callable[[], None]] = []
+        self.on_damaged: list[Callable[[], None]] = []
+        """What is committed cannot be read here; it is tried again until it is mended."""
         self._replication = replication
         self._clock = clock
         self._rng = rng
@@ -110,7 +114,10 @@ class ControllerHost:
     @property
     def is_active(self) -> bool:
         """Whether this broker is the controller, and no other can be."""
-        return self._replica is not None and self._replica.can_serve_reads
+        replica = self._replica
+        if replica is None or self._applied < replica.high_watermark:
+            return False  # Committed decisions that cannot be read here are not known either.
+        return replica.can_serve_reads
 
     def alive(self) -> set[BrokerId]:
         """The registered brokers that are heard here now, and this one."""
@@ -250,13 +257,20 @@ class ControllerHost:
         replica = self._replica
         assert replica is not None
         before = self._applied
+        is_damaged = False
         try:
             self._apply_visible(replica)
         except (OSError, StrandlineError) as error:
-            # What was decided is not known here any more, so nothing that rests on it is.
-            replica.fail(error)
+            is_damaged = isinstance(error, (OSError, StorageError)) and not replica.is_only_voter
+            if not is_damaged:
+                # What was decided is not known here any more, so nothing that rests on it is.
+                replica.fail(error)
         self._applied_changed.set()
-        if replica.failed is None:
+        if is_damaged:
+            self._clock.call_later(UNREADABLE_RETRY_MS, self._apply)
+            for callback in self.on_damaged:
+                callback()
+        elif replica.failed is None:
             replica.watch(self._apply)
         if self._applied > before:
             for callback in self.on_caught_up:

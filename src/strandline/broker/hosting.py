@@ -19,6 +19,7 @@ from strandline.base.clock import Clock
 from strandline.base.disk import Disk, is_full
 from strandline.base.errors import StorageError
 from strandline.broker.controller_host import ControllerHost
+from strandline.broker.controller_log import ControllerLog
 from strandline.broker.damaged_logs import DamagedLogs
 from strandline.broker.draining import first_to_lead
 from strandline.broker.leader_ranks import LeaderRanks
@@ -84,34 +85,36 @@ class Hosting:
         self._work: Iterator[None] = iter(())
         # Groups whose log the disk could not open: they stay closed until the broker starts anew.
         self._broken: set[GroupId] = set()
+        directory = f"{config.broker.data_directory}/logs"
         self._damaged = DamagedLogs(
             clock=clock,
             disk=disk,
             replication=replication,
-            directory=f"{config.broker.data_directory}/logs",
+            directory=directory,
             reopen=self._look_again,
+        )
+        self.controller_log = ControllerLog(
+            clock=clock, disk=disk, replication=replication, directory=directory
         )
         # Groups whose log found no space to begin in: they are tried again.
         self._waiting: set[GroupId] = set()
 
-    def open_controller(self) -> Replica:
-        """Open group 0. Raises OSError, StorageError."""
+    def controller_spec(self) -> GroupSpec:
+        """Group 0 as it is to be opened here; its voters are made known."""
         for seed in self._config.seeds:
             self._replication.set_peer(seed.id, seed.address.host, seed.address.port)
         voters = tuple(sorted(seed.id for seed in self._config.seeds))
         observers = () if self._self_id in voters else (self._self_id,)
-        return self._replication.open_group(
-            GroupSpec(
-                group=CONTROLLER_GROUP,
-                name=f"{CONTROLLER_NAME}-0",
-                directory=f"{CONTROLLER_NAME}.{CONTROLLER_GROUP}",
-                configuration=Configuration(voters=voters, observers=observers),
-                log=LogConfig(
-                    retention_ms=-1, delete=False, preallocate=self._config.storage.preallocate
-                ),
-                succession=Succession(voters[0]),
-                asks_voters=True,
-            )
+        return GroupSpec(
+            group=CONTROLLER_GROUP,
+            name=f"{CONTROLLER_NAME}-0",
+            directory=f"{CONTROLLER_NAME}.{CONTROLLER_GROUP}",
+            configuration=Configuration(voters=voters, observers=observers),
+            log=LogConfig(
+                retention_ms=-1, delete=False, preallocate=self._config.storage.preallocate
+            ),
+            succession=Succession(voters[0]),
+            asks_voters=True,
         )
 
     @property

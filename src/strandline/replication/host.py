@@ -361,6 +361,13 @@ class Replication:
         state = None if self._journal is None else self._journal.get(group)
         return (Epoch(0), False) if state is None else (state.epoch, not state.amnesiac)
 
+    def voters_of(self, spec: GroupSpec) -> tuple[BrokerId, ...]:
+        """Who has a vote in a group that is closed, as far as is remembered here."""
+        assert self._journal is not None
+        state = self._journal.get(spec.group)
+        base = None if state is None else state.configuration
+        return (base or spec.configuration).all_voters
+
     def has_history(self, group: GroupId) -> bool:
         """Whether an epoch of the group was ever heard of here."""
         assert self._journal is not None

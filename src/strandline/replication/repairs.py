@@ -99,7 +99,9 @@ class Repairs:
 
     def start(self, *, rate_bytes: int, interval_ms: int) -> None:
         """Look at every log, `rate_bytes` a second (0: never), a new round `interval_ms` after the
-        last one began."""
+        last one began. Nothing where the task runs already."""
+        if self._task is not None:
+            return
         self._rate_bytes = rate_bytes
         self._interval_ms = interval_ms
         now_ms = self._host.clock.monotonic_ms()
