@@ -171,11 +171,31 @@ class LeaderEntry:
     leader: BrokerId
 
 
+class ObedientStarts:
+    """Where partitions begin, as leaders say: at once, unless the test says that nobody does."""
+
+    def __init__(self) -> None:
+        self.are_told = True
+        self.known: set[GroupId] = set()
+        self.asked: list[GroupId] = []
+
+    def is_known(self, replica: ObedientReplica) -> bool:
+        return replica.group in self.known
+
+    def ask(self, replicas: Sequence[ObedientReplica], done: Callable[[], None]) -> None:
+        groups = [replica.group for replica in replicas]
+        self.asked += groups
+        if self.are_told:
+            self.known.update(groups)
+        done()
+
+
 class ObedientReplication:
     """The replicas of this broker, and what it knows of others'."""
 
     def __init__(self, disk: SimDisk) -> None:
         self.disk = disk
+        self.starts = ObedientStarts()
         self.replicas: dict[GroupId, ObedientReplica] = {}
         self.leaders: dict[GroupId, LeaderEntry] = {}
         self.silent: set[BrokerId] = set()

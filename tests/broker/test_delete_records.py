@@ -37,6 +37,8 @@ from strandline.replication.replica import Replica
 
 EARLIEST = -2
 GREATEST_TIMESTAMP = -3
+AWAY_MS = 3_000
+"""Long enough for a broker to be counted as dead."""
 
 
 @pytest.fixture
@@ -253,6 +255,67 @@ def test_a_follower_that_cannot_tell_where_the_partition_begins_serves_no_reads(
     process.run_now(lambda: replica.log.append([marker], [header]))
     for offset in (0, 10):
         assert fetched(cluster, offset, at=follower).error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def miss_deletion(cluster: ClusterWorld, follower: int) -> None:
+    """Let a follower miss a deletion, as a process that is stopped for a while."""
+    assert fetched(cluster, 0, at=follower).error_code == 0
+    cluster.hosts[follower].pause()
+    cluster.advance(AWAY_MS)
+    assert delete(cluster, 5).error_code == 0
+
+
+def test_a_follower_that_was_away_shows_nothing_that_was_deleted_meanwhile(
+    cluster: ClusterWorld,
+) -> None:
+    follower = cluster.leader_of("t") % 3 + 1
+    miss_deletion(cluster, follower)
+    cluster.hosts[follower].resume()
+    for _ in range(20):
+        answer = fetched(cluster, 0, at=follower)
+        assert answer.error_code in (Error.NOT_LEADER_OR_FOLLOWER, Error.OFFSET_OUT_OF_RANGE)
+        cluster.advance(5)
+    cluster.advance(2_000)
+    assert is_deleted_before(cluster, 5, at=follower)
+
+
+def test_a_follower_that_is_far_behind_serves_what_is_left(
+    cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It need not have the deletion to know where the partition begins."""
+    follower = cluster.leader_of("t") % 3 + 1
+    miss_deletion(cluster, follower)
+    replication = cluster.broker(follower).replication
+    monkeypatch.setattr(replication, "_on_append", lambda _peer, _message: None)
+    cluster.hosts[follower].resume()
+    cluster.advance(2_000)
+    assert is_deleted_before(cluster, 5, at=follower)
+    assert cluster.replicas_of("t")[follower].log.deletions == []
+    told_in = cluster.replicas_of("t")[follower].deletions.told_in
+    assert told_in is not None
+    for _ in range(20):
+        assert produce(cluster, "t", b"more").error_code == 0
+        assert fetched(cluster, 5, at=follower).records
+        cluster.advance(200)
+    assert cluster.replicas_of("t")[follower].deletions.told_in == told_in, "nothing asked again"
+
+
+def test_a_follower_that_does_not_hear_its_leader_sends_readers_away(
+    cluster: ClusterWorld,
+) -> None:
+    leader = cluster.leader_of("t")
+    follower = leader % 3 + 1
+    assert fetched(cluster, 0, at=follower).error_code == 0
+    for broker in (1, 2, 3):
+        if broker != follower:
+            cluster.hosts[broker].pause()
+    cluster.advance(AWAY_MS)
+    assert fetched(cluster, 0, at=follower).error_code == Error.NOT_LEADER_OR_FOLLOWER
+    for broker in (1, 2, 3):
+        if broker != follower:
+            cluster.hosts[broker].resume()
+    cluster.advance(5_000)
+    assert fetched(cluster, 0, at=follower).error_code == 0
 
 
 def test_no_answer_before_every_living_follower_has_it(cluster: ClusterWorld) -> None:

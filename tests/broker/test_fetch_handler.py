@@ -312,6 +312,19 @@ def test_a_follower_that_knows_no_leader_sends_clients_away(world: BrokerWorld) 
     assert ask_one(world, fetch(0)).error_code == Error.NOT_LEADER_OR_FOLLOWER
 
 
+def test_a_follower_asks_once_where_the_partition_begins(world: BrokerWorld) -> None:
+    (replica,) = world.add_topic("t")
+    replica.write(b"a")
+    replica.follow(OTHER, epoch=1)
+    starts = world.replication.starts
+    starts.are_told = False
+    assert ask_one(world, fetch(0)).error_code == Error.NOT_LEADER_OR_FOLLOWER
+    starts.are_told = True
+    for _ in range(3):
+        assert values(ask_one(world, fetch(0))) == [b"a"]
+    assert starts.asked == [replica.group] * 2
+
+
 def test_a_failed_replica_says_so(world: BrokerWorld) -> None:
     (replica,) = world.add_topic("t")
     pending = world.send(fetch(0), VERSION)

@@ -10,7 +10,7 @@ How:        READING --enough, an error, no time to wait--> ANSWERED;  READING --
         that none starves. The first batch found is returned however large it is (KIP-74). Leaders
         serve while they hold their lease; followers serve what they know to be committed, to
         clients that can be sent to one (version 11 and up), and send them away while they know no
-        leader.
+        leader. They ask it first where the partition begins, once in each contact with it.
 Owns:   nothing that outlives the request.
 Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-595 (diverging epochs), KIP-951; kafka-protocol
         reference 7.2 (what clients do on follower fetch); design sections 4, 5 and 9."""
@@ -77,7 +77,9 @@ class FetchCall:
 
     __slots__ = (
         "_context",
+        "_followers",
         "_has_error",
+        "_is_abandoned",
         "_is_full",
         "_max_bytes",
         "_min_bytes",
@@ -100,11 +102,33 @@ class FetchCall:
         self._has_error = False
         self._is_full = False
         self._parked: Parked | None = None
+        # Replicas that follow a leader, and have to ask it first where they begin.
+        self._followers: list[Replica] = []
+        self._is_abandoned = False
 
     def start(self) -> None:
         """Answer, or wait."""
         for asked in self._request.topics:
             self._add_topic(asked)
+        if self._followers:
+            self._context.on_abandoned = self._abandon
+            self._services.replication.starts.ask(self._followers, self._begin_again)
+        else:
+            self._begin()
+
+    def _begin_again(self) -> None:
+        """What the leaders of followers know is known here."""
+        try:
+            if not self._is_abandoned:
+                self._context.on_abandoned = None
+                self._begin()
+        except Exception:  # Nobody above this call-back knows which request it is for.
+            self._context.fail()
+
+    def _abandon(self) -> None:
+        self._is_abandoned = True
+
+    def _begin(self) -> None:
         found_bytes = self._read_all()
         request = self._request
         if (
@@ -155,6 +179,10 @@ class FetchCall:
         fetch.replica, error = find_replica(self._services, fetch.partition)
         if error is not Error.NONE:
             self._fail(fetch, error)
+        elif fetch.replica is not None and not fetch.replica.is_leader:
+            known = self._services.replication.starts.is_known(fetch.replica)
+            if not known and self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION:
+                self._followers.append(fetch.replica)
 
     def _check_replica(self, fetch: PartitionFetch, replica: Replica) -> Error:
         """Whether this replica may answer this client."""
@@ -172,6 +200,7 @@ class FetchCall:
                 self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION
                 and replica.leader_id != NO_BROKER
                 and replica.knows_start
+                and self._services.replication.starts.is_known(replica)
             )
         return Error.NONE if may_serve else Error.NOT_LEADER_OR_FOLLOWER
 

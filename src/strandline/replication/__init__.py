@@ -16,6 +16,7 @@ Map, from the outside in:
         leads what, cluster-wide), founding.py (a new group, or a lost disk?), forgetting.py (a
         replica that goes for good), budget.py (memory),
         cleaning.py (upkeep of one log), compactor.py (compaction in slices), deleting.py (records
-        deleted at the front), damage.py and repairs.py (damaged logs are led by others, and mended
-        from them), wire.py (messages as bytes), settings.py.
+        deleted at the front), starts.py (followers ask where partitions begin), damage.py and
+        repairs.py (damaged logs are led by others, and mended from them), wire.py (messages as
+        bytes), settings.py.
 Source: design section 5; Redpanda RFC 20220119 (one path for all acks levels)."""

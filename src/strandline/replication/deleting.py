@@ -8,13 +8,14 @@ How:    delete --> a DELETION marker in the log: replicated, flushed and committ
         deleted. When retention takes the marker, it has taken those records before: nothing has to
         be remembered elsewhere. A follower with a marker that it does not know to be committed
         cannot say where the partition begins: it serves no reads until it can.
-Owns:   `before`, per replica.
+            One that was away may lack markers, and asks its leader (`starts`).
+Owns:   `before` and `told`, per replica.
 Source: docs/decisions/0006-deleting-records.md; KIP-107."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from strandline.model.ids import Index, Offset
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.protocol.errors import Error
 
 if TYPE_CHECKING:
@@ -28,21 +29,37 @@ _LOOKS = 4
 DeletionDone = Callable[[Error], None]
 
 
-class Deletions:
-    """See the module. `before`: the records below this offset are deleted, for good."""
+class Contact(NamedTuple):
+    """A time in which a follower hears the leader of one epoch without a gap."""
 
-    __slots__ = ("_commit", "_replica", "before")
+    leader: BrokerId
+    epoch: Epoch
+    number: int
+
+
+class Deletions:
+    """See the module. `before`: the records below this offset are deleted, for good. `told`: the
+    partition begins there or later, said a leader; `told_in`: when the last one did."""
+
+    __slots__ = ("_commit", "_replica", "before", "told", "told_in")
 
     def __init__(self, replica: "Replica") -> None:
         self._replica = replica
         self._commit = Index(-1)
         self.before = Offset(0)
+        self.told = Offset(0)
+        self.told_in: Contact | None = None
 
     @property
     def are_settled(self) -> bool:
         """Whether all deletions in the log are known to be committed."""
         deletions = self._replica.log.deletions
         return not deletions or deletions[-1][0] <= self._commit
+
+    def hear_start(self, offset: Offset, contact: Contact) -> None:
+        """The leader says that the partition begins at `offset`."""
+        self.told = max(self.told, offset)
+        self.told_in = contact
 
     def on_commit(self, commit: Index) -> None:
         """Everything up to `commit` is committed."""

@@ -49,6 +49,7 @@ from strandline.replication.recovery import RecoveryRates
 from strandline.replication.repairs import Repairs
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
+from strandline.replication.starts import Starts
 from strandline.replication.wire import (
     ControlMessage,
     Kind,
@@ -115,6 +116,7 @@ class Replication:
         self.leaders = Leaders(self._on_leader_known)
         self.calls = Calls(self._send_call)
         self.repairs = Repairs(self)
+        self.starts = Starts(self)
         session = rng.getrandbits(62) + 1
         self.founding = Founding(self, session)
         self.latecomers = Latecomers(self)
@@ -163,6 +165,7 @@ class Replication:
         self.calls.stop()
         self.compactor.stop()
         self.repairs.stop()
+        self.starts.stop()
         self.recovery.stop()
         if self._opening is not None:
             self._opening.abandon()

@@ -148,6 +148,14 @@ class Liveness:
         self._hung_up.discard(peer)
         self._swept.discard(peer)
 
+    def contact_with(self, peer: BrokerId) -> int | None:
+        """Which time of hearing `peer`'s heartbeats without a gap this is; None while there is a
+        gap."""
+        session = self._follows.get(peer)
+        if session is None or not self._is_fresh(session, self._clock.monotonic_ms()):
+            return None
+        return session.contact
+
     def rtt_ms(self, peer: BrokerId) -> float:
         """The smoothed round trip to `peer`; 0 while unknown."""
         session = self._leads.get(peer)
@@ -171,7 +179,10 @@ class Liveness:
     def on_heartbeat(self, peer: BrokerId, heartbeat: Heartbeat) -> list[tuple["Replica", Epoch]]:
         """Returns the replicas to which a newly announced leadership of `peer` matters."""
         session = self.follow_session(peer)
-        changes, uncovered = session.on_heartbeat(heartbeat, self._clock.monotonic_ms())
+        now = self._clock.monotonic_ms()
+        if not self._is_fresh(session, now):
+            session.contact += 1
+        changes, uncovered = session.on_heartbeat(heartbeat, now)
         for group in uncovered:
             replica = self._replicas.get(group)
             if replica is not None:
@@ -325,6 +336,7 @@ class Liveness:
         for session in self._follows.values():
             if session.heard_ms != NEVER_MS:
                 session.heard_ms = now
+                session.contact += 1
         return True
 
     def found_leaders(self) -> list[tuple["Replica", BrokerId, Epoch]]:

@@ -166,7 +166,7 @@ class Replica:
     @property
     def log_start_offset(self) -> Offset:
         """The first offset that can be read."""
-        return max(self.log.start_offset, self.deletions.before)
+        return max(self.log.start_offset, self.deletions.before, self.deletions.told)
 
     @property
     def knows_start(self) -> bool:

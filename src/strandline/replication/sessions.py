@@ -116,6 +116,8 @@ class FollowSession:
         # {group: the local replica's epoch} where that is later, or proves nothing.
         self._refused: dict[GroupId, Epoch] = {}
         self.heard_ms = NEVER_MS
+        # Counts the times that nothing was heard for an election time-out.
+        self.contact = 0
 
     def on_heartbeat(
         self, heartbeat: Heartbeat, now_ms: int
