@@ -48,6 +48,17 @@ def skip_records(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "read", read)
 
 
+def forget_the_marks_of_followers(patch: pytest.MonkeyPatch) -> None:
+    """Who follows never hears how far the log may be shown."""
+    honest = Replica.update_marks
+
+    def update_marks(self: Replica, commit: Index, visible: Index) -> None:
+        if self.is_leader:
+            honest(self, commit, visible)
+
+    patch.setattr(Replica, "update_marks", update_marks)
+
+
 @dataclass(frozen=True)
 class Case:
     """`promise` notices `plant` in the run of `seed`: a scenario, and the faults, of the mutant
@@ -74,6 +85,7 @@ CASES: Sequence[Case] = (
     Case("NoDuplicateFromIdempotentProducer", mutants.forget_what_producers_wrote, 3),
     Case("GroupOffsetsMonotonic", mutants.commit_offsets_at_once, 31),
     Case("Progress", mutants.forget_the_names_of_files, 10),
+    Case("Convergence", forget_the_marks_of_followers, 1, mutants.acknowledge_before_the_quorum),
 )
 
 

@@ -21,6 +21,6 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    deleted_records.py (what DeleteRecords took), removals.py (who lets go of its
                    data), placements.py (that policies hold), wiretap.py and entries_sent.py (what
                    goes over the network), audit.py (whole logs, read), compacted.py and
-                   superseding.py (what compaction may take), verdicts.py (what is asked once the
-                   faults are over)
+                   superseding.py (what compaction may take), verdicts.py (what is awaited
+                   once the faults are over), endings.py (what must have come of it)
 Source: design section 10."""

@@ -10,11 +10,18 @@ from collections.abc import Callable, Sequence
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.compacted import CompactedPrefixEqual, CompactedTablesEqual
 from strandline.simulation.deleted_records import DeletedStaysDeleted
+from strandline.simulation.endings import (
+    BalancerProgress,
+    Convergence,
+    HeartbeatsCoalesced,
+    Progress,
+)
 from strandline.simulation.entries_sent import EntriesSentOnce
 from strandline.simulation.facts import (
     NOWHERE,
     Acknowledged,
     AnswerHeard,
+    BalanceAwaited,
     BalancerMoved,
     CommitBegun,
     CommitEnded,
@@ -32,12 +39,13 @@ from strandline.simulation.facts import (
     Produced,
     RecordsRead,
     ReplicaRemoved,
+    RestAwaited,
+    ServiceAwaited,
     Subject,
     WayChanged,
 )
 from strandline.simulation.invariants import (
     CommittedPrefixEqual,
-    HeartbeatsCoalesced,
     HighWatermarkMonotonic,
     Invariant,
     InvariantError,
@@ -97,6 +105,9 @@ class Checker:
             RemovedWhereStable(),
             OneGrantPerVersion(),
             PlacementHolds(),
+            Progress(),
+            BalancerProgress(),
+            Convergence(),
             HeartbeatsCoalesced(),
         ]
         self._offsets = GroupOffsetsMonotonic()
@@ -163,6 +174,18 @@ class Checker:
     def log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""
         self._judge(fact, lambda invariant: invariant.on_log_audited(fact))
+
+    def service_awaited(self, fact: ServiceAwaited) -> None:
+        """See `facts.ServiceAwaited`."""
+        self._judge(fact, lambda invariant: invariant.on_service_awaited(fact))
+
+    def balance_awaited(self, fact: BalanceAwaited) -> None:
+        """See `facts.BalanceAwaited`."""
+        self._judge(fact, lambda invariant: invariant.on_balance_awaited(fact))
+
+    def rest_awaited(self, fact: RestAwaited) -> None:
+        """See `facts.RestAwaited`."""
+        self._judge(fact, lambda invariant: invariant.on_rest_awaited(fact))
 
     def idle_passed(self, fact: IdlePassed) -> None:
         """See `facts.IdlePassed`."""

@@ -203,6 +203,33 @@ class BalancerMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceAwaited:
+    """After the last fault somebody asked for service for up to `limit_ms`; `what`: who got none
+    all the while, and what it was; empty where everybody was served."""
+
+    what: str
+    limit_ms: int
+    subject: Subject = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceAwaited:
+    """After the last fault the balancer had up to `limit_ms`; `left`: what it has still to do."""
+
+    left: str
+    limit_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestAwaited:
+    """Nobody produced any more, and the cluster had time to come to rest; `left`: what still keeps
+    it from that, empty for nothing."""
+
+    left: str
+    subject: Subject = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class IdlePassed:
     """Nobody produced or consumed for a while, and every group was at rest.
 

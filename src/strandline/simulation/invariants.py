@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.simulation.facts import (
-    NOWHERE,
     Acknowledged,
     AuditedBatch,
+    BalanceAwaited,
     ConfigurationCommitted,
     Deleted,
     DeletionAsked,
@@ -24,6 +24,8 @@ from strandline.simulation.facts import (
     PlacementKnown,
     RecordsRead,
     ReplicaRemoved,
+    RestAwaited,
+    ServiceAwaited,
     Subject,
 )
 from strandline.simulation.superseding import Superseding
@@ -80,6 +82,15 @@ class Invariant:
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""
+
+    def on_service_awaited(self, fact: ServiceAwaited) -> None:
+        """See `facts.ServiceAwaited`."""
+
+    def on_balance_awaited(self, fact: BalanceAwaited) -> None:
+        """See `facts.BalanceAwaited`."""
+
+    def on_rest_awaited(self, fact: RestAwaited) -> None:
+        """See `facts.RestAwaited`."""
 
     def on_idle_passed(self, fact: IdlePassed) -> None:
         """See `facts.IdlePassed`."""
@@ -426,16 +437,6 @@ class NoDuplicateFromIdempotentProducer(Invariant):
                     Subject(fact.group, offset, values=(value,)),
                 )
             last[name] = int(number), offset
-
-
-class HeartbeatsCoalesced(Invariant):
-    """Idle brokers exchange heartbeats and their answers, and nothing else, however many groups."""
-
-    def on_idle_passed(self, fact: IdlePassed) -> None:
-        """No noise."""
-        noise = fact.noise()
-        if noise:
-            raise self.broken(f"at rest: {noise}", NOWHERE)
 
 
 def records_of(fact: LogAudited) -> dict[Offset, bytes]:

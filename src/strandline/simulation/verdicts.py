@@ -1,11 +1,11 @@
 """What is asked of a cluster once every fault is over: that it works, agrees and falls silent.
 
-Why:    losing nothing is half of the promise; a cluster that has to be helped up keeps the other
-        half from its users.
+Why:    what a cluster does by itself can only be awaited; how long that may take is said in one
+        place.
 How:    every group must take a write again, and the consumer group must work again -> every
         placement must be what its policy wants -> all replicas
         of a group must agree on its leader and its log -> nobody says more than one heartbeat and
-        one answer an interval.
+        one answer an interval. What came of each is a fact, which `endings` judges.
 Source: design section 10 (Progress); section 5 (an idle group costs nothing)."""
 
 import random
@@ -17,7 +17,13 @@ from strandline.model.ids import BrokerId
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.damage import BAD_DISKS, rotting_broker
-from strandline.simulation.facts import NOWHERE, IdlePassed, Subject
+from strandline.simulation.facts import (
+    BalanceAwaited,
+    IdlePassed,
+    RestAwaited,
+    ServiceAwaited,
+    Subject,
+)
 from strandline.simulation.group_consumers import SESSION_TIMEOUT_MS
 from strandline.simulation.placements import placement_of
 from strandline.simulation.producers import Producer
@@ -68,8 +74,8 @@ class Operator:
         world.restart(broker)
 
 
-def check_progress(world: "World") -> None:
-    """Progress: every group takes writes again."""
+def await_writes(world: "World") -> None:
+    """Write to every group until each has taken one."""
     writers = [
         Producer(
             ProducerPlan(f"w{plan.group}", plan.group, -1, False, 50, 20),
@@ -91,18 +97,16 @@ def check_progress(world: "World") -> None:
             break
         operator.look()
     for writer in writers:
-        if not writer.acknowledged_count:
-            world.checker.fail(
-                f"Progress: {world.plan(writer.plan.group).name} took no write within "
-                f"{PROGRESS_MS} ms after the last fault",
-                Subject(writer.plan.group),
-            )
+        group = writer.plan.group
+        refusal = "" if writer.acknowledged_count else f"{world.plan(group).name} took no write"
+        world.checker.service_awaited(ServiceAwaited(refusal, PROGRESS_MS, Subject(group)))
         writer.stop()
     world.producers.extend(writers)
 
 
-def check_group_progress(world: "World") -> None:
-    """Progress: every member of the consumer group gets its share again, and one can commit."""
+def await_group(world: "World") -> None:
+    """Wait until every member of the consumer group has got its share again, and one has
+    committed."""
     members = world.group_consumers
     if not members or world.is_over:
         return
@@ -116,16 +120,13 @@ def check_group_progress(world: "World") -> None:
         ),
         limit_us=limit_us,
     )
-    if not done and not world.is_over:
-        world.checker.fail(
-            f"Progress: the consumer group did not work within {GROUP_PROGRESS_MS} ms after "
-            "the last fault"
-        )
+    if not world.is_over:
+        refusal = "" if done else "the consumer group did not work"
+        world.checker.service_awaited(ServiceAwaited(refusal, GROUP_PROGRESS_MS))
 
 
-def check_balance(world: "World") -> None:
-    """BalancerProgress: every placement is what its policy wants, and nothing moves or waits;
-    brokers that are to leave hold nothing, those in maintenance lead nothing that others can."""
+def await_balance(world: "World") -> None:
+    """Wait until the balancer has nothing to do."""
     lost_after_ms = world.scenario.lost_after_ms
     if not lost_after_ms or world.is_over:
         return
@@ -133,8 +134,8 @@ def check_balance(world: "World") -> None:
     limit_us = world.scheduler.now_us + limit_ms * US_PER_MS
     while (left := _imbalance(world)) and world.scheduler.now_us < limit_us and not world.is_over:
         world.advance(100)
-    if left and not world.is_over:
-        world.checker.fail(f"BalancerProgress: {left}, {limit_ms} ms after the last fault", NOWHERE)
+    if not world.is_over:
+        world.checker.balance_awaited(BalanceAwaited(left, limit_ms))
 
 
 def _imbalance(world: "World") -> str:
@@ -169,16 +170,17 @@ def _imbalance(world: "World") -> str:
     return "; ".join(waits)
 
 
-def check_convergence(world: "World") -> None:
-    """Convergence: every request is answered, all members of a group have all of its log."""
+def await_rest(world: "World") -> None:
+    """Wait until every request is answered, and all members of a group have all of its log."""
     limit_us = world.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
     operator = Operator(world)
     while not world.is_over and not _has_converged(world):
         operator.look()
         if world.scheduler.now_us >= limit_us:
-            world.checker.fail(*_describe_divergence(world))
-            return
+            break
         world.advance(LOOK_MS)
+    if not world.is_over:
+        world.checker.rest_awaited(_what_is_under_way(world))
 
 
 def _has_converged(world: "World") -> bool:
@@ -222,17 +224,19 @@ def _divergence(world: "World", plan: GroupPlan) -> str:
     return ""
 
 
-def _describe_divergence(world: "World") -> tuple[str, Subject]:
+def _what_is_under_way(world: "World") -> RestAwaited:
     for plan in world.scenario.groups:
         divergence = _divergence(world, plan)
         if divergence:
-            return f"Convergence: {divergence}", Subject(plan.group)
+            return RestAwaited(divergence, Subject(plan.group))
     moving = _moving_brokers(world)
     if moving:
-        return f"Convergence: brokers {moving} wait for replicas that move", NOWHERE
+        return RestAwaited(f"brokers {moving} wait for replicas that move")
     waiting = [producer for producer in world.producers if not producer.is_idle]
+    if not waiting:
+        return RestAwaited("")
     names = [producer.name for producer in waiting]
-    return f"Convergence: producers {names} are not answered", Subject(waiting[0].plan.group)
+    return RestAwaited(f"producers {names} are not answered", Subject(waiting[0].plan.group))
 
 
 def observe_rest(world: "World") -> None:

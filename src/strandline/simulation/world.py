@@ -40,10 +40,10 @@ from strandline.simulation.scheduler import US_PER_MS, Scheduler
 from strandline.simulation.trace import WORLD, Trace
 from strandline.simulation.values import Values
 from strandline.simulation.verdicts import (
-    check_balance,
-    check_convergence,
-    check_group_progress,
-    check_progress,
+    await_balance,
+    await_group,
+    await_rest,
+    await_writes,
     observe_rest,
 )
 from strandline.simulation.wiretap import Wiretap
@@ -282,12 +282,12 @@ class World:
         self._end_faults()
         for client in (*self.producers, *self.movers):
             client.stop()
-        check_progress(self)
-        check_group_progress(self)
-        check_balance(self)
+        await_writes(self)
+        await_group(self)
+        await_balance(self)
         for consumer in (*self._consumers, *self.group_consumers, *self.deleters):
             consumer.stop()
-        check_convergence(self)
+        await_rest(self)
         if not self.is_over:
             self._audit(is_final=True)
             self._is_audited = True

@@ -1,0 +1,57 @@
+"""What is awaited once the faults are over is a promise like the others: each speaks up by itself.
+
+Source: design section 10 (Progress)."""
+
+import pytest
+
+from strandline.model.ids import GroupId
+from strandline.simulation.checker import Checker
+from strandline.simulation.endings import BalancerProgress, Convergence, Progress
+from strandline.simulation.facts import (
+    NOWHERE,
+    BalanceAwaited,
+    RestAwaited,
+    ServiceAwaited,
+    Subject,
+)
+from strandline.simulation.invariants import InvariantError
+
+ONE = Subject(GroupId(1))
+
+
+def test_a_group_that_takes_no_write_is_found() -> None:
+    Progress().on_service_awaited(ServiceAwaited("", 30_000, ONE))
+    with pytest.raises(InvariantError, match=r"^Progress: group-1 took no write within 30000 ms"):
+        Progress().on_service_awaited(ServiceAwaited("group-1 took no write", 30_000, ONE))
+
+
+def test_what_the_balancer_leaves_undone_is_found() -> None:
+    BalancerProgress().on_balance_awaited(BalanceAwaited("", 30_000))
+    with pytest.raises(InvariantError, match=r"^BalancerProgress: t-0 moves, 30000 ms after"):
+        BalancerProgress().on_balance_awaited(BalanceAwaited("t-0 moves", 30_000))
+
+
+def test_what_does_not_come_to_rest_is_found() -> None:
+    Convergence().on_rest_awaited(RestAwaited(""))
+    with pytest.raises(InvariantError, match=r"^Convergence: group-1 is led by") as found:
+        Convergence().on_rest_awaited(RestAwaited("group-1 is led by [1, 2]", ONE))
+    assert found.value.subject == ONE
+
+
+def test_the_checker_hands_on_what_was_awaited() -> None:
+    def verdict(*, served: str = "", balance: str = "", rest: str = "") -> tuple[object, Subject]:
+        checker = Checker(
+            idempotent_producers=(), power_fails=False, has_relaxed=False, resend_timeout_ms=1_000
+        )
+        checker.service_awaited(ServiceAwaited(served, 1, ONE))
+        checker.balance_awaited(BalanceAwaited(balance, 1))
+        checker.rest_awaited(RestAwaited(rest, ONE))
+        return checker.violation, checker.subject
+
+    assert verdict() == (None, NOWHERE)
+    assert verdict(served="nobody") == ("Progress: nobody within 1 ms after the last fault", ONE)
+    assert verdict(balance="much") == (
+        "BalancerProgress: much, 1 ms after the last fault",
+        NOWHERE,
+    )
+    assert verdict(rest="noise") == ("Convergence: noise", ONE)
