@@ -35,7 +35,23 @@ def test_the_scenarios_here_keep_every_promise(path: Path) -> None:
     outcome = run_scenario(scenario)
     assert outcome.violation is None
     assert sum(outcome.tally.fault_counts.values()) == len(scenario.plan_faults())
-    assert outcome.tally.acknowledged_count > 0
+    tally = outcome.tally
+    assert tally.acknowledged_count > 0
+    assert bool(tally.superseded_count) is bool(scenario.key_count)
+    assert bool(tally.deletion_count) is bool(scenario.delete_interval_ms)
+    assert scenario.move_interval_ms == 0 or tally.move_count > 0
+
+
+def test_what_only_a_seed_could_draw_can_be_said(tmp_path: Path) -> None:
+    text = "has_brokers = true\ngroup_consumer_count = 0\nkey_count = 7\nmove_interval_ms = 90\n"
+    text += "faults = []\n[log]\nsegment_bytes = 4096\nflush_ms = 5\n"
+    scenario = load_scenario(written(tmp_path, text))
+    assert (scenario.key_count, scenario.log.compacted, scenario.log.delete) == (7, True, False)
+    assert (scenario.log.segment_bytes, scenario.log.flush_ms) == (4_096, 5)
+    assert scenario.move_interval_ms == 90
+    drawn = next(seed for seed in range(1, 50) if Scenario.draw(seed).key_count)
+    scenario = load_scenario(written(tmp_path, f"seed = {drawn}\nkey_count = 0\n"))
+    assert (scenario.key_count, scenario.log.compacted) == (0, False)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +68,24 @@ def test_the_scenarios_here_keep_every_promise(path: Path) -> None:
         ("[replication]\nheart_ms = 3", "heart_ms"),
         ("[replication]\nheartbeat_interval_ms = 900", "election_timeout_ms must be at least"),
         ("has_brokers = false\ngroup_consumer_count = 2", "only where has_brokers is true"),
+        ("[log]\nsegment_size = 9", "[log] no key 'segment_size'"),
+        ("[log]\ncompacted = true", "[log] no key 'compacted'"),
+        ("[log]\nwrite_caching = 1", "[log] write_caching: 1 is no bool"),
+        ("has_brokers = true\n[log]\nsegment_ms = 9", "segment_ms: only where has_brokers is"),
+        ("has_brokers = false\nmove_interval_ms = 50", "move_interval_ms: only where"),
+        (
+            "has_brokers = true\nkey_count = 5\ndelete_interval_ms = 50",
+            "without a consumer group or compaction",
+        ),
+        (
+            "has_brokers = true\nmove_interval_ms = 50\n[[faults]]\nat_ms = 1\nkind = 'bit-rot'",
+            "move_interval_ms: not with bit-rot",
+        ),
+        (
+            "has_brokers = true\ngroup_consumer_count = 2\n[log]\nwrite_caching = true\n"
+            "[[faults]]\nat_ms = 1\nkind = 'power-failure'",
+            "write_caching: not with a consumer group",
+        ),
         ("has_brokers = false\ndelete_interval_ms = 50", "delete_interval_ms: only where"),
         ("[[changes]]\nat_ms = 1\ngroup = 1\npolicy = '{}'", "only with lost_after_ms"),
         ("has_brokers = false\nlost_after_ms = 9", "where has_brokers is true"),

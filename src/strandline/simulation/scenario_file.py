@@ -3,14 +3,14 @@
 Why:    a history that matters (an outage that happened, a fault schedule that once failed) is kept
         as a file that can be read, changed and run again.
 How:    `seed` stands for everything that the file does not say. Regions, latencies, groups,
-        producers, sizes of the load and `[replication]` keys replace what was drawn; `[[faults]]`
-        are the only faults then. An unknown key, or a broker or kind of fault that does not exist,
-        is one line.
+        producers, sizes of the load, `[replication]` and `[log]` keys replace what was drawn;
+        `[[faults]]` are the only faults then. An unknown key, a broker or kind of fault that does
+        not exist, or what no run could be judged with, is one line.
 Source: design section 10; STYLE, "Configuration"."""
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import combinations_with_replacement
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import msgspec
 from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
+from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.faults import FAULTS
 from strandline.simulation.scenario import (
     REGIONS,
@@ -30,8 +31,19 @@ from strandline.simulation.scenario import (
 )
 from strandline.simulation.scheduler import US_PER_MS
 from strandline.simulation.variations import draw
+from strandline.storage.config import LogConfig
 
 FAULTS_TABLE = "[[faults]]"
+TOPIC_KEYS = {
+    "flush_messages",
+    "flush_ms",
+    "index_interval_bytes",
+    "preallocate",
+    "retention_bytes",
+    "segment_bytes",
+    "write_caching",
+}
+"""Of `[log]`, what topics of whole brokers are given (`Scenario.topic_configs`)."""
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -93,12 +105,16 @@ class ScenarioFile(_Row):
     bytes_per_ms: int | None = None
     consumer_count: int | None = None
     group_consumer_count: int | None = None
-    delete_interval_ms: int = 0
+    key_count: int | None = None
+    """How many keys records have, in logs that are compacted; 0 where they are not."""
+    delete_interval_ms: int | None = None
+    move_interval_ms: int | None = None
     lost_after_ms: int = 0
     changes: list[ChangeRow] = []
     groups: list[GroupRow] | None = None
     producers: list[ProducerRow] | None = None
     replication: dict[str, int | float] = {}
+    log: dict[str, bool | int | float] = {}
     faults: list[FaultRow] | None = None
 
 
@@ -153,6 +169,8 @@ def _scenario(told: ScenarioFile) -> Scenario:
         value = getattr(told, name)
         if value is not None:
             scenario = replace(scenario, **{name: value})
+    if told.key_count is not None:
+        scenario = _compacted(scenario, told.key_count)
     scenario = replace(scenario, settings=_settings(scenario, told.replication))
     if told.faults is not None:
         scenario = replace(scenario, faults=_faults(told.faults))
@@ -164,14 +182,55 @@ def _scenario(told: ScenarioFile) -> Scenario:
         if told.group_consumer_count and not scenario.has_brokers:
             raise OperatorError("group_consumer_count: only where has_brokers is true")
         scenario = replace(scenario, group_consumer_count=told.group_consumer_count)
-    if told.delete_interval_ms:
-        if not scenario.has_brokers or scenario.key_count or scenario.group_consumer_count:
-            raise OperatorError(
-                "delete_interval_ms: only where has_brokers is true, without a consumer group or "
-                "compaction"
-            )
-        scenario = replace(scenario, delete_interval_ms=told.delete_interval_ms)
-    return _balanced(scenario, told)
+    scenario = replace(scenario, log=_log(scenario, told.log))
+    return _balanced(_judged(_administered(scenario, told)), told)
+
+
+def _compacted(scenario: Scenario, key_count: int) -> Scenario:
+    """With logs that are compacted, or with none."""
+    if not key_count:
+        log = replace(scenario.log, compacted=False, delete=True)
+        return replace(scenario, key_count=0, log=log)
+    if not scenario.key_count:
+        scenario = scenario.compacted()
+    return replace(scenario, key_count=key_count)
+
+
+def _administered(scenario: Scenario, told: ScenarioFile) -> Scenario:
+    """With what admins do: as told; what was drawn stays where it can."""
+    delete_ms, move_ms = scenario.delete_interval_ms, scenario.move_interval_ms
+    can_delete = scenario.has_brokers and not (scenario.key_count or scenario.group_consumer_count)
+    delete_ms = delete_ms if can_delete else 0
+    move_ms = move_ms if scenario.has_brokers else 0
+    if told.delete_interval_ms is not None:
+        delete_ms = told.delete_interval_ms
+    if told.move_interval_ms is not None:
+        move_ms = told.move_interval_ms
+    if delete_ms and not can_delete:
+        raise OperatorError(
+            "delete_interval_ms: only where has_brokers is true, without a consumer group or "
+            "compaction"
+        )
+    if move_ms and not scenario.has_brokers:
+        raise OperatorError("move_interval_ms: only where has_brokers is true")
+    return replace(scenario, delete_interval_ms=delete_ms, move_interval_ms=move_ms)
+
+
+def _judged(scenario: Scenario) -> Scenario:
+    """As it is; refused where what may happen is more than anybody promises."""
+    kinds = {fault.kind for fault in scenario.faults or ()}
+    losses = sorted(kinds & {"lost-disk", *BAD_DISKS})
+    if scenario.move_interval_ms and losses:
+        raise OperatorError(
+            f"move_interval_ms: not with {', '.join(losses)}; which disk may go is a question "
+            "about the voters, who change"
+        )
+    if scenario.log.write_caching and scenario.group_consumer_count and scenario.power_fails:
+        raise OperatorError(
+            "write_caching: not with a consumer group where the power fails; what the group has "
+            "read may be beyond what is left"
+        )
+    return scenario
 
 
 def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
@@ -274,6 +333,19 @@ def _settings(scenario: Scenario, keys: dict[str, int | float]) -> ReplicationSe
         return replace(scenario.settings, **keys)  # type: ignore[arg-type]
     except TypeError as error:
         raise OperatorError(f"[replication] {error}") from error
+
+
+def _log(scenario: Scenario, keys: dict[str, bool | int | float]) -> LogConfig:
+    """Which logs are compacted is `key_count`'s to say."""
+    known = {one.name: type(getattr(scenario.log, one.name)) for one in fields(LogConfig)}
+    for key, value in keys.items():
+        if key not in known or key in ("delete", "compacted"):
+            raise OperatorError(f"[log] no key {key!r}")
+        if type(value) is not known[key]:
+            raise OperatorError(f"[log] {key}: {value!r} is no {known[key].__name__}")
+        if scenario.has_brokers and key not in TOPIC_KEYS:
+            raise OperatorError(f"[log] {key}: only where has_brokers is false")
+    return replace(scenario.log, **keys)  # type: ignore[arg-type]
 
 
 def _faults(rows: list[FaultRow]) -> tuple[PlannedFault, ...]:
