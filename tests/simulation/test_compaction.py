@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.full_speed import leader_of
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
-from strandline.model.ids import GroupId
+from strandline.model.ids import GroupId, Offset
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
 from strandline.replication.appender import AppendResult
@@ -197,6 +197,11 @@ def test_a_deleted_key_does_not_come_back_with_a_replica_that_was_away() -> None
 def test_a_record_may_be_gone_only_where_a_later_one_has_its_key() -> None:
     superseding = Superseding(key_count=1)
     newest = superseding.newest({0: b"p/0/", 4: b"p/4/"})
-    assert superseding.may_be_gone(newest, 3, b"p/3/")
-    assert not superseding.may_be_gone(newest, 5, b"p/5/")
-    assert not Superseding().may_be_gone(newest, 3, b"p/3/")
+    group = GroupId(1)
+    assert superseding.may_be_gone(newest, 3, b"p/3/", group=group)
+    assert not superseding.may_be_gone(newest, 5, b"p/5/", group=group)
+    assert not Superseding().may_be_gone(newest, 3, b"p/3/", group=group)
+    superseding.note(group, Offset(6), b"p/6/deleted")
+    assert superseding.may_be_gone(newest, 5, b"p/5/", group=group)
+    assert superseding.may_be_gone(newest, 6, b"p/6/deleted", group=group)
+    assert not superseding.may_be_gone(newest, 7, b"p/7/", group=group)

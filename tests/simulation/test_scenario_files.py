@@ -38,6 +38,7 @@ def test_the_scenarios_here_keep_every_promise(path: Path) -> None:
     tally = outcome.tally
     assert tally.acknowledged_count > 0
     assert bool(tally.superseded_count) is bool(scenario.key_count)
+    assert bool(tally.table_count) is bool(scenario.tombstone_ratio)
     assert bool(tally.deletion_count) is bool(scenario.delete_interval_ms)
     assert scenario.move_interval_ms == 0 or tally.move_count > 0
 
@@ -73,6 +74,15 @@ def test_what_only_a_seed_could_draw_can_be_said(tmp_path: Path) -> None:
         ("[log]\nwrite_caching = 1", "[log] write_caching: 1 is no bool"),
         ("has_brokers = true\n[log]\nsegment_ms = 9", "segment_ms: only where has_brokers is"),
         ("has_brokers = false\nmove_interval_ms = 50", "move_interval_ms: only where"),
+        ("tombstone_ratio = 0.1", "tombstone_ratio: only with a key_count"),
+        (
+            "key_count = 5\ntombstone_ratio = 0.1\nfaults = []\n[log]\ndelete_retention_ms = 9",
+            "delete_retention_ms has to be 3000 at least",
+        ),
+        (
+            "key_count = 5\ntombstone_ratio = 0.1\n[[faults]]\nat_ms = 1\nkind = 'wall-clock-jump'",
+            "no wall-clock-jump",
+        ),
         (
             "has_brokers = true\nkey_count = 5\ndelete_interval_ms = 50",
             "without a consumer group or compaction",

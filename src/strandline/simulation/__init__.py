@@ -12,7 +12,8 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    disk.py, made of file_image.py (bytes) and directory_tree.py (names), network.py,
                    made of link.py (one direction)
         load       clients.py (the way to the brokers and back), lookups.py (who leads, which id,
-                   how far), producers.py, consumers.py, group_consumers.py, values.py (the
+                   how far), producers.py, consumers.py, group_consumers.py,
+                   table_readers.py, values.py (the
                    records they know again); admins.py: deleters.py (DeleteRecords), movers.py
                    (replicas that move); operators.py (policies and labels that change)
         faults     faults.py (one function for each kind), damage.py (bad disks)

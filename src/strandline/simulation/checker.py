@@ -8,7 +8,11 @@ Source: design section 10."""
 from collections.abc import Callable, Sequence
 
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
-from strandline.simulation.compacted import CompactedPrefixEqual, CompactedTablesEqual
+from strandline.simulation.compacted import (
+    CompactedPrefixEqual,
+    CompactedTablesEqual,
+    DeletedKeysStayDeleted,
+)
 from strandline.simulation.deleted_records import DeletedStaysDeleted
 from strandline.simulation.endings import (
     BalancerProgress,
@@ -42,6 +46,7 @@ from strandline.simulation.facts import (
     RestAwaited,
     ServiceAwaited,
     Subject,
+    TableRead,
     WayChanged,
 )
 from strandline.simulation.invariants import (
@@ -118,7 +123,11 @@ class Checker:
     def _equality(superseding: Superseding) -> list[Invariant]:
         """In which sense two logs of a group must be equal."""
         if superseding.is_possible:
-            return [CompactedPrefixEqual(), CompactedTablesEqual(superseding)]
+            return [
+                DeletedKeysStayDeleted(superseding),  # The others ask what it has noted.
+                CompactedPrefixEqual(),
+                CompactedTablesEqual(superseding),
+            ]
         return [LogMatching(), CommittedPrefixEqual()]
 
     def leader_known(self, fact: LeaderKnown) -> None:
@@ -145,6 +154,10 @@ class Checker:
     def records_read(self, fact: RecordsRead) -> None:
         """See `facts.RecordsRead`."""
         self._judge(fact, lambda invariant: invariant.on_records_read(fact))
+
+    def table_read(self, fact: TableRead) -> None:
+        """See `facts.TableRead`."""
+        self._judge(fact, lambda invariant: invariant.on_table_read(fact))
 
     def deletion_asked(self, fact: DeletionAsked) -> None:
         """See `facts.DeletionAsked`."""

@@ -3,13 +3,14 @@
 Why:    two replicas compact at different times, so their bytes differ; what a consumer makes of
         them must not, and neither may what Raft sees.
 How:    indexes, epochs and offsets of committed entries stay equal, a record that is there is the
-        same everywhere, and in the end every log makes the same table of keys and values.
+        same everywhere, and in the end every log makes the same table of keys and values. A key
+        that was deleted stays so: whichever replica is read, its tombstone goes last.
 Owns:   what was found committed, in one run.
 Source: design section 4 ("compaction by key, the same on every replica")."""
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.simulation.facts import LogAudited, Subject
-from strandline.simulation.invariants import Invariant, records_of
+from strandline.simulation.facts import Acknowledged, LogAudited, Subject, TableRead
+from strandline.simulation.invariants import QUORUM_ACK, Invariant, records_of
 from strandline.simulation.superseding import Superseding
 
 
@@ -65,7 +66,7 @@ class CompactedTablesEqual(Invariant):
         """Compare with the first one."""
         if not fact.is_final:
             return
-        table = self._superseding.newest(records_of(fact))
+        table = self._superseding.table(records_of(fact))
         broker, known = self._tables.setdefault(fact.group, (fact.broker, table))
         if known != table:
             different = sorted(set(known.items()) ^ set(table.items()))[:3]
@@ -73,3 +74,49 @@ class CompactedTablesEqual(Invariant):
                 f"group {fact.group}: brokers {broker} and {fact.broker} differ in {different}",
                 Subject(fact.group, different[0][1]),
             )
+
+
+class DeletedKeysStayDeleted(Invariant):
+    """Where a committed tombstone is gone, so is everything before it of its key: in every log that
+    reaches beyond it, and for whoever reads one from its beginning."""
+
+    def __init__(self, superseding: Superseding) -> None:
+        self._superseding = superseding
+
+    def on_acknowledged(self, fact: Acknowledged) -> None:
+        """Remember tombstones."""
+        if fact.acks == QUORUM_ACK:
+            for number, value in enumerate(fact.values):
+                offset = Offset(fact.base_offset + number)
+                self._superseding.note(fact.group, offset, value)
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """Remember tombstones, and look whether one is missed."""
+        for batch in fact.batches:
+            if batch.index + batch.index_count - 1 <= fact.commit:
+                for offset, value in batch.records:
+                    self._superseding.note(fact.group, offset, value)
+        newest = self._superseding.newest(records_of(fact))
+        self._check(fact.broker, fact.group, newest=newest, end=fact.high_watermark)
+
+    def on_table_read(self, fact: TableRead) -> None:
+        """As a consumer sees it."""
+        newest = self._superseding.newest(fact.records)
+        self._check(fact.broker, fact.group, newest=newest, end=fact.end)
+
+    def _check(
+        self,
+        broker: BrokerId,
+        group: GroupId,
+        *,
+        newest: dict[bytes | None, Offset],
+        end: Offset,
+    ) -> None:
+        for key, tombstone in self._superseding.deleted(group).items():
+            offset = newest.get(key, tombstone)
+            if offset < tombstone < end:
+                raise self.broken(
+                    f"group {group}: {key!r} was deleted at offset {tombstone}; broker {broker} "
+                    f"has its record at {offset} and no tombstone",
+                    Subject(group, offset),
+                )

@@ -113,6 +113,18 @@ class RecordsRead:
 
 
 @dataclass(frozen=True, slots=True)
+class TableRead:
+    """A consumer has read all of a compacted log from one replica, up to `end`; in order
+    `records`, {offset: value}."""
+
+    consumer: str
+    broker: BrokerId
+    group: GroupId
+    end: Offset
+    records: Mapping[Offset, bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class DeletionAsked:
     """Somebody is about to ask that the records below `before` be deleted."""
 

@@ -27,6 +27,7 @@ from strandline.simulation.facts import (
     RestAwaited,
     ServiceAwaited,
     Subject,
+    TableRead,
 )
 from strandline.simulation.superseding import Superseding
 
@@ -82,6 +83,9 @@ class Invariant:
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""
+
+    def on_table_read(self, fact: TableRead) -> None:
+        """See `facts.TableRead`."""
 
     def on_service_awaited(self, fact: ServiceAwaited) -> None:
         """See `facts.ServiceAwaited`."""
@@ -333,7 +337,9 @@ class NoAcknowledgedRecordLost(Invariant):
                 continue
             if offset not in found and self._superseding.is_possible and not fact.is_final:
                 continue  # What supersedes it may be on its way here.
-            if offset not in found and self._superseding.may_be_gone(newest, offset, value):
+            if offset not in found and self._superseding.may_be_gone(
+                newest, offset, value, group=fact.group
+            ):
                 continue
             if found.get(offset) != value:
                 raise self.broken(
@@ -374,7 +380,9 @@ class NoReadOfWhatDisappeared(Invariant):
         found = records_of(fact)
         newest = self._superseding.newest(found)
         for offset, value in self._read.get(fact.group, {}).items():
-            if offset not in found and self._superseding.may_be_gone(newest, offset, value):
+            if offset not in found and self._superseding.may_be_gone(
+                newest, offset, value, group=fact.group
+            ):
                 continue
             if offset >= fact.start_offset and found.get(offset) != value:
                 raise self.broken(

@@ -25,6 +25,7 @@ from strandline.simulation.facts import Acknowledged, Produced, Subject
 from strandline.simulation.lookups import NO_PRODUCER_ID, ask_producer_id
 from strandline.simulation.scenario import ProducerPlan
 from strandline.simulation.scheduler import US_PER_MS, ScheduledEvent
+from strandline.simulation.superseding import TOMBSTONE
 from strandline.simulation.values import make_batch
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Producer(Client):
         self._producer_id = producer_id if plan.is_idempotent else NO_PRODUCER_ID
         if world.scenario.has_brokers:
             self._producer_id = NO_PRODUCER_ID  # Brokers give them out.
+        self._tombstone_ratio = world.scenario.tombstone_ratio if plan.acks == -1 else 0.0
         self._next_number = 0
         self._epoch = 0
         self._next_sequence = 0
@@ -119,6 +121,8 @@ class Producer(Client):
         values = []
         for _ in range(self.rng.randint(1, RECORDS_MAX)):
             filling = b"." * self.rng.randint(0, self.plan.value_bytes_max)
+            if self._tombstone_ratio and self.rng.random() < self._tombstone_ratio:
+                filling = TOMBSTONE
             values.append(b"%s/%d/%s" % (self.name.encode(), self._next_number, filling))
             self._next_number += 1
         sequence = self._next_sequence

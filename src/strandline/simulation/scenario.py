@@ -32,6 +32,9 @@ CONSUMER_GROUP_PAUSE = 6
 it time to work."""
 SEEDS_MAX = 3
 LEASE_HEARTBEATS = 2
+AUDIT_INTERVAL_MS = 1_500
+AUDITS_MAX = 5
+"""So many audits while there is load: a whole log is read each time."""
 ASKING_SHARE = 0.3
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
 DRAWN_APART = (*LATER_FAULTS, "lying-disk", "rotten-tail")
@@ -118,6 +121,9 @@ class Scenario:
     """Whether the brokers have to find out by themselves that a disk was lost."""
     key_count: int = 0
     """How many keys records have, in logs that are compacted; 0 where they are not."""
+    tombstone_ratio: float = 0.0
+    """How many of the records of producers with acks=all delete their key. Only where logs are
+    compacted, and wall clocks do not jump: `delete.retention.ms` is counted by them."""
     has_brokers: bool = False
     """Whether whole brokers run, with the controller and all request handlers; the groups are
     topics of one partition then."""
@@ -156,6 +162,11 @@ class Scenario:
         log = self.log
         return (
             ("cleanup.policy", "compact" if log.compacted else "delete"),
+            *(
+                (("delete.retention.ms", str(log.delete_retention_ms)),)
+                if self.tombstone_ratio
+                else ()
+            ),
             ("flush.messages", str(log.flush_messages)),
             ("flush.ms", str(log.flush_ms)),
             ("index.interval.bytes", str(log.index_interval_bytes)),

@@ -22,6 +22,8 @@ from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.faults import FAULTS
 from strandline.simulation.scenario import (
+    AUDIT_INTERVAL_MS,
+    AUDITS_MAX,
     REGIONS,
     GroupPlan,
     PlannedChange,
@@ -35,6 +37,7 @@ from strandline.storage.config import LogConfig
 
 FAULTS_TABLE = "[[faults]]"
 TOPIC_KEYS = {
+    "delete_retention_ms",
     "flush_messages",
     "flush_ms",
     "index_interval_bytes",
@@ -107,6 +110,8 @@ class ScenarioFile(_Row):
     group_consumer_count: int | None = None
     key_count: int | None = None
     """How many keys records have, in logs that are compacted; 0 where they are not."""
+    tombstone_ratio: float = 0.0
+    """How many records delete their key; only with a `key_count`."""
     delete_interval_ms: int | None = None
     move_interval_ms: int | None = None
     lost_after_ms: int = 0
@@ -182,7 +187,7 @@ def _scenario(told: ScenarioFile) -> Scenario:
         if told.group_consumer_count and not scenario.has_brokers:
             raise OperatorError("group_consumer_count: only where has_brokers is true")
         scenario = replace(scenario, group_consumer_count=told.group_consumer_count)
-    scenario = replace(scenario, log=_log(scenario, told.log))
+    scenario = replace(scenario, log=_log(scenario, told.log), tombstone_ratio=told.tombstone_ratio)
     return _balanced(_judged(_administered(scenario, told)), told)
 
 
@@ -225,6 +230,8 @@ def _judged(scenario: Scenario) -> Scenario:
             f"move_interval_ms: not with {', '.join(losses)}; which disk may go is a question "
             "about the voters, who change"
         )
+    if scenario.tombstone_ratio:
+        _check_tombstones(scenario, kinds)
     if scenario.log.write_caching and scenario.group_consumer_count and scenario.power_fails:
         raise OperatorError(
             "write_caching: not with a consumer group where the power fails; what the group has "
@@ -270,6 +277,17 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
         raise OperatorError("policy, changes: only with lost_after_ms, where has_brokers is true")
     changes.sort(key=lambda one: one.at_ms)
     return replace(scenario, lost_after_ms=told.lost_after_ms, changes=tuple(changes))
+
+
+def _check_tombstones(scenario: Scenario, kinds: set[str]) -> None:
+    """A tombstone has to be seen by an audit before it may go."""
+    least_ms = 2 * max(AUDIT_INTERVAL_MS, scenario.active_ms // AUDITS_MAX)
+    if not scenario.key_count or scenario.log.write_caching:
+        raise OperatorError("tombstone_ratio: only with a key_count, and without write_caching")
+    if scenario.log.delete_retention_ms < least_ms:
+        raise OperatorError(f"tombstone_ratio: delete_retention_ms has to be {least_ms} at least")
+    if "wall-clock-jump" in kinds or scenario.faults is None:
+        raise OperatorError("tombstone_ratio: only with faults that are told, no wall-clock-jump")
 
 
 def _latencies(scenario: Scenario, one_way_ms: dict[str, float]) -> dict[tuple[str, str], int]:

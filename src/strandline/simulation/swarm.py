@@ -66,7 +66,8 @@ class Total:
             f"{tally.election_count} elections, {tally.start_count} starts, "
             f"{tally.commit_count} offsets committed, {tally.generation_count} shares of a "
             f"group, {tally.lost_write_count} writes lost or torn, "
-            f"{tally.superseded_count} records superseded, {tally.deletion_count} deletions, "
+            f"{tally.superseded_count} records superseded, {tally.table_count} tables read, "
+            f"{tally.deletion_count} deletions, "
             f"{tally.move_count} moves, {tally.balance_count} by the balancer, "
             f"{tally.damage_count} damaged logs found",
             f"{sum(tally.fault_counts.values())} faults: "

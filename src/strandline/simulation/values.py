@@ -1,7 +1,8 @@
 """Batches of recognisable values: how producers make them, how everybody else reads them back.
 
 Why:    judging a history means to know every record wherever it turns up.
-How:    a value is `producer/number/filling`, its key follows from it. What a batch holds is
+How:    a value is `producer/number/filling`, its key follows from it. A tombstone, which has no
+        value, bears that in a header. What a batch holds is
         remembered under its CRC, so that a log can be read again and again; the CRC is computed
         from the bytes each time.
 Owns:   that memory; one for each run.
@@ -12,7 +13,9 @@ from collections.abc import Sequence
 from strandline.model.ids import Offset
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
-from strandline.simulation.superseding import key_of
+from strandline.simulation.superseding import is_tombstone, key_of
+
+TOMBSTONE_HEADER = "name"
 
 
 class Values:
@@ -39,9 +42,22 @@ class Values:
         values = self._known.get(key)
         if values is None:
             records = decode_records(data, header.position)
-            values = self._known[key] = [(r.offset_delta, r.value or b"") for r in records]
+            values = self._known[key] = [(r.offset_delta, _known_by(r)) for r in records]
         base = header.base_offset
         return [(Offset(base + delta), value) for delta, value in values]
+
+
+def _known_by(record: Record) -> bytes:
+    if record.value is None and record.headers:
+        return record.headers[0][1] or b""
+    return record.value or b""
+
+
+def _record(number: int, value: bytes, *, timestamp_ms: int, key_count: int) -> Record:
+    key = key_of(value, key_count)
+    if is_tombstone(value):
+        return Record(number, timestamp_ms, key, None, ((TOMBSTONE_HEADER, value),))
+    return Record(number, timestamp_ms, key, value)
 
 
 def make_batch(
@@ -57,7 +73,7 @@ def make_batch(
     is_idempotent = producer_id >= 0
     return build_batch(
         [
-            Record(number, timestamp_ms, key_of(value, key_count), value)
+            _record(number, value, timestamp_ms=timestamp_ms, key_count=key_count)
             for number, value in enumerate(values)
         ],
         producer_id=producer_id,

@@ -35,8 +35,15 @@ from strandline.simulation.movers import Mover
 from strandline.simulation.network import SimFabric
 from strandline.simulation.operators import Operator
 from strandline.simulation.producers import Producer
-from strandline.simulation.scenario import GroupPlan, PlannedFault, Scenario
+from strandline.simulation.scenario import (
+    AUDIT_INTERVAL_MS,
+    AUDITS_MAX,
+    GroupPlan,
+    PlannedFault,
+    Scenario,
+)
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.table_readers import TableReader
 from strandline.simulation.trace import WORLD, Trace
 from strandline.simulation.values import Values
 from strandline.simulation.verdicts import (
@@ -48,9 +55,6 @@ from strandline.simulation.verdicts import (
 )
 from strandline.simulation.wiretap import Wiretap
 
-AUDIT_INTERVAL_MS = 1_500
-AUDITS_MAX = 5
-"""So many while there is load: a whole log is read each time."""
 RESTART_DELAY_MS = (1, 1_500)
 START_SPREAD_MS = 300
 
@@ -73,6 +77,8 @@ class Tally:
     lost_write_count: int = 0
     superseded_count: int = 0
     """Records that compaction took, in the logs at the end."""
+    table_count: int = 0
+    """How often a compacted log was read from its beginning to its end."""
     deletion_count: int = 0
     """Deletions of the oldest records that were answered."""
     move_count: int = 0
@@ -126,6 +132,10 @@ class World:
             GroupConsumer(f"g{number}", self, random.Random(f"group {scenario.seed} {number}"))
             for number in range(scenario.group_consumer_count)
         ]
+        self.table_readers = [
+            TableReader("t", self, random.Random(f"tables {scenario.seed}"))
+            for _ in range(1 if scenario.tombstone_ratio else 0)
+        ]
         self.deleters = [
             Deleter("d", self, random.Random(f"deletions {scenario.seed}"))
             for _ in range(1 if scenario.delete_interval_ms else 0)
@@ -161,6 +171,7 @@ class World:
             *self.producers,
             *self._consumers,
             *self.group_consumers,
+            *self.table_readers,
             *self.deleters,
             *self.movers,
             *self.operators,
@@ -285,8 +296,13 @@ class World:
         await_writes(self)
         await_group(self)
         await_balance(self)
-        for consumer in (*self._consumers, *self.group_consumers, *self.deleters):
-            consumer.stop()
+        for client in (
+            *self._consumers,
+            *self.group_consumers,
+            *self.table_readers,
+            *self.deleters,
+        ):
+            client.stop()
         await_rest(self)
         if not self.is_over:
             self._audit(is_final=True)
@@ -471,6 +487,7 @@ class World:
         tally.commit_count = sum(one.commit_count for one in self.group_consumers)
         tally.generation_count = sum(one.generation_count for one in self.group_consumers)
         tally.read_count = sum(consumer.read_count for consumer in self._consumers)
+        tally.table_count = sum(one.table_count for one in self.table_readers)
         tally.deletion_count = sum(one.deletion_count for one in self.deleters)
         tally.move_count = sum(one.move_count for one in self.movers)
         tally.balance_count = len(self.checker.balanced)

@@ -1,0 +1,110 @@
+"""A key that was deleted does not come back, on any replica, for any consumer.
+
+Source: design section 4; `replication/compactor.py`; Kafka's log compaction."""
+
+from pathlib import Path
+
+import pytest
+
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.replication import compactor
+from strandline.simulation.compacted import CompactedTablesEqual, DeletedKeysStayDeleted
+from strandline.simulation.facts import Acknowledged, AuditedBatch, LogAudited, TableRead
+from strandline.simulation.invariants import InvariantError
+from strandline.simulation.scenario_file import load_scenario
+from strandline.simulation.superseding import Superseding, is_tombstone
+from strandline.simulation.swarm import run_scenario
+from strandline.simulation.values import Values, make_batch
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+AWAY = ("tombstones-and-a-follower-away", "tombstones-of-whole-brokers")
+GROUP = GroupId(1)
+VALUE, TOMBSTONE, LATER = b"p/0/..", b"p/1/deleted", b"p/2/.."
+"""Of one key, at offsets 0, 1 and 2."""
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", AWAY)
+def test_keys_stay_deleted_while_a_follower_is_away(name: str) -> None:
+    outcome = run_scenario(load_scenario(SCENARIOS / f"{name}.toml"))
+    assert outcome.violation is None
+    assert outcome.tally.table_count > 20
+
+
+@pytest.mark.simulation
+def test_a_tombstone_that_goes_before_everybody_has_it_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compactor, "_held_offset", lambda replica: replica.log.end_offset)
+    violation = run_scenario(load_scenario(SCENARIOS / f"{AWAY[0]}.toml")).violation
+    assert violation is not None
+    assert violation.startswith("DeletedKeysStayDeleted:")
+
+
+def test_a_tombstone_has_no_value_and_is_known_all_the_same() -> None:
+    batch = make_batch(
+        [VALUE, TOMBSTONE],
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        timestamp_ms=1,
+        key_count=5,
+    )
+    assert Values().read(bytes(batch)) == [(0, VALUE), (1, TOMBSTONE)]
+    assert (is_tombstone(TOMBSTONE), is_tombstone(VALUE)) == (True, False)
+
+
+def audited(*found: tuple[int, bytes], broker: int = 1, end: int = 3) -> LogAudited:
+    """A log with these records in one batch."""
+    records = [(Offset(offset), value) for offset, value in found]
+    batch = AuditedBatch(Index(0), end, Epoch(1), 1, Offset(0), Offset(end), records)
+    return LogAudited(
+        broker=BrokerId(broker),
+        group=GROUP,
+        start_index=Index(0),
+        start_offset=Offset(0),
+        end_offset=Offset(end),
+        commit=Index(end - 1),
+        high_watermark=Offset(end),
+        batches=[batch],
+        is_final=True,
+    )
+
+
+def acknowledged(offset: int, value: bytes) -> Acknowledged:
+    return Acknowledged(GROUP, "p", False, -1, Offset(offset), [value])
+
+
+def read(*found: tuple[int, bytes], end: int = 2) -> TableRead:
+    records = {Offset(offset): value for offset, value in found}
+    return TableRead("t", BrokerId(1), GROUP, Offset(end), records)
+
+
+def test_a_deleted_key_that_comes_back_is_found() -> None:
+    invariant = DeletedKeysStayDeleted(Superseding(key_count=1))
+    invariant.on_acknowledged(acknowledged(0, VALUE))
+    invariant.on_table_read(read((0, VALUE)))
+    invariant.on_acknowledged(acknowledged(1, TOMBSTONE))
+    invariant.on_table_read(read((0, VALUE), (1, TOMBSTONE)))
+    invariant.on_table_read(read((0, VALUE), end=1))  # Not so far yet.
+    invariant.on_table_read(read())
+    invariant.on_log_audited(audited((0, VALUE), (1, TOMBSTONE), end=2))
+    with pytest.raises(InvariantError, match="no tombstone"):
+        invariant.on_table_read(read((0, VALUE)))
+    with pytest.raises(InvariantError, match="no tombstone"):
+        invariant.on_log_audited(audited((0, VALUE), end=2))
+
+
+def test_a_tombstone_that_is_superseded_is_missed_by_nobody() -> None:
+    """Who is on its way to the later record has neither for a while."""
+    invariant = DeletedKeysStayDeleted(Superseding(key_count=1))
+    invariant.on_log_audited(audited((0, VALUE), (1, TOMBSTONE), (2, LATER)))
+    invariant.on_table_read(read((0, VALUE)))
+
+
+def test_tables_differ_where_one_replica_has_a_key_that_others_deleted() -> None:
+    invariant = CompactedTablesEqual(Superseding(key_count=1))
+    invariant.on_log_audited(audited((0, VALUE), (1, TOMBSTONE)))
+    invariant.on_log_audited(audited(broker=2))
+    with pytest.raises(InvariantError, match="differ"):
+        invariant.on_log_audited(audited((0, VALUE), broker=3))
