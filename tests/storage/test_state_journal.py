@@ -12,7 +12,7 @@ from strandline.base.disk import is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId
 from strandline.raft.configuration import Configuration
-from strandline.storage.state_journal import GroupState, StateJournal
+from strandline.storage.state_journal import GroupState, StateJournal, last_record, read_states
 
 PATH = "/data/state.journal"
 
@@ -274,6 +274,19 @@ def test_rot_below_something_durable_is_refused() -> None:
     disk.flip_bit(PATH, 40)
     with pytest.raises(StorageError, match="a state that was durable"):
         StateJournal.open(disk, PATH)
+
+
+def test_the_last_record_begins_where_the_one_before_it_ends() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    assert last_record(b"") == 0
+    ends = []
+    for epoch in range(1, 4):
+        journal.put(GroupId(epoch), state(epoch, 1), Answers())
+        disk.run()
+        data = disk.open(PATH).pread(1_000, 0)
+        ends.append(read_states(PATH, data)[1])
+        assert last_record(data) == (ends[-2] if len(ends) > 1 else 0)
 
 
 def test_a_hole_among_what_was_never_durable_is_a_torn_tail() -> None:

@@ -12,6 +12,7 @@ Source: design section 3 ("only two places put a broker together"); `cli.serve` 
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from strandline.base.errors import ApiError
@@ -72,7 +73,12 @@ from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.replication.replica import Replica
 from strandline.simulation.facts import BalancerMoved, ConfigurationCommitted, ReplicaRemoved
 from strandline.simulation.host import Seams
-from strandline.simulation.member import DATA_DIRECTORY, Member, ReadDone
+from strandline.simulation.member import (
+    DATA_DIRECTORY,
+    SCRUB_INTERVAL_MS,
+    Member,
+    ReadDone,
+)
 from strandline.simulation.placements import placement_of
 
 if TYPE_CHECKING:
@@ -101,6 +107,17 @@ def config_of(broker: BrokerId, seeds: Iterable[int], storage: StorageSection) -
         rpc=RpcSection(host=f"host-{broker}", port=1),
         storage=storage,
     )
+
+
+def storage_of(scenario: "Scenario") -> StorageSection:
+    """How logs are looked after: often, and for damage where the scenario says so."""
+    storage = StorageSection(
+        retention_check_interval_ms=UPKEEP_INTERVAL_MS, preallocate=scenario.log.preallocate
+    )
+    rate = scenario.scrub_bytes_per_s
+    if rate:
+        storage = replace(storage, scrub_rate=rate, scrub_interval_ms=SCRUB_INTERVAL_MS)
+    return storage
 
 
 def answer_bytes(context: RequestContext) -> bytes:
@@ -160,10 +177,7 @@ class BrokerMember(Member):
             config=config_of(
                 broker,
                 scenario.seeds,
-                StorageSection(
-                    retention_check_interval_ms=UPKEEP_INTERVAL_MS,
-                    preallocate=scenario.log.preallocate,
-                ),
+                storage_of(scenario),
             ),
             clock=seams.clock,
             rng=seams.rng,

@@ -6,7 +6,11 @@ How:    one broker of a scenario, and always the same one, has such a disk: a mi
         group. Rot: its process ends, bits of closed segments flip, and it starts again: what an
         earlier process wrote is what the product proves before it believes it; what a process has
         read once lies in memory. Who cannot open its log after that gets an empty disk in the end,
-        as the operator of a broker would do. A rotten tail: the same in segments that are written
+        as the operator of a broker would do. Rot of an open log: the same bits flip on the platter
+        while the process runs, and the page cache has them as they were, until the scrub lets go of
+        them. Rot of the journal, or of the files beside closed segments: between two processes, as
+        these are read at the start. The journal's last record is left alone: nothing says that it
+        was durable (known-problems). A rotten tail: the same in segments that are written
         to; there it may cost what was flushed just before, for no note yet says that it was: that
         is as a lie. Lies: flushes of logs report success until the power fails, and then some of it
         is gone. Votes are kept: no majority survives a voter that forgets whom it voted for.
@@ -18,16 +22,28 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from strandline.model.ids import BrokerId
+from strandline.replication.host import JOURNAL
 from strandline.simulation.disk import HostDisk
+from strandline.simulation.file_image import FileImage
 from strandline.simulation.member import DATA_DIRECTORY
-from strandline.storage.layout import LOG, SUMMARY, SegmentName, parse_name
+from strandline.storage.layout import (
+    INDEX,
+    LOG,
+    PRODUCERS,
+    SUMMARY,
+    TIME_INDEX,
+    SegmentName,
+    parse_name,
+)
+from strandline.storage.state_journal import last_record
 
 if TYPE_CHECKING:
     from strandline.simulation.world import World
 
 ROTTEN_MAX = 3
-BAD_DISKS = frozenset({"bit-rot", "rotten-tail", "lying-disk"})
+BAD_DISKS = frozenset({"bit-rot", "rotten-tail", "lying-disk", "open-rot", "journal-rot"})
 """The kinds of faults that are about the disk of `rotting_broker`."""
+BESIDE = (INDEX, TIME_INDEX, SUMMARY, PRODUCERS)
 LOGS = f"{DATA_DIRECTORY}/logs"
 
 
@@ -43,6 +59,48 @@ def rot(world: "World", rng: random.Random) -> Callable[[], None] | None:
     if not world.has_spare_voters(host.broker):
         return None
     return _rot(world, rng, lambda: closed_segments(host.disk))
+
+
+def rot_while_open(world: "World", rng: random.Random) -> Callable[[], None] | None:
+    """Flip bits of closed segments on the platter, under the process that has them open."""
+    host = world.hosts[rotting_broker(world)]
+    segments = closed_segments(host.disk)
+    if not segments or not host.is_up or not world.has_spare_voters(host.broker):
+        return None
+    for path in rng.sample(segments, min(len(segments), rng.randint(1, ROTTEN_MAX))):
+        bit = rng.randrange(8 * host.disk.size_of(path))
+        host.disk.rot_below(path, bit)
+        world.trace.add(host.name, f"bit {bit} of {path} rots on the platter")
+    return _nothing
+
+
+def _nothing() -> None:
+    """What has rotted stays so."""
+
+
+def rot_indexes(world: "World", rng: random.Random) -> Callable[[], None] | None:
+    """Kill the broker, and flip bits of the files beside segments."""
+    disk = world.hosts[rotting_broker(world)].disk
+    names = [plan.name for plan in world.scenario.groups]
+    return _rot(world, rng, lambda: files_beside(disk, names))
+
+
+def rot_journal(world: "World", rng: random.Random) -> Callable[[], None] | None:
+    """Kill the broker, and flip one bit of a state in its journal that a later one follows."""
+    host = world.hosts[rotting_broker(world)]
+    path = f"{DATA_DIRECTORY}/{JOURNAL}"
+    image = host.disk.tree.find(path)
+    if not host.is_up or not world.has_spare_voters(host.broker) or image is None:
+        return None
+    assert isinstance(image, FileImage)
+    last = last_record(image.durable.read(image.durable.size, 0))
+    if not last:
+        return None
+    host.kill()
+    bit = rng.randrange(8 * last)
+    host.disk.rot(path, bit)
+    world.trace.add(host.name, f"bit {bit} of {path} rots")
+    return lambda: world.restart(host.broker)
 
 
 def rot_tail(world: "World", rng: random.Random) -> Callable[[], None] | None:
@@ -62,7 +120,8 @@ def _rot(
     host.kill()
     segments = find()
     for path in rng.sample(segments, min(len(segments), rng.randint(1, ROTTEN_MAX))):
-        bit = rng.randrange(8 * host.disk.size_of(path))
+        size = host.disk.size_of(path) or host.disk.cached_size_of(path)
+        bit = rng.randrange(8 * size)
         host.disk.rot(path, bit)
         world.trace.add(host.name, f"bit {bit} of {path} rots")
     return lambda: world.restart(host.broker)
@@ -91,6 +150,19 @@ def closed_segments(disk: HostDisk) -> list[str]:
         for directory, name, path in paths
         if name != last[directory] and disk.tree.find(f"{directory}/{name.stem}{SUMMARY}")
     ]
+
+
+def files_beside(disk: HostDisk, names: list[str]) -> list[str]:
+    """The files beside the segments of the logs of these names, as far as they hold anything: on
+    the platter or, as nobody flushes them, in the page cache."""
+    found = []
+    for path, _ in disk.tree.files():
+        directory, _, file = path.rpartition("/")
+        parsed = parse_name(file)
+        is_wanted = directory.rpartition("/")[2].startswith(tuple(names))
+        if parsed is not None and is_wanted and parsed[1] in BESIDE and disk.cached_size_of(path):
+            found.append(path)
+    return found
 
 
 def last_segments(disk: HostDisk, names: list[str]) -> list[str]:

@@ -117,11 +117,22 @@ class HostDisk:
         image = self.tree.find(path)
         return len(image.durable.data) if isinstance(image, FileImage) else 0
 
+    def cached_size_of(self, path: str) -> int:
+        """How many bytes of a file a reader is given, but for zeros at its end."""
+        image = self.tree.find(path)
+        return len(image.current.data) if isinstance(image, FileImage) else 0
+
     def rot(self, path: str, bit: int) -> None:
         """Flip one bit of a file, in the page cache and on the platter."""
         image = self.tree.find(path)
         assert isinstance(image, FileImage), path
         image.flip_bit(bit)
+
+    def rot_below(self, path: str, bit: int) -> None:
+        """The same on the platter alone."""
+        image = self.tree.find(path)
+        assert isinstance(image, FileImage), path
+        image.flip_bit_below(bit)
 
     def flush_duration_us(self) -> int:
         """How long the next flush takes: mostly short, now and then ten times as long."""
@@ -216,7 +227,9 @@ class SimFile:
         return len(current.read(current.size, 0).rstrip(b"\0"))
 
     def forget_cached(self, position: int, length: int) -> None:
-        """Nothing is cached that is durable."""
+        """See `base.disk.File`."""
+        self._check_open()
+        self.image.forget_cached(position, length)
 
     def fileno(self) -> int:
         """There is no descriptor."""

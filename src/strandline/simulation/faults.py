@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import RejectedError
 from strandline.model.ids import BrokerId
-from strandline.simulation.damage import lie, rot, rot_tail
+from strandline.simulation.damage import (
+    lie,
+    rot,
+    rot_indexes,
+    rot_journal,
+    rot_tail,
+    rot_while_open,
+)
 from strandline.simulation.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
@@ -397,6 +404,9 @@ FAULTS: dict[str, FaultKind] = {
     "bit-rot": FaultKind(rot),
     "lying-disk": FaultKind(lie, loses_page_cache=True),
     "rotten-tail": FaultKind(rot_tail, loses_page_cache=True),
+    "open-rot": FaultKind(rot_while_open),
+    "index-rot": FaultKind(rot_indexes),
+    "journal-rot": FaultKind(rot_journal),
     "stalled-requests": FaultKind(_stall_requests, duration_ms=(2_000, 4_000)),
 }
 

@@ -121,6 +121,18 @@ class FileImage:
             if position < len(content.data):
                 content.data[position] ^= mask
 
+    def flip_bit_below(self, bit: int) -> None:
+        """The same on the platter alone: who reads is still given what the page cache holds."""
+        position = bit // 8
+        if position < len(self.durable.data):
+            self.durable.data[position] ^= 1 << (bit % 8)
+
+    def forget_cached(self, position: int, length: int) -> None:
+        """The page cache lets go of this range, where all of the file has been flushed."""
+        if not self.unflushed:
+            found = self.durable.read(length, position)
+            self.current.write(position, found)
+
     def crash(self, rng: random.Random, style: CrashStyle) -> int:
         """The power fails; returns how many changes did not arrive as a whole."""
         if not self.unflushed:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId
 from strandline.simulation.clock import HostClock, SimClock
 from strandline.simulation.disk import FLUSH_US, HostDisk, SimDisk
@@ -105,7 +106,7 @@ class SimHost(Generic[Program]):
             seams.network.start()
             try:
                 self.program = self._boot(seams)
-            except OSError as error:
+            except (OSError, StorageError) as error:
                 self._trace.add(self.name, f"cannot start: {error}")
 
         process.run_now(boot)

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 DATA_DIRECTORY = "/data"
 CLEAN_INTERVAL_MS = 400
-NO_SCRUB = 0
-"""Damage is mended where a reader meets it."""
+SCRUB_INTERVAL_MS = 1_000
 
 ReadDone = Callable[[bytes, ApiError | None], None]
 
@@ -166,7 +165,9 @@ class GroupMember(Member):
         for plan in scenario.groups:
             if broker in plan.hosts:
                 self._open(plan, is_lost=has_lost_disk)
-        self.replication.repairs.start(rate_bytes=NO_SCRUB, interval_ms=CLEAN_INTERVAL_MS)
+        self.replication.repairs.start(
+            rate_bytes=scenario.scrub_bytes_per_s, interval_ms=SCRUB_INTERVAL_MS
+        )
         self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
 
     def produce(

@@ -37,7 +37,9 @@ AUDITS_MAX = 5
 """So many audits while there is load: a whole log is read each time."""
 ASKING_SHARE = 0.3
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
-DRAWN_APART = (*LATER_FAULTS, "lying-disk", "rotten-tail")
+NEVER_DRAWN = ("open-rot", "index-rot", "journal-rot")
+"""Only where they are asked for by name."""
+DRAWN_APART = (*LATER_FAULTS, *NEVER_DRAWN, "lying-disk", "rotten-tail")
 """The last two: see `variations`, for what holds then depends on the group."""
 
 
@@ -124,6 +126,8 @@ class Scenario:
     tombstone_ratio: float = 0.0
     """How many of the records of producers with acks=all delete their key. Only where logs are
     compacted, and wall clocks do not jump: `delete.retention.ms` is counted by them."""
+    scrub_bytes_per_s: int = 0
+    """How fast brokers look for damage, in round after round; 0: only where a reader met it."""
     has_brokers: bool = False
     """Whether whole brokers run, with the controller and all request handlers; the groups are
     topics of one partition then."""

@@ -112,6 +112,7 @@ class ScenarioFile(_Row):
     """How many keys records have, in logs that are compacted; 0 where they are not."""
     tombstone_ratio: float = 0.0
     """How many records delete their key; only with a `key_count`."""
+    scrub_bytes_per_s: int = 0
     delete_interval_ms: int | None = None
     move_interval_ms: int | None = None
     lost_after_ms: int = 0
@@ -187,7 +188,12 @@ def _scenario(told: ScenarioFile) -> Scenario:
         if told.group_consumer_count and not scenario.has_brokers:
             raise OperatorError("group_consumer_count: only where has_brokers is true")
         scenario = replace(scenario, group_consumer_count=told.group_consumer_count)
-    scenario = replace(scenario, log=_log(scenario, told.log), tombstone_ratio=told.tombstone_ratio)
+    scenario = replace(
+        scenario,
+        log=_log(scenario, told.log),
+        tombstone_ratio=told.tombstone_ratio,
+        scrub_bytes_per_s=told.scrub_bytes_per_s,
+    )
     return _balanced(_judged(_administered(scenario, told)), told)
 
 

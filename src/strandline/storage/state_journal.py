@@ -253,6 +253,15 @@ def read_states(path: str, data: bytes) -> tuple[dict[GroupId, GroupState], int]
     return states, position
 
 
+def last_record(data: bytes) -> int:
+    """Where the last good record of a journal begins: the only one whose loss nothing tells; 0
+    where there is at most one."""
+    position = last = 0
+    while (found := _decode(data, position)) is not None:
+        last, position = position, found[1]
+    return last
+
+
 def _size_of(states: dict[GroupId, GroupState]) -> int:
     return sum(len(_encode(_Record(group, state), 0)) for group, state in states.items())
 
