@@ -94,10 +94,25 @@ def test_who_handed_over_to_somebody_who_never_led_stands_again() -> None:
     member = Member().lead_established()
     member.step(events.TransferLeadership(2))
     effects = member.step(events.AbandonTransfer())
-    request = VoteRequest(3, 0, 1, pre=False, transfer=True)
+    request = VoteRequest(3, 0, 1)
     assert sent(effects, VoteRequest) == {2: request, 3: request}
     member.receive(3, VoteResponse(3, granted=True))
     assert member.raft.accepts_proposals
+
+
+def test_who_stands_again_raises_no_epoch_where_another_leader_is_heard() -> None:
+    """A voter that moves on forgets its promise, and the next leader's lease rests on that."""
+    old = Member().lead_established()
+    old.step(events.TransferLeadership(2))
+    request = sent(old.step(events.AbandonTransfer()), VoteRequest)[3]
+    voter = Member(3, log=shape(1))
+    voter.receive(2, LeaderContact(2, -1, -1))
+    assert not sent(voter.receive(1, request, leader_alive=True), VoteResponse)[1].granted
+    assert (voter.raft.epoch, voter.raft.leader) == (2, 2)
+    new = Member(2).lead_established()
+    assert new.raft.epoch < request.epoch
+    assert not sent(new.receive(1, request), VoteResponse)[1].granted
+    assert new.raft.is_leader
 
 
 def test_who_has_heard_of_another_leader_does_not_stand_again() -> None:
@@ -353,7 +368,9 @@ def test_an_order_that_comes_late_elects_nobody_beside_a_leader_with_a_lease(see
             sender, to, message = mail[at]
             if rng.random() < 0.7:
                 del mail[at]
-            post(to, members[to].receive(sender, message, leader_alive=True))
+            # No leader is protected from itself.
+            leader_alive = members[to].raft.leader != sender
+            post(to, members[to].receive(sender, message, leader_alive=leader_alive))
         for number, member in members.items():
             if member.raft.is_leader:
                 assert member.raft.epoch > 1

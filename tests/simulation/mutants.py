@@ -128,7 +128,7 @@ def read_without_a_lease(patch: pytest.MonkeyPatch) -> None:
 def vote_against_a_living_leader(patch: pytest.MonkeyPatch) -> None:
     """Voters do not keep the promise on which leases rest. Random faults do not bring the moment
     about in which that shows: see `test_leases`."""
-    patch.setattr(Liveness, "is_leader_alive", lambda self, replica: False)
+    patch.setattr(Liveness, "is_leader_alive", lambda self, *_: False)
 
 
 def forget_what_producers_wrote(patch: pytest.MonkeyPatch) -> None:

@@ -184,6 +184,35 @@ def test_who_has_not_opened_a_group_proves_nothing_for_its_deposed_leader(seed: 
     assert_never_stale(world, old, 3_000)
 
 
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_who_handed_over_and_heard_nothing_since_makes_nobody_forget_the_next_leader(
+    seed: int,
+) -> None:
+    """It was cut off since then, and stands again. The voter that it reaches has promised itself to
+    the next leader, which counts on that."""
+    world = started(plain_scenario(seed=seed))
+    world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
+    old = leader_of(world)
+    to, voter = (broker for broker in world.scenario.brokers if broker != old.self_id)
+    process = world.hosts[old.self_id].process
+    assert process is not None
+    process.run_now(lambda: old.transfer_leadership(to))
+    new = next(replica for replica in world.replicas() if replica.self_id == to)
+    assert world.scheduler.run_until_true(
+        lambda: new.raft.is_leader, limit_us=world.scheduler.now_us + 100 * MS
+    )
+    assert old.leader_id != to
+    for other in (to, voter):
+        cut(world, old.self_id, other)
+    timeout_ms = world.scenario.settings.election_timeout_ms
+    world.scheduler.run_until(world.scheduler.now_us + (timeout_ms - 50) * MS)
+    assert old.parting.is_under_way
+    assert new.can_serve_reads
+    cut(world, to, voter)
+    heal(world, old.self_id, voter)
+    assert_never_stale(world, new, 2_000)
+
+
 def test_a_vote_that_had_to_wait_is_refused_if_a_leader_was_heard_meanwhile() -> None:
     """What came before a heartbeat is decided after it, and the heartbeat is answered at once."""
     world = started(plain_scenario())

@@ -56,9 +56,12 @@ class Elections:
             self._state.follow(self._state.epoch, NO_BROKER)
 
     def stand_again(self) -> None:
-        """A leader asks for the next epoch at once; voters do not protect it from itself."""
+        """A leader that handed over asks for the epoch after at once.
+
+        Voters do not protect it from itself, but they do protect who led meanwhile: unlike an
+        order to stand, this may come when another leader has a lease."""
         if self._may_campaign():
-            self._campaign(transfer=True)
+            self._campaign(transfer=False)
         else:
             self._state.follow(self._state.epoch, NO_BROKER)
 

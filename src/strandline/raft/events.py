@@ -19,7 +19,7 @@ from strandline.raft.messages import Message
 
 class Received(msgspec.Struct, frozen=True, gc=False):
     """A message came in. `leader_alive`: the driver has heard from this group's leader within the
-    minimal timeout."""
+    minimal timeout; where the sender asks for a vote, from a leader other than the sender."""
 
     sender: BrokerId
     message: Message

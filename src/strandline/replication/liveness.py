@@ -290,20 +290,23 @@ class Liveness:
         self._uncovered[replica.group] = replica
         self._leaderless[replica.group] = replica
 
-    def is_leader_alive(self, replica: "Replica") -> bool:
-        """Whether a vote against the leader must be refused (stickiness; the leader's lease rests
-        on it)."""
+    def is_leader_alive(self, replica: "Replica", candidate: BrokerId = NO_BROKER) -> bool:
+        """Whether a vote for `candidate` against the leader must be refused (stickiness; the
+        leader's lease rests on it). No leader is protected from itself: it leads no more."""
         now = self._clock.monotonic_ms()
         timeout = self._settings.election_timeout_ms
         if replica.has_restarted and now - self._started_ms < timeout:
             return True  # A promise made before the restart may still hold.
-        if replica.leader_id != NO_BROKER and now - self._last_sign_ms(replica) < timeout:
+        leader = replica.leader_id
+        if leader not in (NO_BROKER, candidate) and now - self._last_sign_ms(replica) < timeout:
             return True
         # A core may not have met its leader yet, or have something else to do first; but whose
         # heartbeats are not refused counts on this replica.
         return any(
-            session.covers(replica.group, replica.epoch) and now - session.heard_ms < timeout
-            for session in self._follows.values()
+            peer != candidate
+            and session.covers(replica.group, replica.epoch)
+            and now - session.heard_ms < timeout
+            for peer, session in self._follows.items()
         )
 
     def lease_end_ms(self, replica: "Replica") -> int:

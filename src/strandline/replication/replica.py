@@ -333,7 +333,8 @@ class Replica:
             self.heard_ms = self.host.clock.monotonic_ms()
         elif isinstance(message, AppendResponse) and self.leading is not None:
             self.leading.on_response(sender, message)
-        alive = isinstance(message, VoteRequest) and self.host.liveness.is_leader_alive(self)
+        is_vote = isinstance(message, VoteRequest)
+        alive = is_vote and self.host.liveness.is_leader_alive(self, sender)
         self.step(Received(sender, message, alive), entries)  # type: ignore[arg-type]
         if isinstance(message, AppendResponse) and self.leading is not None:
             self.leading.resume(sender)
@@ -366,7 +367,7 @@ class Replica:
             event, entries = self._pending.popleft()
             if isinstance(event, Received) and isinstance(event.message, VoteRequest):
                 # Heartbeats did not wait: their senders were told that nobody else gets a vote.
-                alive = self.host.liveness.is_leader_alive(self)
+                alive = self.host.liveness.is_leader_alive(self, event.sender)
                 event = Received(event.sender, event.message, alive)
             self._perform(self.raft.step(event), 0, entries)
 

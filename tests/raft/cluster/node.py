@@ -98,7 +98,7 @@ class Node:
 
     def receive(self, sender: int, message: messages.Message, batches: list[Batch]) -> None:
         """A message came in."""
-        alive = self.hears_leader
+        alive = self.hears_leader and self.raft.leader != sender
         if isinstance(message, FROM_LEADERS) and message.epoch >= self.raft.epoch:
             self.heard_step = self.world.now
         self.step(events.Received(sender, message, alive), batches)
