@@ -260,3 +260,21 @@ def test_members_that_change_meanwhile_lose_nothing(after_ms: int) -> None:
         on(world, old.self_id, lambda: old.transfer_leadership(to))
     run_for(world, 500)
     assert set(led_again(world, limit_ms=5_000).configuration.all_voters) <= {*others, third}
+
+
+def test_who_was_removed_while_it_handed_over_keeps_nobody_from_standing() -> None:
+    """Its heartbeats go on speaking for the epoch that is over. It may not stand itself."""
+    world = started(plain_scenario(brokers=4, one_way_us=5_000, jitter_ratio=0.0))
+    run_for(world, 500)
+    old = leader_of(world)
+    others = tuple(broker for broker in world.scenario.brokers if broker != old.self_id)
+    on(world, old.self_id, lambda: old.change_configuration(voters=others, observers=()))
+    assert world.scheduler.run_until_true(
+        lambda: not old.configuration.is_joint and old.configuration.voters == others,
+        limit_us=world.scheduler.now_us + 1_000 * MS,
+    )
+    world.hosts[others[0]].pause()
+    on(world, old.self_id, lambda: old.transfer_leadership(others[0]))
+    assert not old.raft.is_leader
+    run_for(world, 4_000)
+    assert leader_of(world).self_id in others[1:]

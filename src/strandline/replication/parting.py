@@ -96,8 +96,12 @@ class Parting:
             replica.appender.on_room()
 
     def _stand_again(self, epoch: Epoch) -> None:
-        if self.is_under_way and self._replica.epoch == epoch:
-            self._replica.step(AbandonTransfer())
+        replica = self._replica
+        if self.is_under_way and replica.epoch == epoch:
+            replica.step(AbandonTransfer())
+            if self.is_under_way and replica.epoch == epoch:
+                # It was removed, and may not stand: its heartbeats shall not keep others from it.
+                replica.host.liveness.on_following(replica)
 
     def _give_up(self, count: int) -> None:
         if count == self._count and not self._replica.is_leader:
