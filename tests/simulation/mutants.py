@@ -321,7 +321,11 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(report_a_flush_that_was_not_made, POWER, 2),
     Mutant(answer_before_the_state_is_durable, POWER, 12, False, changes=SLOW_FLUSHES),
     Mutant(follow_leaders_of_the_past, ("pause", "isolation", "kill-leader"), 1),
-    Mutant(truncate_what_matches, ("reset", "lossy-link", "leader-power-failure", "mute"), 161),
+    Mutant(
+        truncate_what_matches,
+        ("late-delivery", "leader-power-failure", "lossy-link", "reset"),
+        1,
+    ),
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
