@@ -124,3 +124,20 @@ def test_a_vote_that_cannot_be_remembered_is_not_given_until_there_is_space(
     assert produce(cluster, "t", b"second").error_code == 0
     assert fetch(cluster, "t") == [b"first", b"second"]
     assert failed(cluster) == []
+
+
+def test_a_broker_waits_where_the_controller_has_no_space_to_admit_it(
+    cluster: ClusterWorld,
+) -> None:
+    """It ended, with what the controller's disk had said."""
+    (full,) = (one for one in cluster.hosts if cluster.controller(one).is_leader)
+    late = next(one for one in cluster.hosts if one != full)
+    cluster.hosts[late].kill()
+    fill(cluster, full)
+    cluster.hosts[late].start()
+    cluster.advance(3_000)
+    assert cluster.controller(full).is_leader
+    assert not cluster.starts[late].done()
+    make_room(cluster, full)
+    cluster.until_started(late)
+    assert failed(cluster) == []

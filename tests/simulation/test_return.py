@@ -8,7 +8,8 @@ from strandline.model.ids import GroupId
 from strandline.replication import leading
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import AppendHead, encode_append_head
-from strandline.simulation.scenario import ProducerPlan
+from strandline.simulation.scenario import ProducerPlan, Scenario
+from strandline.simulation.swarm import run_scenario
 from strandline.simulation.world import World
 
 MS = 1_000
@@ -108,3 +109,8 @@ def test_a_follower_that_is_behind_is_not_asked_to_put_off_its_flushes(
     assert len(put_off) > 5
     assert not any(put_off)
     assert world.checker.violation is None
+
+
+def test_refusals_of_what_was_sent_side_by_side_are_no_answers_to_the_question_after_them() -> None:
+    """The question was lost: the follower's disk was full. The leader waited for its answer."""
+    assert run_scenario(Scenario.draw(269)).violation is None

@@ -42,6 +42,7 @@ from strandline.controller.commands import Answer, BrokerAdmitted, Refused, Regi
 from strandline.controller.decision import maintained_of
 from strandline.model.cluster import Labels
 from strandline.model.ids import CONTROLLER_GROUP
+from strandline.protocol.errors import is_retriable
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 
@@ -231,6 +232,12 @@ class Broker:
             if isinstance(answer, BrokerAdmitted):
                 break
             reason = answer.message if isinstance(answer, Refused) else "an unexpected answer"
+            if isinstance(answer, Refused) and is_retriable(answer.error_code):
+                _log.warning(
+                    "the controller cannot admit this broker now: %s; asking again", reason
+                )
+                await asyncio.sleep(REMINDER_MS / 1000)
+                continue
             raise OperatorError(f"the cluster refuses broker {config.broker_id}: {reason}")
         if self._on_joined is not None:
             self._on_joined(answer.cluster_id)

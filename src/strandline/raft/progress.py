@@ -95,6 +95,12 @@ class Progress:
         """Whether everything up to `last_index` is there, or on its way."""
         return not self.is_probing and self.next_index > last_index
 
+    def has_passed(self, hint: Index) -> bool:
+        """Whether a refusal with this hint is no answer to what is under way: it was overtaken, or
+        speaks of what was sent side by side with what led to the present probe."""
+        is_asking = self.is_probing and self.awaiting
+        return hint >= (self.asked_from if is_asking else self.last_sent)
+
     def probe_from(self, next_index: Index, *, is_empty: bool) -> None:
         """Forget what was sent; ask anew from `next_index` on."""
         self.is_probing = True

@@ -161,11 +161,8 @@ class Reign:
 
     def on_refused(self, progress: Progress, response: AppendResponse) -> None:
         """The peer lacks the entry before those sent, or has another one there."""
-        if response.hint >= progress.last_sent:
-            return  # It speaks of a request that was overtaken: nothing was sent after the hint.
-        is_asking = progress.is_probing and progress.awaiting
-        if is_asking and response.hint >= progress.asked_from:
-            return  # Of what was sent side by side with what led to this probe: refused with it.
+        if progress.has_passed(response.hint):
+            return
         log = self._state.log
         # The hint says what may match, not what does. What was only written may be lost, and where
         # the hint is below what was flushed, so is that.

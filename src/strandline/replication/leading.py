@@ -345,8 +345,10 @@ class Leading:
         if response.accepted:
             match = max(response.written, response.flushed)
             stream.on_acknowledged(match, self._replica.host.clock.monotonic_ms())
-        else:
-            stream.reset()
+        elif not self._replica.is_busy:
+            progress = self._replica.raft.progress.get(peer)
+            if progress is not None and not progress.has_passed(response.hint):
+                stream.reset()  # Else what is under way has not been answered: it may be lost.
 
     def on_reset(self, peer: BrokerId) -> None:
         """What was in flight to `peer` is lost."""
