@@ -74,11 +74,17 @@ class ObedientReplica:
         self.configuration = Configuration(voters=(SELF, OTHER, THIRD))
         self.in_sync_now = [SELF, OTHER, THIRD]
         self.watchers = Watchers()
+        # What `parting` says of itself.
+        self.is_under_way = False
         self.read_count = 0
         self.lead(epoch=1)
 
     @property
     def appender(self) -> "ObedientReplica":
+        return self
+
+    @property
+    def parting(self) -> "ObedientReplica":
         return self
 
     @property

@@ -22,6 +22,6 @@ async def handle(
     except ApiError as error:
         return UnregisterBrokerResponse(error_code=error.code, error_message=error.message or None)
     if isinstance(answer, BrokerTakenOff):
-        return UnregisterBrokerResponse()
+        return UnregisterBrokerResponse(error_message=None)
     message = getattr(answer, "message", "") or None
     return UnregisterBrokerResponse(error_code=answer.error_code, error_message=message)

@@ -28,4 +28,4 @@ class UnregisterBrokerResponse(Message):
 
     throttle_time_ms: Annotated[int, F("int32")] = 0
     error_code: Annotated[int, F("int16")] = 0
-    error_message: Annotated[str | None, F("string", nullable="0+")] = None
+    error_message: Annotated[str | None, F("string", nullable="0+")] = ""
