@@ -242,9 +242,15 @@ class ClusterWorld:
 
 
 @contextmanager
-def three_brokers(*, scrubs: bool = False) -> Iterator[ClusterWorld]:
-    """The controller's voters alone, once they have joined."""
-    world = ClusterWorld(VOTERS, scrubs=scrubs)
+def joined(world: ClusterWorld) -> Iterator[ClusterWorld]:
+    """Once all its brokers have joined."""
     world.until_started()
     yield world
     world.close()
+
+
+@contextmanager
+def three_brokers(*, scrubs: bool = False) -> Iterator[ClusterWorld]:
+    """The controller's voters alone, once they have joined."""
+    with joined(ClusterWorld(VOTERS, scrubs=scrubs)) as world:
+        yield world

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.broker.broker_world import batch_of
-from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld
+from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld, joined
 
 from strandline.base.errors import OperatorError
 from strandline.broker.hosting import FULL_RETRY_MS, RECONCILE_SHARE_MS
@@ -59,19 +59,15 @@ NOT_A_VOTER = 4
 @pytest.fixture(scope="module")
 def shared() -> Iterator[ClusterWorld]:
     """Four brokers that have joined; tests use topics of their own and leave all brokers up."""
-    world = ClusterWorld()
-    world.until_started()
-    yield world
-    world.close()
+    with joined(ClusterWorld()) as world:
+        yield world
 
 
 @pytest.fixture
 def cluster() -> Iterator[ClusterWorld]:
     """The same, for tests that do worse to it."""
-    world = ClusterWorld()
-    world.until_started()
-    yield world
-    world.close()
+    with joined(ClusterWorld()) as world:
+        yield world
 
 
 def produce(

@@ -5,7 +5,7 @@ Source: reliability reference 1b (a wiped follower that votes); `ControllerState
 from collections.abc import Iterator
 
 import pytest
-from tests.broker.cluster_world import ClusterWorld
+from tests.broker.cluster_world import ClusterWorld, joined
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 
 from strandline.controller.commands import Refused, RegisterBroker
@@ -19,10 +19,8 @@ NOT_A_VOTER = 4
 @pytest.fixture
 def cluster() -> Iterator[ClusterWorld]:
     """Four brokers that have joined."""
-    world = ClusterWorld()
-    world.until_started()
-    yield world
-    world.close()
+    with joined(ClusterWorld()) as world:
+        yield world
 
 
 def lose_disk(world: ClusterWorld, broker: int) -> None:

@@ -5,7 +5,7 @@ Source: docs/decisions/0011-the-life-of-a-broker.md."""
 from collections.abc import Iterator
 
 import pytest
-from tests.broker.cluster_world import VOTERS, ClusterWorld
+from tests.broker.cluster_world import VOTERS, ClusterWorld, joined
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.unregister_broker import (
@@ -20,10 +20,8 @@ POLICY_VIOLATION, NOT_REGISTERED = 44, 102
 @pytest.fixture
 def cluster() -> Iterator[ClusterWorld]:
     """Three voters of the controller, and broker 4."""
-    world = ClusterWorld()
-    world.until_started()
-    yield world
-    world.close()
+    with joined(ClusterWorld()) as world:
+        yield world
 
 
 def unregister(world: ClusterWorld, broker: int, *, at: int = 2) -> tuple[int, str | None]:

@@ -17,7 +17,8 @@ Map, from the outside in:
         request names), fetching.py (one fetch), partitions.py (finds replicas, or the error),
         purgatory.py (what waits), awaiting.py (until a decision is the case here), reporting.py
         (what the controller asks every broker), ticker.py (what is done again and again),
-        producer_ids.py, topic_configs.py, controller_host.py and
+        errand.py (one piece of work at a time), producer_ids.py, topic_configs.py,
+        controller_host.py and
         coordinator_host.py (the pure machines of the control plane, hosted), coordinator_shard.py
         (one partition of `__consumer_offsets` led here), timer_table.py (its timers).
 Source: design sections 3 to 5."""

@@ -9,15 +9,16 @@ Owns:   health, plans, reasons, the findings of the last round: all of it is for
         broker becomes the controller. Which moves somebody stopped: every broker remembers that.
 Source: decision 0010."""
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.controller_host import ControllerHost
+from strandline.broker.errand import Errand
 from strandline.broker.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.fullness import Fullness
@@ -93,8 +94,7 @@ class Balancing:
             log=_log,
             failure="cannot look after the placement of replicas",
         )
-        self._asking: asyncio.Task[None] | None = None
-        self._asking_room: asyncio.Task[None] | None = None
+        self._asking, self._asking_room = Errand(), Errand()
         controller.on_applied.append(self._on_applied)
 
     def start(self) -> None:
@@ -104,9 +104,8 @@ class Balancing:
     def stop(self) -> None:
         """End it."""
         self._ticker.stop()
-        for task in (self._asking, self._asking_room):
-            if task is not None:
-                task.cancel()
+        self._asking.stop()
+        self._asking_room.stop()
 
     @property
     def findings(self) -> Findings | None:
@@ -154,7 +153,7 @@ class Balancing:
         for group in [one for one, until_ms in self._stopped.items() if now >= until_ms]:
             del self._stopped[group]
             self._seen = None
-        is_idle = self._round is None and self._asking is None and now >= self._next_ms
+        is_idle = self._round is None and not self._asking.is_under_way and now >= self._next_ms
         if is_idle and self._seen != (cluster.version, findings.condition):
             self._begin(findings, now)
 
@@ -162,16 +161,13 @@ class Balancing:
         """Ask brokers now and then how full their disks are."""
         if not self._room_due_ms:
             self._room_due_ms = now + FIRST_ROOM_MS
-        if now < self._room_due_ms or self._asking_room is not None:
+        if now < self._room_due_ms or self._asking_room.is_under_way:
             return
         self._room_due_ms = now + ROOM_INTERVAL_MS
-        self._asking_room = asyncio.get_running_loop().create_task(self._ask_room())
+        self._asking_room.begin(self._ask_room)
 
     async def _ask_room(self) -> None:
-        try:
-            await self._controller.reporting.ask(self._controller.alive(), Question())
-        finally:
-            self._asking_room = None
+        await self._controller.reporting.ask(self._controller.alive(), Question())
 
     def _note_full(self, high_percent: int) -> None:
         """Notice whose disks are too full, by whatever they were asked for."""
@@ -230,8 +226,7 @@ class Balancing:
         findings.waits = one.waits
         findings.round_count += 1
         if one.moves:
-            task = asyncio.get_running_loop().create_task(self._ask(findings, one.moves))
-            self._asking = task
+            self._asking.begin(partial(self._ask, findings, one.moves))
 
     # ---- moving ------------------------------------------------------------------------------
 
@@ -259,8 +254,6 @@ class Balancing:
         except ApiError as error:
             _log.info("what should move cannot be taken down: %s", error)
             self._seen = None
-        finally:
-            self._asking = None
 
     def _on_applied(self, record: Record) -> None:
         """Notice who stops what the balancer moves, and when that is to be thought over."""

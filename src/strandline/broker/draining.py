@@ -8,13 +8,14 @@ How:    each second, where this broker is in maintenance: its replicas let other
 Owns:   its timer, and whether the replicas here let others go first.
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
-import asyncio
 import logging
 from collections.abc import Collection
+from functools import partial
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.controller_host import ControllerHost
+from strandline.broker.errand import Errand
 from strandline.broker.ticker import Ticker
 from strandline.config.broker_life import MAINTENANCE, BrokerLife
 from strandline.controller.commands import (
@@ -58,7 +59,7 @@ class Draining:
             log=_log,
             failure="cannot give away what is led here",
         )
-        self._asking: asyncio.Task[None] | None = None
+        self._asking = Errand()
 
     def start(self) -> None:
         """Begin to look."""
@@ -67,8 +68,7 @@ class Draining:
     def stop(self) -> None:
         """End it."""
         self._ticker.stop()
-        if self._asking is not None:
-            self._asking.cancel()
+        self._asking.stop()
 
     def _look(self) -> None:
         self._drain()
@@ -98,7 +98,7 @@ class Draining:
     # ---- where this broker is the controller -----------------------------------------------------
 
     def _end_what_is_over(self) -> None:
-        if not self._controller.is_active or self._asking is not None:
+        if not self._controller.is_active or self._asking.is_under_way:
             return
         now_ms = self._clock.wall_ms()
         over = [
@@ -111,8 +111,7 @@ class Draining:
             if 0 < BrokerLife.from_values(values).broker_maintenance_until_ms <= now_ms
         ]
         if over:
-            task = asyncio.get_running_loop().create_task(self._end(AlterConfigs(tuple(over))))
-            self._asking = task
+            self._asking.begin(partial(self._end, AlterConfigs(tuple(over))))
 
     async def _end(self, command: AlterConfigs) -> None:
         try:
@@ -121,5 +120,3 @@ class Draining:
             _log.info("maintenance of brokers %s is over", names)
         except ApiError as error:
             _log.info("maintenance that is over cannot be ended: %s", error)
-        finally:
-            self._asking = None

@@ -12,13 +12,14 @@ Owns:   a watch for each partition that is led here and follows; what was given 
         timer.
 Source: decision 0014."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from strandline.base.errors import ApiError, RejectedError
 from strandline.broker.context import Services
+from strandline.broker.errand import Errand
 from strandline.broker.failback import LOOK_INTERVAL_MS, TRANSFERS_PER_LOOK_MAX
 from strandline.broker.ticker import Ticker
 from strandline.broker.writers import Told
@@ -77,7 +78,7 @@ class Following:
             log=_log,
             failure="cannot see who produces most",
         )
-        self._asking: asyncio.Task[None] | None = None
+        self._asking = Errand()
 
     def start(self) -> None:
         """Begin to look."""
@@ -86,8 +87,7 @@ class Following:
     def stop(self) -> None:
         """End it."""
         self._ticker.stop()
-        if self._asking is not None:
-            self._asking.cancel()
+        self._asking.stop()
 
     def _follow(self) -> None:
         cluster, writers = self._services.cluster, self._services.writers
@@ -105,9 +105,8 @@ class Following:
             writers.told[replica.group] = told
             if told.verdict.code == "goes":
                 handovers.append(self._handover(replica, partition, told, config))
-        if handovers and self._asking is None:
-            asking = self._ask(handovers[:TRANSFERS_PER_LOOK_MAX])
-            self._asking = asyncio.get_running_loop().create_task(asking)
+        if handovers and not self._asking.is_under_way:
+            self._asking.begin(partial(self._ask, handovers[:TRANSFERS_PER_LOOK_MAX]))
 
     def _begin(self, config: ClusterConfig, now: int) -> None:
         """Find out who is to be looked at, and counted from now on."""
@@ -225,8 +224,6 @@ class Following:
                     self._hand_over(one)
         except ApiError as error:
             _log.info("leaders that follow the writers cannot be taken down: %s", error)
-        finally:
-            self._asking = None
 
     def _hand_over(self, one: _Handover) -> None:
         replica = one.replica
