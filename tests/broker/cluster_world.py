@@ -15,7 +15,7 @@ from strandline.config.broker import (
     StorageSection,
 )
 from strandline.controller.commands import Answer, Command, CreateTopics, NewTopic, TopicResults
-from strandline.model.cluster import Labels
+from strandline.model.cluster import KeptLabels, Labels
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
 from strandline.protocol.table import Message
 from strandline.replication.host import Replication
@@ -51,7 +51,8 @@ class ClusterWorld:
         regions: Mapping[int, str] | None = None,
     ) -> None:
         self.scrubs = scrubs
-        self.regions = regions or {}
+        self.regions = dict(regions or {})
+        self.kept_labels: dict[int, KeptLabels] = {}
         self.scheduler = Scheduler()
         self.fabric = SimFabric(
             self.scheduler,
@@ -106,6 +107,8 @@ class ClusterWorld:
             replication=replication,
             directory_id=self.directory_ids[broker],
             labels=Labels(region=self.regions.get(broker, "")),
+            kept_labels=self.kept_labels.get(broker),
+            on_labelled=lambda kept: self.kept_labels.__setitem__(broker, kept),
             cluster_id=self.cluster_ids.get(broker, ""),
             on_joined=lambda cluster_id: self.cluster_ids.__setitem__(broker, cluster_id),
             on_failed=lambda reason: self.failures.__setitem__(broker, reason),

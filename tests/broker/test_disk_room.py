@@ -9,7 +9,13 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import CLUSTER, alter, findings, is_on, want
 from tests.controller.controller_world import changes
 
-from strandline.controller.commands import AlterConfigs, ResourceResults
+from strandline.controller.commands import (
+    AlterConfigs,
+    CreateTopics,
+    NewTopic,
+    ResourceResults,
+    TopicResults,
+)
 from strandline.controller.reports import Question
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_balance import (
@@ -71,6 +77,19 @@ def test_a_broker_is_decommissioned_where_the_others_have_room(world: MovingWorl
     fill(world, 5, 10)
     assert decommission() == (0, "")
     world.until(lambda: is_on(world, 1, 2, 5))
+
+
+def test_new_topics_go_where_there_is_room(world: MovingWorld) -> None:
+    fill(world, 2, 90)
+    fill(world, 4, 100)
+    world.advance(LOOKS_MS)
+    world.create_topic("roomy", partitions=4, replicas=3)
+    topic = world.broker(1).controller.cluster.topics["roomy"]
+    assert {one for each in topic.partitions for one in each.replicas} == {1, 3, 5}
+    world.create_topic("wide", replicas=4)
+    answer = world.submit(CreateTopics((NewTopic(name="wider", replication_factor=5),)))
+    assert isinstance(answer, TopicResults)
+    assert "the disk of broker 4 is 99 % full or fuller" in (answer.topics[0].message or "")
 
 
 def test_who_does_not_answer_is_passed_over(world: MovingWorld) -> None:

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 from tests.client.fake_cluster import FakeCluster, FakeTransport
 
-from strandline.cli.commands import broker, cluster_alter, consume, group, partition, produce, topic
+from strandline.cli.commands import (
+    broker,
+    broker_label,
+    cluster_alter,
+    consume,
+    group,
+    partition,
+    produce,
+    topic,
+)
 from strandline.cli.commands import cluster_balance as balance_commands
 from strandline.cli.main import main
 from strandline.cli.options import find_bootstrap
@@ -27,6 +36,8 @@ from strandline.protocol.messages.describe_balance import (
     BalanceBroker,
     BalanceMove,
     BalanceWait,
+    CopyRate,
+    CopyShare,
     DescribeBalanceResponse,
 )
 from strandline.protocol.messages.describe_leadership import (
@@ -91,7 +102,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
         )
 
     for module in (
-        broker, cluster_alter, balance_commands, topic, partition, produce, consume, group,
+        broker, broker_label, cluster_alter, balance_commands, topic, partition, produce, consume,
+        group,
     ):  # fmt: skip
         monkeypatch.setattr(module, "open_client", open_client)
     return fake
@@ -180,13 +192,13 @@ def test_replicas_are_moved_and_the_move_is_seen_and_cancelled(
     cluster.add_topic("orders", 1)
     cluster.extra["AlterPartitionReassignments"] = alter_moves
     cluster.extra["ListPartitionReassignments"] = one_moves
+    cluster.extra["DescribeBalance"] = describe_balance
     code, out, _ = run("partition", "move", "orders", "0", "--to", "3,2")
     assert (code, out.split(";")[0]) == (0, "orders-0 moves to brokers 3,2")
     assert cluster.asked[-1] == (0, "[3, 2]")
     code, out, _ = run("partition", "moves")
-    assert (code, out.splitlines()[1].split()) == (
-        0, ["orders-0", "3,2,1", "3", "1", "3:?", "0"],
-    )  # fmt: skip
+    assert (code, out.splitlines()[:3]) == (0, RATES)
+    assert out.splitlines()[4].split() == ["orders-0", "3,2,1", "3", "1", "3:?", "0"]
     (seen,) = json.loads(run("partition", "moves", "--json")[1])["moves"]
     assert (seen["adding"], seen["removing"], seen["reached"]) == ([3], [1], {"3": None})
     assert run("partition", "cancel", "orders", "0")[:2] == (0, "orders-0 stays where it was\n")
@@ -215,10 +227,22 @@ def alter_configs(cluster: FakeCluster, _: int, request: Message) -> Message:
     return IncrementalAlterConfigsResponse(responses=[answer])
 
 
+RATES = [
+    "copies may take 20.0 MB/s together: broker 1 10.0 MB/s, broker 3 1.0 MB/s",
+    "copies between regions are halted",
+    "copies to broker 3 may take 1.5 kB/s together",
+]
+
+
 def describe_balance(cluster: FakeCluster, _: int, request: Message) -> Message:
     """One partition moves, fourteen wait for a broker."""
     needed = "needs one more broker with region=south in place of broker 5"
     return DescribeBalanceResponse(
+        rates=[
+            CopyRate("all", 20_000_000, [CopyShare(1, 10_000_000), CopyShare(3, 999_960)]),
+            CopyRate("cross-region", 0, [CopyShare(1, 0)]),
+            CopyRate("to broker 3", 1_500),
+        ],
         is_enabled=True,
         moves_max=10,
         lost_after_ms=900_000,
@@ -246,6 +270,7 @@ def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeC
     assert code == 0
     assert out.splitlines() == [
         "broker 5: lost for 901 s",
+        *RATES,
         "PARTITION  REPLICAS  TARGET  REASON",
         "orders-2   1,5       1,3     broker-lost",
         "needs-broker: needs one more broker with region=south in place of broker 5; 14 partitions "
@@ -259,6 +284,10 @@ def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeC
     told = json.loads(run("cluster", "balance", "--resume", "--json")[1])
     assert told["enabled"] and told["waits"][0]["partitions"] == 14
     assert told["moves"][0]["reason"] == "broker-lost"
+    assert told["rates"]["all"] == {
+        "bytes_per_s": 20_000_000,
+        "shares": {"1": 10_000_000, "3": 999_960},
+    }
     assert [one["reason"] for one in told["leaders"]] == ["delay", "delay"]
     assert run("cluster", "balance", "--pause", "--resume")[0] == 1
 

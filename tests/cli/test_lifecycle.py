@@ -134,6 +134,78 @@ def test_round_trips_change_only_while_everything_is_down(
     assert cluster.status()[0].rtt_ms == {("east", "west"): 30}
 
 
+def test_what_was_changed_by_hand_is_kept(tmp_path: Path, brokers: FakeBrokers) -> None:
+    cluster = open_cluster(tmp_path, brokers)
+    start(cluster)
+    first, second = (tmp_path / f"broker-{one}" / "config.toml" for one in (1, 2))
+    written = first.read_text()
+    changed = "# mine\n" + written.replace("[broker.labels]", '[broker.labels]\nzone = "a"')
+    first.write_text(changed)
+    cluster.stop(remove=False)
+    start(cluster)
+    assert first.read_text() == changed
+    plan, _ = cluster.status()
+    assert [one.id for one in cluster.directory.edited(plan)] == [1]
+
+    cluster.stop(remove=False)
+    with pytest.raises(OperatorError, match=r"overwrite what was changed by hand in .*broker-1"):
+        start(cluster, StartOptions(settings=("log.level=debug",)))
+    assert first.read_text() == changed and "debug" not in second.read_text()
+    assert cluster.status()[0] == plan
+    first.unlink()
+    start(cluster, StartOptions(settings=("log.level=debug",)))
+    assert "debug" in first.read_text() and "debug" in second.read_text()
+    assert cluster.directory.edited(cluster.status()[0]) == []
+
+
+def test_a_cluster_that_was_moved_is_written_anew(tmp_path: Path, brokers: FakeBrokers) -> None:
+    cluster = open_cluster(tmp_path / "here", brokers)
+    start(cluster)
+    cluster.stop(remove=False)
+    (tmp_path / "here").rename(tmp_path / "there")
+    moved = open_cluster(tmp_path / "there", brokers)
+    start(moved)
+    assert str(tmp_path / "there") in (tmp_path / "there/broker-1/config.toml").read_text()
+    assert moved.directory.edited(moved.status()[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("present", "other", "says"),
+    [
+        ("id = 2", "id = 9", r"\[cluster\] seeds: "),
+        ("kafka_port = 20001", "kafka_port = 5", "listener.kafka_port is 5"),
+        ("port = 20101", "port = 6", r"\[cluster\] seeds: "),
+        ("/broker-2/data", "/broker-1/data", "broker.data_directory is "),
+    ],
+)
+def test_a_configuration_that_is_another_brokers_is_one_line(
+    tmp_path: Path, brokers: FakeBrokers, present: str, other: str, says: str
+) -> None:
+    cluster = open_cluster(tmp_path, brokers)
+    start(cluster)
+    cluster.stop(remove=False)
+    file = tmp_path / "broker-2" / "config.toml"
+    assert present in file.read_text()
+    file.write_text(file.read_text().replace(present, other, 1))
+    with pytest.raises(OperatorError, match=f"config.toml: {says}"):
+        start(cluster)
+    assert set(states(cluster).values()) == {"down"}
+
+
+def test_files_of_an_earlier_version_count_as_written_where_they_are_as_they_would_be(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    cluster = open_cluster(tmp_path, brokers)
+    start(cluster)
+    cluster.stop(remove=False)
+    for one in (1, 2, 3):
+        (tmp_path / f"broker-{one}" / ".config.toml.written").unlink()
+    plan, _ = cluster.status()
+    assert cluster.directory.edited(plan) == []
+    start(cluster, StartOptions(rtt="east-west=30"))
+    assert "3=30" in (tmp_path / "broker-1" / "config.toml").read_text()
+
+
 def test_a_port_taken_since_the_last_start_is_one_line(
     tmp_path: Path, brokers: FakeBrokers
 ) -> None:

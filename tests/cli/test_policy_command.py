@@ -88,3 +88,22 @@ def test_brokers_without_an_id_get_the_next_free_one(run: Run, files: dict[str, 
     code, out, err = run("policy", "test", files["policy"], "--cluster", files["cluster"])
     assert (code, err) == (0, "")
     assert re.search(r"^ +3  c +12 +12$", out, re.MULTILINE)
+
+
+def test_confluents_json_is_tried_as_it_is(run: Run, files: dict[str, str]) -> None:
+    replicas = '{"count":2,"constraints":{"rack":"east"}},{"count":1,"constraints":{"rack":"west"}}'
+    write(files, f'{{"version":2,"replicas":[{replicas}]}}')
+    code, out, err = run("policy", "test", files["policy"], "--cluster", files["cluster"])
+    assert (code, err) == (0, "")
+    assert "12 partitions of 3 replicas" in out
+    write(files, f'{{"version":3,"replicas":[{replicas}]}}')
+    code, _, err = run("policy", "test", files["policy"], "--cluster", files["cluster"])
+    assert code == 1 and "Invalid enum value 3" in err
+
+
+def test_what_a_cluster_would_refuse_is_refused_on_a_described_one(
+    run: Run, files: dict[str, str]
+) -> None:
+    write(files, "rules: [{count: 3}, {role: observer, count: 1}]")
+    code, _, err = run("policy", "test", files["policy"], "--cluster", files["cluster"])
+    assert code == 1 and "observers of topics are not there yet" in err

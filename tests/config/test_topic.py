@@ -1,5 +1,6 @@
 """Topic and cluster keys: Kafka's names and defaults, and which value is in force."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,13 +32,16 @@ def test_defaults_are_kafkas() -> None:
         "delete.retention.ms": "86400000",
         "flush.messages": "9223372036854775807",
         "flush.ms": "100",
+        "follower.replication.throttled.replicas": "",
         "index.interval.bytes": "4096",
+        "leader.replication.throttled.replicas": "",
         "max.message.bytes": "1048588",
         "message.timestamp.after.max.ms": "3600000",
         "message.timestamp.before.max.ms": "9223372036854775807",
         "message.timestamp.type": "CreateTime",
         "min.insync.replicas": "1",
         "placement.policy": "",
+        "redpanda.leaders.preference": "",
         "retention.bytes": "-1",
         "retention.ms": "604800000",
         "segment.bytes": "1073741824",
@@ -132,3 +136,28 @@ def test_a_broker_shows_its_file_read_only_and_the_clusters_keys() -> None:
     assert values["rpc.port"].source is ConfigSource.DEFAULT
     assert values["num.partitions"].value == "3" and not values["num.partitions"].read_only
     assert len(cluster_values({})) == len(CLUSTER_KEYS)
+
+
+def test_a_broker_without_a_rate_of_its_own_has_the_clusters() -> None:
+    config = load_broker_config(
+        '[broker]\nid = 1\ndata_directory = "/d"\n[cluster]\nseeds = ["1@127.0.0.1:33145"]\n',
+        file="f",
+    )
+    rate = "leader.replication.throttled.rate"
+    for own, value, source in (
+        ({}, "5", ConfigSource.CLUSTER),
+        ({rate: "7"}, "7", ConfigSource.BROKER),
+    ):
+        found = [one for one in broker_values(config, {rate: "5"}, own) if one.key.name == rate]
+        assert [(one.value, one.source) for one in found] == [(value, source)]
+
+
+@pytest.mark.parametrize("value", ["", "*", "0:4", "0:4,12:101"])
+def test_what_kafkas_tools_list_as_throttled_is_taken(value: str) -> None:
+    assert validate_topic_config("leader.replication.throttled.replicas", value) is None
+
+
+@pytest.mark.parametrize("value", ["4", "0:4,*", "a:b", "0:4:5", "0:"])
+def test_what_is_no_such_list_is_refused(value: str) -> None:
+    reason = validate_topic_config("leader.replication.throttled.replicas", value)
+    assert reason is not None and "partition:broker" in reason

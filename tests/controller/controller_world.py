@@ -34,6 +34,7 @@ class World:
         self.log: list[bytes] = []
         self.alive: set[BrokerId] = set()
         self.reports: dict[BrokerId, Report] = {}
+        self.room: dict[BrokerId, Report] = {}
         self.voters: frozenset[BrokerId] = frozenset()
         for number, region in enumerate(regions, start=1):
             self.run(registration(number, region=region))
@@ -47,7 +48,13 @@ class World:
             rng=self.rng,
             voters=self.voters,
             reports=self.reports,
+            room=self.room,
         )
+
+    def fill(self, **percents: int) -> None:
+        """Have brokers tell how full their disks are, in percent: `b1=90`."""
+        for name, percent in percents.items():
+            self.room[BrokerId(int(name[1:]))] = Report(percent * 1_000, (100 - percent) * 1_000)
 
     def run(self, command: Command) -> Answer:
         """Decide and commit."""

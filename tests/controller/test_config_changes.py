@@ -4,6 +4,7 @@ import pytest
 from tests.controller.controller_world import World, changes
 
 from strandline.controller.commands import AlterConfigs, ResourceChanges, ResourceResults
+from strandline.model.ids import BrokerId
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -108,3 +109,22 @@ def test_changes_can_be_tried_without_doing_them(world: World) -> None:
     row = changes(TOPIC, "flights", ("retention.ms", SET, "1000"))
     assert alter(world, row, validate_only=True) == [0]
     assert configs(world) == {}
+
+
+def test_what_kafkas_reassignment_tool_sets_is_set_and_taken_back(world: World) -> None:
+    """`kafka-reassign-partitions --throttle`, and what its `--verify` removes in the end."""
+    rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+    others = ("replica.alter.log.dirs.io.max.bytes.per.second",)
+    replicas = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+    of_brokers = [(name, SET, "1000000") for name in rates]
+    of_topics = [(name, SET, "0:1,0:2") for name in replicas]
+    resources = [changes(BROKER, one, *of_brokers) for one in ("1", "2")]
+    assert alter(world, *resources, changes(TOPIC, "flights", *of_topics)) == [0, 0, 0]
+    assert world.state.cluster.broker_configs[BrokerId(2)] == dict.fromkeys(rates, "1000000")
+    removed = [(name, DELETE, None) for name in rates + others]
+    resources = [changes(BROKER, one, *removed) for one in ("1", "2")]
+    cleared = changes(TOPIC, "flights", *((name, DELETE, None) for name in replicas))
+    assert alter(world, *resources, cleared) == [0, 0, 0]
+    assert world.state.cluster.broker_configs[BrokerId(2)] == {}
+    assert configs(world) == {}
+    assert alter(world, changes(BROKER, "1", (rates[0], SET, "-1"))) == [40]

@@ -6,7 +6,7 @@ import pytest
 from tests.controller.balancer.balancer_world import LOST_AFTER_MS, BalancerWorld
 from tests.controller.controller_world import changes
 
-from strandline.controller.balancer.health import SPARED_MS_MAX, Health
+from strandline.controller.balancer.health import SPARED_MS_MAX, UNSEEN_MS_MAX, Health
 from strandline.controller.commands import AlterConfigs, ResourceResults
 from strandline.controller.reports import Report
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
@@ -112,12 +112,21 @@ def test_it_is_not_lost_while_it_is_down_but_after_a_day() -> None:
     health = Health()
     both = [BrokerId(1), BrokerId(2)]
 
+    looked_ms = 0
+
     def look(now_ms: int, alive: list[BrokerId]) -> frozenset[BrokerId]:
-        return health.step(
-            now_ms, brokers=both, alive=alive, lost_after_ms=LOST_AFTER_MS, spared=[BrokerId(1)]
-        ).lost
+        """And all the time since the last look."""
+        nonlocal looked_ms
+        times = [*range(looked_ms, now_ms, UNSEEN_MS_MAX), now_ms]
+        looked_ms = now_ms
+        for at_ms in times:
+            condition = health.step(
+                at_ms, brokers=both, alive=alive, lost_after_ms=LOST_AFTER_MS, spared=[BrokerId(1)]
+            )
+        return condition.lost
 
     look(0, both)
+    look(1_000, both)
     look(1_000, [])
     assert look(1_000 + LOST_AFTER_MS, []) == {2}
     assert look(SPARED_MS_MAX, []) == {2}

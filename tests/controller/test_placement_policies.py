@@ -16,8 +16,9 @@ from strandline.controller.commands import (
     TopicResults,
 )
 from strandline.controller.names import OFFSETS_TOPIC
-from strandline.controller.policies import PARTITIONS_BY_POLICY_MAX
+from strandline.controller.policies import PARTITIONS_BY_POLICY_MAX, policy_of
 from strandline.model.ids import BrokerId
+from strandline.placement.policy.redpanda import import_leader_preference
 
 TOPIC, CLUSTER = 2, 4
 SET, DELETE = 0, 1
@@ -300,3 +301,86 @@ def test_networks_that_are_none_are_refused_in_one_line() -> None:
     code, message = set_default(World(), "client.networks", "east=10.1.2.3/16")
     assert code == 40 and message is not None
     assert message.startswith("client.networks ") and "write 10.1.0.0/16" in message
+
+
+PREFERENCE = "redpanda.leaders.preference"
+PREFERENCE_OF_ALL = "default_leaders_preference"
+
+
+def leads(world: World, topic: str = "flights") -> set[str]:
+    """The regions of the preferred leaders."""
+    brokers = world.state.cluster.brokers
+    partitions = world.state.cluster.topics[topic].partitions
+    return {brokers[one.replicas[0]].labels.region for one in partitions}
+
+
+def test_redpandas_leader_preference_says_where_leaders_are_and_nothing_else() -> None:
+    world = World()
+    result = create(world, "racks: west", key=PREFERENCE, replication_factor=3)
+    assert (result.error_code, result.replication_factor) == (0, 3)
+    assert leads(world) == {"west"}
+    assert regions_of(world) == [["east", "south", "west"]] * 4
+    assert world.state.cluster.topics["flights"].configs == {PREFERENCE: "racks: west"}
+    found = policy_of({PREFERENCE: "ordered_racks:south,east"}, {})
+    assert found is not None
+    assert found[0] == PREFERENCE
+    assert found[1].leaders == import_leader_preference("ordered_racks:south,east")
+    assert policy_of({PREFERENCE: "none"}, {}) is None
+
+
+def test_a_leader_preference_goes_with_a_policy_that_says_nothing_of_leaders() -> None:
+    for key, text, regions in (
+        ("placement.policy", "survive: [region, 2 brokers]", 5),
+        ("confluent.placement.constraints", CONSTRAINTS, 3),
+    ):
+        world = World()
+        result = create(world, text, key=key, more=((PREFERENCE, "racks:south"),))
+        assert (result.error_code, result.replication_factor) == (0, regions)
+        assert leads(world) == {"south"}
+
+
+def test_who_says_where_leaders_are_says_it_once() -> None:
+    policy = '{"leaders":{"prefer":[[{"label":"region","op":"in","values":["east"]}]]}}'
+    result = create(World(), policy, more=((PREFERENCE, "racks:south"),))
+    assert result.error_code == 40
+    assert result.message is not None
+    assert "placement.policy and redpanda.leaders.preference" in result.message
+    world = World()
+    assert set_default(world, "strandline.placement.policy", policy)[0] == 0
+    code, message = set_default(world, PREFERENCE_OF_ALL, "racks:south")
+    assert code == 40
+    assert message is not None and PREFERENCE_OF_ALL in message
+
+
+def test_the_topics_own_word_on_leaders_goes_before_the_clusters() -> None:
+    policy = '{"leaders":{"prefer":[[{"label":"region","op":"in","values":["east"]}]]}}'
+    world = World()
+    assert set_default(world, PREFERENCE_OF_ALL, "racks:south")[0] == 0
+    create(world, policy)
+    (result,) = world.create(NewTopic(name="other", partitions=4))
+    assert result.error_code == 0
+    assert (leads(world), leads(world, "other")) == ({"east"}, {"south"})
+    world = World()
+    assert set_default(world, "strandline.placement.policy", policy)[0] == 0
+    create(world, "racks:west", key=PREFERENCE)
+    assert leads(world) == {"west"}
+    found = policy_of({PREFERENCE: "none"}, world.state.cluster.cluster_configs)
+    assert found is not None and not found[1].leaders.prefer
+
+
+@pytest.mark.parametrize("text", ["racks:", "rack:east", "racks:east,,west"])
+def test_a_leader_preference_that_is_none_is_refused_in_one_line(text: str) -> None:
+    result = create(World(), text, key=PREFERENCE)
+    assert result.error_code == 40
+    assert result.message is not None and result.message.startswith(f"{PREFERENCE}: ")
+
+
+def test_a_default_preference_is_checked_for_the_topics_that_take_it() -> None:
+    world = World()
+    create(world, SURVIVE_REGION)
+    change = changes(TOPIC, "flights", (PREFERENCE, SET, "racks:south"))
+    answer = world.run(AlterConfigs((change,)))
+    assert isinstance(answer, ResourceResults)
+    assert answer.resources[0].error_code == 0
+    assert set_default(world, PREFERENCE_OF_ALL, "racks:east")[0] == 0
+    assert set_default(world, PREFERENCE_OF_ALL, "racks:")[0] == 40

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.integration.conftest import DevCluster, wait_until
 from tests.integration.pages import commands, type_in
-from tests.integration.test_balancing import PARTITIONS, TOPIC, Load, read_all
+from tests.integration.placed_load import PARTITIONS, TOPIC, Load, expect_read, place
 
 pytestmark = pytest.mark.integration
 
@@ -25,10 +25,8 @@ def test_a_broker_is_emptied_under_load_as_the_page_says_and_no_write_fails(
     five: DevCluster, tmp_path: Path
 ) -> None:
     title = "Take a broker away for good"
-    file = tmp_path / "policy.yaml"
-    file.write_text("survive: region\n")
     where = ("--bootstrap", five.bootstrap)
-    five.run("topic", "create", TOPIC, "-p", str(PARTITIONS), "--policy", str(file), *where)
+    place(five, tmp_path / "policy.yaml")
     five.run("topic", "create", "plain", "-p", "4", *where)
     load = Load(five.bootstrap)
     try:
@@ -47,8 +45,7 @@ def test_a_broker_is_emptied_under_load_as_the_page_says_and_no_write_fails(
         assert leaving(five) == {}
     finally:
         load.stop()
-    read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
-    assert read == load.written
+    expect_read(five, load.written)
 
 
 def test_a_broker_is_stopped_for_a_while_as_the_page_says_and_no_write_fails(
@@ -87,8 +84,7 @@ def test_a_broker_is_stopped_for_a_while_as_the_page_says_and_no_write_fails(
         type_in(five, commands(PAGE, title, 1))
     finally:
         load.stop()
-    read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
-    assert read == load.written
+    expect_read(five, load.written)
 
 
 DOMAINS = {"blue": (1, 2), "green": (3, 4)}
@@ -136,6 +132,10 @@ def test_a_whole_upgrade_domain_is_stopped_for_a_while_and_no_write_fails(
             in second.stderr
         )
         assert spared() == {1: 0, 2: 0}  # All of a domain or none.
+        planned = json.loads(five.run("cluster", "upgrade", "next", "--json", *where).stdout)
+        assert [one["name"] for one in planned["now"]] == ["domain blue"]  # As maintenance says.
+        (why,) = [one["why"] for one in planned["later"] if one["name"] == "domain green"]
+        assert why.endswith("in maintenance: 1, 2")
         for one in DOMAINS["blue"]:
             five.kill(one)
         before = load.count
@@ -147,8 +147,7 @@ def test_a_whole_upgrade_domain_is_stopped_for_a_while_and_no_write_fails(
         wait_until(lambda: not maintain("green").returncode, what="all in sync", timeout_s=60)
     finally:
         load.stop()
-    read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
-    assert read == load.written
+    expect_read(five, load.written)
 
 
 def test_all_brokers_are_restarted_as_the_page_says_and_no_write_fails(five: DevCluster) -> None:
@@ -189,5 +188,4 @@ def test_all_brokers_are_restarted_as_the_page_says_and_no_write_fails(five: Dev
     finally:
         load.stop()
     assert now(done) == {"now": [], "later": []}
-    read = read_all(five.bootstrap, {one: len(load.written[one]) for one in load.written})
-    assert read == load.written
+    expect_read(five, load.written)

@@ -98,21 +98,23 @@ def test_a_topic_without_a_policy_is_explained_by_the_default_spread(five: DevCl
 
 
 def test_a_policy_that_no_longer_holds_says_what_does_not(five: DevCluster) -> None:
-    def write_to(replicas: str) -> None:
-        # The topic's own would be refused with such a policy.
-        five.run("cluster", "alter", "-c", f"min.insync.replicas={replicas}", "-b", five.bootstrap)
+    def relabel(region: str) -> None:
+        five.run("broker", "label", "5", f"region={region}", "--force", "-b", five.bootstrap)
 
     def has_faults() -> bool:
         explanation = tell(five, "topic", "explain", "payments")["explanation"]
         return any(one["faults"] for one in explanation["alike"])
 
     assert not has_faults()
-    write_to("4")
+    alter = ("cluster", "alter", "-c", "min.insync.replicas=4", "-b", five.bootstrap)
+    refused = five.run(*alter, check=False)
+    assert refused.returncode == 1 and "placement.policy of topic payments: " in refused.stderr
+    relabel("west")
     wait_until(has_faults, what="the fault to be told")
     told = five.run("topic", "explain", "payments", "-b", five.bootstrap).stdout
-    assert "0-11        1,2,3,4,5  4 of 5         -     no: survive 1 region does not hold" in told
+    assert "0-11        1,2,3,4,5  3 of 5         -     no: survive 1 region does not hold" in told
     assert told.splitlines()[-1].startswith("no placement is as the policy wants: ")
-    write_to("1")
+    relabel("south")
     wait_until(lambda: not has_faults(), what="the policy to hold again")
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Producer as KafkaProducer
 from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
 from tests.integration.pages import PAGES, commands, type_in
+from tests.integration.placed_load import expect_read
 
 from strandline.client.cluster import Client
 from strandline.client.producer import Producer
@@ -135,19 +135,6 @@ class FromElsewhere(Load):
         self._client.close()
 
 
-def read_all(bootstrap: str, counts: dict[int, int]) -> dict[int, list[bytes]]:
-    """What is in each partition, up to so many records."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "following"})
-    consumer.assign([TopicPartition(TOPIC, one, 0) for one in counts])
-    read: dict[int, list[bytes]] = {one: [] for one in counts}
-    for _ in range(sum(counts.values())):
-        message = consumer.poll(TIMEOUT_S)
-        assert message is not None and message.error() is None, message
-        read[message.partition()].append(message.value())
-    consumer.close()
-    return read
-
-
 def led_in(cluster: DevCluster) -> set[str]:
     """The regions of the leaders."""
     told = cluster.run("topic", "describe", TOPIC, "--json", "-b", cluster.bootstrap)
@@ -185,7 +172,7 @@ def test_leaders_go_to_the_region_that_produces_and_no_write_fails(three: DevClu
     far.stop()
     both = {one: near.written[one] + far.written[one] for one in near.written}
     assert all(len(near.written[one]) > 10 < len(far.written[one]) for one in both)
-    assert read_all(three.bootstrap, {one: len(values) for one, values in both.items()}) == both
+    expect_read(three, both, TOPIC)
 
 
 def test_the_commands_of_the_page_do_what_it_says(three: DevCluster) -> None:

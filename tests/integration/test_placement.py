@@ -8,17 +8,11 @@ import pytest
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.placed_load import regions_of
 
 pytestmark = pytest.mark.integration
 
 TIMEOUT_S = 40
-
-
-def regions_of(admin: AdminClient, topic: str) -> set[tuple[str, ...]]:
-    """The regions of each partition's replicas, sorted."""
-    brokers = {node.id: node.rack for node in admin.describe_cluster().result(TIMEOUT_S).nodes}
-    partitions = admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions.values()
-    return {tuple(sorted(brokers[one] for one in each.replicas)) for each in partitions}
 
 
 def test_a_policy_in_a_file_places_the_topic_or_says_why_not(
@@ -71,6 +65,26 @@ def test_confluents_constraints_place_a_topic_of_another_client(
     error = failure.value.args[0]
     assert error.code() == KafkaError.INVALID_REPLICATION_FACTOR
     assert "Both cannot be used at the same time" in error.str()
+
+
+def test_redpandas_leader_preference_places_the_leaders_of_another_client(
+    cluster: DevCluster, topic_name: str
+) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    racks = {node.id: node.rack for node in admin.describe_cluster().result(TIMEOUT_S).nodes}
+    last = max(racks.values())
+    config = {"redpanda.leaders.preference": f"ordered_racks:{last},{min(racks.values())}"}
+    wanted = NewTopic(topic_name, 4, replication_factor=3, config=config)
+    admin.create_topics([wanted])[topic_name].result(TIMEOUT_S)
+    placed = admin.list_topics(topic_name, TIMEOUT_S).topics[topic_name].partitions.values()
+    assert {racks[one.replicas[0]] for one in placed} == {last}
+    assert all(len({racks[broker] for broker in one.replicas}) == 3 for one in placed)
+
+    config = {"redpanda.leaders.preference": "racks:"}
+    wanted = NewTopic(f"{topic_name}-2", 4, replication_factor=3, config=config)
+    with pytest.raises(KafkaException) as failure:
+        admin.create_topics([wanted])[f"{topic_name}-2"].result(TIMEOUT_S)
+    assert "redpanda.leaders.preference: a rack must not be empty" in failure.value.args[0].str()
 
 
 def test_a_broker_that_returns_leads_again_when_an_administrator_asks(

@@ -14,6 +14,7 @@ from strandline.placement.policy.document import (
     Selector,
     Spread,
     goal_levels,
+    needed_labels,
 )
 from strandline.placement.solver.request import Request
 from strandline.placement.topology.universe import BrokerState, Candidate
@@ -124,12 +125,15 @@ def rules_of(policy: Policy, voters: int) -> list[tuple[Rule, int]]:
 
 
 def may_take(one: Candidate, rule: Rule, request: Request) -> bool:
-    """Whether a broker may hold a replica of a rule, whoever holds the others."""
+    """Whether a broker may hold a replica of a rule, whoever holds the others. One that does not
+    say a label that the policy needs may not: nobody knows where it is."""
     return (
-        one.state is BrokerState.ACTIVE
+        all(one.labels.get(name) for name in needed_labels(request.policy))
+        and one.state is BrokerState.ACTIVE
         and (one.replicas_max is None or one.replicas < one.replicas_max)
         and one.disk_used_percent < request.disk_used_percent_max
         and resides(one, request.policy.residency)
+        and all(one.labels.get(label) for label in needed_labels(request.policy))
         and (rule.level == "soft" or all(selected(one, s) for s in rule.where))
     )
 

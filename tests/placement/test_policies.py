@@ -131,6 +131,7 @@ REFUSED = [
     ("spread: [{by: broker, max_per: 1}]", "always on distinct brokers"),
     ("counts: [{label: zone, value: '', count: 1}]", "must not be empty"),
     ("leaders: {prefer: [[]]}", "leaders.prefer[0]: is empty"),
+    ("promotion: under-min-isr", "no rule places any: leave it out"),
     ("leaders: {follow: readers}", "Invalid enum value 'readers'"),
     (
         "leaders: {follow: writers, prefer: [[{label: region, op: in, values: [east]}]]}",

@@ -9,9 +9,9 @@ from strandline.model.ids import BrokerId
 from strandline.placement.survival.restarts import (
     QuorumGroup,
     Unit,
+    hurt_by,
     plan_restarts,
     stopped_by,
-    stopped_now,
 )
 
 
@@ -72,11 +72,27 @@ def test_who_cannot_be_done_without_is_told_with_whom_it_stops() -> None:
 
 def test_now_depends_on_who_is_down_or_behind() -> None:
     behind = group(1, 3, 5, ready=(1, 3))
-    assert stopped_now(A.brokers, [behind]) is behind
-    assert stopped_now(C.brokers, [behind]) is None
+    up = brokers(1, 3, 5, 7)
+    assert list(hurt_by(A.brokers, [behind], up=up)) == [behind]
+    assert not list(hurt_by(C.brokers, [behind], up=up))
     stopped = group(1, 3, 5, ready=(1,))
-    assert stopped_now(C.brokers, [stopped]) is stopped
-    assert stopped_now(unit("d", 7).brokers, [stopped]) is None
+    assert list(hurt_by(C.brokers, [stopped], up=brokers(1))) == [stopped]
+    assert not list(hurt_by(brokers(7), [stopped], up=brokers(1)))
+
+
+def test_who_is_in_maintenance_may_go_down_at_any_time() -> None:
+    whole, up = group(1, 3, 5), brokers(1, 3, 5)
+    assert not list(hurt_by(brokers(1), [whole], up=up))
+    assert list(hurt_by(brokers(1), [whole], up=up, spared=brokers(5))) == [whole]
+    assert not list(hurt_by(brokers(1), [whole], up=up, spared=brokers(1)))
+
+
+def test_what_has_stopped_anyhow_holds_up_who_restarts_and_nobody_else() -> None:
+    stopped, up = group(1, 3, 5, ready=(1,)), brokers(1)
+    assert list(hurt_by(brokers(1), [stopped], up=up)) == [stopped]
+    assert not list(hurt_by(brokers(1), [stopped], up=up, counts_stopped=False))
+    behind = group(1, 3, 5, ready=(1,))  # It stands still until two have caught up.
+    assert list(hurt_by(brokers(1), [behind], up=brokers(1, 3, 5), counts_stopped=False))
 
 
 @given(

@@ -209,6 +209,17 @@ def test_a_refusal_says_what_blocks_why_each_broker_is_refused_and_what_could_be
     solved(refusal.nearest.policy, cluster("a/1", "a/2", "b/1", "b/2"))
 
 
+def test_what_could_be_is_as_near_as_the_labels_let_it_be() -> None:
+    """Brokers that say no zone, rack or host still survive the loss of one of them."""
+    refusal = refused("survive: region", cluster("a", "a", "b", "b"))
+    assert refusal.nearest is not None
+    assert refusal.nearest.changes == ("survive 1 broker instead of 1 region",)
+    racks = cluster("a//1", "a//2", "a//3", "a//4")
+    refusal = refused("survive: region", racks)
+    assert refusal.nearest is not None
+    assert refusal.nearest.changes == ("survive 1 rack instead of 1 region",)
+
+
 def test_only_constraints_that_clash_are_named() -> None:
     policy = """
     rules: [{count: 3, where: [{label: region, op: in, values: [a]}]}]

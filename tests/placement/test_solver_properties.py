@@ -5,7 +5,7 @@ Small clusters, and policies of every family. Design section 7; decision 0008.""
 import random
 from collections.abc import Sequence
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.placement.solver_world import assignments, holds, rules_of
 
@@ -233,6 +233,13 @@ def _tight(draw: st.DrawFn) -> tuple[Request, list[Candidate], int]:
 
 @settings(max_examples=300, deadline=None)
 @given(_tight())
+@example(
+    (
+        Request(policy=Policy(survive=(Goal(host=1),))),
+        [Candidate(id=BrokerId(n), labels=Labels(region="e", zone=str(n))) for n in range(4)],
+        3,
+    )
+)
 def test_the_search_is_exact_where_greed_is_wrong(
     case: tuple[Request, list[Candidate], int],
 ) -> None:

@@ -7,6 +7,16 @@ import pytest
 
 from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
+from strandline.protocol.messages.describe_balance import (
+    CopyRate,
+    CopyShare,
+    DescribeBalanceResponse,
+)
+from strandline.protocol.messages.describe_topology import (
+    DescribeTopologyResponse,
+    TopologyBroker,
+    TopologyLabel,
+)
 
 EXPECTED = {
     0: ("Produce", 3, 13, 9),
@@ -41,10 +51,11 @@ EXPECTED = {
     60: ("DescribeCluster", 0, 2, 0),
     64: ("UnregisterBroker", 0, 0, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),
-    20_000: ("DescribeTopology", 0, 0, 0),
-    20_001: ("DescribeBalance", 0, 0, 0),
+    20_000: ("DescribeTopology", 0, 1, 0),
+    20_001: ("DescribeBalance", 0, 1, 0),
     20_002: ("DescribeWriters", 0, 0, 0),
     20_003: ("DescribeLeadership", 0, 0, 0),
+    20_004: ("AlterBrokerLabels", 0, 0, 0),
 }
 """{key: (name, first version, last version, first flexible version)} of Kafka 4.4, and ours."""
 
@@ -71,6 +82,18 @@ def test_a_message_of_defaults_can_be_sent_in_every_version(key: int) -> None:
         for cls in (api.request, api.response):
             written = encode(cls(), version)
             assert decode(cls, written, 0, version) == (cls(), len(written))
+
+
+def test_what_a_later_version_tells_takes_no_bytes_in_the_first() -> None:
+    rates = [CopyRate("all", 1_000, [CopyShare(1, 500)])]
+    told = DescribeBalanceResponse(moves_max=3, rates=rates)
+    assert encode(told, 0) == encode(DescribeBalanceResponse(moves_max=3), 0)
+    assert decode(DescribeBalanceResponse, encode(told, 1), 0, 1)[0] == told
+    broker = TopologyBroker(broker_id=1, configured=[TopologyLabel("rack", "r1")])
+    topology = DescribeTopologyResponse(brokers=[broker])
+    without = DescribeTopologyResponse(brokers=[TopologyBroker(broker_id=1)])
+    assert encode(topology, 0) == encode(without, 0)
+    assert decode(DescribeTopologyResponse, encode(topology, 1), 0, 1)[0] == topology
 
 
 def test_importing_the_tables_compiles_no_codec() -> None:

@@ -7,7 +7,13 @@ from strandline.raft import events, messages
 from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.log_shape import LogShape
-from strandline.raft.messages import AppendRequest, AppendResponse, Run, VoteResponse
+from strandline.raft.messages import (
+    AppendRequest,
+    AppendResponse,
+    LeaderContact,
+    Run,
+    VoteResponse,
+)
 
 T = TypeVar("T")
 
@@ -159,6 +165,13 @@ class Member:
                 report_written=report,
             ),
         )
+
+
+def target(last_index: int = 4, **options: object) -> Member:
+    """A follower of broker 1 in epoch 1, with entries up to `last_index`."""
+    member = Member(2, log=shape(*([1] * (last_index + 1))), **options)  # type: ignore[arg-type]
+    member.receive(1, LeaderContact(Epoch(1), Index(-1), Index(-1)))
+    return member
 
 
 def configuration(

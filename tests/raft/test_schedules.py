@@ -1,11 +1,12 @@
 """Clusters of cores under random schedules; see `tests.raft.cluster` for what is simulated.
 
-STRANDLINE_RAFT_SCHEDULES=100000 runs as many; STRANDLINE_RAFT_SEED=7 runs that one alone."""
+STRANDLINE_RAFT_SCHEDULES=100000 runs as many, and a quarter of that on leadership handed over;
+STRANDLINE_RAFT_SEED=7 runs that one alone."""
 
 import os
 
 import pytest
-from tests.raft.cluster.character import FOCUSES
+from tests.raft.cluster.character import HANDING_OVER_SEED, focus_of
 from tests.raft.cluster.mutants import MUTANTS, Mutant
 from tests.raft.cluster.schedule import Schedule
 
@@ -30,7 +31,7 @@ def run(seed: int) -> None:
         Schedule(seed).run()
     except Exception as error:
         command = f"python -m tests.raft.cluster.replay {seed}"
-        error.add_note(f"seed {seed} ({FOCUSES[seed % len(FOCUSES)]}); replay: {command}")
+        error.add_note(f"seed {seed} ({focus_of(seed)}); replay: {command}")
         raise
 
 
@@ -38,9 +39,13 @@ def run(seed: int) -> None:
 @pytest.mark.parametrize("chunk", range(CHUNK_COUNT))
 def test_all_invariants_hold_and_the_group_gets_on(chunk: int) -> None:
     alone = os.environ.get("STRANDLINE_RAFT_SEED")
-    seeds = [int(alone)] if alone else range(chunk, SCHEDULE_COUNT, CHUNK_COUNT)
-    for seed in seeds:
+    if alone:
+        run(int(alone))
+        return
+    for seed in range(chunk, SCHEDULE_COUNT, CHUNK_COUNT):
         run(seed)
+    for number in range(chunk, SCHEDULE_COUNT // 4, CHUNK_COUNT):
+        run(HANDING_OVER_SEED + number)
 
 
 @pytest.mark.parametrize("seed", REGRESSION_SEEDS)

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.raft.member import Member, kinds, of_type, sent, shape
+from tests.raft.member import Member, kinds, of_type, sent, shape, target
 
 from strandline.model.ids import Epoch, Index
 from strandline.raft import events
@@ -146,8 +146,8 @@ def test_whoever_else_is_behind_delays_nothing() -> None:
 
 def test_only_another_voter_can_be_the_target() -> None:
     member = Member(observers=(4,)).lead_established()
-    for target in (1, 4, 9):
-        assert member.step(events.TransferLeadership(target)) == []
+    for heir in (1, 4, 9):
+        assert member.step(events.TransferLeadership(heir)) == []
         assert member.raft.accepts_proposals
     assert Member().step(events.TransferLeadership(2)) == []
     assert Member().step(events.AbandonTransfer()) == []
@@ -162,13 +162,6 @@ def test_a_change_of_members_waits_for_the_transfer() -> None:
 
 
 # ---- the target ----------------------------------------------------------------------------------
-
-
-def target(last_index: int = 4, **options: object) -> Member:
-    """A follower of broker 1 in epoch 1, with entries up to `last_index`."""
-    member = Member(2, log=shape(*([1] * (last_index + 1))), **options)  # type: ignore[arg-type]
-    member.receive(1, LeaderContact(1, -1, -1))
-    return member
 
 
 def test_of_three_voters_the_target_leads_with_the_vote_of_the_order() -> None:

@@ -5,7 +5,7 @@ Source: docs/decisions/0010-the-balancer.md; design section 10."""
 import json
 import logging
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,8 @@ import pytest
 from strandline.broker import balancing, draining
 from strandline.broker.balancing import Balancing, Findings
 from strandline.controller.balancer import mending
-from strandline.controller.balancer.health import Condition, Health
+from strandline.controller.balancer.health import NOBODY, Condition, Health
+from strandline.controller.decide import brokers
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.solver.plan import Plan
 from strandline.placement.solver.repair import Repair, repair
@@ -75,6 +76,18 @@ def test_brokers_are_spared_through_faults_and_lead_nothing_meanwhile() -> None:
     assert any(line.endswith(": decommission") for line in outcome.trace)
 
 
+@pytest.mark.simulation
+def test_labels_that_change_at_run_time_move_what_they_break_and_start_nobody_anew() -> None:
+    outcome = run("label-changed-at-run-time")
+    assert outcome.violation is None
+    assert moved(outcome) >= {"group-1-0", "group-2-0"}
+    assert "is put into" in "\n".join(outcome.trace)
+    changed = [line for line in outcome.trace if "labels were changed to region=" in line]
+    assert {line.split()[2] for line in changed} >= {"1", "5"}
+    kept = [line for line in outcome.trace if "; the configuration says region=" in line]
+    assert {line.split()[2] for line in kept} == {"1", "3", "5"}
+
+
 FAULTS = (
     "kill", "kill-leader", "power-failure", "leader-power-failure", "total-power-failure",
     "region-power-failure", "isolation", "split", "mute", "death-in-the-middle", "late-delivery",
@@ -85,7 +98,7 @@ SEEDS = (3, 9, 11, 19, 24, 34, 41, 46)
 
 def with_changes(seed: int) -> Scenario:
     """The whole brokers of a seed, and an operator who changes policies and labels at random."""
-    rng = random.Random(f"changes of {seed}")
+    rng, coin = random.Random(f"changes of {seed}"), random.Random(f"running {seed}")
     drawn = Scenario.draw(seed).whole()
     active_ms = rng.choice((10_000, 16_000))
     changes = []
@@ -95,7 +108,10 @@ def with_changes(seed: int) -> Scenario:
             changes.append(PlannedChange(at_ms, group, any_policy(rng, drawn.brokers)))
         else:
             region = rng.choice(("east", "west", "south", "north"))
-            changes.append(PlannedChange(at_ms, broker=rng.choice(drawn.brokers), region=region))
+            broker, at_run_time = rng.choice(drawn.brokers), coin.random() < 0.5
+            changes.append(
+                PlannedChange(at_ms, broker=broker, region=region, at_run_time=at_run_time)
+            )
     return replace(
         drawn,
         group_consumer_count=0,
@@ -157,6 +173,11 @@ def keep_leading_in_maintenance(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(draining, "maintained_of", lambda _: frozenset())
 
 
+def forget_what_was_changed(patch: pytest.MonkeyPatch) -> None:
+    """A start takes labels from the configuration alone."""
+    patch.setattr(brokers, "carried_over", lambda kept, *, said, says: says)
+
+
 def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
     """A second is enough."""
     honest = Health.step
@@ -169,9 +190,16 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         alive: Collection[BrokerId],
         lost_after_ms: int,
         spared: Collection[BrokerId] = (),
+        silent_ms: Mapping[BrokerId, int] = NOBODY,
     ) -> Condition:
         return honest(
-            self, now_ms, brokers=brokers, alive=alive, lost_after_ms=1_000, spared=spared
+            self,
+            now_ms,
+            brokers=brokers,
+            alive=alive,
+            lost_after_ms=1_000,
+            spared=spared,
+            silent_ms=silent_ms,
         )
 
     patch.setattr(Health, "step", step)
@@ -183,6 +211,8 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
     [
         (replace_by_anybody, "region-lost-and-returned", "PlacementHolds"),
         (look_only_once, "label-changed", "BalancerProgress"),
+        (look_only_once, "label-changed-at-run-time", "BalancerProgress"),
+        (forget_what_was_changed, "label-changed-at-run-time", "BalancerProgress"),
         (keep_who_is_to_leave, "decommission-under-load", "BalancerProgress"),
         (keep_leading_in_maintenance, "maintenance-under-load", "BalancerProgress"),
     ],

@@ -92,6 +92,7 @@ def test_a_broker_whose_tail_rots_is_brought_up_to_date() -> None:
         pytest.param(1268, id="a group of which every voter must acknowledge, one with a bad disk"),
         pytest.param(1623, id="a slow disk: the core has begun anew, its log has yet to"),
         pytest.param(1827, id="a leader's own log is damaged where a follower needs it"),
+        pytest.param(1185, id="a damaged log leads, of which nobody has what the others need"),
     ],
 )
 def test_what_once_broke_a_promise_keeps_it(seed: int) -> None:

@@ -3,13 +3,14 @@
 Map, from the outside in:
         broker.py (Broker: the composition of one process), hosting.py (which groups live here),
         damaged_logs.py (those that could not be opened), controller_log.py (the same for the
-        controller's), moving.py (replicas that move, at the
-        leader), introduction.py and leaving.py (its first and last words to the others), upkeep.py
-        (what it does now and then), failback.py (gives leadership back to where it is preferred),
-        following.py (gives it to where writers are) with writers.py (who produces how much),
-        draining.py (gives it away in maintenance), leader_ranks.py (how much policies prefer each
-        broker), electing.py (when somebody asks), balancing.py (has replicas moved to where
-        policies want them),
+        controller's), moving.py (replicas that move, at the leader), labelling.py (this broker's
+        own labels), introduction.py and leaving.py (its first and last words to the others),
+        upkeep.py (what it does now and then), failback.py (gives leadership back to where it is
+        preferred), following.py (gives it to where writers are) with writers.py (who produces how
+        much), draining.py (gives it away in maintenance), leader_ranks.py (how much policies prefer
+        each broker), electing.py (when somebody asks), balancing.py (has replicas moved to where
+        policies want them), silences.py (for how long brokers are silent), copy_budget.py
+        (how fast all copies together may be),
         server.py (listens, bounds, sweeps), connection.py (one client: frames in, ordered answers
         out) with inbox.py, outbox.py, parts.py and limits.py, router.py (frame -> handler ->
         answer), context.py (one request in hand, and what handlers work with), handler_table.py

@@ -6,7 +6,8 @@ How:    each second the brokers' health is looked at. When that or the state has
         heartbeats, commands and clients come first. What it wants moved is asked for as one
         command; what has changed meanwhile is left out there, and another round is due.
 Owns:   health, plans, reasons, the findings of the last round: all of it is forgotten when another
-        broker becomes the controller. Which moves somebody stopped: every broker remembers that.
+        broker becomes the controller. Which moves somebody stopped, and who is silent
+        (`silences`): every broker remembers that.
 Source: decision 0010."""
 
 import logging
@@ -19,14 +20,19 @@ from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.errand import Errand
+from strandline.broker.silences import Silences
 from strandline.broker.ticker import Ticker
-from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.fullness import Fullness
 from strandline.controller.balancer.health import Condition, Health
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.reasons import Waits
 from strandline.controller.balancer.round import Move, Round, Settings
-from strandline.controller.commands import BalanceNoted, BalanceReplicas
+from strandline.controller.commands import (
+    BalanceNoted,
+    BalanceReplicas,
+    NoteSilences,
+    Refused,
+)
 from strandline.controller.decision import leaving_of, maintained_of
 from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record, VotersStable
 from strandline.controller.reports import Question
@@ -94,7 +100,8 @@ class Balancing:
             log=_log,
             failure="cannot look after the placement of replicas",
         )
-        self._asking, self._asking_room = Errand(), Errand()
+        self._asking, self._asking_room, self._noting = Errand(), Errand(), Errand()
+        self.silences = Silences(clock=clock, controller=controller)
         controller.on_applied.append(self._on_applied)
 
     def start(self) -> None:
@@ -106,6 +113,7 @@ class Balancing:
         self._ticker.stop()
         self._asking.stop()
         self._asking_room.stop()
+        self._noting.stop()
 
     @property
     def findings(self) -> Findings | None:
@@ -128,13 +136,14 @@ class Balancing:
         self._findings = self._plans = self._round = self._seen = None
 
     def _tick(self) -> None:
+        self.silences.look()
         if not self._controller.is_here and self._findings is not None:
             self._forget()
         if not self._controller.is_active:
             return  # A lease that is missed for a moment makes nobody forget who is down.
         now = self._clock.monotonic_ms()
         cluster = self._controller.cluster
-        settings = _settings(cluster.cluster_configs)
+        settings = Settings.of(cluster.cluster_configs)
         if self._findings is None:
             self._findings = Findings(settings)
         findings = self._findings
@@ -145,7 +154,9 @@ class Balancing:
             alive=self._controller.alive(),
             lost_after_ms=settings.lost_after_ms,
             spared=maintained_of(cluster),
+            silent_ms=self.silences.known_ms,
         )
+        self._note_silences(findings)
         self._look_for_room(now)
         self._note_full(settings.disk_high_percent)
         findings.condition = replace(findings.condition, full=self._fullness.full)
@@ -156,6 +167,17 @@ class Balancing:
         is_idle = self._round is None and not self._asking.is_under_way and now >= self._next_ms
         if is_idle and self._seen != (cluster.version, findings.condition):
             self._begin(findings, now)
+
+    def _note_silences(self, findings: Findings) -> None:
+        """Have it taken down who is silent, for the controllers to come."""
+        notes = self.silences.notes(findings.condition, findings.settings.lost_after_ms)
+        if notes is not None and not self._noting.is_under_way:
+            self._noting.begin(partial(self._note, notes))
+
+    async def _note(self, notes: NoteSilences) -> None:
+        answer = await self._controller.execute(notes)
+        if isinstance(answer, Refused):
+            _log.info("who is silent cannot be taken down: %s", answer.message)
 
     def _look_for_room(self, now: int) -> None:
         """Ask brokers now and then how full their disks are."""
@@ -266,19 +288,9 @@ class Balancing:
             replicas = set(cluster.groups[group].replicas)
             is_stop = not record.target or set(record.target) == replicas
             if is_stop and group in self._own and not record.by_balancer:
-                lost_after_ms = _settings(cluster.cluster_configs).lost_after_ms
+                lost_after_ms = Settings.of(cluster.cluster_configs).lost_after_ms
                 self._stopped[group] = self._clock.monotonic_ms() + lost_after_ms
             if record.by_balancer and not is_stop:
                 self._own.add(group)
             else:
                 self._own.discard(group)
-
-
-def _settings(values: dict[str, str]) -> Settings:
-    config = ClusterConfig.from_values(values)
-    return Settings(
-        is_enabled=config.balancer_enable,
-        moves_max=config.balancer_moves_max,
-        lost_after_ms=config.broker_lost_after_ms,
-        disk_high_percent=config.balancer_disk_high_percent,
-    )

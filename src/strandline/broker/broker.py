@@ -21,6 +21,7 @@ from strandline.broker.balancing import Balancing
 from strandline.broker.context import Services
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.coordinator_host import CoordinatorHost
+from strandline.broker.copy_budget import CopyBudget
 from strandline.broker.draining import Draining
 from strandline.broker.electing import answer_elections
 from strandline.broker.failback import Failback
@@ -32,6 +33,7 @@ from strandline.broker.introduction import (
     introduce_to_all,
     wait_unregistered,
 )
+from strandline.broker.labelling import OwnLabels
 from strandline.broker.leaving import hand_over
 from strandline.broker.limits import ServerLimits
 from strandline.broker.router import Router
@@ -40,7 +42,8 @@ from strandline.broker.upkeep import Upkeep
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
 from strandline.controller.decision import maintained_of
-from strandline.model.cluster import Labels
+from strandline.model.cluster import Broker as RegisteredBroker
+from strandline.model.cluster import KeptLabels, Labels
 from strandline.model.ids import CONTROLLER_GROUP
 from strandline.protocol.errors import is_retriable
 from strandline.replication.host import Replication
@@ -55,7 +58,8 @@ _log = logging.getLogger("strandline.broker")
 class Broker:
     """See the module. `directory_id` and `cluster_id` are the data directory's: the latter is empty
     until the broker has joined a cluster, and then handed to `on_joined`. `on_failed` is told why
-    when the broker cannot go on, for lack of the controller's log. `labels`: where it is."""
+    when the broker cannot go on, for lack of the controller's log. `labels`: where it is, by its
+    configuration; `kept_labels` and `on_labelled`: see `OwnLabels`."""
 
     def __init__(
         self,
@@ -67,12 +71,14 @@ class Broker:
         replication: Replication,
         directory_id: str,
         labels: Labels,
+        kept_labels: KeptLabels | None = None,
+        on_labelled: Callable[[KeptLabels], None] | None = None,
         cluster_id: str = "",
         on_joined: Callable[[str], None] | None = None,
         on_failed: Callable[[str], None] | None = None,
     ) -> None:
         self.config = config
-        self._labels = labels
+        self._labels = OwnLabels(labels, kept_labels, on_labelled)
         self.replication = replication
         self.controller = ControllerHost(
             replication=replication, clock=clock, rng=rng, directory_id=directory_id
@@ -92,14 +98,16 @@ class Broker:
         self.services.balancing = self._balancing = Balancing(
             clock=clock, replication=replication, controller=self.controller
         )
+        self.services.copy_budget = self._copy_budget = CopyBudget(
+            clock=clock, replication=replication, controller=self.controller
+        )
         self.router = Router(self.services, HANDLERS)
         self.server: Server | None = None
         self._clock = clock
         self._cluster_id = cluster_id
         self._directory_id = directory_id
         self._incarnation = f"{rng.getrandbits(128):032x}"
-        self._on_joined = on_joined
-        self._on_failed = on_failed
+        self._on_joined, self._on_failed = on_joined, on_failed
         self._hosting = Hosting(
             config=config,
             clock=clock,
@@ -120,11 +128,9 @@ class Broker:
         self.services.failback = self._failback = Failback(self.services)
         self._following = Following(self.services)
         self._draining = Draining(clock=clock, replication=replication, controller=self.controller)
-        self._replayed = asyncio.Event()
-        self._reconciled = asyncio.Event()
-        self._is_reconcile_due = False
+        self._replayed, self._reconciled = asyncio.Event(), asyncio.Event()
+        self._is_reconcile_due = self._is_stopped = False
         self._watching: asyncio.Task[None] | None = None
-        self._is_stopped = False
 
     async def start(self) -> None:
         """Join the cluster and open what lies here; returns when requests can be answered.
@@ -202,6 +208,7 @@ class Broker:
         self._balancing.stop()
         self._draining.stop()
         self._hosting.moving.stop()
+        self._copy_budget.stop()
         self.router.stop()
         self.coordinator.stop()
 
@@ -215,7 +222,8 @@ class Broker:
             directory_id=self._directory_id,
             rpc=config.rpc_advertised,
             kafka=config.kafka_advertised,
-            labels=self._labels,
+            labels=self._labels.present(),
+            configured=self._labels.configured,
             cluster_id=self._cluster_id or config.cluster.id,
         )
         while True:
@@ -253,8 +261,7 @@ class Broker:
     async def _wait_replayed(self) -> None:
         """Until this registration has been replayed here."""
         while True:
-            own = self.controller.cluster.brokers.get(self.config.broker_id)
-            if own is not None and own.incarnation == self._incarnation:
+            if self._registered() is not None:
                 return
             self._replayed.clear()
             try:
@@ -269,6 +276,11 @@ class Broker:
                     replica.leader_id,
                 )
 
+    def _registered(self) -> RegisteredBroker | None:
+        """This start of this broker, as far as it is replayed here."""
+        own = self.controller.cluster.brokers.get(self.config.broker_id)
+        return own if own is not None and own.incarnation == self._incarnation else None
+
     # ---- what happens ----------------------------------------------------------------------------
 
     def _start_repairs(self) -> None:
@@ -279,6 +291,9 @@ class Broker:
         )
 
     def _on_caught_up(self) -> None:
+        own = self._registered()
+        if own is not None:
+            self._labels.note(own)
         self._replayed.set()
         self._reconcile_soon()
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from strandline.broker.balancing import Balancing
     from strandline.broker.controller_host import ControllerHost
     from strandline.broker.coordinator_host import CoordinatorHost
+    from strandline.broker.copy_budget import CopyBudget
     from strandline.broker.failback import Failback
     from strandline.config.broker import BrokerConfig
     from strandline.replication.host import Replication
@@ -73,6 +74,7 @@ class Services:
     producer_ids: ProducerIds = field(init=False)
     # Set by the broker that it belongs to.
     balancing: Balancing = field(init=False)
+    copy_budget: CopyBudget = field(init=False)
     failback: Failback = field(init=False)
 
     def __post_init__(self) -> None:

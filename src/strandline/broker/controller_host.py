@@ -119,6 +119,17 @@ class ControllerHost:
             return False  # Committed decisions that cannot be read here are not known either.
         return replica.can_serve_reads
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether this broker believes to be the controller, or hears the one it knows of."""
+        leader = self.leader_id
+        return leader == self._replication.self_id or self._replication.is_peer_alive(leader)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the controller's group, as far as known here."""
+        return 0 if self._replica is None else self._replica.epoch
+
     def alive(self) -> set[BrokerId]:
         """The registered brokers that are heard here now, and this one."""
         heard = {one for one in self.cluster.brokers if self._replication.is_peer_alive(one)}
@@ -140,6 +151,10 @@ class ControllerHost:
             if self._clock.monotonic_ms() >= deadline:
                 raise ApiError(Error.REQUEST_TIMED_OUT, "no controller answers")
             await self._sleep(RETRY_MS)
+
+    async def execute(self, command: Command) -> Answer:
+        """Have it carried out here; `Refused` where this broker is not the controller."""
+        return await self._execute(command)
 
     async def _try(self, command: Command, deadline: int) -> Answer | None:
         """One attempt; None when another one may be made."""
@@ -188,6 +203,7 @@ class ControllerHost:
                 rng=self._rng,
                 voters=replica.configuration.all_voters,
                 reports=reports,
+                room=self.reporting.latest,
             )
             if not decision.records:
                 return decision.answer

@@ -7,6 +7,7 @@ Source: STYLE, rule 4; kafka-protocol reference, table of APIs."""
 
 from strandline.broker.context import Cold, Handler, Hot
 from strandline.broker.handlers import (
+    alter_broker_labels,
     alter_partition_reassignments,
     api_versions,
     create_partitions,
@@ -78,4 +79,5 @@ HANDLERS: dict[int, Handler] = {
     20_001: Cold(describe_balance.handle),
     20_002: Cold(describe_writers.handle),
     20_003: Cold(describe_leadership.handle),
+    20_004: Cold(alter_broker_labels.handle),
 }

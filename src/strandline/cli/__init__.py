@@ -3,8 +3,9 @@
 Map:    main.py (the app, errors, exit codes), commands/ (one file per command group), output.py
         (tables for people, JSON for programs), options.py (options that commands share),
         labels.py (where the broker is, asked when it starts), live_cluster.py (a running cluster as
-        the solver sees it), restarts.py (who may be restarted), explaining.py (explanations of
-        placements as text), writers.py (where writers are, as text), exit_codes.py,
+        the solver sees it), restarts.py (who may be restarted), moves.py (what another policy
+        would move), explaining.py (explanations of placements as text), writers.py (where writers
+        are, as text), copy_rates.py (what copies may take, as text), exit_codes.py,
         broker_file.py (reads a broker's configuration file),
         open_files.py (how many a broker may have open), serve.py (composes a broker from its
         configuration and runs it),

@@ -46,6 +46,8 @@ class LiveTopic:
     policy_key: str
     request: Request
     partitions: tuple[PartitionState, ...]
+    own: Mapping[str, str]
+    """What is set on the topic itself, of the keys that say where it goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,8 @@ def _topic(
         _partition(one, adding.get((topic.name, one.index), ()), in_sync.get(one.index))
         for one in topic.partitions
     )
-    key, policy = _policy(configs)
+    own = {one.name: one.value for one in configs if one.source == ConfigSource.TOPIC}
+    key, policy = _policy(own, configs)
     min_insync = next(int(one.value) for one in configs if one.name == MIN_INSYNC)
     return LiveTopic(
         name=topic.name,
@@ -162,6 +165,7 @@ def _topic(
             takes_down_brokers=True,
         ),
         partitions=partitions,
+        own=own,
     )
 
 
@@ -179,10 +183,9 @@ def _partition(
     )
 
 
-def _policy(configs: Sequence[ConfigView]) -> tuple[str, Policy]:
+def _policy(own: Mapping[str, str], configs: Sequence[ConfigView]) -> tuple[str, Policy]:
     """The key that gives the policy, and the policy. Without any: what placement does by itself,
     which spreads as evenly as it can, and forbids nothing."""
-    own = {one.name: one.value for one in configs if one.source == ConfigSource.TOPIC}
     cluster = {
         TOPIC_KEYS_BY_NAME[one.name].cluster_name: one.value
         for one in configs

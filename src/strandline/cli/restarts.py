@@ -1,8 +1,8 @@
 """What a running cluster says about restarts: its upgrade domains, and who needs whom.
 
-How:    labels from the brokers, replicas and who of them is in sync from the partitions' leaders;
-        the controller's voters are the seeds of the broker that is asked. A broker without an
-        upgrade domain is a unit of its own.
+How:    labels from the brokers, who is in maintenance from the controller, replicas and who of them
+        is in sync from the partitions' leaders; the controller's voters are the seeds of the broker
+        that is asked. A broker without an upgrade domain is a unit of its own.
 Source: docs/decisions/0011-the-life-of-a-broker.md."""
 
 from collections import Counter
@@ -13,6 +13,7 @@ from strandline.base.errors import OperatorError
 from strandline.cli.live_cluster import LiveCluster, look
 from strandline.client.cluster import Client
 from strandline.client.configs import describe_controller_configs
+from strandline.client.lives import describe_lives
 from strandline.config.addresses import parse_seed
 from strandline.controller.life import CONTROLLER
 from strandline.model.ids import NO_BROKER, BrokerId
@@ -22,9 +23,9 @@ from strandline.placement.survival.restarts import (
     QuorumGroup,
     RestartPlan,
     Unit,
+    hurt_by,
     need_of,
     plan_restarts,
-    stopped_now,
 )
 from strandline.placement.topology.universe import BrokerState
 
@@ -38,6 +39,8 @@ class Restarts:
     plan: RestartPlan
     groups: tuple[QuorumGroup, ...]
     up: Brokers
+    spared: Brokers = frozenset()
+    """In maintenance: they may go down at any time."""
 
     def now(self, done: Collection[str]) -> tuple[list[Unit], list[tuple[Unit, str]]]:
         """(what may be restarted now, together; what may not, with why not). `done`: the names of
@@ -54,7 +57,7 @@ class Restarts:
             is_turn = not now
             for unit in left:
                 together = unit.brokers.union(*(one.brokers for one in now))
-                group = stopped_now(unit.brokers if not is_turn else together, self.groups)
+                group = self._hurt(unit.brokers if not is_turn else together)
                 if group is not None:
                     later.append((unit, self._why(group)))
                 elif is_turn:
@@ -67,7 +70,10 @@ class Restarts:
         return now, later
 
     def _why(self, group: QuorumGroup) -> str:
-        return f"{group.name} {need_of(group, self.up)}"
+        return f"{group.name} {need_of(group, self.up, self.spared)}"
+
+    def _hurt(self, brokers: Brokers) -> QuorumGroup | None:
+        return next(hurt_by(brokers, self.groups, up=self.up, spared=self.spared), None)
 
 
 def look_at_restarts(client: Client) -> Restarts:
@@ -76,7 +82,8 @@ def look_at_restarts(client: Client) -> Restarts:
     up = frozenset(one.id for one in cluster.candidates if one.state is BrokerState.ACTIVE)
     groups = (_controller(client, up), *_partitions(cluster, up))
     last = None if cluster.controller == NO_BROKER else cluster.controller
-    return Restarts(plan_restarts(_units(cluster), groups, last=last), groups, up)
+    spared = frozenset(one.broker for one in describe_lives(client).maintained)
+    return Restarts(plan_restarts(_units(cluster), groups, last=last), groups, up, spared)
 
 
 def _units(cluster: LiveCluster) -> list[Unit]:

@@ -15,6 +15,7 @@ import random
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 
 from strandline.base.errors import OperatorError, StrandlineError
@@ -34,6 +35,7 @@ from strandline.network.tcp import TcpNetwork
 from strandline.replication.host import Replication
 from strandline.replication.settings import ReplicationSettings
 from strandline.storage.identity import DataDirectory
+from strandline.storage.kept_labels import read_labels, write_labels
 from strandline.storage.real_disk import RealDisk
 
 COLLECTOR_THRESHOLDS = (50_000, 20, 100)
@@ -105,6 +107,8 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
             replication=replication,
             directory_id=directory.identity.directory_id,
             labels=labels,
+            kept_labels=read_labels(directory.path),
+            on_labelled=partial(write_labels, directory.path),
             cluster_id=directory.identity.cluster_id,
             on_joined=directory.set_cluster_id,
             on_failed=end_failed,

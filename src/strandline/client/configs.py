@@ -5,6 +5,7 @@ Source: KIP-133, KIP-339."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.errors import refusal
 from strandline.model.ids import BrokerId
@@ -67,12 +68,27 @@ def describe_controller_configs(client: Client, keys: Sequence[str]) -> list[Con
 
     def describe(until: int) -> list[ConfigView]:
         broker = client.find_controller(deadline_ms=until)
-        asked = _asked(BROKER_RESOURCE, str(broker), keys)
-        request = DescribeConfigsRequest(resources=[asked])
-        answer = client.ask(broker, request, DescribeConfigsResponse, deadline_ms=until)
-        return _views(answer)[str(broker)]
+        return _of_broker(client, broker, keys, until=until)
 
     return client.attempt(describe)
+
+
+def describe_broker_configs(
+    client: Client, broker: BrokerId, keys: Sequence[str]
+) -> list[ConfigView] | None:
+    """These keys of one broker, those of its file too; None where it does not say."""
+    try:
+        return _of_broker(client, broker, keys, until=client.look_deadline())
+    except StrandlineError:
+        return None
+
+
+def _of_broker(
+    client: Client, broker: BrokerId, keys: Sequence[str], *, until: int
+) -> list[ConfigView]:
+    request = DescribeConfigsRequest(resources=[_asked(BROKER_RESOURCE, str(broker), keys)])
+    answer = client.ask(broker, request, DescribeConfigsResponse, deadline_ms=until)
+    return _views(answer)[str(broker)]
 
 
 def _asked(kind: int, name: str, keys: Sequence[str] | None) -> DescribeConfigsResource:
@@ -100,9 +116,11 @@ def _views(answer: DescribeConfigsResponse) -> dict[str, list[ConfigView]]:
 # ---- changed ---------------------------------------------------------------------------------
 
 
-def alter_topic_configs(client: Client, topic: str, changes: Changes) -> None:
-    """Set keys of a topic."""
-    _alter(client, [_changed(TOPIC_RESOURCE, topic, changes)])
+def alter_topic_configs(
+    client: Client, topic: str, changes: Changes, *, validate_only: bool = False
+) -> None:
+    """Set keys of a topic; with `validate_only`, only find out whether that would be refused."""
+    _alter(client, [_changed(TOPIC_RESOURCE, topic, changes)], validate_only=validate_only)
 
 
 def alter_cluster_configs(client: Client, changes: Changes) -> None:

@@ -2,14 +2,17 @@
 
 Source: KIP-113, KIP-827."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+    DescribeLogDirsResult,
 )
 
 
@@ -29,14 +32,34 @@ class DiskView:
 
 def describe_disk(client: Client, broker: BrokerId) -> DiskView | None:
     """The disk of one broker; None where it does not say."""
+    result = _ask(client, broker, DescribeLogDirsRequest(topics=None))
+    if result is None:
+        return None
+    logs = (log.partition_size for topic in result.topics for log in topic.partitions)
+    return DiskView(sum(logs), result.total_bytes, result.usable_bytes)
+
+
+def log_sizes(
+    client: Client, broker: BrokerId, topic: str, partitions: Sequence[int]
+) -> dict[int, int]:
+    """{partition: bytes of its log on this broker}, as far as it says."""
+    asked = DescribableLogDirTopic(topic, list(partitions))
+    result = _ask(client, broker, DescribeLogDirsRequest(topics=[asked]))
+    return {
+        log.partition_index: log.partition_size
+        for one in ([] if result is None else result.topics)
+        for log in one.partitions
+    }
+
+
+def _ask(
+    client: Client, broker: BrokerId, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResult | None:
     until = client.look_deadline()
-    request = DescribeLogDirsRequest(topics=None)
     try:
         answer = client.ask(broker, request, DescribeLogDirsResponse, deadline_ms=until)
     except StrandlineError:
         return None
     if answer.error_code or len(answer.results) != 1 or answer.results[0].error_code:
         return None
-    result = answer.results[0]
-    logs = (log.partition_size for topic in result.topics for log in topic.partitions)
-    return DiskView(sum(logs), result.total_bytes, result.usable_bytes)
+    return answer.results[0]

@@ -5,18 +5,18 @@ How:    labels, and who is alive, from the broker that leads the controller, if 
         its ways are known from the other end.
 Source: decision 0008."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.errors import refusal
-from strandline.model.cluster import NAMED_LABELS, Labels
+from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_topology import (
     DescribeTopologyRequest,
     DescribeTopologyResponse,
-    TopologyBroker,
+    TopologyLabel,
 )
 
 
@@ -27,6 +27,8 @@ class PlacedBroker:
     id: BrokerId
     labels: Labels
     is_alive: bool
+    configured: Labels | None = None
+    """What its configuration said at its start; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,12 @@ def describe_topology(client: Client) -> Topology:
                 continue
     return Topology(
         brokers=tuple(
-            PlacedBroker(BrokerId(one.broker_id), _labels(one), one.is_alive)
+            PlacedBroker(
+                BrokerId(one.broker_id),
+                _labels(one.labels),
+                one.is_alive,
+                None if one.configured is None else _labels(one.configured),
+            )
             for one in first.brokers
         ),
         round_trips_ms={
@@ -78,7 +85,5 @@ def describe_topology(client: Client) -> Topology:
     )
 
 
-def _labels(broker: TopologyBroker) -> Labels:
-    values = {one.name: one.value for one in broker.labels}
-    free = tuple(sorted((name, text) for name, text in values.items() if name not in NAMED_LABELS))
-    return Labels(**{name: values.get(name, "") for name in NAMED_LABELS}, free=free)
+def _labels(labels: Sequence[TopologyLabel]) -> Labels:
+    return Labels.of({one.name: one.value for one in labels})

@@ -1,5 +1,5 @@
 """The keys of a single broker that are set while the cluster runs: whether it is to leave, or to be
-spared for a while.
+spared for a while; how fast it may copy.
 
 Why:    what a person wants of a broker has to be known to every broker, and outlive the controller
         that was told; so it is not in the broker's file, which only that broker reads.
@@ -11,11 +11,13 @@ Source: docs/decisions/0011-the-life-of-a-broker.md."""
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from strandline.config.keys import Key, Value, key, keys_of
+from strandline.config.keys import LONG_MAX, Key, Value, key, keys_of
 
 DECOMMISSION = "broker.decommission"
 MAINTENANCE = "broker.maintenance.until.ms"
 NO_END = -1
+SENT_RATE = "leader.replication.throttled.rate"
+TAKEN_RATE = "follower.replication.throttled.rate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,35 @@ class BrokerLife:
         unit="ms",
         minimum=NO_END,
         reloadable=True,
+        long=True,
+    )
+
+    follower_replication_throttled_rate: int = key(
+        LONG_MAX,
+        "How many bytes a second all copies to new replicas on the broker may take together. The "
+        "cluster-wide key of this name is the default for each broker.",
+        unit="bytes/s",
+        minimum=0,
+        reloadable=True,
+        long=True,
+    )
+
+    leader_replication_throttled_rate: int = key(
+        LONG_MAX,
+        "How many bytes a second all copies to new replicas may take together that are read from "
+        "the broker's logs. The cluster-wide key of this name is the default for each broker.",
+        unit="bytes/s",
+        minimum=0,
+        reloadable=True,
+        long=True,
+    )
+
+    replica_alter_log_dirs_io_max_bytes_per_second: int = key(
+        LONG_MAX,
+        "Of Kafka's tools, for copies from one directory of a broker to another. A broker has one "
+        "here: it limits nothing.",
+        unit="bytes/s",
+        minimum=0,
         long=True,
     )
 

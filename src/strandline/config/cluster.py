@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from strandline.config.client_networks import check_client_networks
-from strandline.config.keys import Key, Value, key, keys_of
+from strandline.config.keys import LONG_MAX, Key, Value, key, keys_of
 from strandline.config.topic import DAY_MS, TOPIC_KEYS, unknown_key
 
+NO_LIMIT = -1
 _SESSION_MS_MAX = 30 * 60 * 1000
 
 
@@ -32,11 +33,19 @@ class ClusterConfig:
         "in sync for a while.",
         reloadable=True,
     )
+    balancer_best_effort_enable: bool = key(
+        False,
+        "Whether replicas on lost brokers are made anew elsewhere though the placement policy does "
+        "not hold then: where it breaks least of it, and never what residency or a rule's own "
+        "selectors forbid. Undone once the policy can be kept again. Without it they wait. Not a "
+        "key of Kafka's.",
+        reloadable=True,
+    )
     balancer_disk_high_percent: int = key(
         85,
         "A broker whose disk is fuller than this is given no more replicas by the balancer, until "
-        "it is 5 % below. A broker is decommissioned only where what it holds fits below this "
-        "elsewhere. Not a key of Kafka's.",
+        "it is 5 % below; those of new partitions only where no other broker will do. A broker is "
+        "decommissioned only where what it holds fits below this elsewhere. Not a key of Kafka's.",
         unit="%",
         minimum=1,
         maximum=100,
@@ -81,6 +90,15 @@ class ClusterConfig:
         maximum=32_767,
         reloadable=True,
     )
+    follower_replication_throttled_rate: int = key(
+        LONG_MAX,
+        "How many bytes a second all copies to new replicas on one broker may take together, for "
+        "each broker that has no rate of its own.",
+        unit="bytes/s",
+        minimum=0,
+        reloadable=True,
+        long=True,
+    )
     group_initial_rebalance_delay_ms: int = key(
         3_000,
         "How long an empty consumer group waits for more members before its first assignment.",
@@ -108,6 +126,34 @@ class ClusterConfig:
         minimum=1,
         maximum=86_400,
         reloadable=True,
+    )
+    leader_replication_throttled_rate: int = key(
+        LONG_MAX,
+        "How many bytes a second all copies to new replicas may take together that are read from "
+        "one broker's logs, for each broker that has no rate of its own.",
+        unit="bytes/s",
+        minimum=0,
+        reloadable=True,
+        long=True,
+    )
+    moves_bytes_per_s: int = key(
+        NO_LIMIT,
+        "How many bytes a second all copies to new replicas may take together, over all brokers; "
+        "changes hold for those under way, and 0 halts them. What producers add meanwhile comes on "
+        "top. -1: only each broker's `replication.recovery_bytes_per_s` counts. Not a key of "
+        "Kafka's.",
+        unit="bytes/s",
+        minimum=NO_LIMIT,
+        reloadable=True,
+        long=True,
+    )
+    moves_cross_region_bytes_per_s: int = key(
+        NO_LIMIT,
+        "How many of them may go from one region to another. Not a key of Kafka's.",
+        unit="bytes/s",
+        minimum=NO_LIMIT,
+        reloadable=True,
+        long=True,
     )
     num_partitions: int = key(
         1,
@@ -138,6 +184,15 @@ class ClusterConfig:
         "counts when it is created.",
         minimum=1,
         maximum=32_767,
+    )
+    placement_disk_full_percent: int = key(
+        99,
+        "A broker whose disk is as full as this is given no replica of a new partition, whoever "
+        "chooses but the client itself. Not a key of Kafka's.",
+        unit="%",
+        minimum=1,
+        maximum=100,
+        reloadable=True,
     )
     producer_id_expiration_ms: int = key(
         DAY_MS,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from strandline.config.broker import SECTIONS, BrokerConfig, section_field
-from strandline.config.broker_life import LIFE_KEYS
+from strandline.config.broker_life import LIFE_KEYS, LIFE_KEYS_BY_NAME
 from strandline.config.cluster import CLUSTER_KEYS
 from strandline.config.keys import Key, format_value, keys_of
 from strandline.config.topic import TOPIC_KEYS
@@ -89,11 +89,12 @@ def broker_values(
             source = ConfigSource.DEFAULT if text == default else ConfigSource.FILE
             values.append(EffectiveValue(row, (Synonym(row.name, text, source),), read_only=True))
     for row in LIFE_KEYS:
-        places = _cluster_places(row, row.name, {})
+        places = _cluster_places(row, row.name, cluster_configs)
         if row.name in wanted:
             places.insert(0, Synonym(row.name, wanted[row.name], ConfigSource.BROKER))
         values.append(EffectiveValue(row, tuple(places)))
-    return values + cluster_values(cluster_configs)
+    others = cluster_values(cluster_configs)
+    return values + [one for one in others if one.key.name not in LIFE_KEYS_BY_NAME]
 
 
 def _cluster_places(row: Key, name: str, cluster_configs: Mapping[str, str]) -> list[Synonym]:

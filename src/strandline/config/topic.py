@@ -17,6 +17,17 @@ from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of
 DAY_MS = 86_400_000
 
 
+def _check_throttled(value: Value) -> str | None:
+    """Kafka's form: `*`, or partition:broker of each replica."""
+    assert isinstance(value, tuple)
+    pairs = [one.split(":") for one in value]
+    if value == ("*",) or all(
+        len(one) == 2 and all(part.isdecimal() for part in one) for one in pairs
+    ):
+        return None
+    return "must be * or a list of partition:broker, as in 0:4,1:5"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
     """A topic's configuration. Field `retention_ms` is Kafka's `retention.ms`."""
@@ -75,12 +86,30 @@ class TopicConfig:
         reloadable=True,
         long=True,
     )
+    follower_replication_throttled_replicas: tuple[str, ...] = key(
+        (),
+        "Of Kafka's tools: which copies count for `follower.replication.throttled.rate`. All do "
+        "here, whatever it says.",
+        cluster_name="follower.replication.throttled.replicas",
+        check=_check_throttled,
+        example="0:4,1:5",
+        reloadable=True,
+    )
     index_interval_bytes: int = key(
         4096,
         "Bytes of log between two entries of a segment's offset index.",
         unit="bytes",
         minimum=0,
         cluster_name="log.index.interval.bytes",
+        reloadable=True,
+    )
+    leader_replication_throttled_replicas: tuple[str, ...] = key(
+        (),
+        "Of Kafka's tools: which copies count for `leader.replication.throttled.rate`. All do "
+        "here, whatever it says.",
+        cluster_name="leader.replication.throttled.replicas",
+        check=_check_throttled,
+        example="0:1,1:2",
         reloadable=True,
     )
     max_message_bytes: int = key(
@@ -131,6 +160,15 @@ class TopicConfig:
         cluster_name="strandline.placement.policy",
         reloadable=True,
         example='{"survive":["region"]}',
+    )
+    redpanda_leaders_preference: str = key(
+        "",
+        "Where leaders should be, as Redpanda writes it: `none`, `racks:a,b` or "
+        "`ordered_racks:a,b`; a rack is the label `region`. Beside a placement policy that does "
+        "not say it. Not a key of Kafka's.",
+        cluster_name="default_leaders_preference",
+        reloadable=True,
+        example="ordered_racks:east,west",
     )
     retention_bytes: int = key(
         -1,

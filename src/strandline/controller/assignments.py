@@ -15,30 +15,48 @@ PARTITIONS_PER_TOPIC_MAX = 10_000
 def choose(
     facts: Facts, draft: Draft, *, partitions: int, replication_factor: int
 ) -> list[Replicas]:
-    """Place new partitions; raises ApiError. Brokers that are down come last.
+    """Place new partitions; raises ApiError. Brokers that are down come last, those whose disks are
+    nearly full before them, and full ones not at all.
 
     A replica on a broker that is down catches up when it returns; but a majority of each partition
     must be up from the beginning, or it could not take its first record."""
     check_partition_count(partitions)
     draft.require_room(partitions)
+    able = [one for one in facts.staying if one.id not in facts.full]
+    if len(able) < replication_factor <= len(facts.staying):
+        raise refuse(
+            Error.INVALID_REPLICATION_FACTOR,
+            f"replication factor {replication_factor} needs as many brokers with room, but "
+            f"{full_disks(facts)}: make room, or ask for at most {len(able)}",
+        )
     placed = place(
-        facts.staying,
+        able,
         partitions=partitions,
         replication_factor=replication_factor,
         rng=facts.rng,
         load=draft.load,
         avoid=facts.maintained.union(facts.down),
+        crowded=facts.crowded,
     )
-    staying = [one.id for one in facts.staying]
-    up = sum(one not in facts.down for one in staying)
+    up = sum(one.id not in facts.down for one in able)
     majority = replication_factor // 2 + 1
     if up < majority:
         raise refuse(
             Error.INVALID_REPLICATION_FACTOR,
             f"replication factor {replication_factor} needs {majority} brokers that are up, but "
-            f"{up} of {len(staying)} are: wait for brokers to return, or ask for less",
+            f"{up} of {len(able)} are: wait for brokers to return, or ask for less",
         )
     return placed
+
+
+def full_disks(facts: Facts) -> str:
+    """In words: whose disks are too full for new partitions."""
+    full = sorted(facts.full.intersection(one.id for one in facts.staying))
+    which = f"disk of broker {full[0]} is" if len(full) == 1 else "disks of brokers "
+    if len(full) > 1:
+        which += f"{', '.join(map(str, full))} are"
+    percent = facts.config.placement_disk_full_percent
+    return f"the {which} {percent} % full or fuller (placement.disk.full.percent)"
 
 
 def check_partition_count(partitions: int) -> None:

@@ -25,7 +25,10 @@ USE_DEFAULT = -1
 
 
 class RegisterBroker(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """A broker's process has started. `cluster_id` is empty when it belongs to no cluster yet."""
+    """A broker's process has started. `cluster_id` is empty when it belongs to no cluster yet.
+
+    `configured`: the labels of its configuration; `labels`: with what its data directory keeps.
+    None: it does not tell them apart."""
 
     broker: BrokerId
     incarnation: str
@@ -33,6 +36,7 @@ class RegisterBroker(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     rpc: Address
     kafka: Address
     labels: Labels = Labels()
+    configured: Labels | None = None
     cluster_id: str = ""
 
 
@@ -40,6 +44,16 @@ class UnregisterBroker(msgspec.Struct, frozen=True, tag=True):
     """A broker that was emptied and stopped is gone for good."""
 
     broker: BrokerId
+
+
+class AlterLabels(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """Change labels of brokers, of all of them or of none. A change is (label, value), None for a
+    label that is to be no more; `is_forced`: whatever policies make of it."""
+
+    brokers: tuple[BrokerId, ...]
+    changes: tuple[tuple[str, str | None], ...]
+    is_forced: bool = False
+    validate_only: bool = False
 
 
 class NewTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,9 +202,25 @@ class ReportVoters(msgspec.Struct, frozen=True, tag=True):
     voters: tuple[BrokerId, ...]
 
 
+class SilenceNote(msgspec.Struct, frozen=True, array_like=True):
+    """A broker has been silent for `silent_ms`, or is heard (None). `before_ms`: what was taken
+    down of it until now."""
+
+    broker: BrokerId
+    before_ms: int | None
+    silent_ms: int | None
+
+
+class NoteSilences(msgspec.Struct, frozen=True, tag=True):
+    """The controller wants it remembered who is silent, each broker for itself."""
+
+    notes: tuple[SilenceNote, ...]
+
+
 Command = (
     RegisterBroker
     | UnregisterBroker
+    | AlterLabels
     | CreateTopics
     | DeleteTopics
     | CreatePartitions
@@ -201,6 +231,7 @@ Command = (
     | BalanceReplicas
     | RequestVoters
     | ReportVoters
+    | NoteSilences
 )
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -224,6 +255,24 @@ class BrokerAdmitted(msgspec.Struct, frozen=True, tag=True):
 class BrokerTakenOff(msgspec.Struct, frozen=True, tag=True):
     """The broker is no part of this cluster any more."""
 
+    error_code: int = 0
+
+
+class TopicMoves(msgspec.Struct, frozen=True):
+    """How many partitions of a topic have to move; `examples`: indexes of the first of them."""
+
+    topic: str
+    count: int
+    examples: tuple[int, ...]
+
+
+class LabelsAltered(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """The labels that brokers have now, what moves for that, and what stood against it."""
+
+    brokers: tuple[tuple[BrokerId, Labels], ...]
+    moves: tuple[TopicMoves, ...] = ()
+    objections: tuple[str, ...] = ()
+    """Only where it was forced."""
     error_code: int = 0
 
 
@@ -294,6 +343,12 @@ class BalanceNoted(msgspec.Struct, frozen=True, tag=True):
     error_code: int = 0
 
 
+class SilencesNoted(msgspec.Struct, frozen=True, tag=True):
+    """What still fitted was taken down."""
+
+    error_code: int = 0
+
+
 class VotersNoted(msgspec.Struct, frozen=True, tag=True):
     """The request of a group's leader was granted, or its report taken down."""
 
@@ -304,11 +359,13 @@ Answer = (
     Refused
     | BrokerAdmitted
     | BrokerTakenOff
+    | LabelsAltered
     | TopicResults
     | ResourceResults
     | ProducerIds
     | PartitionResults
     | BalanceNoted
+    | SilencesNoted
     | VotersNoted
 )
 

@@ -37,7 +37,7 @@ class Decision:
 class Facts:
     """What a decision may look at. `alive`: the brokers that are heard, the leader included;
     `voters`: those of the controller itself; `reports`: what brokers told, as far as they
-    were asked for this command, and answered.
+    were asked for this command, and answered; `room`: what they told last of their disks.
 
     The state stays as it is meanwhile, so what follows from it is worked out once."""
 
@@ -46,6 +46,7 @@ class Facts:
     alive: Collection[BrokerId]
     voters: Collection[BrokerId] = ()
     reports: Reports = field(default_factory=dict)
+    room: Reports = field(default_factory=dict)
 
     @cached_property
     def config(self) -> ClusterConfig:
@@ -76,6 +77,19 @@ class Facts:
     def down(self) -> frozenset[BrokerId]:
         """The registered brokers that are not heard."""
         return frozenset(self.state.cluster.brokers.keys() - set(self.alive))
+
+    @cached_property
+    def crowded(self) -> frozenset[BrokerId]:
+        """Those whose disks are so full that new partitions rather go elsewhere."""
+        return self._as_full_as(self.config.balancer_disk_high_percent)
+
+    @cached_property
+    def full(self) -> frozenset[BrokerId]:
+        """Those whose disks are so full that no new partition goes there."""
+        return self._as_full_as(self.config.placement_disk_full_percent)
+
+    def _as_full_as(self, percent: int) -> frozenset[BrokerId]:
+        return frozenset(one for one, told in self.room.items() if told.used_percent >= percent)
 
     def capped(self, replication_factor: int) -> int:
         """A default where nobody says how many replicas: no more than there are brokers."""

@@ -23,7 +23,7 @@ from strandline.controller.reports import Question
 from strandline.controller.space import require_room
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.placement.survival.replicas import Quorum
-from strandline.placement.survival.restarts import QuorumGroup, need_of
+from strandline.placement.survival.restarts import QuorumGroup, hurt_by, need_of
 from strandline.protocol.errors import Error
 
 CONTROLLER = "the controller"
@@ -96,11 +96,15 @@ class LifeChecks:
 
     def _check_maintenance(self, broker: BrokerId) -> None:
         up, spared = frozenset(self._facts.alive), frozenset(self._maintained)
-        hurt = [
-            one
-            for one in self._groups(broker)
-            if len(one.ready - spared - {broker}) < one.quorum <= len(one.voters & up - spared)
-        ]
+        hurt = list(
+            hurt_by(
+                frozenset((broker,)),
+                self._groups(broker),
+                up=up,
+                spared=spared,
+                counts_stopped=False,
+            )
+        )
         if not hurt:
             return
         what = "decide" if hurt[0].name == CONTROLLER else "be written"

@@ -12,6 +12,7 @@ from strandline.base.errors import ApiError
 from strandline.controller.commands import (
     AllocateProducerIds,
     AlterConfigs,
+    AlterLabels,
     AlterReassignments,
     BalanceReplicas,
     Command,
@@ -19,6 +20,7 @@ from strandline.controller.commands import (
     CreateTopics,
     DeleteTopics,
     EnsureInternalTopic,
+    NoteSilences,
     Refused,
     RegisterBroker,
     ReportVoters,
@@ -32,8 +34,10 @@ from strandline.controller.decide.create_partitions import decide_create_partiti
 from strandline.controller.decide.create_topics import decide_create_topics
 from strandline.controller.decide.delete_topics import decide_delete_topics
 from strandline.controller.decide.internal_topics import decide_ensure_internal_topic
+from strandline.controller.decide.labels import decide_alter_labels
 from strandline.controller.decide.producer_ids import decide_allocate_producer_ids
 from strandline.controller.decide.reassignments import decide_alter_reassignments
+from strandline.controller.decide.silences import decide_note_silences
 from strandline.controller.decide.voters import decide_report_voters, decide_request_voters
 from strandline.controller.decision import Decision, Facts
 from strandline.controller.reports import Reports
@@ -43,6 +47,7 @@ from strandline.model.ids import BrokerId
 _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     RegisterBroker: decide_register_broker,
     UnregisterBroker: decide_unregister_broker,
+    AlterLabels: decide_alter_labels,
     CreateTopics: decide_create_topics,
     DeleteTopics: decide_delete_topics,
     CreatePartitions: decide_create_partitions,
@@ -53,6 +58,7 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     BalanceReplicas: decide_balance_replicas,
     RequestVoters: decide_request_voters,
     ReportVoters: decide_report_voters,
+    NoteSilences: decide_note_silences,
 }
 
 
@@ -64,12 +70,15 @@ def decide(
     rng: random.Random,
     voters: Collection[BrokerId] = (),
     reports: Reports | None = None,
+    room: Reports | None = None,
 ) -> Decision:
     """What becomes of a command on this committed state. Never raises for anything a client sent.
 
     `alive`: the brokers that are heard now, the controller's leader included; `voters`: those of
-    the controller's group; `reports`: what brokers told for this command."""
+    the controller's group; `reports`: what brokers told for this command; `room`: what they told
+    last of their disks."""
     try:
-        return _DECIDE[type(command)](Facts(state, rng, alive, voters, reports or {}), command)
+        facts = Facts(state, rng, alive, voters, reports or {}, room or {})
+        return _DECIDE[type(command)](facts, command)
     except ApiError as error:
         return Decision(Refused(error.code, error.message))

@@ -3,20 +3,26 @@
 Why:    what a user types is refused when the topic is made, with the reason and what could be met;
         what was accepted is kept in one spelling, so that every broker reads the same.
 How:    a topic's own `placement.policy` or `confluent.placement.constraints` wins; then the
-        cluster's default; without any, placement spreads evenly.
+        cluster's default; without any, placement spreads evenly. Redpanda's leader preference
+        adds where leaders should be: the topic's own word on leaders before the cluster's.
 Owns:   nothing.
 Source: design section 7; decision 0008."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import msgspec
 
 from strandline.base.errors import ApiError, OperatorError
 from strandline.config.topic import TOPIC_KEYS_BY_NAME, TopicConfig
+from strandline.controller.assignments import full_disks
 from strandline.controller.decision import Draft, Facts, refuse
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.confluent import CONFIG as CONSTRAINTS
 from strandline.placement.policy.confluent import check_replication_factor, import_confluent
 from strandline.placement.policy.document import Policy
+from strandline.placement.policy.redpanda import CONFIG as PREFERENCE
+from strandline.placement.policy.redpanda import import_leader_preference
 from strandline.placement.policy.text import decode_policy, encode_policy, read_document
 from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.request import Request
@@ -28,15 +34,25 @@ from strandline.protocol.errors import Error
 POLICY = "placement.policy"
 MIN_INSYNC = "min.insync.replicas"
 NETWORKS = "client.networks"
-TOPIC_POLICY_KEYS = (POLICY, CONSTRAINTS)
+TOPIC_POLICY_KEYS = (POLICY, CONSTRAINTS, PREFERENCE)
 CLUSTER_POLICY_KEYS = tuple(TOPIC_KEYS_BY_NAME[name].cluster_name for name in TOPIC_POLICY_KEYS)
 """The cluster's defaults of these, in the same order."""
+
+
+def _read_preference(text: str, *, source: str) -> Policy:
+    """Nothing is asked for but where leaders should be: replicas are spread as without it."""
+    return Policy(leaders=import_leader_preference(text, source=source), distinct_host=False)
+
+
+_INPUTS: tuple[Callable[..., Policy], ...] = (decode_policy, import_confluent, _read_preference)
 _READERS = {
     name: read
     for names in (TOPIC_POLICY_KEYS, CLUSTER_POLICY_KEYS)
-    for name, read in zip(names, (decode_policy, import_confluent), strict=True)
+    for name, read in zip(names, _INPUTS, strict=True)
 }
 """{key: what reads its value}."""
+Said = tuple[str, Policy]
+"""A key, and the policy that it gives."""
 PARTITIONS_BY_POLICY_MAX = 2_000
 """So many are placed in a fifth of a second: the controller must not fall silent for longer."""
 
@@ -51,23 +67,33 @@ def canonical_policy(name: str, text: str) -> str:
     policy = _decode(name, text)
     if _READERS[name] is decode_policy:
         return encode_policy(policy)
+    if _READERS[name] is _read_preference:
+        return text
     return json.dumps(read_document(text, source=name), separators=(",", ":"))
 
 
-def policy_of(own: Mapping[str, str], cluster: Mapping[str, str]) -> tuple[str, Policy] | None:
+def policy_of(own: Mapping[str, str], cluster: Mapping[str, str]) -> Said | None:
     """The key that gives a topic its policy, and the policy; None where it has none.
 
     `own`: what is set on the topic; `cluster`: what is set for the cluster. Raises ApiError."""
-    for names, values in ((TOPIC_POLICY_KEYS, own), (CLUSTER_POLICY_KEYS, cluster)):
-        given = [name for name in names if values.get(name)]
-        if len(given) > 1:
-            raise refuse(Error.INVALID_CONFIG, f"{given[0]} and {given[1]} are both set: keep one")
-        if given:
-            return given[0], _decode(given[0], values[given[0]])
-    return None
+    *keys, preference = TOPIC_POLICY_KEYS
+    *defaults, default_preference = CLUSTER_POLICY_KEYS
+    base = _said(keys, own)
+    leaders = _preferred(preference, own, beside=base)
+    found = _said(defaults, cluster) if base is None else base
+    if leaders is None and not _tells_leaders(base):
+        leaders = _preferred(default_preference, cluster, beside=found if base is None else None)
+    if leaders is None:
+        return found
+    prefer = leaders[1].leaders.prefer
+    if found is None:
+        return leaders if prefer else None
+    key, policy = found
+    where = msgspec.structs.replace(policy.leaders, prefer=prefer, follow="")
+    return key, msgspec.structs.replace(policy, leaders=where)
 
 
-def require_networks(policy: tuple[str, Policy] | None, cluster: Mapping[str, str]) -> None:
+def require_networks(policy: Said | None, cluster: Mapping[str, str]) -> None:
     """Refuse a policy, given with its key, that the cluster knows too little for; raises ApiError.
 
     `cluster`: what is set for the cluster."""
@@ -112,10 +138,15 @@ def choose_by_policy(
         min_insync_replicas=TopicConfig.from_overrides(cluster, configs).min_insync_replicas,
         default_voters=default if replication_factor is None else replication_factor,
         takes_down_brokers=True,
+        disk_used_percent_max=facts.config.placement_disk_full_percent,
+        disk_high_percent=facts.config.balancer_disk_high_percent,
     )
-    found = solve(request, candidates_of(facts, draft), partitions=partitions, rng=facts.rng)
+    candidates = candidates_of(facts, draft, minds_room=True)
+    found = solve(request, candidates, partitions=partitions, rng=facts.rng)
     if isinstance(found, Refusal):
-        raise refuse(Error.POLICY_VIOLATION, f"{key}: {found}")
+        is_for_room = any(one.reason.code == "disk-full" for one in found.refused)
+        room = f"; {full_disks(facts)}" if is_for_room else ""
+        raise refuse(Error.POLICY_VIOLATION, f"{key}: {found}{room}")
     placed = [one.voters for one in found.partitions]
     voters = len(placed[0])
     if replication_factor is not None and voters != replication_factor:
@@ -126,6 +157,31 @@ def choose_by_policy(
         )
     _require_majorities(facts, placed)
     return placed
+
+
+def _said(names: Sequence[str], values: Mapping[str, str]) -> Said | None:
+    """The one of these keys that gives a policy, and the policy."""
+    given = [name for name in names if values.get(name)]
+    if len(given) > 1:
+        raise refuse(Error.INVALID_CONFIG, f"{given[0]} and {given[1]} are both set: keep one")
+    return (given[0], _decode(given[0], values[given[0]])) if given else None
+
+
+def _preferred(name: str, values: Mapping[str, str], *, beside: Said | None) -> Said | None:
+    """The key of a leader preference, if it is set, with what it means. `beside`: the policy that
+    the same owner has given."""
+    if not values.get(name):
+        return None
+    if beside is not None and _tells_leaders(beside):
+        raise refuse(
+            Error.INVALID_CONFIG,
+            f"{beside[0]} and {name} both say where leaders should be: keep one",
+        )
+    return name, _decode(name, values[name])
+
+
+def _tells_leaders(said: Said | None) -> bool:
+    return said is not None and bool(said[1].leaders.prefer or said[1].leaders.follow)
 
 
 def _decode(name: str, text: str) -> Policy:
@@ -142,12 +198,20 @@ def _decode(name: str, text: str) -> Policy:
 
 
 def candidates_of(
-    facts: Facts, draft: Draft, leaving: Collection[BrokerId] | None = None
+    facts: Facts,
+    draft: Draft,
+    leaving: Collection[BrokerId] | None = None,
+    *,
+    minds_room: bool = False,
 ) -> list[Candidate]:
     """The registered brokers as the solver sees them. `leaving`: who is being decommissioned, if
-    not as it is now."""
+    not as it is now; `minds_room`: with what is known of their disks."""
     load = draft.load
     gone, maintained = facts.leaving if leaving is None else leaving, facts.maintained
+
+    def used_percent(broker: BrokerId) -> int:
+        told = facts.room.get(broker) if minds_room else None
+        return 0 if told is None else told.used_percent
 
     def state(broker: BrokerId) -> BrokerState:
         if broker in gone:
@@ -162,6 +226,7 @@ def candidates_of(
             state=state(broker.id),
             replicas=load.replicas[broker.id],
             leaders=load.leaders[broker.id],
+            disk_used_percent=used_percent(broker.id),
         )
         for broker in facts.brokers
     ]

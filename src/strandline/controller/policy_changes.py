@@ -3,16 +3,19 @@
 Why:    a user who types a policy that cannot be met reads why, and what could be; as when the topic
         was created.
 How:    the policy in force after the change is solved for one partition, down brokers included. A
-        change that asks for no more than before is always taken: in an outage, too.
+        change that asks for no more than before is always taken: in an outage, too. A default of
+        the cluster is a change to every topic that does not say otherwise.
 Owns:   what it has solved, for one command.
 Source: decisions 0008 and 0010."""
 
 from collections.abc import Collection, Mapping
 
+from strandline.base.errors import ApiError
 from strandline.config.topic import TopicConfig
 from strandline.controller.decision import Draft, Facts, refuse
 from strandline.controller.policies import (
     CLUSTER_POLICY_KEYS,
+    MIN_INSYNC,
     TOPIC_POLICY_KEYS,
     candidates_of,
     policy_of,
@@ -27,6 +30,9 @@ from strandline.placement.solver.solve import solve
 from strandline.placement.topology.universe import Candidate
 from strandline.protocol.errors import Error
 
+NAMED_MAX = 3
+"""Topics that a refusal names beside the first."""
+
 Changes = Mapping[str, str | None]
 """New values by key; None where a key is no more set."""
 
@@ -40,7 +46,8 @@ class PolicyChecks:
         self._leaving = leaving
         self._values = facts.state.cluster.cluster_configs
         self._candidates: list[Candidate] = []
-        self._met: set[tuple[Policy, int, int]] = set()
+        self._solved: dict[tuple[Policy, int, int], Refusal | None] = {}
+        self._others: dict[tuple[tuple[str, str], ...], bool] = {}
 
     def check_topic(self, topic: Topic, changes: Changes) -> None:
         """Refuse changes to a topic that leave it with a policy that cannot be met; raises
@@ -62,24 +69,53 @@ class PolicyChecks:
         return self._check(topic, topic.configs, self._values)
 
     def check_default(self, changes: Changes) -> None:
-        """The same for the cluster's default, and the topics that have no policy of their own."""
+        """The same for the cluster's defaults, and the topics that have none of their own; those
+        that are in the way are named."""
         after = _changed(self._values, changes)
         require_networks(policy_of({}, after), after)
-        if all(after.get(name, "") == self._values.get(name, "") for name in CLUSTER_POLICY_KEYS):
-            return
+        is_policy_changed = any(
+            after.get(name, "") != self._values.get(name, "") for name in CLUSTER_POLICY_KEYS
+        )
+        least, least_after = (
+            TopicConfig.from_overrides(values, {}).min_insync_replicas
+            for values in (self._values, after)
+        )
+        refused: dict[str, tuple[str, Refusal]] = {}
         for topic in self._facts.state.cluster.topics.values():
-            if not any(topic.configs.get(name) for name in TOPIC_POLICY_KEYS):
-                self._check(topic, topic.configs, after)
+            is_dearer = least_after > least and MIN_INSYNC not in topic.configs
+            if is_dearer or (is_policy_changed and self._is_other(topic, after)):
+                key, refusal = self._solve(topic, topic.configs, after)
+                if refusal is not None:
+                    refused[topic.name] = key, refusal
+        if refused:
+            raise _refusal_of(refused)
+
+    def _is_other(self, topic: Topic, after: Mapping[str, str]) -> bool:
+        """Whether a topic has another policy with these defaults of the cluster."""
+        own = tuple((name, topic.configs.get(name, "")) for name in TOPIC_POLICY_KEYS)
+        if own not in self._others:
+            values = dict(own)
+            self._others[own] = policy_of(values, after) != policy_of(values, self._values)
+        return self._others[own]
 
     def _check(self, topic: Topic, own: Mapping[str, str], inherited: Mapping[str, str]) -> bool:
+        key, refusal = self._solve(topic, own, inherited)
+        if refusal is not None:
+            raise _refusal_of({topic.name: (key, refusal)})
+        return bool(key)
+
+    def _solve(
+        self, topic: Topic, own: Mapping[str, str], inherited: Mapping[str, str]
+    ) -> tuple[str, Refusal | None]:
+        """(what gives the policy, why it cannot be met); an empty key where there is none."""
         found = policy_of(own, inherited)
         if found is None:
-            return False
+            return "", None
         key, policy = found
         least = TopicConfig.from_overrides(inherited, own).min_insync_replicas
         voters = len(topic.partitions[0].replicas)
-        if (policy, least, voters) in self._met:
-            return True
+        if (policy, least, voters) in self._solved:
+            return key, self._solved[policy, least, voters]
         if not self._candidates:
             self._candidates = candidates_of(self._facts, Draft(self._facts.state), self._leaving)
         request = Request(
@@ -89,10 +125,20 @@ class PolicyChecks:
             takes_down_brokers=True,
         )
         answer = solve(request, self._candidates, rng=self._facts.rng)
-        if isinstance(answer, Refusal):
-            raise refuse(Error.POLICY_VIOLATION, f"{key} of topic {topic.name}: {answer}")
-        self._met.add((policy, least, voters))
-        return True
+        refusal = answer if isinstance(answer, Refusal) else None
+        self._solved[policy, least, voters] = refusal
+        return key, refusal
+
+
+def _refusal_of(refused: Mapping[str, tuple[str, Refusal]]) -> ApiError:
+    """{topic: (what gives its policy, why that cannot be met)}: the first is told in full."""
+    (name, (key, refusal)), *others = refused.items()
+    text = f"{key} of topic {name}: {refusal}"
+    if others:
+        shown = ", ".join(other for other, _ in others[:NAMED_MAX])
+        more = len(others) - NAMED_MAX
+        text += f"; nor could that of {shown}" + (f" and {more} more" if more > 0 else "")
+    return refuse(Error.POLICY_VIOLATION, text)
 
 
 def _changed(values: Mapping[str, str], changes: Changes) -> dict[str, str]:

@@ -25,7 +25,12 @@ class ClusterNamed(msgspec.Struct, frozen=True, tag_field="kind", tag="cluster_n
 
 
 class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broker_registered"):
-    """A broker's process has started. `directory_id` names its data directory."""
+    """A broker is registered so: its process has started, or its labels were changed meanwhile, or
+    it fell silent, or is heard again.
+
+    `directory_id` names its data directory; `configured`: the labels that its configuration gave
+    it at its start; `silent_ms`: for how long, or longer, the controller has not heard it, None
+    where it does. Versions that do not know of those read the rest, and are right."""
 
     id: BrokerId
     incarnation: str
@@ -33,6 +38,8 @@ class BrokerRegistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broke
     rpc: Address
     kafka: Address
     labels: Labels
+    configured: Labels | None = None
+    silent_ms: int | None = None
 
 
 class BrokerUnregistered(msgspec.Struct, frozen=True, tag_field="kind", tag="broker_unregistered"):

@@ -13,15 +13,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import cache
 
-from strandline.controller.balancer.evening import places_of
+from strandline.controller.balancer.evening import is_surplus, places_of
 from strandline.controller.balancer.plans import Plans, Replicas, Wanted
 from strandline.controller.decision import Facts, refuse
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
+from strandline.placement.explain.amounts import format_bytes
 from strandline.protocol.errors import Error
 
 SHOWN_MAX = 3
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 _Leaving = tuple[Partition, int, tuple[BrokerId, ...]]
 """A replica that leaves: its partition, its bytes, and who may have it."""
@@ -61,14 +61,14 @@ def require_room(facts: Facts, broker: BrokerId, leaving: Collection[BrokerId]) 
     held = sum(sizes[one.group] for one in _held(facts, broker))
     lacking.sort(key=lambda one: (-one[0], one[1]))
     texts = [
-        f"broker {one} lacks {_amount(lack)} of {_amount(given[one])}"
+        f"broker {one} lacks {format_bytes(lack)} of {format_bytes(given[one])}"
         for lack, one in lacking[:SHOWN_MAX]
     ]
     more = f" and {len(lacking) - SHOWN_MAX} more" if len(lacking) > SHOWN_MAX else ""
     raise refuse(
         Error.POLICY_VIOLATION,
-        f"the {_amount(held)} of broker {broker} do not fit elsewhere: {', '.join(texts)}{more} "
-        f"up to {percent} % of the disk (balancer.disk.high.percent): add a broker, or room",
+        f"the {format_bytes(held)} of broker {broker} do not fit elsewhere: {', '.join(texts)}"
+        f"{more} up to {percent} % of the disk (balancer.disk.high.percent): add a broker, or room",
     )
 
 
@@ -90,7 +90,9 @@ def _replicas_that_leave(
                     continue
                 found: tuple[BrokerId, ...] = ()
                 wanted = plans.of(ask, partition.replicas)
-                if not isinstance(wanted, str):
+                if not isinstance(wanted, str) and not wanted.refusal:
+                    if is_surplus(wanted, partition.replicas, broker):
+                        continue  # It goes, and nobody gets it.
                     found = places(wanted, partition.replicas, broker)
                 if not found:  # Several have to move together; who else, nobody can say yet.
                     others = set(cluster.brokers) - set(leaving) - set(partition.replicas)
@@ -100,11 +102,3 @@ def _replicas_that_leave(
 
 def _held(facts: Facts, broker: BrokerId) -> list[Partition]:
     return [one for one in facts.state.cluster.groups.values() if broker in one.replicas]
-
-
-def _amount(size_bytes: int) -> str:
-    """Bytes for people: 3.1 GB."""
-    amount, unit = float(size_bytes), 0
-    while amount >= 1_000 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1_000, unit + 1
-    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{size_bytes} B"

@@ -86,6 +86,20 @@ class ControllerState:
             return False
         return founded.since_version < directory.since_version or broker not in founded.holders
 
+    def registration(self, broker: BrokerId) -> BrokerRegistered:
+        """What is known of a registered broker, to be written again with a change."""
+        known = self.cluster.brokers[broker]
+        return BrokerRegistered(
+            id=broker,
+            incarnation=known.incarnation,
+            directory_id=self.directories[broker].id,
+            rpc=known.rpc,
+            kafka=known.kafka,
+            labels=known.labels,
+            configured=known.configured,
+            silent_ms=self.cluster.silent_ms.get(broker),
+        )
+
     def first_voters(self, group: GroupId) -> tuple[BrokerId, ...]:
         """The voters that a group began with: in force where its log begins."""
         return self._founded[group].voters
@@ -104,13 +118,18 @@ class ControllerState:
             rpc=record.rpc,
             kafka=record.kafka,
             labels=record.labels,
+            configured=record.configured,
         )
+        self.cluster.silent_ms.pop(record.id, None)
+        if record.silent_ms is not None:
+            self.cluster.silent_ms[record.id] = record.silent_ms
 
     def _on_broker_unregistered(self, record: BrokerUnregistered) -> None:
         # Whoever comes with this id later begins anew, with whatever data directory it has.
         del self.cluster.brokers[record.id]
         del self.directories[record.id]
         self.cluster.broker_configs.pop(record.id, None)
+        self.cluster.silent_ms.pop(record.id, None)
 
     def _on_topic_created(self, record: TopicCreated) -> None:
         assert record.name not in self.cluster.topics, record.name

@@ -6,6 +6,7 @@ Owns:   nothing by itself. `controller.state` builds it, one record at a time; e
         reads.
 Source: design sections 2 and 3."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -28,6 +29,18 @@ class Labels:
     free: tuple[tuple[str, str], ...] = ()
     """Labels of the operator's own, ((name, value), ...), sorted by name, none of the above."""
 
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> "Labels":
+        """Labels by their names; an empty value is one that is not said."""
+        named = {name: values.get(name, "") for name in NAMED_LABELS}
+        free = ((name, value) for name, value in values.items() if name not in NAMED_LABELS)
+        return cls(**named, free=tuple(sorted(one for one in free if one[1])))
+
+    def as_dict(self) -> dict[str, str]:
+        """{name: value} of those that are said, the levels of the topology first."""
+        named = {name: self.get(name) for name in NAMED_LABELS if self.get(name)}
+        return named | dict(self.free)
+
     def get(self, label: str) -> str:
         """The value of a label by its name; empty where it is not said."""
         if label in NAMED_LABELS:
@@ -38,6 +51,15 @@ class Labels:
     def kafka_rack(self) -> str | None:
         """What Kafka clients see as `broker.rack`: the region, or None when nothing is said."""
         return self.region or None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLabels:
+    """The labels of a broker, and what its configuration said when it last started. They differ
+    where labels were changed while it ran (decision 0015)."""
+
+    labels: Labels
+    configured: Labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +75,17 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A registered broker. `incarnation` changes with every start of its process."""
+    """A registered broker. `incarnation` changes with every start of its process.
+
+    `configured`: the labels that its configuration gave it at that start; None where whoever
+    registered it did not tell them apart from `labels`."""
 
     id: BrokerId
     incarnation: str
     rpc: Address
     kafka: Address
     labels: Labels
+    configured: Labels | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +157,8 @@ class Cluster:
     groups: dict[GroupId, Partition] = field(default_factory=dict)
     cluster_configs: dict[str, str] = field(default_factory=dict)
     broker_configs: dict[BrokerId, dict[str, str]] = field(default_factory=dict)
+    silent_ms: dict[BrokerId, int] = field(default_factory=dict)
+    """{broker that its controller does not hear: for how long at least, when that was written}"""
     moving: set[GroupId] = field(default_factory=set)
     """The groups of the partitions whose replicas move."""
     next_group: int = 1

@@ -11,7 +11,10 @@ GroupId = NewType("GroupId", int)
 """A Raft group's id, never used twice. 0 is the controller; each partition has one."""
 
 Epoch = NewType("Epoch", int)
-"""Raft's term and Kafka's leader epoch: one number, from 1. 0 means "none yet"."""
+"""Raft's term and Kafka's leader epoch: one number, from 1. 0 means "none yet".
+
+It is (grant, n): the grant of the controller that the group lives by, 0 before any, and a number
+that elections count up. Later grants are later epochs."""
 
 Offset = NewType("Offset", int)
 """A Kafka offset: dense from 0, markers take none."""
@@ -23,3 +26,16 @@ index = offset + number of markers before it."""
 
 CONTROLLER_GROUP = GroupId(0)
 NO_BROKER = BrokerId(-1)
+
+_GRANT_SHIFT = 20
+"""So many bits of an epoch are n: a million elections a grant, and 2,047 grants, in 31 bits."""
+
+
+def grant_of(epoch: Epoch) -> int:
+    """Which of the controller's grants an epoch belongs to; 0 before any."""
+    return epoch >> _GRANT_SHIFT
+
+
+def first_epoch(grant: int) -> Epoch:
+    """The epoch that a grant opens: led by whom the controller seats, elected by nobody."""
+    return Epoch(grant << _GRANT_SHIFT)

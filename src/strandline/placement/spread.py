@@ -4,10 +4,11 @@ Why:    a partition outlives a region only when no region holds most of its repl
         as fast as its busiest broker, and a leader is the busiest replica.
 How:    one partition after the other, within it one replica after the other, each time the broker
         that sorts first:
-            leader    not to be avoided; fewest leaders of this call, then of the cluster;
-                      then the same for its region
-            follower  not to be avoided; fewest replicas of this partition in its region, zone,
-                      rack, host; fewest replicas of this call, then of the cluster
+            leader    not to be avoided; room on its disk; fewest leaders of this call, then of
+                      the cluster; then the same for its region
+            follower  not to be avoided; room on its disk; fewest replicas of this partition in
+                      its region, zone, rack, host; fewest replicas of this call, then of the
+                      cluster
         Ties are broken by the injected random numbers, so that equal brokers do not always pair
         up. The emptiest region first fills the regions evenly, as far as their brokers go.
 Owns:   nothing: everything is computed from the arguments; one seed, one answer.
@@ -60,10 +61,12 @@ def place(
     rng: random.Random,
     load: Load,
     avoid: Collection[BrokerId] = (),
+    crowded: Collection[BrokerId] = (),
 ) -> list[Replicas]:
     """Where `partitions` new partitions go, each the preferred leader first. `load` is not changed.
 
-    Brokers in `avoid` (down at the moment) are taken last and lead only when nobody else is there.
+    Brokers in `avoid` (down at the moment) are taken last and lead only when nobody else is there;
+    before them those that are `crowded`, whose disks are nearly full.
     Raises ApiError INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR with what to do about it."""
     if partitions < 1:
         raise ApiError(Error.INVALID_PARTITIONS, f"{partitions} partitions: ask for at least 1")
@@ -78,7 +81,7 @@ def place(
             f"replication factor {replication_factor} needs as many brokers, but there are "
             f"{len(brokers)}: start more brokers or ask for at most {len(brokers)}",
         )
-    call = _Call(brokers, rng, load, avoid)
+    call = _Call(brokers, rng, load, avoid=avoid, crowded=crowded)
     return [call.place_one(replication_factor) for _ in range(partitions)]
 
 
@@ -90,19 +93,19 @@ class _Candidate:
     __slots__ = (
         "domains",
         "id",
-        "is_avoided",
         "leaders",
         "placed_leaders",
         "placed_replicas",
+        "rank",
         "region",
         "replicas",
     )
 
-    def __init__(
-        self, broker: Broker, *, load: Load, is_avoided: bool, domains: tuple[int, ...]
-    ) -> None:
+    def __init__(self, broker: Broker, *, load: Load, rank: int, domains: tuple[int, ...]) -> None:
         self.id = broker.id
-        self.is_avoided = is_avoided
+        self.rank = rank
+        """Those of a lower one come first: 1 for a disk that is nearly full, 2 for who is avoided.
+        """
         self.domains = domains
         """Numbers of its failure domains, widest first."""
         self.region = domains[0]
@@ -120,7 +123,9 @@ class _Call:
         brokers: Sequence[Broker],
         rng: random.Random,
         load: Load,
+        *,
         avoid: Collection[BrokerId],
+        crowded: Collection[BrokerId],
     ) -> None:
         self._draw = rng.random
         numbers: dict[Domain, int] = {}
@@ -128,10 +133,8 @@ class _Call:
         for broker in sorted(brokers, key=lambda broker: broker.id):
             domains = domains_of(broker)
             known = tuple(numbers.setdefault(domain, len(numbers)) for domain in domains)
-            is_avoided = broker.id in avoid
-            self._brokers.append(
-                _Candidate(broker, load=load, is_avoided=is_avoided, domains=known)
-            )
+            rank = 2 * (broker.id in avoid) + (broker.id in crowded)
+            self._brokers.append(_Candidate(broker, load=load, rank=rank, domains=known))
         self._domain_count = len(numbers)
         # By the number of the region; the other domains' places stay empty.
         self._region_leaders = [0] * len(numbers)
@@ -165,7 +168,7 @@ class _Call:
 
     def _leader_key(self, one: _Candidate) -> tuple[float, ...]:
         return (
-            one.is_avoided,
+            one.rank,
             one.placed_leaders,
             one.leaders,
             self._placed_region_leaders[one.region],
@@ -178,7 +181,7 @@ class _Call:
     def _follower_key(self, one: _Candidate, held: list[int]) -> tuple[float, ...]:
         region, zone, rack, host = one.domains
         return (
-            one.is_avoided,
+            one.rank,
             held[region],
             held[zone],
             held[rack],

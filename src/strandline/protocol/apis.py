@@ -7,6 +7,10 @@ Source: reference kafka-protocol.md, table of APIs (Kafka 4.4)."""
 
 from dataclasses import dataclass
 
+from strandline.protocol.messages.alter_broker_labels import (
+    AlterBrokerLabelsRequest,
+    AlterBrokerLabelsResponse,
+)
 from strandline.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from strandline.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -187,6 +191,7 @@ APIS: dict[int, Api] = {
         _api(DescribeBalanceRequest, DescribeBalanceResponse),
         _api(DescribeWritersRequest, DescribeWritersResponse),
         _api(DescribeLeadershipRequest, DescribeLeadershipResponse),
+        _api(AlterBrokerLabelsRequest, AlterBrokerLabelsResponse),
     )
 }
 """{API key: row}, ascending."""

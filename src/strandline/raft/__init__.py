@@ -15,6 +15,8 @@ Map:    core.py           the facade: `Raft.step`, `plan_append`, what is the ca
         appends.py        the follower's side
         membership.py     joint consensus
         transfer.py       leadership handed over
+        orders.py         what the heir and the other voters are ordered then
         farewell.py       acknowledgements that come after that
         rejoin.py         after the loss of a disk
+        arbitration.py    an epoch that the controller grants, where no majority is left
 Source: design sections 3-6."""

@@ -66,8 +66,10 @@ class Appends:
     def on_leader_contact(
         self, sender: BrokerId, message: LeaderContact, leader_alive: bool
     ) -> None:
-        """The leader lives, and these are its marks."""
+        """The leader lives, and these are its marks; perhaps it orders to vote for another one."""
         if self._heed(sender, message.epoch):
+            if message.heir != NO_BROKER:
+                self._state.order = sender, message
             self._hear_marks(message.commit, message.visible)
             if self._state.amnesiac and self._rejoin.is_due(self._matched):
                 self._acknowledge(sender)
@@ -109,6 +111,10 @@ class Appends:
         has_rejoined = state.amnesiac and self._rejoin.is_due(self._matched)
         if has_rejoined or min(self._matched, state.log.flushed_index) > self._reported:
             self._acknowledge(state.leader)
+
+    def has_acknowledged(self, epoch: Epoch, index: Index) -> bool:
+        """Whether the leader of `epoch` was told that everything up to `index` is durable here."""
+        return epoch == self._epoch and index <= self._reported and not self._state.amnesiac
 
     # ---- parts -----------------------------------------------------------------------------------
 

@@ -63,6 +63,15 @@ class Configuration(msgspec.Struct, frozen=True):
             not self.old_voters or self._has_write_quorum(self.old_voters, holders)
         )
 
+    def holds_commits(self, holders: Collection[BrokerId]) -> bool:
+        """Whether whatever is committed under this configuration, at any time, is in the log of one
+        of `holders` at least, and nothing can be committed without one of them."""
+        return all(
+            sum(1 for voter in voters if voter not in holders) < self.write_quorum(voters)
+            for voters in (self.voters, self.old_voters)
+            if voters
+        )
+
     def quorum_index(self, match: Mapping[BrokerId, Index]) -> Index:
         """The highest index that a write quorum has reached; -1 where a voter is missing in
         `match`."""

@@ -9,7 +9,8 @@ How:    `step` looks the handler up by the type of the event, or of the message 
             appends.py     a follower's log          replies.py     acknowledgements at a leader
             sending.py     what goes to a peer       transfer.py    leadership handed over
             membership.py  joint consensus           farewell.py    acknowledgements after that
-            rejoin.py      after the loss of a disk
+            rejoin.py      after the loss of a disk  orders.py      what who handed over ordered
+            arbitration.py epochs that the controller grants
 Owns:   the state of one replica (`state.ReplicaState`); nobody else writes it.
 Source: Raft (Ongaro, thesis 2014); design sections 4-6."""
 
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.appends import Appends
+from strandline.raft.arbitration import Arbitration
 from strandline.raft.configuration import Configuration
 from strandline.raft.election import Elections
 from strandline.raft.events import (
@@ -40,12 +42,15 @@ from strandline.raft.membership import Membership
 from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
+    Fence,
     LeaderContact,
     ResetRequest,
+    Seat,
     TimeoutNow,
     VoteRequest,
     VoteResponse,
 )
+from strandline.raft.orders import Orders
 from strandline.raft.progress import AppendPlan, Progress
 from strandline.raft.rejoin import grant_rejoins
 from strandline.raft.replies import Replies
@@ -91,7 +96,9 @@ class Raft:
         )
         self._membership = Membership(state)
         self._appends = Appends(state, self._membership)
-        elections = self._elections = Elections(state, self._membership)
+        elections = Elections(state, self._membership)
+        self._orders = Orders(state, elections, self._appends)
+        arbitration = Arbitration(state, self._membership)
         transfers = Transfers(state, elections)
         replies = Replies(state, transfers)
         self._on_event: dict[type, Callable[..., None]] = {
@@ -113,8 +120,10 @@ class Raft:
             LeaderContact: self._appends.on_leader_contact,
             VoteRequest: elections.on_vote_request,
             VoteResponse: elections.on_vote_response,
-            TimeoutNow: elections.on_timeout_now,
+            TimeoutNow: self._orders.on_timeout_now,
             ResetRequest: self._appends.on_reset_request,
+            Fence: arbitration.on_fence,
+            Seat: arbitration.on_seat,
         }
 
     def step(self, event: Event) -> list[Effect]:
@@ -128,7 +137,7 @@ class Raft:
         else:
             self._on_event[type(event)](event)
         if state.order is not None:
-            self._elections.obey()
+            self._orders.obey()
         if state.wake:
             effects += state.wake
             state.wake.clear()

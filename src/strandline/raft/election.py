@@ -15,12 +15,14 @@ How:    a pre-vote asks, without changing anybody's state, whether an election w
 Owns:   the votes of the present round.
 Source: Raft thesis 3.4, 3.6.1, 4.2.2, 4.2.3, 9.6; figure 3.1."""
 
-from strandline.model.ids import NO_BROKER, BrokerId, Epoch
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, grant_of
 from strandline.raft.events import ElectionTimedOut, QuorumLost
 from strandline.raft.membership import Membership
 from strandline.raft.messages import Removal, TimeoutNow, VoteRequest, VoteResponse
 from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState, Role
+
+NOBODY_S_END = Index(-1)
 
 
 class Elections:
@@ -33,6 +35,12 @@ class Elections:
         self._granted: set[BrokerId] = set()
         # Who is known to have been sent all of this log by the leader that ordered to stand.
         self._in_step: tuple[BrokerId, ...] = ()
+        # Where the log of that leader ended, if one ordered the present candidacy.
+        self._stands_for = NOBODY_S_END
+        # Votes that were given by order, but before this replica stands: for which epoch and which
+        # end of the log, and by whom.
+        self._given = Epoch(-1), NOBODY_S_END
+        self._givers: set[BrokerId] = set()
 
     def on_timed_out(self, event: ElectionTimedOut) -> None:
         """Nobody leads, as far as this replica can tell."""
@@ -65,37 +73,20 @@ class Elections:
         else:
             self._state.follow(self._state.epoch, NO_BROKER)
 
-    def on_timeout_now(self, sender: BrokerId, message: TimeoutNow, leader_alive: bool) -> None:
-        """The leader hands over: stand for election, without a pre-vote."""
-        state = self._state
-        if message.epoch < state.epoch or state.role == Role.LEADER:
-            return
-        if message.epoch > state.epoch:
-            state.follow(message.epoch, sender)
-        state.order = sender, message
-        self.obey()
-
-    def obey(self) -> None:
-        """Stand as ordered, if everything is here that the order names; else when it comes.
-
-        The vote that comes with the order is given for a log that has it, and for no other."""
-        state = self._state
-        assert state.order is not None
-        sender, order = state.order
-        if order.epoch != state.epoch or state.role in (Role.CANDIDATE, Role.LEADER):
-            state.order = None
-            return
-        is_vote = order.last_index >= 0
-        log = state.log
-        if is_vote and (log.last_epoch, log.last_index) < (order.epoch, order.last_index):
-            return
-        state.order = None
+    def stand_as_ordered(self, sender: BrokerId, order: TimeoutNow) -> None:
+        """Without a pre-vote. Where the order names the end of the sender's log, this log has it:
+        then the sender has voted for this replica, and others may have."""
         if not self._may_campaign():
             return
-        if is_vote:
-            self._campaign(transfer=True, granted=sender, in_step=(sender, *order.in_step))
-        else:
+        if order.last_index < 0:
             self._campaign(transfer=True)
+            return
+        self._campaign(
+            transfer=True,
+            granted=(sender, *self._givers_for(Epoch(order.epoch + 1), order.last_index)),
+            in_step=(sender, *order.in_step),
+            stands_for=order.last_index,
+        )
 
     def on_vote_request(self, sender: BrokerId, message: VoteRequest, leader_alive: bool) -> None:
         """Somebody wants to lead."""
@@ -137,7 +128,9 @@ class Elections:
             if message.removal is not None:
                 self._on_told_of_removal(message.removal)
             return
-        if message.pre:
+        if message.given_for >= 0:
+            self._on_given(sender, message)
+        elif message.pre:
             if state.role == Role.PRECANDIDATE and message.epoch == state.epoch + 1:
                 self._granted.add(sender)
                 if state.configuration.wins_election(self._granted):
@@ -145,6 +138,26 @@ class Elections:
         elif state.role == Role.CANDIDATE and message.epoch == state.epoch:
             self._granted.add(sender)
             self._lead_if_elected()
+
+    def _on_given(self, sender: BrokerId, message: VoteResponse) -> None:
+        """A vote that the leader before ordered, for a log that has all of its log.
+
+        It may come before that leader's order to stand does. It never counts in an election by
+        time-out: this log may lack what the voter has."""
+        state = self._state
+        given = message.epoch, message.given_for
+        if message.epoch > state.epoch:
+            if message.epoch > self._given[0]:
+                self._given = given
+                self._givers = set()
+            if given == self._given:
+                self._givers.add(sender)
+        elif state.role == Role.CANDIDATE and given == (state.epoch, self._stands_for):
+            self._granted.add(sender)
+            self._lead_if_elected()
+
+    def _givers_for(self, epoch: Epoch, end: Index) -> set[BrokerId]:
+        return self._givers if self._given == (epoch, end) else set()
 
     def _refuse(self, sender: BrokerId, message: VoteRequest) -> None:
         removal = self._membership.removal_of(
@@ -162,21 +175,27 @@ class Elections:
             state.follow(state.epoch, NO_BROKER)
 
     def _may_campaign(self) -> bool:
-        return self._membership.may_campaign and not self._state.amnesiac
+        state = self._state
+        if not self._membership.may_campaign or state.amnesiac:
+            return False
+        # Who has nothing of the present grant may lack what was committed in it (`arbitration`).
+        return grant_of(Epoch(state.epoch + 1)) == grant_of(state.log.last_epoch)
 
     def _campaign(
         self,
         *,
         transfer: bool,
-        granted: BrokerId = NO_BROKER,
+        granted: tuple[BrokerId, ...] = (),
         in_step: tuple[BrokerId, ...] = (),
+        stands_for: Index = NOBODY_S_END,
     ) -> None:
-        """`granted` has given its vote for the next epoch already."""
+        """`granted` have given their votes for the next epoch already."""
         state = self._state
         state.adopt(Epoch(state.epoch + 1), vote=state.self_id)
         state.become(Role.CANDIDATE, NO_BROKER)
-        self._granted = {state.self_id, granted}
+        self._granted = {state.self_id, *granted}
         self._in_step = in_step
+        self._stands_for = stands_for
         if not self._lead_if_elected():
             self._ask(state.epoch, pre=False, transfer=transfer)
 
@@ -195,9 +214,7 @@ class Elections:
         state = self._state
         if not state.configuration.wins_election(self._granted):
             return False
-        state.role = Role.LEADER
-        state.leader = state.self_id
-        state.reign = Reign(state, self._membership)
-        state.farewell = state.order = None
-        state.reign.begin(self._in_step)
+        reign = Reign(state, self._membership)
+        state.lead(reign)
+        reign.begin(self._in_step)
         return True

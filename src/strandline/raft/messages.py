@@ -9,7 +9,7 @@ Source: Raft thesis, figure 3.1, 4.2.3 (disruptive servers), 6.4, 9.6 (pre-vote)
 
 import msgspec
 
-from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
 
 
@@ -41,12 +41,18 @@ class VoteResponse(msgspec.Struct, frozen=True, gc=False, tag=2, array_like=True
     """The answer. `epoch` is the voter's own; for a granted pre-vote, the epoch asked for.
 
     `removal`, with a refusal: a configuration without the asker, later than the asker's own or one
-    that the asker's was lost to. See `Membership`."""
+    that the asker's was lost to. See `Membership`.
+
+    With `given_for` (-1: without) it is no answer, but a vote that the leader before ordered (see
+    `LeaderContact`), for the log that ends there: it counts for who stands by that leader's order,
+    and in no other election. `pre` is set, too: so brokers of an earlier release elect nobody by
+    it."""
 
     epoch: Epoch
     granted: bool
     pre: bool = False
     removal: Removal | None = None
+    given_for: Index = Index(-1)
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -97,11 +103,16 @@ class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=Tr
 
 class LeaderContact(msgspec.Struct, frozen=True, gc=False, tag=5, array_like=True):
     """ "I lead this epoch"; carries the marks. Answered only when refused (an `AppendResponse` not
-    accepted)."""
+    accepted).
+
+    With `heir` the sender has led for the last time, and its log ends at `last_index`: the receiver
+    votes for the heir in the next epoch once it has acknowledged all of it."""
 
     epoch: Epoch
     commit: Index
     visible: Index
+    heir: BrokerId = NO_BROKER
+    last_index: Index = Index(-1)
 
 
 class TimeoutNow(msgspec.Struct, frozen=True, gc=False, tag=6, array_like=True):
@@ -130,6 +141,34 @@ class ResetRequest(msgspec.Struct, frozen=True, gc=False, tag=7, array_like=True
     configuration: Configuration
 
 
+class Fence(msgspec.Struct, frozen=True, gc=False, tag=10, array_like=True):
+    """The controller to all members: no epoch before this one, which a grant opens, is lived in any
+    more. Answered by `Fenced`."""
+
+    epoch: Epoch
+
+
+class Fenced(msgspec.Struct, frozen=True, gc=False, tag=11, array_like=True):
+    """The answer: the replica's own epoch (above the fence's where that is past), its last entry.
+
+    `amnesiac`: its log proves nothing."""
+
+    epoch: Epoch
+    last_epoch: Epoch
+    last_index: Index
+    amnesiac: bool
+
+
+class Seat(msgspec.Struct, frozen=True, gc=False, tag=12, array_like=True):
+    """The controller to the one member that it chose: lead `epoch`, with `configuration`, and the
+    log that ends as told by `Fenced`. Decided once an epoch; may come late, or again."""
+
+    epoch: Epoch
+    last_epoch: Epoch
+    last_index: Index
+    configuration: Configuration
+
+
 Message = (
     VoteRequest
     | VoteResponse
@@ -138,6 +177,9 @@ Message = (
     | LeaderContact
     | TimeoutNow
     | ResetRequest
+    | Fence
+    | Fenced
+    | Seat
 )
 
 

@@ -58,8 +58,10 @@ class Reign:
         """Whether an entry of this epoch is committed: all earlier commits are known then."""
         return self._state.commit >= self.first_index
 
-    def begin(self, in_step: Collection[BrokerId] = ()) -> None:
-        """Say so, and open the epoch with a marker.
+    def begin(
+        self, in_step: Collection[BrokerId] = (), configuration: Configuration | None = None
+    ) -> None:
+        """Say so, and open the epoch with a marker; of a `configuration`, where it brings one.
 
         Peers `in_step` are taken to have this log, until they refuse something."""
         self._state.effects.append(BecameLeader(self.epoch))
@@ -67,7 +69,7 @@ class Reign:
         for peer in in_step:
             if peer in self.progress:
                 self.progress[peer].is_probing = False
-        self.append_marker(None)
+        self.append_marker(configuration)
 
     def begin_transfer(self, to: BrokerId) -> None:
         """`to` is to lead next."""

@@ -13,7 +13,7 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import BecameFollower, Effect, PersistState, ReplicationReady, Send
 from strandline.raft.log_shape import LogShape
-from strandline.raft.messages import Message, TimeoutNow
+from strandline.raft.messages import LeaderContact, Message, TimeoutNow
 
 if TYPE_CHECKING:
     from strandline.raft.farewell import Farewell
@@ -89,8 +89,8 @@ class ReplicaState:
         self.reign: Reign | None = None
         # What was appended before this replica handed over, while it is not all committed.
         self.farewell: Farewell | None = None
-        # Who ordered this replica to stand, while its log does not have all that takes.
-        self.order: tuple[BrokerId, TimeoutNow] | None = None
+        # Who ordered this replica to stand, or to vote, while its log does not have all that takes.
+        self.order: tuple[BrokerId, TimeoutNow | LeaderContact] | None = None
         # The effects of the event being stepped, in order.
         self.effects: list[Effect] = []
         # Go to the end of the effects: by then markers are in the log.
@@ -118,6 +118,13 @@ class ReplicaState:
             self.adopt(epoch, vote=vote)
         if changed:
             self.become(Role.FOLLOWER, leader)
+
+    def lead(self, reign: "Reign") -> None:
+        """Lead the present epoch; the reign says so."""
+        self.role = Role.LEADER
+        self.leader = self.self_id
+        self.reign = reign
+        self.farewell = self.order = None
 
     def hand_over(self, heir: BrokerId) -> None:
         """Lead no more, and vote for `heir` in the next epoch."""

@@ -9,9 +9,9 @@ Map, from the outside in:
         batcher: what waits becomes one append), waiters.py (who waits for which mark), leading.py
         (what exists only while leading), sender.py (the leader's stream to one follower), window.py
         (how much of it may be under way), queues.py (what waits for a peer's socket), recovery.py
-        (how fast who is behind is served from the log), tail.py (entries still in memory),
-        entries.py (batches between leader and follower: checked, split), proof.py (records for a
-        reader that believes them), liveness.py and sessions.py (who hears whom: coalesced
+        and credit.py (how fast who is behind is served from the log), tail.py (entries still in
+        memory), entries.py (batches between leader and follower: checked, split), proof.py (records
+        for a reader that believes them), liveness.py and sessions.py (who hears whom: coalesced
         heartbeats, leases, election timers), led_groups.py (the leaders here), leaders.py (who
         leads what, cluster-wide), founding.py (a new group, or a lost disk?), forgetting.py (a
         replica that goes for good), budget.py (memory),

@@ -4,6 +4,8 @@ Why:    who cannot read a part of the log cannot serve it, nor give it to follow
 How:    met by a reader --> said once, mended (`repairs`), lead handed over
         found by the scrub --> the same, and it leads again only where nobody else can
             Not again and again: all replicas may be damaged, each somewhere else.
+        It leads on all the same --> it gives up: what the others lack may be what cannot be read
+            here, and they may elect somebody without this replica.
 Owns:   whether the log is known to be damaged, and when that was last said.
 Source: reliability reference 1b (disk corruption); decision 0007."""
 
@@ -11,12 +13,15 @@ import logging
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import StorageError
+from strandline.model.ids import Epoch
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
 
 COMPLAINT_INTERVAL_MS = 10_000
 """How often at most damage is said, and the lead given away for it."""
+
+NO_EPOCH = Epoch(-1)
 
 _log = logging.getLogger("strandline.replication")
 
@@ -27,6 +32,8 @@ class Damage:
     def __init__(self, replica: "Replica") -> None:
         self._replica = replica
         self._silence_ms = 0
+        # The epoch in which it tried to hand over last.
+        self._tried_epoch = NO_EPOCH
         self.is_known = False
         """Whether a part of the log is damaged here, and not mended yet."""
 
@@ -66,7 +73,22 @@ class Damage:
         replica = self._replica
         if replica.leading is None or replica.raft.transferring_to is not None:
             return
+        has_tried = self._tried_epoch == replica.epoch
+        self._tried_epoch = replica.epoch
         others = [broker for broker in replica.in_sync() if broker != replica.self_id]
-        if others:
+        if has_tried and self.is_known and self._may_be_replaced():
+            _log.warning("%s: damaged, and nobody takes over; giving up leadership", replica.name)
+            replica.heard_ms = replica.host.clock.monotonic_ms()  # Its own turn comes after theirs.
+            replica.on_quorum_lost()
+        elif others:
             following = [broker for broker in others if broker > replica.self_id]
             replica.transfer_leadership(min(following or others))
+
+    def _may_be_replaced(self) -> bool:
+        """Whether the other voters that are alive can elect somebody without this one."""
+        replica = self._replica
+        liveness = replica.host.liveness
+        others = [one for one in replica.configuration.all_voters if one != replica.self_id]
+        return replica.configuration.wins_election(
+            [one for one in others if liveness.is_alive(one)]
+        )

@@ -45,7 +45,7 @@ from strandline.replication.led_groups import LedGroups
 from strandline.replication.liveness import Liveness
 from strandline.replication.opening import Opening
 from strandline.replication.queues import BulkQueues
-from strandline.replication.recovery import RecoveryRates
+from strandline.replication.recovery import Recovery
 from strandline.replication.repairs import Repairs
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -100,7 +100,7 @@ class Replication:
         self.led = LedGroups()
         self.memory = MemoryBudget(settings.memory_bytes_max)
         self.queues = BulkQueues(clock, limit_bytes=settings.queue_bytes_max)
-        self.recovery = RecoveryRates(
+        self.recovery = Recovery(
             clock,
             bytes_per_s=settings.recovery_bytes_per_s,
             cross_region_bytes_per_s=settings.recovery_cross_region_bytes_per_s,
@@ -531,7 +531,8 @@ class Replication:
                 self.network.send(peer, Lane.CONTROL, [message])
         outbox, self._outbox = self._outbox, {}
         for peer, items in outbox.items():
-            self.network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])
+            if self.network.is_connected(peer, Lane.CONTROL):  # Most elections ask the dead, too.
+                self.network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])
 
     def _send_call(self, peer: BrokerId, message: bytes) -> bool:
         return self.network.send(peer, Lane.CONTROL, [bytes((Kind.CALL,)), message])

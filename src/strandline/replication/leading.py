@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
 from strandline.base.network import Lane
-from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import PeerSilent, Propose
 from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, ResetRequest, Run
@@ -285,12 +285,18 @@ class Leading:
         """Entries that have left the tail, for who is really behind; None where there are none
         now."""
         replica = self._replica
-        rate = replica.host.recovery.of(peer)
-        can_spare = self._can_spare(peer)
+        recovery = replica.host.recovery
+        is_copy = self._is_copied_to(peer)
+        can_spare = is_copy or self._can_spare(peer)
+        if is_copy and recovery.is_halted(peer):
+            stream.allowance_bytes = 0
         is_throttled = can_spare and stream.allowance_bytes <= 0
-        if is_throttled and not rate.admits((replica.group, peer), partial(self.pump, peer)):
+        go_on = partial(self.pump, peer)
+        if is_throttled and not recovery.admits((replica.group, peer), go_on, is_copy=is_copy):
             return None
         bytes_max = min(self._settings.append_bytes_max, stream.window.bytes_max)
+        if is_copy:
+            bytes_max = min(bytes_max, recovery.append_bytes_max(peer) or bytes_max)
         try:
             entries = replica.log.read_entries(first_index, bytes_max)
             # Up to where the tail begins, or a chunk of it: from there on the tail serves.
@@ -300,10 +306,15 @@ class Leading:
             return None
         stream.is_recovering = True
         if is_throttled:
-            rate.spend(len(entries.data))
+            recovery.spend(peer, len(entries.data), is_copy=is_copy)
         elif can_spare:
             stream.allowance_bytes -= len(entries.data)
         return entries
+
+    def _is_copied_to(self, peer: BrokerId) -> bool:
+        """Whether `peer` is to become a replica, and is none yet; all follow the controller."""
+        replica = self._replica
+        return replica.group != CONTROLLER_GROUP and peer in replica.configuration.observers
 
     def _can_spare(self, peer: BrokerId) -> bool:
         """Whether a write quorum keeps up without `peer`, and nobody waits for it to lead."""

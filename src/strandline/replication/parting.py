@@ -57,8 +57,9 @@ class Parting:
     def to(self, to: BrokerId) -> None:
         """Hand over to `to`, a voter."""
         replica = self._replica
-        replica.step(TransferLeadership(to))
+        # Of the reign that ends: where all is there already, the step ends it.
         epoch = replica.epoch
+        replica.step(TransferLeadership(to))
         replica.host.clock.call_later(TRANSFER_TIMEOUT_MS, lambda: self._lead_on(epoch))
 
     def begin(self) -> None:

@@ -245,6 +245,8 @@ class Repairs:
                 left += own
         if left and self._replica(group) is not None:
             self._gaps[group] = left
+            if replica is not None:
+                replica.damage.found()
             return
         self._gaps.pop(group, None)
         if replica is not None and group not in self._suspects:

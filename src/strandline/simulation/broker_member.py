@@ -37,7 +37,7 @@ from strandline.controller.records import (
     Record,
     VotersStable,
 )
-from strandline.model.cluster import Labels, Partition
+from strandline.model.cluster import KeptLabels, Labels, Partition
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Index, Offset
 from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
@@ -165,6 +165,8 @@ class BrokerMember(Member):
         disk_number: int,
         cluster_id: str,
         labels: Labels,
+        kept_labels: KeptLabels | None,
+        on_labelled: Callable[[KeptLabels], None],
         on_joined: Callable[[str], None],
         on_ended: Callable[[str], None],
         scenario: "Scenario",
@@ -185,6 +187,8 @@ class BrokerMember(Member):
             replication=self.replication,
             directory_id=f"directory-{broker}-{disk_number}",
             labels=labels,
+            kept_labels=kept_labels,
+            on_labelled=on_labelled,
             cluster_id=cluster_id,
             on_joined=on_joined,
             on_failed=on_ended,

@@ -2,10 +2,11 @@
 good or for a while, at planned moments.
 
 Why:    the balancer moves replicas when these change; they change while everything else goes wrong.
-How:    a key is set by a request to any broker, again and again until one says that it is set. A
-        broker with another label is killed and started anew.
+How:    a key, or a label at run time, is set by a request to any broker, again and again until one
+        says that it is set. A broker whose configuration says another label is killed and started
+        anew.
 Owns:   what is left to do.
-Source: docs/decisions/0010-the-balancer.md; design section 10."""
+Source: docs/decisions/0010-the-balancer.md and 0015-labels-at-run-time.md; design section 10."""
 
 import random
 from functools import partial
@@ -14,6 +15,13 @@ from typing import TYPE_CHECKING
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, NO_END
 from strandline.config.keys import format_value
 from strandline.controller.commands import ConfigOperation, ResourceType
+from strandline.model.cluster import Cluster
+from strandline.model.ids import BrokerId
+from strandline.protocol.messages.alter_broker_labels import (
+    AlterBrokerLabelsRequest,
+    AlterBrokerLabelsResponse,
+    LabelChange,
+)
 from strandline.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -30,12 +38,15 @@ if TYPE_CHECKING:
     from strandline.simulation.world import World
 
 AGAIN_MS = 500
+ALTER_LABELS_VERSION = 0
 POLICY = "placement.policy"
 
 NOT_SPARED = 0
 
 Resource = tuple[ResourceType, str, str]
 """What has configuration, by its name, and the key."""
+Wanted = Resource | BrokerId
+"""A key, or the region of a broker."""
 
 
 class Operator(Client):
@@ -43,8 +54,8 @@ class Operator(Client):
 
     def __init__(self, name: str, world: "World", rng: random.Random) -> None:
         super().__init__(name, world, rng)
-        self._wanted: dict[Resource, str] = {}
-        """{what: the value that the key shall have, and is not known to have}"""
+        self._wanted: dict[Wanted, str] = {}
+        """{what: the value that it shall have, and is not known to have}"""
         self._is_asking = False
 
     def start(self) -> None:
@@ -56,6 +67,21 @@ class Operator(Client):
     def is_done(self) -> bool:
         """Whether all is set."""
         return not self._wanted
+
+    def unlike(self, cluster: Cluster) -> str:
+        """A broker that is not in the region that was said last; empty where there is none.
+
+        Only of those that were said at run time, once: an attempt that was given up may still be
+        carried out, and none but the last would be known to be the last."""
+        for broker in self.world.scenario.brokers:
+            said = [one for one in self.world.scenario.changes if one.broker == broker]
+            regions = [one.region for one in said if one.at_run_time]
+            if len(regions) != 1 or not said[-1].at_run_time:
+                continue
+            region = cluster.brokers[broker].labels.region
+            if region != regions[0]:
+                return f"broker {broker} is in region {region!r}, and was put into {regions[0]}"
+        return ""
 
     def _change(self, change: PlannedChange) -> None:
         world = self.world
@@ -71,6 +97,10 @@ class Operator(Client):
             resource = ResourceType.BROKER, str(change.broker), MAINTENANCE
             self._wanted[resource] = str(NO_END if change.is_spared else NOT_SPARED)
             self._turn()
+        elif change.broker is not None and change.at_run_time:
+            world.trace.add("world", f"broker {change.broker} is put into {change.region}")
+            self._wanted[change.broker] = change.region
+            self._turn()
         elif change.broker is not None:
             world.trace.add("world", f"broker {change.broker} goes to region {change.region}")
             world.labels[change.broker] = change.region
@@ -85,35 +115,43 @@ class Operator(Client):
     def _turn(self) -> None:
         if self._wanted and not self._is_asking:
             self._is_asking = True
-            resource, value = next(iter(self._wanted.items()))
+            what, value = next(iter(self._wanted.items()))
             broker = self.rng.choice(self.world.scenario.brokers)
-            self.ask(broker, partial(self._ask, resource=resource, value=value), lambda: None)
+            self.ask(broker, partial(self._ask, what=what, value=value), lambda: None)
             self.world.scheduler.after(AGAIN_MS * US_PER_MS, self._again)
 
     def _again(self) -> None:
         self._is_asking = False
         self._turn()
 
-    def _ask(self, member: "Member", resource: Resource, value: str) -> None:
+    def _ask(self, member: "Member", what: Wanted, value: str) -> None:
         """Inside the broker."""
         assert isinstance(member, BrokerMember)
 
-        def on_answer(answer: IncrementalAlterConfigsResponse) -> None:
-            is_set = not any(one.error_code for one in answer.responses)
-            if self._wanted.get(resource) == value:
-                del self._wanted[resource]
+        def on_answer(is_set: bool) -> None:
+            if self._wanted.get(what) == value:
+                del self._wanted[what]
                 if not is_set:  # What is refused now is asked for again, after the others.
-                    self._wanted[resource] = value
+                    self._wanted[what] = value
 
+        if isinstance(what, int):
+            member.ask(
+                AlterBrokerLabelsRequest([what], [LabelChange("region", value)]),
+                AlterBrokerLabelsResponse,
+                ALTER_LABELS_VERSION,
+                on_answer=lambda answer: on_answer(not answer.error_code),
+                on_closed=lambda _: None,
+            )
+            return
         asked = AlterConfigsResource(
-            resource_type=resource[0],
-            resource_name=resource[1],
-            configs=[AlterableConfig(resource[2], ConfigOperation.SET, value)],
+            resource_type=what[0],
+            resource_name=what[1],
+            configs=[AlterableConfig(what[2], ConfigOperation.SET, value)],
         )
         member.ask(
             IncrementalAlterConfigsRequest([asked]),
             IncrementalAlterConfigsResponse,
             ALTER_CONFIGS_VERSION,
-            on_answer=on_answer,
+            on_answer=lambda answer: on_answer(not any(one.error_code for one in answer.responses)),
             on_closed=lambda _: None,
         )

@@ -85,14 +85,15 @@ class PlannedFault:
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
     """What an operator does `at_ms` after the load begins: the policy of a group, the region of a
-    broker, which starts anew with it, that a broker leaves, or stays after all, or that it is in
-    maintenance, or no more."""
+    broker, which starts anew with it, or, `at_run_time`, goes on with it, that a broker leaves, or
+    stays after all, or that it is in maintenance, or no more."""
 
     at_ms: int
     group: GroupId | None = None
     policy: str = ""
     broker: BrokerId | None = None
     region: str = ""
+    at_run_time: bool = False
     is_leaving: bool | None = None
     is_spared: bool | None = None
 

@@ -82,14 +82,16 @@ class ProducerRow(_Row):
 
 
 class ChangeRow(_Row):
-    """`[[changes]]`: another policy for a group, or another region for a broker, which starts anew,
-    or `decommission` or `maintenance` of a broker, true or false. Only with `lost_after_ms`."""
+    """`[[changes]]`: another policy for a group, or another region for a broker, which starts anew
+    with it (but for `at_run_time`), or `decommission` or `maintenance` of a broker, true or false.
+    Only with `lost_after_ms`."""
 
     at_ms: int
     group: int | None = None
     policy: str = ""
     broker: int | None = None
     region: str = ""
+    at_run_time: bool = False
     decommission: bool | None = None
     maintenance: bool | None = None
 
@@ -262,6 +264,8 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
             raise OperatorError(
                 f"changes: broker {row.broker} needs a region or decommission or maintenance"
             )
+        if row.at_run_time and not row.region:
+            raise OperatorError("changes: at_run_time is about the region of a broker")
         if not is_known or (group is None) == (broker is None):
             raise OperatorError(
                 f"changes: group {row.group}, broker {row.broker}; one of them, that there is"
@@ -273,6 +277,7 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
                 policy=row.policy,
                 broker=broker,
                 region=row.region,
+                at_run_time=row.at_run_time,
                 is_leaving=row.decommission,
                 is_spared=row.maintenance,
             )

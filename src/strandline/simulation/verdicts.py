@@ -150,6 +150,9 @@ def _imbalance(world: "World") -> str:
     if active is None or active.findings is None or not active.findings.round_count:
         return "no balancer has looked"
     cluster = active.made.controller.cluster
+    for operator in world.operators:
+        if unlike := operator.unlike(cluster):
+            return unlike
     for group in sorted(cluster.groups):
         partition = cluster.groups[group]
         known = placement_of(partition, cluster)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from strandline.base.errors import StorageError
-from strandline.model.cluster import Labels
+from strandline.model.cluster import KeptLabels, Labels
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.configuration import Configuration
 from strandline.replication.replica import Replica
@@ -149,7 +149,7 @@ class World:
             for _ in range(1 if scenario.changes else 0)
         ]
         self.labels = dict(zip(scenario.brokers, scenario.regions, strict=True))
-        """{broker: the region that it says it is in}; an operator may change it."""
+        """{broker: the region that its configuration says}; an operator may change it."""
         self.begun_kinds: set[str] = set()
         """The kinds of faults that were tried."""
         self._faults_active = False
@@ -159,6 +159,8 @@ class World:
         self._restarts: set[BrokerId] = set()
         self._cluster_ids: dict[tuple[BrokerId, int], str] = {}
         """{(broker, number of its disk): the cluster that it has joined with it}."""
+        self._kept_labels: dict[tuple[BrokerId, int], KeptLabels] = {}
+        """{the same: what it keeps of the broker's labels}"""
         self._lacking: set[BrokerId] = set()
         """Brokers whose disk was lost and that have not been seen to be whole again."""
 
@@ -364,6 +366,8 @@ class World:
             life=host.start_count,
             disk_number=host.disk_number,
             labels=Labels(region=self.labels[broker]) if self.scenario.lost_after_ms else Labels(),
+            kept_labels=self._kept_labels.get(identity),
+            on_labelled=lambda kept: self._kept_labels.__setitem__(identity, kept),
             cluster_id=self._cluster_ids.get(identity, ""),
             on_joined=lambda cluster_id: self._cluster_ids.__setitem__(identity, cluster_id),
             on_ended=lambda reason: self._on_ended(broker, host.start_count, reason),

@@ -14,10 +14,11 @@ Map:    log.py (one group's log), which is made of
             scrubbing.py  looking for damage;  mending.py, rewriting.py  other replicas'
                           batches in its place
             retention.py  letting go of old segments;  compaction.py  keeping the last value per key
+            compacting.py  one such pass after the other
             segment_work.py, segment_writer.py  making a segment anew, in slices
             producers.py  idempotence: the last five batches of each producer
             survey.py     what lies in a log's directory;  verification.py  what is wrong with it
         state_journal.py (epoch and vote of every group), identity.py (whose directory this is),
-        real_disk.py (files), read_only_disk.py (the same, to look at only),
-        kernel_flusher.py and flusher.py (who makes them durable), descriptor.py.
+        kept_labels.py (where its broker is), real_disk.py (files), read_only_disk.py (the same, to
+        look at only), kernel_flusher.py and flusher.py (who makes them durable), descriptor.py.
 Source: design section 4."""

@@ -14,12 +14,11 @@ from functools import partial
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Buffer, Disk, is_full
-from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import LENGTH_END, BatchHeader, iterate_headers
 from strandline.records.marker import Marker, parse_marker
 from strandline.storage import reads, retention, times
-from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
+from strandline.storage.compacting import Compacting
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
 from strandline.storage.flushed_mark import FlushedMark
 from strandline.storage.flushing import FlushDone, Flushing
@@ -58,9 +57,6 @@ class Log:
         self._unsealed = found.unsealed
         if self._row.active.size:
             self._row.active.first_append_ms = clock.monotonic_ms()
-        self._compaction: Compaction | None = None
-        self._clean_offset = self.start_offset
-        """Below here compaction has been; known only since the log was opened."""
         self._checkpoints: list[tuple[int, ProducerSnapshot]] = []
         """(position in the active segment, the producers there), ascending."""
         self._head = HeadSummary(disk, self._row)
@@ -71,12 +67,20 @@ class Log:
             flushed_index=self.last_index,
             on_segment_durable=self._on_segment_durable,
         )
+        self._compacting = Compacting(
+            disk,
+            clock,
+            self._row,
+            self._flushing,
+            producers=self.producers,
+            new_segment=self._cleaning_target,
+        )
         self.mending = Mending(
             disk,
             self._row,
             self._flushing,
             new_segment=self._cleaning_target,
-            abandon_compaction=self._abandon_compaction,
+            abandon_compaction=self._compacting.abandon,
             roll=self._roll,
         )
         """Finds damage, and puts in its place what other replicas have."""
@@ -352,7 +356,7 @@ class Log:
         if from_index > self.last_index:
             return
         assert from_index >= self.start_index, f"index {from_index} is before the log"
-        self._abandon_compaction()
+        self._compacting.abandon()
         old_active = self._row.active
         with self._fatal():
             removed = self._row.cut(from_index)
@@ -387,7 +391,7 @@ class Log:
         A crash leaves the old log or the new one. Raises OSError: when the disk is full, the log is
         unchanged; after any other failure it has failed."""
         self._flushing.check()
-        self._abandon_compaction()
+        self._compacting.abandon()
         name = SegmentName(start_offset, start_index - start_offset, previous_epoch)
         self._row.declare(name, RESET)
         with self._fatal():
@@ -397,7 +401,7 @@ class Log:
         self._flushing.begin_at(Index(start_index - 1))
         self._mark.forget()
         self._checkpoints.clear()
-        self._clean_offset = start_offset
+        self._compacting.begin_at(start_offset)
         self.producers.restore(ProducerStates().checkpoint())
 
     @contextlib.contextmanager
@@ -474,7 +478,7 @@ class Log:
         self._mark.close()
         if not self.failed:
             with contextlib.suppress(OSError):
-                self._abandon_compaction()
+                self._compacting.abandon()
                 active.trim()
                 self._flushing.mark_dirty(active)
                 self._flushing.flush_now()
@@ -528,7 +532,7 @@ class Log:
         while count + 1 < len(segments) and segments[count].end_index <= index:
             count += 1
         if count:
-            self._abandon_compaction()
+            self._compacting.abandon()
             self._row.declare(segments[count].name, START)
             with self._fatal():
                 removed = self._row.let_go(count)
@@ -543,50 +547,10 @@ class Log:
 
         Reads about `bytes_max`; returns whether there is more to do, so: call it again a little
         later. Raises OSError when the disk is full, StorageError where a segment is damaged."""
-        self._flushing.check()
-        if self._compaction is None:
-            self._compaction = self._begin_compaction(limit_offset, held)
-        if self._compaction is None:
-            return False
-        try:
-            has_more = self._compaction.step(bytes_max)
-        except (OSError, StorageError):
-            self._abandon_compaction()
-            raise
-        cleaned = self._compaction.take()
-        if cleaned is not None:
-            with self._fatal():
-                self._row.replace(cleaned)
-        if not has_more:
-            self._clean_offset = self._compaction.end_offset
-            self._compaction = None
-        return has_more
-
-    def _begin_compaction(self, limit_offset: Offset, held: Offset) -> Compaction | None:
-        now_ms = self._clock.wall_ms()
-        segments = compactable_segments(
-            self._row.segments, self.config, now_ms=now_ms, limit_offset=limit_offset
-        )
-        if not has_enough_dirt(segments, self.config, self._clean_offset):
-            return None
-        return Compaction(
-            self._disk,
-            segments,
-            dirty_offset=self._clean_offset,
-            producers=self.producers,
-            config=self.config,
-            now_ms=now_ms,
-            held_offset=held,
-            new_segment=self._cleaning_target,
-        )
+        return self._compacting.step(self.config, limit_offset, held=held, bytes_max=bytes_max)
 
     def _cleaning_target(self, first: Segment) -> Segment:
         return self._row.new_segment(first.name, self.config.index_interval_bytes)
-
-    def _abandon_compaction(self) -> None:
-        if self._compaction is not None:
-            self._compaction.abandon()
-            self._compaction = None
 
 
 def _read_markers(buffers: Sequence[Buffer]) -> dict[int, Marker]:

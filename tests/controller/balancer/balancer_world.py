@@ -7,7 +7,7 @@ from tests.controller.controller_world import World, changes, registration
 
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.fullness import Fullness
-from strandline.controller.balancer.health import Condition, Health
+from strandline.controller.balancer.health import UNSEEN_MS_MAX, Condition, Health
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.round import Move, Round, Settings
 from strandline.controller.commands import (
@@ -95,10 +95,12 @@ class BalancerWorld(World):
         )
 
     def wait(self, duration_ms: int) -> None:
-        """Time goes by; the balancer looks at both ends of it."""
+        """Time goes by; the balancer looks at both ends of it, and often enough in between."""
         self._look()
-        self.now_ms += duration_ms
-        self._look()
+        end_ms = self.now_ms + duration_ms
+        while self.now_ms < end_ms:
+            self.now_ms = min(end_ms, self.now_ms + UNSEEN_MS_MAX)
+            self._look()
 
     def down(self, *numbers: int) -> None:
         self.alive -= set(ids(*numbers))
@@ -130,18 +132,12 @@ class BalancerWorld(World):
     def look(self) -> Round:
         """A round, whose moves are not asked for."""
         cluster = self.state.cluster
-        config = self._config
         plans = Plans(cluster.brokers.values(), self.condition.lost, leaving_of(cluster))
         one = Round(
             cluster,
             self.condition,
             plans,
-            settings=Settings(
-                is_enabled=config.balancer_enable,
-                moves_max=config.balancer_moves_max,
-                lost_after_ms=LOST_AFTER_MS,
-                disk_high_percent=config.balancer_disk_high_percent,
-            ),
+            settings=replace(Settings.of(cluster.cluster_configs), lost_after_ms=LOST_AFTER_MS),
             reasons=self.reasons,
             stopped=self.stopped,
         )

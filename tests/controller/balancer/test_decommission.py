@@ -5,7 +5,7 @@ Source: docs/decisions/0011-the-life-of-a-broker.md."""
 from collections.abc import Mapping
 
 import pytest
-from tests.controller.balancer.balancer_world import BalancerWorld, ids
+from tests.controller.balancer.balancer_world import CLUSTER, BalancerWorld, ids
 from tests.controller.controller_world import changes
 
 from strandline.config.broker_life import BrokerLife
@@ -213,3 +213,14 @@ def test_who_leaves_is_read_once_for_a_command_however_many_partitions_it_makes(
     read.clear()
     world.topic("placed", partitions=100)
     assert len(read) == 2  # Who leaves, and who is in maintenance.
+
+
+def test_a_broker_leaves_while_a_partition_has_a_replica_that_no_rule_asks_for() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=2, replicas=(1, 3, 5))
+    assert world.alter("", "balancer.enable", "false", scope=CLUSTER) == (0, "")
+    two = '{"rules":[{"where":[{"label":"region","op":"in","values":["east","west"]}],"count":2}]}'
+    assert world.alter("flights", "placement.policy", two) == (0, "")
+    for broker in (1, 3, 5):
+        assert decommission(world, broker) == (0, "")
+        assert cancel(world, broker) == (0, "")

@@ -6,6 +6,8 @@ from collections import Counter
 
 from tests.controller.balancer.balancer_world import CLUSTER, BalancerWorld, ids
 
+from strandline.controller.balancer.evening import Movable, exchanged
+from strandline.controller.balancer.plans import Plans
 from strandline.controller.commands import AlterReassignments, WantedReplicas
 
 SIX = ("east", "east", "east", "west", "west", "south")
@@ -172,3 +174,21 @@ def test_a_preferred_leader_that_is_lost_is_replaced_in_its_region() -> None:
     world.rest()
     assert preferred(world) == {4: 4}
     assert all(2 not in one for one in world.replicas())
+
+
+def test_leaders_that_follow_the_writers_stay_in_their_region_when_replicas_are_evened_out() -> (
+    None
+):
+    world = BalancerWorld(("east", "east", "west", "west", "south", "south"))
+    networks = "east=10.1.0.0/16,west=10.2.0.0/16,south=10.3.0.0/16"
+    assert world.alter("", "client.networks", networks, scope=CLUSTER) == (0, "")
+    world.topic(replicas=(1, 2, 3, 4, 5))
+    set_policy(world, "{survive: [region, 2 brokers], leaders: {follow: writers}}")
+    cluster = world.state.cluster
+    plans = Plans(cluster.brokers.values(), frozenset())
+    wanted = plans.of(plans.ask(cluster.topics["flights"], cluster), world.partition().replicas)
+    assert not isinstance(wanted, str)
+    movable = Movable(world.partition(), wanted)
+    leader, other, new = ids(1, 2, 6)
+    assert exchanged(movable, leader, new) == ids(2, 6, 3, 4, 5)
+    assert exchanged(movable, other, new) == ids(1, 6, 3, 4, 5)

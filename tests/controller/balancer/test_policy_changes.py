@@ -193,3 +193,37 @@ def test_what_was_only_good_enough_in_an_outage_is_undone_after_it() -> None:
     assert {move.code for move in world.round()} == {"policy-dearer"}
     world.rest()
     assert all({"south", "north"} <= set(each) for each in world.regions())
+
+
+def test_a_default_of_more_in_sync_replicas_is_held_against_every_policy_that_it_concerns() -> None:
+    world = BalancerWorld(FIVE)
+    names = ("one", "two", "three", "four", "five")
+    for name in names:
+        world.topic(name, policy=SURVIVE)
+    world.topic("own", policy=SURVIVE, configs=[("min.insync.replicas", "2")])
+    world.topic("plain", replicas=(1, 2))
+    assert world.alter("", "min.insync.replicas", "3", scope=CLUSTER) == (0, "")
+    world.rest()
+    assert world.regions("one") == {("east", "east", "south", "west", "west")}
+    assert world.regions("own") == {("east", "south", "west")}
+    code, message = world.alter("", "min.insync.replicas", "5", scope=CLUSTER)
+    assert code == 44 and message.startswith("placement.policy of topic one: cannot place")
+    assert message.endswith("; nor could that of two, three, four and 1 more")
+    assert "own" not in message and "plain" not in message
+    assert world.state.cluster.cluster_configs["min.insync.replicas"] == "3"
+    world.relabel(5, "west")  # Now three regions are no more to be had; less may still be asked.
+    assert world.alter("", "min.insync.replicas", "2", scope=CLUSTER) == (0, "")
+    assert world.alter("", "min.insync.replicas", "3", scope=CLUSTER)[0] == 44
+    assert world.alter("", "min.insync.replicas", None, scope=CLUSTER) == (0, "")
+
+
+def test_a_default_policy_and_its_default_of_replicas_are_judged_together() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic("plain", replicas=(1, 3, 5))
+    assert world.alter("", "min.insync.replicas", "5", scope=CLUSTER) == (0, "")
+    code, message = world.alter("", DEFAULT, SURVIVE, scope=CLUSTER)
+    assert code == 44 and message.startswith("strandline.placement.policy of topic plain: ")
+    assert world.alter("", "min.insync.replicas", "3", scope=CLUSTER) == (0, "")
+    assert world.alter("", DEFAULT, SURVIVE, scope=CLUSTER) == (0, "")
+    code, message = world.alter("", "min.insync.replicas", "5", scope=CLUSTER)
+    assert code == 44 and message.startswith("strandline.placement.policy of topic plain: ")

@@ -1,7 +1,8 @@
 """What a schedule is like: its cluster, its network, and how often what happens.
 
 Why:    an even mixture of all faults hides mistakes that need several of one kind in a row.
-How:    the seed modulo four says what a schedule dwells on; the rest is drawn.
+How:    the seed modulo four says what a schedule dwells on, and from a million on it is leadership
+        handed over among many; the rest is drawn.
 Owns:   nothing."""
 
 import random
@@ -10,6 +11,12 @@ from dataclasses import dataclass
 from strandline.raft.configuration import Configuration
 
 FOCUSES = ("anything", "elections", "members", "disks")
+HANDING_OVER_SEED = 1_000_000
+
+
+def focus_of(seed: int) -> str:
+    """What the schedule of a seed dwells on."""
+    return "transfers" if seed >= HANDING_OVER_SEED else FOCUSES[seed % len(FOCUSES)]
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,9 @@ class Character:
 
 def draw_character(rng: random.Random, seed: int) -> Character:
     """The character that belongs to a seed."""
-    focus = FOCUSES[seed % len(FOCUSES)]
+    focus = focus_of(seed)
+    if focus == "transfers":
+        return _draw_transfers(rng)
     is_any = focus == "anything"
     voter_count = rng.choice((1, 2, 3, 3, 4, 5) if is_any else (3, 3, 3, 4, 5))
     spare_count = rng.randint(1, 3) if focus == "members" else rng.randint(0, 2)
@@ -72,5 +81,42 @@ def draw_character(rng: random.Random, seed: int) -> Character:
             "change": rng.choice((2, 6)) if focus == "members" else rng.choice((0, 1)) * is_any,
             "retain": rng.choice((0, 0.7)),
             "wipe": (1.0 if focus == "disks" else 0.4) * can_wipe,
+        },
+    )
+
+
+def _draw_transfers(rng: random.Random) -> Character:
+    """Four voters or more: the heir needs votes beside that of who hands over."""
+    voter_count = rng.choice((4, 5, 5))
+    node_count = voter_count + rng.randint(0, 1)
+    return Character(
+        node_count=node_count,
+        configuration=Configuration(tuple(range(1, voter_count + 1)), (), (), rng.choice((1, 2))),
+        step_count=rng.choice((200, 400)),
+        drop_chance=rng.choice((0.0, 0.03)),
+        keep_chance=rng.choice((0.05, 0.2)),
+        reorder=rng.choice((1.0, 1.0, 2.0)),
+        relaxed_chance=rng.choice((0.0, 0.5)),
+        crash_chance=rng.choice((0.0, 0.002)),
+        loses_power=rng.random() < 0.5,
+        patience_steps=rng.choice((3, 10)),
+        round_steps=rng.choice((5, 15)),
+        wipe_count=rng.choice((0, 0, 1)),
+        weights={
+            "deliver": 40,
+            "flush": rng.choice((15, 25)),
+            "propose": rng.choice((3, 8)),
+            "time_out": rng.choice((2, 5)),
+            "contact": rng.choice((0.5, 2)),
+            "reset_peer": rng.choice((0, 1)),
+            "unseat": rng.choice((0, 1)),
+            "crash": rng.choice((0, 0.5)),
+            "restart": rng.choice((4, 10)),
+            "cut": rng.choice((0, 0.5)),
+            "heal": 3,
+            "transfer": rng.choice((3, 10)),
+            "abandon": rng.choice((0.5, 3)),
+            "change": rng.choice((0, 0, 1)),
+            "wipe": rng.choice((0, 0.4)),
         },
     )

@@ -1,4 +1,4 @@
-"""Looks for seeds that find a mutant: `python -m tests.raft.cluster.hunt NAME [COUNT]`."""
+"""Looks for seeds that find a mutant: `python -m tests.raft.cluster.hunt NAME [COUNT [FIRST]]`."""
 
 import sys
 
@@ -10,7 +10,9 @@ def main(arguments: list[str]) -> None:
     """Writes a line for each seed found, the first five of them."""
     found = 0
     with MUTANTS[arguments[0]].planted():
-        for seed in range(int(arguments[1]) if len(arguments) > 1 else 10_000):
+        count = int(arguments[1]) if len(arguments) > 1 else 10_000
+        first = int(arguments[2]) if len(arguments) > 2 else 0
+        for seed in range(first, first + count):
             try:
                 Schedule(seed).run()
             except Exception as error:

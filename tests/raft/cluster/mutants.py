@@ -18,6 +18,7 @@ from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.election import Elections
 from strandline.raft.membership import Membership
+from strandline.raft.orders import Orders
 from strandline.raft.quorums import Quorums
 from strandline.raft.reign import Reign
 from strandline.raft.rejoin import Rejoin
@@ -127,13 +128,20 @@ def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
 # ---- leadership handed over ----------------------------------------------------------------------
 
 
-@_mutant(Elections, "obey", seed=212)
+@_mutant(Orders, "obey", seed=212)
 def stands_without_all_that_the_order_names(self: Any) -> None:
     """The vote that comes with it is for a log that has everything."""
     state = self._state
-    (sender, order), state.order = state.order, None
-    if order.epoch == state.epoch and state.role < Role.CANDIDATE and self._may_campaign():
-        self._campaign(transfer=True, granted=sender)
+    sender, order = state.order
+    if isinstance(order, messages.LeaderContact):
+        _obey(self)
+        return
+    state.order = None
+    if order.epoch == state.epoch and state.role < Role.CANDIDATE:
+        self._elections.stand_as_ordered(sender, order)
+
+
+_obey = Orders.obey
 
 
 @_mutant(ReplicaState, "hand_over", seed=168)
@@ -141,6 +149,28 @@ def vote_of_the_order_not_persisted(self: Any, heir: int) -> None:
     self.epoch += 1
     self.vote = heir
     self.become(Role.FOLLOWER, -1, heir=heir)
+
+
+@_mutant(Elections, "_on_given", seed=1_000_382)
+def vote_by_order_counts_in_any_election(self: Any, sender: int, message: Any) -> None:
+    """It is for a log that has the end of the order, and a candidate by time-out may lack that."""
+    if self._state.role == Role.CANDIDATE and message.epoch == self._state.epoch:
+        self._granted.add(sender)
+        self._lead_if_elected()
+    else:
+        _on_given(self, sender, message)
+
+
+_on_given = Elections._on_given
+
+
+@_mutant(Orders, "_vote", seed=483)
+def vote_by_order_not_persisted(self: Any, order: Any) -> None:
+    self._state.epoch += 1
+    self._state.vote = order.heir
+    self._state.become(Role.FOLLOWER, -1)
+    vote = messages.VoteResponse(self._state.epoch, True, True, given_for=order.last_index)
+    self._state.send(order.heir, vote)
 
 
 # ---- acknowledgements ----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from strandline.broker.balancing import Findings
 from strandline.broker.context import RequestContext
 from strandline.config.broker_life import BrokerLife
 from strandline.controller.decision import leaving_of
+from strandline.controller.shares import WHOLE
 from strandline.model.cluster import Cluster
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_balance import (
@@ -17,6 +18,8 @@ from strandline.protocol.messages.describe_balance import (
     BalanceCount,
     BalanceMove,
     BalanceWait,
+    CopyRate,
+    CopyShare,
     DescribeBalanceRequest,
     DescribeBalanceResponse,
     LeavingCount,
@@ -50,6 +53,17 @@ async def handle(_: DescribeBalanceRequest, context: RequestContext) -> Describe
             for (code, text), one in findings.waits.found.items()
         ],
         begun=[BalanceCount(code, count) for code, count in sorted(findings.begun.items())],
+        rates=[
+            CopyRate(
+                one.name,
+                one.bytes_per_s,
+                [
+                    CopyShare(broker, one.bytes_per_s * parts // WHOLE)
+                    for broker, parts in one.held.items()
+                ],
+            )
+            for one in services.copy_budget.budgets()
+        ],
     )
 
 

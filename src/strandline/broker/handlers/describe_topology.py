@@ -2,11 +2,11 @@
 
 How:    labels are those of the committed state. Round trips are those of the heartbeats that every
         broker sends to every other one, smoothed; of a broker that is gone it is the last.
-Source: decision 0008."""
+Source: decisions 0008 and 0015."""
 
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import is_alive
-from strandline.model.cluster import NAMED_LABELS, Broker
+from strandline.model.cluster import Broker, Labels
 from strandline.protocol.messages.describe_topology import (
     DescribeTopologyRequest,
     DescribeTopologyResponse,
@@ -28,12 +28,15 @@ async def handle(
 
 
 def _describe(services: Services, broker: Broker) -> TopologyBroker:
-    labels = broker.labels
-    named = [(name, labels.get(name)) for name in NAMED_LABELS]
     measured = services.replication.round_trip_ms(broker.id)
     return TopologyBroker(
         broker_id=broker.id,
         is_alive=is_alive(services, broker.id),
         round_trip_ms=-1 if measured is None else measured,
-        labels=[TopologyLabel(name, value) for name, value in (*named, *labels.free) if value],
+        labels=_labels(broker.labels),
+        configured=None if broker.configured is None else _labels(broker.configured),
     )
+
+
+def _labels(labels: Labels) -> list[TopologyLabel]:
+    return [TopologyLabel(name, value) for name, value in labels.as_dict().items()]

@@ -1,5 +1,5 @@
 """One file per command group; each has an `app` or functions that main.py registers.
 
-Map:    serve.py, dev.py, topic.py, topic_explain.py, broker.py, cluster.py, cluster_alter.py,
-        cluster_balance.py, cluster_upgrade.py, partition.py, produce.py, consume.py, group.py,
-        log.py, policy.py, config.py, version.py."""
+Map:    serve.py, dev.py, topic.py, topic_explain.py, broker.py, broker_label.py, cluster.py,
+        cluster_alter.py, cluster_balance.py, cluster_upgrade.py, partition.py, produce.py,
+        consume.py, group.py, log.py, policy.py, policy_topic.py, config.py, version.py."""

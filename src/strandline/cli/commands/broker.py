@@ -1,4 +1,5 @@
-"""`strandline broker`: take brokers out of the cluster, for good or for a while; how far that is.
+"""`strandline broker`: take brokers out of the cluster, for good or for a while; how far that is;
+their labels.
 
 Source: docs/reference/cli.md; docs/decisions/0011-the-life-of-a-broker.md."""
 
@@ -6,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.cli.commands import broker_label
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, ids, print_line, show
 
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from strandline.model.ids import BrokerId
 
 app = typer.Typer(
-    help="Take brokers out of the cluster, for good or for a while.", no_args_is_help=True
+    help="Take brokers out of the cluster, for good or for a while; change their labels.",
+    no_args_is_help=True,
 )
+app.command("label")(broker_label.label)
 
 Domain = Annotated[
     str, typer.Option("--domain", metavar="NAME", help="All brokers of an upgrade domain.")

@@ -110,10 +110,7 @@ def _json(told: _Told) -> Json:
 
 
 def _labels(broker: "Candidate") -> dict[str, Json]:
-    from strandline.model.cluster import NAMED_LABELS
-
-    named = {name: broker.labels.get(name) for name in NAMED_LABELS}
-    return {name: value for name, value in (*named.items(), *broker.labels.free) if value}
+    return {**broker.labels.as_dict()}
 
 
 def _tell(told: _Told) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.cli.copy_rates import describe_rates, rate_lines
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
 
@@ -93,6 +94,7 @@ def _describe(
             for one in leaders
         ],
         "begun": {one.code: one.count for one in found.begun},
+        "rates": describe_rates(found.rates),
     }
 
 
@@ -110,6 +112,8 @@ def _print(
                 f"broker {broker.broker_id}: its disk is {broker.disk_used_percent} % full, and it "
                 "is given no more replicas"
             )
+    for line in rate_lines(found.rates):
+        print_line(line)
     if found.moves:
         print_table(
             Table(

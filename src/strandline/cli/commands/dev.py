@@ -69,7 +69,8 @@ def start(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start the cluster, a new one where there is none; returns when every broker serves."""
+    """Start the cluster, a new one where there is none; returns when every broker serves. A
+    broker's config.toml that was changed by hand is kept."""
     from strandline.cli.dev.spawner import Spawner
 
     # It imports the broker while this process imports what it needs itself.
@@ -90,6 +91,9 @@ def start(
     def people() -> None:
         _print_brokers(statuses, cluster.directory)
         print_line("")
+        for one in cluster.directory.edited(plan):
+            file = cluster.directory.files(one).config
+            print_line(f"kept       {file}, which was changed by hand")
         print_line(f"bootstrap  {plan.bootstrap}")
         target = "" if not at else f" -b {plan.brokers[0].address}"
         typed = program()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.cli.copy_rates import describe_rates, rate_lines
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
 
@@ -57,12 +58,16 @@ def moves(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Show the partitions whose replicas move, and how far each added replica is."""
+    """Show the partitions whose replicas move, how far each added replica is, and how fast they may
+    be."""
+    from strandline.client.balance import describe_balance
     from strandline.client.reassignments import list_moves
 
     with open_client(bootstrap, timeout) as client:
         found = list_moves(client)
-    show(as_json, {"moves": [_describe(one) for one in found]}, people=lambda: _list(found))
+        rates = describe_balance(client).rates
+    told: Json = {"moves": [_describe(one) for one in found], "rates": describe_rates(rates)}
+    show(as_json, told, people=lambda: _list(found, rate_lines(rates)))
 
 
 @app.command()
@@ -97,7 +102,9 @@ def _describe(one: "MoveView") -> Json:
     }
 
 
-def _list(found: "list[MoveView]") -> None:
+def _list(found: "list[MoveView]", rates: list[str]) -> None:
+    for line in rates:
+        print_line(line)
     if not found:
         print_line("nothing moves")
         return

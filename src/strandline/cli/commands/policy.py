@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.cli.commands.policy_topic import preview_topic
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
@@ -21,12 +22,14 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
+    from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
-    from strandline.placement.policy.document import Policy
+    from strandline.placement.policy.document import Policy, Role
     from strandline.placement.solver.request import Request
     from strandline.placement.solver.solve import Solution
     from strandline.placement.topology.universe import Candidate
 
+PARTITIONS = 12
 DESCRIBED_REPLICAS = 3
 DESCRIBED_MIN_INSYNC = 1
 
@@ -62,7 +65,10 @@ def group() -> None:
 @app.command()
 def test(
     policy: Annotated[
-        Path, typer.Argument(metavar="POLICY", help="A placement policy: JSON or YAML.")
+        Path,
+        typer.Argument(
+            metavar="POLICY", help="A placement policy: JSON or YAML, ours or Confluent's."
+        ),
     ],
     cluster: Annotated[
         Path | None,
@@ -72,9 +78,20 @@ def test(
             help="Brokers and round trips: JSON or YAML. Without it, the cluster that runs.",
         ),
     ] = None,
+    topic: Annotated[
+        str,
+        typer.Option(
+            "--topic",
+            metavar="NAME",
+            help="What it would move of this topic, and what that takes, instead of a new topic.",
+        ),
+    ] = "",
     partitions: Annotated[
-        int, typer.Option("--partitions", "-p", min=1, max=10_000, help="How many to place.")
-    ] = 12,
+        int | None,
+        typer.Option(
+            "--partitions", "-p", min=1, max=10_000, help="How many to place; without it 12."
+        ),
+    ] = None,
     replicas: Replicas = None,
     min_insync: MinInsync = None,
     prices: PriceFile = None,
@@ -83,38 +100,56 @@ def test(
     as_json: AsJson = False,
 ) -> None:
     """Place a topic by a policy, and create nothing: where it goes and why, what survives, what a
-    write waits for, what crosses regions; or why it cannot be placed, and what could be."""
+    write waits for, what crosses regions; or why it cannot be placed, and what could be. With
+    --topic: what would move, and change nothing."""
     import random
 
     from strandline.base.errors import OperatorError
-    from strandline.cli.broker_file import read_file
     from strandline.cli.explaining import builtins, read_prices
     from strandline.placement.explain.explanation import explain
-    from strandline.placement.policy.document import Role
-    from strandline.placement.policy.text import decode_policy
     from strandline.placement.solver.refusal import Refusal
     from strandline.placement.solver.solve import solve
 
+    wanted = _read(policy)
+    if topic:
+        if any(one is not None for one in (cluster, partitions, replicas, min_insync, prices)):
+            raise OperatorError("--topic tells of a topic as it is: give no more than a policy")
+        with open_client(bootstrap, timeout) as client:
+            preview_topic(client, topic, wanted, as_json=as_json)
+        return
     table = read_prices(prices)
-    wanted = decode_policy(read_file(policy), source=str(policy))
     if cluster is not None:
         request, candidates = _described(cluster, wanted, replicas, min_insync)
     else:
         with open_client(bootstrap, timeout) as client:
             request, candidates = _live(client, wanted, replicas, min_insync)
-    found = solve(request, candidates, partitions=partitions, rng=random.Random(1))
+    found = solve(request, candidates, partitions=partitions or PARTITIONS, rng=random.Random(1))
     if isinstance(found, Refusal):
         raise OperatorError(f"{policy}: {found}")
-    first = found.partitions[0]
-    voter: Role = "voter"
-    observer: Role = "observer"
-    placed = [(one, voter) for one in first.voters] + [(one, observer) for one in first.observers]
-    told = explain(request, candidates, placed, prices=table)
+    told = explain(request, candidates, _roles(found), prices=table)
     show(
         as_json,
         {"partitions": builtins(found.partitions), "first": builtins(told)},
         people=lambda: _tell(found, told, candidates),
     )
+
+
+def _read(file: Path) -> "Policy":
+    from strandline.cli.broker_file import read_file
+    from strandline.controller.policies import POLICY, canonical_policy
+    from strandline.placement.policy.confluent import decode_either
+    from strandline.placement.policy.text import encode_policy
+
+    wanted = decode_either(read_file(file), source=str(file))
+    canonical_policy(POLICY, encode_policy(wanted))  # Refuses what cannot be on a cluster yet.
+    return wanted
+
+
+def _roles(found: "Solution") -> "list[tuple[BrokerId, Role]]":
+    """The replicas of the first partition."""
+    one = found.partitions[0]
+    voters: list[tuple[BrokerId, Role]] = [(each, "voter") for each in one.voters]
+    return [*voters, *((each, "observer") for each in one.observers)]
 
 
 def _described(
@@ -139,16 +174,9 @@ def _live(
 ) -> "tuple[Request, Sequence[Candidate]]":
     """As the controller would decide."""
     from strandline.cli.live_cluster import look, topic_defaults
-    from strandline.controller.policies import (
-        NETWORKS,
-        POLICY,
-        canonical_policy,
-        require_networks,
-    )
-    from strandline.placement.policy.text import encode_policy
+    from strandline.controller.policies import NETWORKS, POLICY, require_networks
     from strandline.placement.solver.request import Request
 
-    canonical_policy(POLICY, encode_policy(policy))  # Refuses what cannot be on a cluster yet.
     found = look(client, ())
     defaults = topic_defaults(client)
     require_networks((POLICY, policy), {NETWORKS: defaults.client_networks})

@@ -200,9 +200,10 @@ def delete_records(
 
 def _read_policy(file: Path) -> str:
     from strandline.cli.broker_file import read_file
-    from strandline.placement.policy.text import decode_policy, encode_policy
+    from strandline.placement.policy.confluent import decode_either
+    from strandline.placement.policy.text import encode_policy
 
-    return encode_policy(decode_policy(read_file(file), source=str(file)))
+    return encode_policy(decode_either(read_file(file), source=str(file)))
 
 
 def _offsets(client: "Client", topic: "TopicView") -> dict[int, tuple[int | None, int | None]]:

@@ -2,7 +2,9 @@
 
 Why:    a cluster that was started once starts again with the same ports, ids and data.
 How:        DIR/cluster.json          what the cluster is
-            DIR/broker-1/config.toml  the broker's configuration, written anew at every start
+            DIR/broker-1/config.toml  the broker's configuration: written anew at every start,
+                                      unless somebody has changed it
+            DIR/broker-1/.config.toml.written   as it was written last, to tell
             DIR/broker-1/data/        its logs and state
             DIR/broker-1/broker.log   what it says
             DIR/broker-1/broker.pid   which process it is, while it runs
@@ -11,6 +13,7 @@ Source: design section 10."""
 
 import json
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,6 +42,11 @@ class BrokerFiles:
     def config(self) -> Path:
         """Its configuration."""
         return self.directory / "config.toml"
+
+    @property
+    def written(self) -> Path:
+        """Its configuration as it was written last."""
+        return self.directory / ".config.toml.written"
 
     @property
     def data(self) -> Path:
@@ -115,11 +123,30 @@ class ClusterDirectory:
         }
         _write(self.file, json.dumps(body, indent=2) + "\n")
 
-    def write_configs(self, plan: Plan) -> None:
-        """Write each broker's TOML file."""
+    def edited(self, plan: Plan) -> list[PlannedBroker]:
+        """The brokers whose configuration is not as it was written for this plan; raises
+        OperatorError."""
+        return [one for one in plan.brokers if self._is_edited(plan, one)]
+
+    def write_configs(self, plan: Plan, *, but: Collection[PlannedBroker] = ()) -> None:
+        """Write each broker's TOML file; those of the brokers `but` stay as they are."""
         for broker in plan.brokers:
-            files = self.files(broker)
-            _write(files.config, render_config(plan, broker, data=files.data))
+            if broker not in but:
+                files = self.files(broker)
+                text = render_config(plan, broker, data=files.data)
+                # In this order: cut short between the two, the old file counts as changed.
+                _write(files.written, text)
+                _write(files.config, text)
+
+    def _is_edited(self, plan: Plan, broker: PlannedBroker) -> bool:
+        files = self.files(broker)
+        present = _read(files.config)
+        if present is None:
+            return False
+        written = _read(files.written)
+        if written is None:  # An earlier version has written it.
+            written = render_config(plan, broker, data=files.data)
+        return present != written
 
 
 def render_config(plan: Plan, broker: PlannedBroker, *, data: Path) -> str:
@@ -178,6 +205,16 @@ def _plan_from(body: dict[str, object]) -> Plan:
         for name, value in values.items()
     ]
     return replace(plan, rtt_ms=parse_rtt(rtt, plan.regions), settings=parse_settings(texts))
+
+
+def _read(path: Path) -> str | None:
+    """What is in a file, None where there is none; raises OperatorError."""
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise OperatorError(f"{path}: cannot be read: {error}") from error
 
 
 def _write(path: Path, text: str) -> None:

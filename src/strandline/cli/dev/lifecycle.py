@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from strandline.base.errors import OperatorError
-from strandline.cli.dev.cluster_file import ClusterDirectory
+from strandline.cli.dev.cluster_file import BrokerFiles, ClusterDirectory
 from strandline.cli.dev.plan import (
     Plan,
     PlannedBroker,
@@ -39,6 +39,7 @@ from strandline.cli.dev.processes import (
 from strandline.cli.dev.readiness import Probe, wait_serving
 from strandline.cli.dev.spawner import Spawn, spawn_brokers
 from strandline.client.transport import TcpTransport, Transport
+from strandline.config.broker import BrokerConfig
 from strandline.config.load import load_broker_config
 
 START_TIMEOUT_MS = 60_000
@@ -90,7 +91,9 @@ class LocalCluster:
 
     def start(self, options: StartOptions, *, default_regions: str, new_id: str) -> Plan:
         """Start every broker that is down; returns once all of them serve. Makes a new cluster,
-        with `default_regions` and the id `new_id`, where there is none."""
+        with `default_regions` and the id `new_id`, where there is none.
+
+        A configuration that somebody has changed is kept as it is."""
         with self._locked(create=True):
             recorded = self.directory.read()
             plan = self._plan(recorded, options, default_regions=default_regions, new_id=new_id)
@@ -100,9 +103,16 @@ class LocalCluster:
                     "--rtt and --set cannot change while brokers run: "
                     f"strandline dev stop --dir {self.directory.path}"
                 )
+            edited = [] if recorded is None else self.directory.edited(recorded)
+            if edited and plan != recorded:
+                raise OperatorError(
+                    "--rtt and --set would overwrite what was changed by hand in "
+                    f"{self.directory.files(edited[0]).config}: change that there, too, or remove "
+                    "the file to have it written anew"
+                )
             self._check_ports(down)
             self.directory.write(plan)
-            self.directory.write_configs(plan)
+            self.directory.write_configs(plan, but=edited)
             self._start(plan, down, others=[one.id for one in plan.brokers])
             return plan
 
@@ -191,7 +201,8 @@ class LocalCluster:
         for broker in brokers:
             files = self.directory.files(broker)
             # The broker would refuse it too, but in its log; here it is one line at once.
-            load_broker_config(files.config.read_text(), file=str(files.config))
+            config = load_broker_config(files.config.read_text(), file=str(files.config))
+            _require_planned(config, broker, files)
             log_starts[broker.id] = files.log.stat().st_size if files.log.exists() else 0
             wanted.append(
                 Spawn(
@@ -272,6 +283,21 @@ class LocalCluster:
             yield
         finally:
             os.close(lock)
+
+
+def _require_planned(config: BrokerConfig, broker: PlannedBroker, files: BrokerFiles) -> None:
+    """Refuse a configuration that would be another broker's; raises OperatorError."""
+    for name, found, planned in (
+        ("broker.id", config.broker.id, broker.id),
+        ("broker.data_directory", config.broker.data_directory, str(files.data)),
+        ("listener.kafka_port", config.listener.kafka_port, broker.kafka_port),
+        ("rpc.port", config.rpc.port, broker.rpc_port),
+    ):
+        if found != planned:
+            raise OperatorError(
+                f"{files.config}: {name} is {found}, and in this cluster broker {broker.id} has "
+                f"{planned}: put that back, or remove the file to have it written anew"
+            )
 
 
 def last_line(log: Path, *, since: int) -> str:

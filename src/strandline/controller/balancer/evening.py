@@ -51,11 +51,18 @@ def exchanged(movable: Movable, full: BrokerId, empty: BrokerId) -> Replicas | N
     bit = plan.universe.index[empty]
     if not mask >> bit & 1 or plan.cost([*others, (bit, group)]) > wanted.cost(replicas):
         return None
-    return wanted.lead_first(after, {}, present=after[0])
+    return wanted.lead_first(after, {}, present=replicas[0])
+
+
+def is_surplus(wanted: Wanted, replicas: Replicas, broker: BrokerId) -> bool:
+    """Whether no rule asks for this broker's replica beside the others."""
+    bit = wanted.plan().universe.index[broker]
+    return all(seat != bit for seat, _ in wanted.seats(replicas))
 
 
 def places_of(wanted: Wanted, replicas: Replicas, broker: BrokerId) -> list[BrokerId]:
-    """Who may have this broker's place by the hard constraints, if the other replicas stay."""
+    """Who may have this broker's place by the hard constraints, if the other replicas stay. Some
+    rule asks for it."""
     _, _, mask = _without(wanted, replicas, broker)
     index = wanted.plan().universe.index
     return [one for one, bit in index.items() if mask >> bit & 1 and one not in replicas]

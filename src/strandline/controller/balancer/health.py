@@ -5,7 +5,10 @@ Why:    copies are dear and most silences are short: a broker that reboots, or t
 How:    up --silent--> down --for broker.lost.after.ms--> lost;  down --heard--> up
         lost --up for a while--> up.  "A while" is also how long a broker has to be up before it is
         given replicas; it doubles with each time that the broker went down lately.
-Owns:   since when each broker is up or down, on the active controller; a new one begins anew.
+            A new controller begins with what is known of silences (`silent_ms`), and looks for a
+        while itself (`own_look_ms`) before anybody is lost to it. What it slept through does not
+        count.
+Owns:   since when each broker is up or down, on the active controller.
 Source: decision 0010."""
 
 from collections import deque
@@ -16,9 +19,12 @@ from strandline.model.ids import BrokerId
 
 SPARED_MS_MAX = 24 * 60 * 60 * 1_000
 """After so much silence a broker in maintenance is lost, too."""
+NOBODY: Mapping[BrokerId, int] = {}
 SETTLE_MS = 10_000
 """How long a broker has to be up before it counts on; never longer than it takes to be lost."""
 DOWNS_MAX = 20
+UNSEEN_MS_MAX = 5_000
+"""Of the time between two looks no more than that makes a silence longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,8 @@ class Condition:
 class _Seen:
     is_up: bool
     since_ms: int
+    looked_ms: int
+    """Since when it is so by this controller's own looks."""
     is_lost: bool = False
     is_returning: bool = False
     """Whether it was lost, and has not been up for long enough since then."""
@@ -75,6 +83,7 @@ class Health:
 
     def __init__(self) -> None:
         self._seen: dict[BrokerId, _Seen] = {}
+        self._stepped_ms: int | None = None
 
     def step(
         self,
@@ -84,27 +93,44 @@ class Health:
         alive: Collection[BrokerId],
         lost_after_ms: int,
         spared: Collection[BrokerId] = (),
+        silent_ms: Mapping[BrokerId, int] = NOBODY,
     ) -> Condition:
         """Look at the registered brokers, and who of them is heard now. `spared`: those that are in
-        maintenance; they are given nothing, and are lost much later."""
+        maintenance; they are given nothing, and are lost much later. `silent_ms`: {broker: for how
+        long it was silent before, at least}, of those that controllers did not hear."""
+        self._pass_over(now_ms)
         self._seen = {one: seen for one, seen in self._seen.items() if one in brokers}
         for broker in brokers:
             is_up = broker in alive
-            seen = self._seen.setdefault(broker, _Seen(is_up, now_ms))
+            if broker not in self._seen:
+                since_ms = now_ms if is_up else now_ms - silent_ms.get(broker, 0)
+                self._seen[broker] = _Seen(is_up, since_ms, now_ms)
+            seen = self._seen[broker]
             if seen.is_up and not is_up:
                 seen.downs_ms.append(now_ms)
             if seen.is_up != is_up:
-                seen.is_up, seen.since_ms = is_up, now_ms
+                seen.is_up, seen.since_ms, seen.looked_ms = is_up, now_ms, now_ms
                 seen.is_returning = seen.is_lost
             while seen.downs_ms and now_ms - seen.downs_ms[0] > lost_after_ms:
                 seen.downs_ms.popleft()
             lasted_ms = now_ms - seen.since_ms
             patience_ms = max(lost_after_ms, SPARED_MS_MAX) if broker in spared else lost_after_ms
             if not is_up:
-                seen.is_lost = seen.is_returning or lasted_ms >= patience_ms
+                is_sure = now_ms - seen.looked_ms >= own_look_ms(lost_after_ms)
+                seen.is_lost = seen.is_returning or (is_sure and lasted_ms >= patience_ms)
             elif lasted_ms >= _settle_ms(seen, lost_after_ms):
                 seen.is_lost = seen.is_returning = False
         return self._condition(now_ms, lost_after_ms, frozenset(spared))
+
+    def _pass_over(self, now_ms: int) -> None:
+        """Nobody was silent while nobody listened."""
+        if self._stepped_ms is not None:
+            unseen_ms = now_ms - self._stepped_ms - UNSEEN_MS_MAX
+            for seen in self._seen.values() if unseen_ms > 0 else ():
+                if not seen.is_up:
+                    seen.since_ms += unseen_ms
+                    seen.looked_ms += unseen_ms
+        self._stepped_ms = now_ms
 
     def _condition(self, now_ms: int, lost_after_ms: int, spared: frozenset[BrokerId]) -> Condition:
         up = {one: seen for one, seen in self._seen.items() if seen.is_up}
@@ -122,6 +148,12 @@ class Health:
             down_since_ms=down,
             spared=spared,
         )
+
+
+def own_look_ms(lost_after_ms: int) -> int:
+    """How long a controller has to have missed a broker itself before it takes that for more than
+    a moment: who has just begun has not heard everybody yet."""
+    return min(SETTLE_MS, lost_after_ms // 4)
 
 
 def _settle_ms(seen: _Seen, lost_after_ms: int) -> int:

@@ -4,14 +4,16 @@ Why:    a replica is moved because it has to be, or not at all; and who waits is
 How:    needs, the most urgent first: a replica's broker is lost, or to be emptied; a rule is
         broken; the soft rules prefer others; leaders should be elsewhere. The fewest replicas are
         replaced. Where a lost one cannot be replaced by what is as good, it is excused, so that
-        others can; one whose broker is decommissioned is replaced by what there is, where no policy
-        says otherwise.
+        others can. Where no placement keeps the policy, what is lost is replaced by what breaks no
+        more of it (`makeshift`), and nothing else moves. One whose broker is decommissioned is
+        replaced by what there is, where no policy says otherwise.
 Source: decision 0010."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 
+from strandline.controller.balancer.makeshift import replace_lost
 from strandline.controller.balancer.plans import Replicas, Wanted, voters
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.least_allocated import LeastAllocated
@@ -34,7 +36,7 @@ def need_of(wanted: Wanted, replicas: Replicas) -> str:
     lost = wanted.lost(replicas)
     if lost:
         return "decommission" if set(lost) <= wanted.plans.leaving else "broker-lost"
-    if not wanted.has_policy:
+    if not wanted.has_policy or wanted.refusal:
         return ""
     if not wanted.is_right(replicas):
         return "policy-broken"
@@ -70,14 +72,27 @@ def mend(
     settled: frozenset[BrokerId],
     loads: Mapping[BrokerId, int],
     led: Mapping[BrokerId, int],
+    best_effort: bool = False,
 ) -> Replicas | Wait:
     """The replicas that there should be, the preferred leader first; or why there are none.
 
     `settled`: who may be given replicas. `loads`: how many each broker holds, `led`: of how many it
-    is the preferred leader."""
-    found = _repair(wanted, replicas, settled=settled, loads=loads)
+    is the preferred leader. `best_effort`: whether lost ones may be replaced by what breaks the
+    policy."""
+    found = None if wanted.refusal else _repair(wanted, replicas, settled=settled, loads=loads)
     if found is None:
-        return _shortage(wanted, replicas, settled)
+        makeshift = None
+        if wanted.refusal or (best_effort and wanted.has_policy):
+            makeshift = replace_lost(
+                wanted,
+                replicas,
+                settled=settled - wanted.plans.lost,
+                loads=loads,
+                may_break_more=best_effort,
+            )
+        if makeshift is None:
+            return _shortage(wanted, replicas, settled)
+        return wanted.lead_first(makeshift, led, present=replicas[0])
     kept = [one for one in replicas if one not in found.leaving]
     after = (*kept, *(broker for broker, _ in found.coming))
     return wanted.lead_first(after, led, present=replicas[0])

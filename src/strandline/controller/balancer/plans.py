@@ -11,6 +11,7 @@ How:    the number of voters is that of the best placement over all registered b
 Owns:   what it has worked out, for one set of brokers, labels and lost ones.
 Source: decisions 0008 and 0010."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -53,10 +54,15 @@ class Wanted:
     voters: int
     plans: "Plans"
     has_policy: bool
+    key: str = ""
+    """What gives the policy."""
+    refusal: str = ""
+    """Why no placement keeps all of it, whoever is up; empty where one does."""
     _plans: dict[frozenset[BrokerId], Plan] = field(default_factory=dict)
     _right: dict[tuple[frozenset[BrokerId], Replicas], bool] = field(default_factory=dict)
     _costs: dict[Replicas, int] = field(default_factory=dict)
     _best: list[int | None] = field(default_factory=list)
+    _broken: dict[Replicas, Mapping[str, int]] = field(default_factory=dict)
 
     def plan(self, excused: Collection[BrokerId] = ()) -> Plan:
         """The constraints; lost brokers are down, but for those that are excused."""
@@ -95,6 +101,35 @@ class Wanted:
             is_known = found.seats is not None and found.is_proved
             self._best.append(found.cost if is_known else None)
         return self._best[0]
+
+    def broken(self, replicas: Replicas) -> Mapping[str, int]:
+        """{hard constraint: how many of these replicas break it}, were nobody lost."""
+        if replicas not in self._broken:
+            found = Counter[str]()
+            for one in judge(self.plan(self.plans.lost), voters(replicas)).violations:
+                found[one.constraint] += len(one.brokers)
+            self._broken[replicas] = found
+        return self._broken[replicas]
+
+    def breaks_more(self, replicas: Replicas, *, than: Replicas) -> bool:
+        """Whether more is broken by these replicas; where the policy cannot be met, the soft
+        constraints count, too."""
+        before, after = self.broken(than), self.broken(replicas)
+        if any(count > before.get(name, 0) for name, count in after.items()):
+            return True
+        return bool(self.refusal) and self.cost(replicas) > self.cost(than)
+
+    def unlabelled(self, replicas: Replicas) -> str:
+        """Who lacks which label, if nothing is wrong with these replicas but that; else empty."""
+        found = judge(self.plan(), voters(replicas))
+        if found.unknown or found.surplus or found.missing:
+            return ""
+        missing = missing_for(self.request.policy, self.plan().universe.candidates)
+        lacking = {one.broker for one in missing}
+        if not all(lacking.issuperset(one.brokers) for one in found.violations):
+            return ""
+        first = next((one for one in missing if one.broker in replicas), None)
+        return "" if first is None else f"{self.key}: {first}"
 
     def seats(self, replicas: Replicas) -> list[Seat]:
         """The replicas with their groups."""
@@ -163,6 +198,10 @@ class Ask:
     mistake: str = ""
 
 
+Vain = tuple[Wanted, Replicas, frozenset[BrokerId], bool]
+"""What is wanted, replicas, who may be given some, and whether the policy may be broken by that."""
+
+
 class Plans:
     """See the module."""
 
@@ -179,8 +218,10 @@ class Plans:
         """Those that are not to hold replicas: what is on them is made anew elsewhere."""
         self.ids = tuple(self.brokers)
         """By bit."""
-        self.hopeless: dict[tuple[Wanted, Replicas, frozenset[BrokerId]], tuple[str, str]] = {}
-        """{(what is wanted, replicas, who may be given some): why nobody can mend them}"""
+        self.hopeless: dict[Vain, tuple[str, str]] = {}
+        """{what was looked for: why nobody can mend it}"""
+        self.hopeful: set[Vain] = set()
+        """The same, of what somebody can mend."""
         self._universes: dict[frozenset[BrokerId], Universe] = {}
         self._asks: dict[tuple[str | None, ...], Ask] = {}
         self._known: dict[tuple[Ask, Replicas], Wanted | str] = {}
@@ -225,7 +266,7 @@ class Plans:
         return self._asks[values]
 
     def of(self, ask: Ask, replicas: Replicas) -> Wanted | str:
-        """What is wanted of a partition with these replicas; or why its policy cannot be met."""
+        """What is wanted of a partition with these replicas; or why its policy says nothing."""
         key = ask, replicas
         if key not in self._known:
             self._known[key] = self._find(ask, replicas)
@@ -242,7 +283,9 @@ class Plans:
             return whole
         if ask.policy.fixed_replicas() is None:
             if (ask, count) not in self._fewer:
-                self._fewer[ask, count] = Wanted(whole.request, count, self, has_policy=True)
+                self._fewer[ask, count] = Wanted(
+                    whole.request, count, self, has_policy=True, key=ask.key
+                )
             fewer = self._fewer[ask, count]
             if fewer.is_right(replicas, self.lost):
                 return fewer
@@ -257,13 +300,18 @@ class Plans:
         if not ask.key:
             return Wanted(request, count, self, has_policy=False)
         universe = self.universe(self.leaving)
-        missing = missing_for(ask.policy, universe.candidates)
-        if missing:
-            return f"{ask.key}: {missing[0]}"
         planned = best_plan(request, universe, nodes_max=NODES_MAX, names_blocking=False)
-        if isinstance(planned, Refusal):
-            return f"{ask.key}: {planned}"
-        return Wanted(request, planned[0].shape.voters, self, has_policy=True)
+        count, refusal = (
+            (count, self._refusal(ask, planned))
+            if isinstance(planned, Refusal)
+            else (planned[0].shape.voters, "")
+        )
+        return Wanted(request, count, self, has_policy=True, key=ask.key, refusal=refusal)
+
+    def _refusal(self, ask: Ask, found: Refusal) -> str:
+        """A label that is missing says more than what follows from that."""
+        missing = missing_for(ask.policy, self.universe(self.leaving).candidates)
+        return f"{ask.key}: {missing[0] if missing else found}"
 
 
 def _read(topic: Topic, cluster: Cluster) -> Ask:

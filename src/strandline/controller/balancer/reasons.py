@@ -14,6 +14,7 @@ from strandline.model.ids import BrokerId
 MOVES = {
     "broker-lost": "a replica's broker is lost",
     "decommission": "a replica's broker is being decommissioned",
+    "best-effort": "a replica's broker is lost, and who takes its place breaks the policy least",
     "policy-broken": "the replicas break the policy",
     "policy-dearer": "the policy prefers other brokers",
     "uneven": "a broker holds more replicas than another that could have them",
@@ -27,6 +28,7 @@ WAITS = {
     "disk-full": "the disks of those that could take a replica's place are too full",
     "needs-broker": "nobody can take a replica's place",
     "cannot-be-met": "the policy cannot be met by the brokers there are",
+    "no-label": "a replica's broker lacks a label that the policy needs",
     "broker-down": "a broker is down, and not for long enough to be replaced",
     "turn": "as much moves as may move at the same time",
     "calm": "what is only better waits until every broker is up and nothing urgent moves",

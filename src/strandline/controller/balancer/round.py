@@ -12,12 +12,14 @@ Source: decision 0010."""
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.evening import Movable, by_broker, exchanged, uneven_pairs
 from strandline.controller.balancer.health import Condition
 from strandline.controller.balancer.leaders import evened_leaders
 from strandline.controller.balancer.mending import Wait, hindrance, margin_of, mend, need_of
-from strandline.controller.balancer.plans import Ask, Plans, Replicas, Wanted
+from strandline.controller.balancer.plans import Ask, Plans, Replicas, Vain, Wanted
 from strandline.controller.balancer.reasons import MOVES, Waits
 from strandline.controller.commands import BalancedReplicas
 from strandline.model.cluster import Cluster, Partition
@@ -30,8 +32,11 @@ EXCHANGES_MAX = 2_000
 VAIN_MAX = 200
 """Searches in vain that one round makes: what can move must not wait for what cannot. They are
 remembered, so that the next round makes others."""
+AHEAD_MAX = 50
+"""Searches that one round makes for what has to wait for its turn anyhow. What they find out is
+remembered, too, so that the next round makes others."""
 _RANKS = {code: rank for rank, code in enumerate(MOVES)}
-_URGENT = ("broker-lost", "decommission", "policy-broken")
+_URGENT = ("broker-lost", "decommission", "best-effort", "policy-broken")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,19 @@ class Settings:
     moves_max: int
     lost_after_ms: int
     disk_high_percent: int = 100
+    is_best_effort: bool = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> "Settings":
+        """Read what is set for the cluster."""
+        config = ClusterConfig.from_values(values)
+        return cls(
+            is_enabled=config.balancer_enable,
+            moves_max=config.balancer_moves_max,
+            lost_after_ms=config.broker_lost_after_ms,
+            disk_high_percent=config.balancer_disk_high_percent,
+            is_best_effort=config.balancer_best_effort_enable,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +109,7 @@ class Round:
         self._led: Counter[BrokerId] = Counter()
         self._needs: list[_Need] = []
         self._movable: list[Movable] = []
-        self._vain_count = 0
+        self._vain_count = self._ahead_count = 0
         self._leader_changes = 0
 
     def steps(self) -> Iterator[None]:
@@ -129,6 +147,8 @@ class Round:
             if partition.by_balancer and not partition.pending and self._settings.is_enabled:
                 self._set(partition, (), "policy-broken")
             return
+        if wanted.refusal:
+            self._wait(partition, ("cannot-be-met", wanted.refusal))
         code = need_of(wanted, partition.replicas)
         if partition.by_balancer:
             self._look_at_own(partition, wanted, ask, code)
@@ -138,8 +158,11 @@ class Round:
                 self._wait(partition, ("by-hand", "moved by hand meanwhile"))
             return
         self._note_down(partition)
+        if code == "policy-broken" and (lacking := wanted.unlabelled(partition.replicas)):
+            self._wait(partition, ("no-label", lacking))
+            return
         if not code:
-            if wanted.has_policy:
+            if wanted.has_policy and not wanted.refusal:
                 self._movable.append(Movable(partition, wanted))
             return
         margin = margin_of(wanted, partition.replicas, self._condition.up)
@@ -184,14 +207,17 @@ class Round:
                 self._wait(partition, found)
                 self._set(partition, (), code)
             elif found != partition.target:
-                self._set(partition, found, code)
+                self._set(partition, found, self._code_of(wanted, partition, found, code))
 
     def _is_good(self, partition: Partition, ask: Ask) -> bool:
         """Whether what is wanted can be had, and would be right."""
         wanted = self._plans.of(ask, partition.target)
         if isinstance(wanted, str) or set(partition.adding) & self._condition.absent:
             return False
-        return need_of(wanted, partition.target) not in _URGENT
+        if need_of(wanted, partition.target) not in _URGENT:
+            return True
+        is_makeshift = self._reasons.get(partition.group) == "best-effort"
+        return is_makeshift and not wanted.lost(partition.target)
 
     # ---- moving ------------------------------------------------------------------------------
 
@@ -203,7 +229,9 @@ class Round:
             led = wanted.lead_first(partition.replicas, self._led, present=partition.replicas[0])
             self._set(partition, led, need.code)
             return
-        if wait is None:
+        if wait is None and self.moving_count >= self._settings.moves_max:
+            wait = self._look_ahead(need)
+        elif wait is None:
             found = self._mend(partition, wanted)
             if isinstance(found[0], str):
                 wait = found
@@ -211,9 +239,25 @@ class Round:
                 self._vain_count += 1
             else:
                 self.moving_count += 1
-                self._set(partition, found, need.code)
+                self._set(partition, found, self._code_of(wanted, partition, found, need.code))
         if wait is not None:
             self._wait(partition, wait)
+
+    def _look_ahead(self, need: _Need) -> Wait:
+        """Why a need is not met now, where as many move as may: that nobody can meet it is known
+        before its turn comes."""
+        key = self._key(need)
+        if key not in self._plans.hopeful:
+            if self._ahead_count < AHEAD_MAX:
+                self._ahead_count += 1
+                found = self._mend(need.partition, need.wanted)
+                if isinstance(found[0], str):
+                    self._plans.hopeless[key] = found
+                    return found
+                self._plans.hopeful.add(key)
+            else:
+                self.is_cut = True
+        return "turn", f"{self._settings.moves_max} move, and no more may at the same time"
 
     def _wait_of(self, need: _Need) -> Wait | None:
         """Why a need is not met now, as far as that is known without a search."""
@@ -228,22 +272,36 @@ class Round:
             return "calm", "other brokers would be better, once all are up"
         wait = hindrance(need.wanted, need.partition.replicas, self._condition.up)
         wait = wait or self._plans.hopeless.get(self._key(need))
-        if wait is None and self.moving_count >= self._settings.moves_max:
-            return "turn", f"{self._settings.moves_max} move, and no more may at the same time"
-        if wait is None and self._vain_count >= VAIN_MAX:
+        is_turn = self.moving_count < self._settings.moves_max
+        if wait is None and is_turn and self._vain_count >= VAIN_MAX:
             self.is_cut = True
             return "turn", "it is looked for in the next round"
         return wait
 
-    def _key(self, need: _Need) -> tuple[Wanted, Replicas, frozenset[BrokerId]]:
-        return need.wanted, need.partition.replicas, self._condition.takers
+    def _key(self, need: _Need) -> Vain:
+        takers, is_best_effort = self._condition.takers, self._settings.is_best_effort
+        return need.wanted, need.partition.replicas, takers, is_best_effort
+
+    def _code_of(self, wanted: Wanted, partition: Partition, target: Replicas, code: str) -> str:
+        """Why it moves; said where the policy is broken by that."""
+        if not self._settings.is_best_effort or not wanted.has_policy:
+            return code
+        return "best-effort" if wanted.breaks_more(target, than=partition.replicas) else code
 
     def _mend(self, partition: Partition, wanted: Wanted) -> Replicas | Wait:
         condition, replicas = self._condition, partition.replicas
-        found = mend(wanted, replicas, settled=condition.takers, loads=self._loads, led=self._led)
+        find = partial(
+            mend,
+            wanted,
+            replicas,
+            loads=self._loads,
+            led=self._led,
+            best_effort=self._settings.is_best_effort,
+        )
+        found = find(settled=condition.takers)
         if not isinstance(found[0], str) or condition.takers == condition.settled:
             return found
-        wider = mend(wanted, replicas, settled=condition.settled, loads=self._loads, led=self._led)
+        wider = find(settled=condition.settled)
         if isinstance(wider[0], str):
             return found
         full = sorted(condition.full.intersection(wider).difference(replicas))

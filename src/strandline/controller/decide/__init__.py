@@ -1,8 +1,8 @@
 """Deciding, one file per command family: `decide(facts, command) -> Decision`.
 
-Map:    brokers.py (RegisterBroker), create_topics.py (CreateTopics), delete_topics.py
-        (DeleteTopics), create_partitions.py (CreatePartitions), alter_configs.py (AlterConfigs),
-        producer_ids.py (AllocateProducerIds), internal_topics.py (EnsureInternalTopic),
-        reassignments.py (AlterReassignments), balance.py (BalanceReplicas), voters.py
-        (RequestVoters, ReportVoters).
+Map:    brokers.py (RegisterBroker, UnregisterBroker), labels.py (AlterLabels),
+        create_topics.py (CreateTopics), delete_topics.py (DeleteTopics), create_partitions.py
+        (CreatePartitions), alter_configs.py (AlterConfigs), producer_ids.py (AllocateProducerIds),
+        internal_topics.py (EnsureInternalTopic), reassignments.py (AlterReassignments), balance.py
+        (BalanceReplicas), voters.py (RequestVoters, ReportVoters), silences.py (NoteSilences).
 Source: STYLE, rule 7."""

@@ -4,9 +4,10 @@ Why:    two processes that believe to be the same broker would vote twice.
 How:    every start of a broker's process is one registration. A broker that lost its disk comes
         back under its id with a new data directory; that is told from a second broker of the same
         id by whether the first one is alive. Taken off is who is silent, holds no replica, and has
-        no vote in the controller.
+        no vote in the controller. Labels that were changed at run time stay, but for those of which
+        the configuration says something else than at the start before.
 Source: Kafka's BrokerRegistration and UnregisterBroker (KIP-631, KIP-858);
-        `ControllerState.has_lost`; decision 0011."""
+        `ControllerState.has_lost`; decisions 0011 and 0015."""
 
 import base64
 
@@ -18,7 +19,8 @@ from strandline.controller.commands import (
 )
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import BrokerRegistered, BrokerUnregistered, ClusterNamed, Record
-from strandline.model.cluster import Broker
+from strandline.model.cluster import Broker, Labels
+from strandline.placement.topology.labels import carried_over
 from strandline.protocol.errors import Error
 
 CLUSTER_ID_BYTES = 16
@@ -38,17 +40,17 @@ def decide_register_broker(facts: Facts, command: RegisterBroker) -> Decision:
             f"this is cluster {cluster_id}",
         )
     _check_directory(facts, command)
-    if not _is_known(facts, command):
-        records.append(
-            BrokerRegistered(
-                id=command.broker,
-                incarnation=command.incarnation,
-                directory_id=command.directory_id,
-                rpc=command.rpc,
-                kafka=command.kafka,
-                labels=command.labels,
-            )
-        )
+    registered = BrokerRegistered(
+        id=command.broker,
+        incarnation=command.incarnation,
+        directory_id=command.directory_id,
+        rpc=command.rpc,
+        kafka=command.kafka,
+        labels=_labels(facts, command),
+        configured=_configured(command),
+    )
+    if not _is_known(facts, registered):
+        records.append(registered)
     return Decision(BrokerAdmitted(cluster_id), tuple(records))
 
 
@@ -87,17 +89,30 @@ def _check_directory(facts: Facts, command: RegisterBroker) -> None:
         )
 
 
-def _is_known(facts: Facts, command: RegisterBroker) -> bool:
+def _labels(facts: Facts, command: RegisterBroker) -> Labels:
+    """The controller knows best what was changed at run time; where it does not, the broker."""
+    known = facts.state.cluster.brokers.get(command.broker)
+    if known is None or known.configured is None:
+        return command.labels
+    return carried_over(known.labels, said=known.configured, says=_configured(command))
+
+
+def _configured(command: RegisterBroker) -> Labels:
+    return command.labels if command.configured is None else command.configured
+
+
+def _is_known(facts: Facts, registered: BrokerRegistered) -> bool:
     """Whether this very registration was made before: a repeated command changes nothing."""
-    directory = facts.state.directories.get(command.broker)
-    if directory is None or directory.id != command.directory_id:
+    directory = facts.state.directories.get(registered.id)
+    if directory is None or directory.id != registered.directory_id:
         return False
-    return facts.state.cluster.brokers.get(command.broker) == Broker(
-        id=command.broker,
-        incarnation=command.incarnation,
-        rpc=command.rpc,
-        kafka=command.kafka,
-        labels=command.labels,
+    return facts.state.cluster.brokers.get(registered.id) == Broker(
+        id=registered.id,
+        incarnation=registered.incarnation,
+        rpc=registered.rpc,
+        kafka=registered.kafka,
+        labels=registered.labels,
+        configured=registered.configured,
     )
 
 

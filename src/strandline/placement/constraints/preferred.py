@@ -1,4 +1,4 @@
-"""Preferred, soft: brokers that a rule would rather have; and brokers that are up."""
+"""Preferred, soft: brokers that a rule would rather have; those that are up, or have room."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -36,6 +36,24 @@ class PreferUp:
             bit for bit, one in enumerate(universe.candidates) if one.state is BrokerState.ACTIVE
         )
         return _Preferred(shape, "up", shape.everyone, self.weight, mask)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferRoom:
+    """All replicas rather on brokers whose disks are less full than that."""
+
+    disk_high_percent: int
+    weight: int = 1
+
+    def prepare(self, shape: Shape) -> SoftEvaluator:
+        """The evaluator for all replicas."""
+        universe = shape.universe
+        mask = universe.mask(
+            bit
+            for bit, one in enumerate(universe.candidates)
+            if one.disk_used_percent < self.disk_high_percent
+        )
+        return _Preferred(shape, "room", shape.everyone, self.weight, mask)
 
 
 class _Preferred(SoftEvaluator):

@@ -5,5 +5,6 @@ Map:    explanation.py (all of it, for one partition), topics.py (a topic that e
         partitions), mending.py (what would make it right), exposure.py (what one more loss would do
         to a cluster), replicas.py (why each replica is where it is, and what else could be),
         latency.py (what a write waits for), traffic.py (what crosses regions and zones), prices.py
-        (a price table, and what that costs).
+        (a price table, and what that costs), copies.py (what it takes to copy logs elsewhere),
+        amounts.py (bytes and durations for people).
 Source: design section 7; decision 0008."""

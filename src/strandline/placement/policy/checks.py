@@ -50,6 +50,8 @@ def check_policy(policy: Policy) -> None:
             "leaders: leaders go either where they are preferred or where writers are: leave out "
             "prefer or follow"
         )
+    if policy.promotion and not policy.observer_rules():
+        raise OperatorError("promotion: is for observers, and no rule places any: leave it out")
     _check_where("residency.allow", policy.residency.allow)
     _check_where("residency.deny", policy.residency.deny)
 

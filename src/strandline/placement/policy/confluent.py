@@ -22,7 +22,7 @@ from strandline.placement.policy.document import (
     Rule,
     Selector,
 )
-from strandline.placement.policy.text import read_as
+from strandline.placement.policy.text import decode_policy, read_as, read_document
 
 CONFIG = "confluent.placement.constraints"
 USE_DEFAULT = -1
@@ -67,6 +67,14 @@ def import_confluent(text: str, *, source: str = CONFIG) -> Policy:
     except OperatorError as error:
         raise OperatorError(f"{source}: {error}") from None
     return policy
+
+
+def decode_either(text: str, *, source: str) -> Policy:
+    """A policy from a file: ours, or Confluent's JSON, which alone has a version; raises
+    OperatorError with one line."""
+    if "version" in read_document(text, source=source):
+        return import_confluent(text, source=source)
+    return decode_policy(text, source=source)
 
 
 def check_replication_factor(policy: Policy, replication_factor: int, *, config: str) -> None:

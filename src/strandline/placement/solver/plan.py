@@ -3,8 +3,9 @@
 Why:    search, judging and refusing must work on the same constraints.
 How:    one group for each rule. What depends on the broker alone becomes one mask for each group;
         what counts replicas is asked at each step; what can tell nobody apart in this cluster is
-        left out. Costs have tiers: brokers that are up, then what the user weighs, then the default
-        spread, regions before zones before racks before hosts, voters before observers.
+        left out. Costs have tiers: brokers that are up, then those with room on their disks, then
+        what the user weighs, then the default spread, regions before zones before racks before
+        hosts, voters before observers.
 Source: design section 7; decision 0008."""
 
 from collections.abc import Iterable, Sequence
@@ -27,15 +28,16 @@ from strandline.placement.constraints.distinct_host import DistinctHost
 from strandline.placement.constraints.even import Even
 from strandline.placement.constraints.even_spread import EvenSpread
 from strandline.placement.constraints.label_count import ExactCount
+from strandline.placement.constraints.labelled import Labelled
 from strandline.placement.constraints.leader_reach import LeaderReach
 from strandline.placement.constraints.nearest_quorum import NearestQuorum
 from strandline.placement.constraints.pinned import Pinned
-from strandline.placement.constraints.preferred import Preferred, PreferUp
+from strandline.placement.constraints.preferred import Preferred, PreferRoom, PreferUp
 from strandline.placement.constraints.residency import Resident
 from strandline.placement.constraints.selectors import Selectors, matching
 from strandline.placement.constraints.spread import MaxPer, MinDistinct
 from strandline.placement.constraints.survive import Survive
-from strandline.placement.policy.document import Policy, Rule, Spread, Where
+from strandline.placement.policy.document import Policy, Rule, Spread, Where, needed_labels
 from strandline.placement.solver.request import Request
 from strandline.placement.survival.replicas import Quorum
 from strandline.placement.topology.labels import BROKER_LABEL
@@ -47,7 +49,8 @@ _STEP = 200
 worth more than all narrower levels together."""
 _OBSERVERS_TIER = _STEP ** len(LEVELS)
 _USER_TIER = _OBSERVERS_TIER**2 * COST_MAX
-_UP_TIER = _USER_TIER * COST_MAX**3
+_ROOM_TIER = _USER_TIER * COST_MAX**3
+_UP_TIER = _ROOM_TIER * COST_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,9 @@ def _static(request: Request, shape: Shape) -> Iterable[HardConstraint]:
     may_be = frozenset({BrokerState.DOWN}) if request.takes_down_brokers else frozenset()
     yield Active(may_be)
     yield Capacity(request.disk_used_percent_max)
+    needed = tuple(needed_labels(request.policy))
+    if any(not one.labels.get(name) for one in shape.universe.candidates for name in needed):
+        yield Labelled(needed)
     if request.policy.residency.allow or request.policy.residency.deny:
         yield Resident(request.policy.residency)
     for number, group in enumerate(shape.groups):
@@ -196,6 +202,9 @@ def _soft(request: Request, shape: Shape) -> Iterable[SoftConstraint]:
     policy = request.policy
     if request.takes_down_brokers:
         yield PreferUp(_UP_TIER)
+    high = request.disk_high_percent
+    if any(one.disk_used_percent >= high for one in shape.universe.candidates):
+        yield PreferRoom(high, _ROOM_TIER)
     if policy.leaders.prefer:
         yield LeaderReach(policy.leaders.prefer, LEADER_REACH_WEIGHT * _USER_TIER)
     if policy.nearest_quorum and request.round_trips is not None:

@@ -71,7 +71,8 @@ class Refusal(msgspec.Struct, frozen=True):
             known = f" after brokers {', '.join(map(str, self.placed))}" if self.placed else ""
             count = len(self.eligible)
             some = f"only {count} broker{'s' * (count != 1)}" if count else "no broker"
-            parts.append(f"{some} can take a {self.role}{known}")
+            article = "an" if self.role == "observer" else "a"
+            parts.append(f"{some} can take {article} {self.role}{known}")
         parts += [str(one) for one in self.refused]
         if self.blocking:
             parts.append(f"blocked by: {'; '.join(self.blocking)}")

@@ -1,10 +1,10 @@
 """The nearest policy that can be met: relaxations of the document, the cheapest first.
 
 Why:    who types a policy that cannot be met wants to read what could be.
-How:    each relaxation changes one part a little: a goal to the next narrower level or one loss
-        less, a spread by one or to soft, a `where` to soft, a count by one. Cheapest first over
-        sums of prices (Dijkstra), up to CHANGES_MAX changes and TRIED_MAX policies. Residency is
-        never relaxed: it is the law's.
+How:    each relaxation changes one part a little: a goal to a narrower level or one loss less, a
+        spread by one or to soft, a `where` to soft, a count by one. Cheapest first over sums of
+        prices (Dijkstra), up to CHANGES_MAX changes and TRIED_MAX policies. Residency is never
+        relaxed: it is the law's.
 Source: decision 0008."""
 
 import heapq
@@ -19,8 +19,15 @@ from strandline.placement.solver.refusal import Relaxation
 
 CHANGES_MAX = 3
 TRIED_MAX = 60
-_NARROWER = {"region": "zone", "zone": "rack", "rack": "host", "host": "broker"}
-_NARROWER["upgrade_domain"] = "broker"
+_NARROWER = {
+    "region": ("zone", "rack", "host", "broker"),
+    "zone": ("rack", "host", "broker"),
+    "rack": ("host", "broker"),
+    "host": ("broker",),
+    "upgrade_domain": ("broker",),
+}
+_NARROWER_PRICES = (2, 3, 4, 4)
+"""Brokers may say nothing of the next level; to give the loss up is dearer than all these."""
 
 Change = tuple[int, str, Policy]
 """(price, words, the policy then)"""
@@ -78,11 +85,10 @@ def relaxations(policy: Policy) -> Iterator[Change]:
 def _weaker_goals(goal: Goal) -> Iterator[tuple[int, Goal | None]]:
     levels = goal_levels(goal)
     for level, count in levels.items():
-        narrower = _NARROWER.get(level)
         less = {**levels, level: count - 1}
-        if narrower is not None:
+        for price, narrower in zip(_NARROWER_PRICES, _NARROWER.get(level, ()), strict=False):
             moved = {**less, narrower: levels.get(narrower, 0) + 1}
-            yield 2, Goal(**moved)
+            yield price, Goal(**moved)
         yield 5, Goal(**less) if any(less.values()) else None
 
 

@@ -9,7 +9,7 @@ How:    units (upgrade domains, or single brokers) are put into steps, each into
 Owns:   nothing.
 Source: design section 6 (W of N); docs/decisions/0011-the-life-of-a-broker.md."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from strandline.model.ids import BrokerId
@@ -74,13 +74,25 @@ def stopped_by(brokers: Brokers, groups: Sequence[QuorumGroup]) -> QuorumGroup |
     return next((one for one in groups if len(one.voters - brokers) < one.quorum), None)
 
 
-def stopped_now(brokers: Brokers, groups: Sequence[QuorumGroup]) -> QuorumGroup | None:
-    """A group that could not commit without these brokers as it is now; also one that cannot
-    already, and has one of them: who restarts then makes it worse."""
-    return next(
-        (one for one in groups if one.voters & brokers and len(one.ready - brokers) < one.quorum),
-        None,
-    )
+def hurt_by(
+    brokers: Brokers,
+    groups: Iterable[QuorumGroup],
+    *,
+    up: Brokers,
+    spared: Brokers = frozenset(),
+    counts_stopped: bool = True,
+) -> Iterator[QuorumGroup]:
+    """The groups for whose sake these brokers may not go down now, together: they have one of them,
+    and without them too few that are in sync and may not go down at any time (`spared`).
+
+    `up`: who is heard. `counts_stopped`: whether a group counts that has too few of those anyhow,
+    whoever is in sync. For who restarts brokers one after the other it does: first that has to be
+    mended. For who has to take one out of service now it does not: nothing is taken from it."""
+    for one in groups:
+        if not one.voters & brokers or len(one.ready - spared - brokers) >= one.quorum:
+            continue
+        if counts_stopped or len(one.voters & up - spared) >= one.quorum:
+            yield one
 
 
 def need_of(group: QuorumGroup, up: Brokers, spared: Brokers = frozenset()) -> str:

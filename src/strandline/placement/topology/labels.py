@@ -3,9 +3,10 @@
 Why:    a broker is told its labels by its file, its environment, or a command that asks the cloud;
         a misspelt or contradictory one places data where nobody wanted it.
 How:    sources are ordered, the strongest first; the first that names a label wins. An upgrade
-        domain that nobody gives comes of the formula, if there is one.
+        domain that nobody gives comes of the formula, if there is one. What was changed while the
+        broker ran stays, until its sources say something else than they did.
 Owns:   nothing.
-Source: decision 0008."""
+Source: decisions 0008 and 0015."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from strandline.base.errors import OperatorError
 from strandline.config.addresses import check_label
-from strandline.model.cluster import NAMED_LABELS, Labels
+from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.placement.topology.ordinal import Formula
 
@@ -97,11 +98,26 @@ def merge_labels(
     if formula is not None and "upgrade_domain" not in values:
         values["upgrade_domain"] = formula.upgrade_domain(values.get("host") or host)
         origin["upgrade_domain"] = "formula"
-    free = tuple(sorted((name, v) for name, v in values.items() if name not in NAMED_LABELS))
-    if len(free) > FREE_LABELS_MAX:
-        raise OperatorError(f"{len(free)} labels of your own: give at most {FREE_LABELS_MAX}")
-    named = {name: values[name] for name in NAMED_LABELS if name in values}
-    return MergedLabels(Labels(**named, free=free), origin)
+    return MergedLabels(_limited(Labels.of(values)), origin)
+
+
+def carried_over(kept: Labels, *, said: Labels, says: Labels) -> Labels:
+    """The labels of a broker that had `kept` when its configuration said `said`, now that it says
+    `says`: a label of which it says the same as then is as it was kept."""
+    present = says.as_dict()
+    for name in said.as_dict() | kept.as_dict():
+        if said.get(name) == says.get(name):
+            present[name] = kept.get(name)
+    return Labels.of(present)
+
+
+def changed_labels(labels: Labels, changes: Mapping[str, str | None]) -> Labels:
+    """The labels with these changes; None takes a label off. Raises OperatorError."""
+    for name, value in changes.items():
+        _check(name, value or "", "labels")
+        if value == "":
+            raise OperatorError(f"label {name} is empty: write {name}- to take it off")
+    return _limited(Labels.of(labels.as_dict() | {name: v or "" for name, v in changes.items()}))
 
 
 def check_label_name(name: str) -> str | None:
@@ -127,6 +143,14 @@ def missing_labels(
         for name in names
         if not labels.get(name)
     ]
+
+
+def _limited(labels: Labels) -> Labels:
+    if len(labels.free) > FREE_LABELS_MAX:
+        raise OperatorError(
+            f"{len(labels.free)} labels of your own: give at most {FREE_LABELS_MAX}"
+        )
+    return labels
 
 
 def _check(name: str, value: str, source: str) -> None:

@@ -1,5 +1,6 @@
 """What the balancer of replicas does and what waits, and why: an API of Strandline's own.
 
+Version 1 tells how fast copies may be.
 Source: docs/decisions/0010-the-balancer.md."""
 
 # ruff: noqa: RUF012 - msgspec gives every message its own list.
@@ -15,7 +16,7 @@ class DescribeBalanceRequest(Message):
     """Asks the controller."""
 
     API_KEY = 20_001
-    VERSIONS = "0"
+    VERSIONS = "0-1"
     FLEXIBLE = "0+"
 
 
@@ -69,11 +70,26 @@ class BalanceCount(Message):
     count: Annotated[int, F("int64")] = 0
 
 
+class CopyShare(Message):
+    """What one broker that copies may take of a budget now."""
+
+    broker_id: Annotated[int, F("int32")] = 0
+    bytes_per_s: Annotated[int, F("int64")] = 0
+
+
+class CopyRate(Message):
+    """What all copies to new replicas that count for a budget may take together."""
+
+    name: Annotated[str, F("string")] = ""  # all, cross-region, "to broker N"
+    bytes_per_s: Annotated[int, F("int64")] = 0
+    shares: Annotated[list[CopyShare], F("[]struct")] = []
+
+
 class DescribeBalanceResponse(Message):
     """What the balancer knows."""
 
     API_KEY = 20_001
-    VERSIONS = "0"
+    VERSIONS = "0-1"
     FLEXIBLE = "0+"
 
     throttle_time_ms: Annotated[int, F("int32")] = 0
@@ -87,3 +103,4 @@ class DescribeBalanceResponse(Message):
     moves: Annotated[list[BalanceMove], F("[]struct")] = []
     waits: Annotated[list[BalanceWait], F("[]struct")] = []
     begun: Annotated[list[BalanceCount], F("[]struct")] = []
+    rates: Annotated[list[CopyRate], F("[]struct", "1+")] = []  # the budgets that are set

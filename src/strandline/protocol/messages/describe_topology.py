@@ -4,8 +4,9 @@ Why:    what a placement survives and costs follows from labels and distances, o
         messages tell the region only.
 How:    an API of our own: its key is above all of Kafka's, and clients pass over what they do not
         know. Labels and who is alive are the same from every broker; round trips are those of the
-        one that answers.
-Source: design section 7; decision 0008."""
+        one that answers. Version 1 tells what the configuration of each broker said at its start,
+        which its labels differ from where they were changed since.
+Source: design section 7; decisions 0008 and 0015."""
 
 # ruff: noqa: RUF012 - msgspec gives every message its own list.
 
@@ -20,7 +21,7 @@ class DescribeTopologyRequest(Message):
     """Asks one broker."""
 
     API_KEY = 20000
-    VERSIONS = "0"
+    VERSIONS = "0-1"
     FLEXIBLE = "0+"
 
 
@@ -38,13 +39,15 @@ class TopologyBroker(Message):
     is_alive: Annotated[bool, F("bool")] = False  # heard lately by the one that answers
     round_trip_ms: Annotated[int, F("int32")] = -1  # smoothed; -1: not measured, or itself
     labels: Annotated[list[TopologyLabel], F("[]struct")] = []
+    # of its configuration; null: not known
+    configured: Annotated[list[TopologyLabel] | None, F("[]struct", "1+", nullable="1+")] = None
 
 
 class DescribeTopologyResponse(Message):
     """Every broker, by id."""
 
     API_KEY = 20000
-    VERSIONS = "0"
+    VERSIONS = "0-1"
     FLEXIBLE = "0+"
 
     throttle_time_ms: Annotated[int, F("int32")] = 0

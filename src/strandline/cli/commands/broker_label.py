@@ -1,0 +1,170 @@
+"""`strandline broker label`: where brokers are, and what they are, changed while they run.
+
+Source: docs/reference/cli.md; docs/decisions/0015-labels-at-run-time.md."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.client.labels import Altered
+    from strandline.client.topology import PlacedBroker
+    from strandline.model.ids import BrokerId
+
+Brokers = Annotated[
+    str, typer.Argument(metavar="ID,...", help="The brokers; all, where labels are only shown.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="CHANGE",
+        help="LABEL=VALUE sets a label, LABEL- takes it off.",
+        show_default=False,
+    ),
+]
+
+
+def label(
+    brokers: Brokers = "",
+    changes: Changes = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would come to, and change nothing.")
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Change them even where policies can be met no more then."),
+    ] = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Show labels of brokers, or change them while they run; what is then not as its policy wants
+    moves. Refused where a policy could be met no more, or would miss a label that it needs."""
+    from strandline.base.errors import OperatorError
+    from strandline.client.labels import alter_labels
+    from strandline.client.topology import describe_topology
+
+    wanted, named = _changes(changes or []), _ids(brokers)
+    if (dry_run or force) and not wanted:
+        raise OperatorError("say which labels to change: LABEL=VALUE, or LABEL- to take one off")
+    with open_client(bootstrap, timeout) as client:
+        if wanted:
+            altered = alter_labels(client, named, wanted, is_forced=force, validate_only=dry_run)
+            told = _describe(altered, is_done=not dry_run)
+            show(as_json, told, people=lambda: _tell(altered, is_done=not dry_run))
+            return
+        known = describe_topology(client).brokers
+    missing = set(named) - {one.id for one in known}
+    if missing:
+        raise OperatorError(f"there is no broker {min(missing)}")
+    shown = [one for one in known if one.id in named or not named]
+    show(as_json, [_describe_broker(one) for one in shown], people=lambda: _print(shown))
+
+
+def _ids(text: str) -> "list[BrokerId]":
+    from strandline.base.errors import OperatorError
+    from strandline.model.ids import BrokerId
+
+    try:
+        return [BrokerId(int(part)) for part in text.split(",")] if text else []
+    except ValueError:
+        raise OperatorError(
+            f"{text[:80]!r} are no brokers: give their ids, as in 4 or 4,5"
+        ) from None
+
+
+def _changes(texts: Sequence[str]) -> dict[str, str | None]:
+    """{label: its new value, None to take it off}; raises OperatorError."""
+    from strandline.base.errors import OperatorError
+
+    found: dict[str, str | None] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals and not text.endswith("-"):
+            raise OperatorError(
+                f"{text[:80]!r} is no change of a label: write rack=r12, or rack- to take it off"
+            )
+        name = name if equals else text.removesuffix("-")
+        if name in found:
+            raise OperatorError(f"label {name} is there twice: keep one of them")
+        found[name] = value if equals else None
+    return found
+
+
+# ---- changed -------------------------------------------------------------------------------------
+
+
+def _describe(altered: "Altered", *, is_done: bool) -> Json:
+    return {
+        "changed": is_done,
+        "brokers": [
+            {"id": broker, "labels": {**labels}} for broker, labels in altered.labels.items()
+        ],
+        "moves": [
+            {"topic": one.topic, "partitions": one.count, "examples": list(one.partitions)}
+            for one in altered.moves
+        ],
+        "objections": list(altered.objections),
+    }
+
+
+def _tell(altered: "Altered", *, is_done: bool) -> None:
+    for broker, labels in altered.labels.items():
+        text = _text(labels) or "no labels"
+        print_line(f"broker {broker} {'has' if is_done else 'would have'} {text}")
+    for objection in altered.objections:
+        print_line(f"against it: {objection}")
+    for one in altered.moves:
+        some = ids(one.partitions) + (",..." if one.count > len(one.partitions) else "")
+        noun, verb = ("partition", "is") if one.count == 1 else ("partitions", "are")
+        verb = verb if is_done else "would be"
+        print_line(
+            f"topic {one.topic}: {one.count} {noun} {verb} no more as the policy wants: {some}"
+        )
+    if altered.moves:
+        see = "; see `strandline cluster balance`" if is_done else ""
+        where = " where that mends anything" if altered.objections else ""
+        print_line(f"replicas {'move' if is_done else 'would move'} by themselves{where}{see}")
+    if not is_done:
+        print_line("nothing was changed")
+
+
+# ---- shown ---------------------------------------------------------------------------------------
+
+
+def _set_at_run_time(broker: "PlacedBroker") -> list[tuple[str, str, str]]:
+    """The labels that are not as the configuration says: (label, what it is, what that says)."""
+    if broker.configured is None:
+        return []
+    said, present = broker.configured.as_dict(), broker.labels.as_dict()
+    return [
+        (name, present.get(name, ""), said.get(name, ""))
+        for name in present | said
+        if present.get(name) != said.get(name)
+    ]
+
+
+def _describe_broker(broker: "PlacedBroker") -> Json:
+    said: Json = None if broker.configured is None else {**broker.configured.as_dict()}
+    return {"id": broker.id, "labels": {**broker.labels.as_dict()}, "configured": said}
+
+
+def _print(brokers: "Sequence[PlacedBroker]") -> None:
+    rows = [(one.id, _text(one.labels.as_dict()) or "-", _changed(one) or "-") for one in brokers]
+    heads = ("BROKER", "LABELS", "CHANGED AT RUN TIME")
+    print_table(Table(heads=heads, rows=rows, right=frozenset(("BROKER",))))
+
+
+def _changed(broker: "PlacedBroker") -> str:
+    return ", ".join(
+        f"{name}={value} (configured: {said or 'none'})" if value else f"no {name} ({said})"
+        for name, value, said in _set_at_run_time(broker)
+    )
+
+
+def _text(labels: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in labels.items())

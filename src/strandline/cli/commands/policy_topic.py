@@ -1,0 +1,202 @@
+"""`strandline policy test --topic`: what a policy would move of a topic that exists.
+
+Source: docs/reference/cli.md; docs/operating/placement.md."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.cli.moves import LeaderChange, TopicMoves
+    from strandline.client.cluster import Client
+    from strandline.controller.balancer.preview import Step
+    from strandline.model.ids import BrokerId
+    from strandline.placement.explain.copies import Copy, CopyCost, Slowest
+    from strandline.placement.explain.topics import TopicExplanation
+    from strandline.placement.policy.document import Policy
+
+MOVES_SHOWN_MAX = 30
+CHANGES_SHOWN_MAX = 10
+
+
+def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: bool) -> None:
+    """Tell what would follow if the topic had this policy; nothing is changed."""
+    from dataclasses import replace
+
+    from strandline.cli.explaining import builtins
+    from strandline.cli.moves import look_at_moves
+    from strandline.placement.explain.topics import explain_topic
+    from strandline.placement.policy.text import encode_policy
+
+    text = encode_policy(policy)
+    found = look_at_moves(client, name, text)
+    request = replace(found.topic.request, policy=policy, default_voters=len(found.after[0].voters))
+    told = explain_topic(request, found.cluster.candidates, found.after)
+    show(
+        as_json,
+        {
+            "topic": name,
+            "policy": text,
+            "paused": found.is_paused,
+            "whole": found.preview.is_whole,
+            "moves": [_move_json(step, copies) for step, copies in found.steps],
+            "cost": builtins(found.cost),
+            "leaders": [
+                {"partition": one.partition, "before": one.before, "after": one.after}
+                for one in found.leaders
+            ],
+            "replicas": [list(one.voters) for one in found.after],
+            "waits": [
+                {"reason": code, "text": text, "partitions": one.count}
+                for (code, text), one in found.preview.waits.found.items()
+            ],
+            "others_move": found.others,
+            "writes": builtins(told.writes),
+            "data": builtins(told.data),
+        },
+        people=lambda: _tell(found, told, policy),
+    )
+
+
+def _move_json(step: "Step", copies: "Iterable[Copy]") -> Json:
+    from strandline.cli.explaining import builtins
+
+    return {
+        "partition": step.partition,
+        "before": list(step.before),
+        "after": list(step.after),
+        "reason": step.code,
+        "copies": [builtins(one) for one in copies],
+    }
+
+
+def _tell(found: "TopicMoves", told: "TopicExplanation", policy: "Policy") -> None:
+    from strandline.cli.explaining import tell_survival
+
+    print_line(f"topic {found.topic.name}, if its placement.policy were {told.policy}:")
+    if found.is_paused:
+        print_line("paused: none of this begins before the balancer is resumed")
+    _tell_cost(found)
+    _tell_leaders(found.leaders, follows=bool(policy.leaders.follow))
+    for (code, text), one in found.preview.waits.found.items():
+        noun = "partition waits" if one.count == 1 else "partitions wait"
+        print_line(f"{code}: {text}; {one.count} {noun} ({', '.join(one.examples)})")
+    if found.others:
+        noun = "partition" if found.others == 1 else "partitions"
+        print_line(f"besides, {found.others} {noun} of other topics would move")
+    if not found.preview.is_whole:
+        print_line("that is not all: more would move than is looked at here")
+    tell_survival(told.writes, told.data, before="then, ")
+    if found.steps:
+        print_line("")
+        _tell_steps(found)
+
+
+def _tell_cost(found: "TopicMoves") -> None:
+    moving = {step.partition for step, _ in found.steps if set(step.before) != set(step.after)}
+    if not moving:
+        print_line("no replica moves")
+        return
+    cost = found.cost
+    print_line(
+        f"{_count(len(moving), 'partition')} would change replicas; {_count(cost.copies, 'copy')}, "
+        f"{_amount(cost)}"
+    )
+    if cost.slowest is not None:
+        print_line(_throttle(cost.slowest))
+
+
+def _throttle(one: "Slowest") -> str:
+    from strandline.placement.explain.amounts import format_bytes, format_seconds
+
+    limit = one.limit
+    if one.seconds is None:
+        return f"nothing is copied as long as {limit.key} is 0"
+    who = "all brokers send"
+    if limit.source is not None:
+        who = f"broker {limit.source} sends"
+    elif limit.target is not None:
+        who = f"broker {limit.target} takes"
+    where = {None: "", True: " to other regions", False: " within its region"}[limit.crosses]
+    least = "at least " if one.seconds >= 1 else ""
+    return (
+        f"{least}{format_seconds(one.seconds)} at the throttle in force: {who} "
+        f"{format_bytes(one.bytes)}{where} at {format_bytes(limit.bytes_per_s)}/s ({limit.key})"
+    )
+
+
+def _amount(cost: "CopyCost") -> str:
+    from strandline.placement.explain.amounts import format_bytes
+
+    text = f"{format_bytes(cost.bytes)}, {format_bytes(cost.cross_region_bytes)} of it to other "
+    text += "regions"
+    if cost.unknown:
+        text += f", and {_count(cost.unknown, 'copy')} of which nobody says how large"
+    return text
+
+
+def _count(number: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def _tell_leaders(changes: "Iterable[LeaderChange]", *, follows: bool) -> None:
+    from strandline.cli.explaining import ranges
+
+    by_pair: dict[tuple[int, int], list[int]] = {}
+    for one in changes:
+        by_pair.setdefault((one.before, one.after), []).append(one.partition)
+    if not by_pair:
+        print_line("no leader changes")
+        return
+    pairs = Counter({pair: len(some) for pair, some in by_pair.items()}).most_common()
+    shown = [
+        f"{'none' if before < 0 else before} -> {after}: {ranges(by_pair[before, after])}"
+        for (before, after), _ in pairs[:CHANGES_SHOWN_MAX]
+    ]
+    more = len(pairs) - CHANGES_SHOWN_MAX
+    text = "; ".join(shown) + (f"; and {more} more pairs" if more > 0 else "")
+    total = sum(count for _, count in pairs)
+    print_line(f"{_count(total, 'leader')} would change: {text}")
+    if follows:
+        print_line("after that, leaders follow the writers")
+
+
+def _tell_steps(found: "TopicMoves") -> None:
+    from strandline.cli.explaining import ranges
+    from strandline.placement.explain.amounts import format_bytes
+
+    alike: dict[tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], str, int], list[int]] = {}
+    sizes: Counter[tuple[object, ...]] = Counter()
+    for step, copies in found.steps:
+        source = copies[0].source if copies else -1
+        key = (step.before, step.after, step.code, source)
+        alike.setdefault(key, []).append(step.partition)
+        sizes[key] += sum(one.bytes or 0 for one in copies)
+    rows = [
+        (
+            ranges(partitions),
+            ids(before),
+            ids(after),
+            _ways(source, [one for one in after if one not in before]),
+            format_bytes(sizes[before, after, code, source]),
+            code,
+        )
+        for (before, after, code, source), partitions in list(alike.items())[:MOVES_SHOWN_MAX]
+    ]
+    print_table(
+        Table(
+            heads=("PARTITIONS", "REPLICAS", "BECOME", "COPIED", "BYTES", "WHY"),
+            rows=rows,
+            right=frozenset(("BYTES",)),
+        )
+    )
+    more = len(alike) - MOVES_SHOWN_MAX
+    if more > 0:
+        print_line(f"and {more} more like these; --json tells all")
+
+
+def _ways(source: int, targets: "list[BrokerId]") -> str:
+    return f"{source} to {ids(targets)}" if targets else "-"

@@ -1,0 +1,42 @@
+"""What copies to new replicas may take, as commands show it.
+
+Source: docs/decisions/0010-the-balancer.md ("Budget")."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from strandline.cli.output import Json
+from strandline.placement.explain.amounts import format_bytes
+
+if TYPE_CHECKING:
+    from strandline.protocol.messages.describe_balance import CopyRate
+
+_WORDS = {"all": "", "cross-region": " between regions"}
+
+
+def describe_rates(rates: "Iterable[CopyRate]") -> Json:
+    """For programs: {budget: what it is, and who has how much of it}."""
+    return {
+        one.name: {
+            "bytes_per_s": one.bytes_per_s,
+            "shares": {str(share.broker_id): share.bytes_per_s for share in one.shares},
+        }
+        for one in rates
+    }
+
+
+def rate_lines(rates: "Iterable[CopyRate]") -> list[str]:
+    """For people: a line for each budget."""
+    lines = []
+    for one in rates:
+        which = _WORDS.get(one.name, f" {one.name}")
+        line = f"copies{which} may take {_rate(one.bytes_per_s)} together"
+        if not one.bytes_per_s:
+            line = f"copies{which} are halted"
+        shares = [f"broker {share.broker_id} {_rate(share.bytes_per_s)}" for share in one.shares]
+        lines.append(f"{line}: {', '.join(shares)}" if shares and one.bytes_per_s else line)
+    return lines
+
+
+def _rate(bytes_per_s: int) -> str:
+    return f"{format_bytes(bytes_per_s)}/s"

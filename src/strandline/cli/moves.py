@@ -1,0 +1,260 @@
+"""What a running cluster would move if a topic had another policy.
+
+Why:    a policy is changed with one command, and that command may copy terabytes.
+How:    the controller is asked whether it would take the policy; what the brokers tell of
+        themselves is put together to the controller's state, and its balancer, which is pure, is
+        run over it. Nothing is changed. Brokers that have been up for a few seconds only count as
+        those that have been for longer.
+Source: decision 0010."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from strandline.cli.live_cluster import THE_CLUSTER, LiveCluster, LiveTopic, look
+from strandline.client.balance import describe_balance
+from strandline.client.cluster import Client
+from strandline.client.configs import alter_topic_configs, describe_broker_configs, describe_configs
+from strandline.client.log_dirs import log_sizes
+from strandline.client.reassignments import moving_partitions
+from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, SENT_RATE, TAKEN_RATE
+from strandline.config.effective import ConfigSource
+from strandline.controller.balancer.health import SETTLE_MS, Condition
+from strandline.controller.balancer.preview import Preview, Step, preview
+from strandline.controller.balancer.round import Settings
+from strandline.controller.policies import POLICY
+from strandline.controller.records import (
+    Assignment,
+    BrokerRegistered,
+    ConfigsChanged,
+    ReassignmentSet,
+    TopicCreated,
+)
+from strandline.controller.state import ControllerState
+from strandline.model.cluster import Address
+from strandline.model.ids import NO_BROKER, BrokerId, GroupId
+from strandline.placement.explain.copies import Copy, CopyCost, Limit, cost_of
+from strandline.placement.explain.topics import PartitionState
+from strandline.placement.topology.universe import BrokerState
+from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
+
+RECOVERY = "replication.recovery_bytes_per_s"
+RECOVERY_FAR = "replication.recovery_cross_region_bytes_per_s"
+MOVES = "moves.bytes.per.s"
+MOVES_FAR = "moves.cross.region.bytes.per.s"
+_TO_BROKER = "to broker "
+_NOWHERE = Address("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChange:
+    """A partition that another broker is to lead. `before` is NO_BROKER where nobody does."""
+
+    partition: int
+    before: BrokerId
+    after: BrokerId
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMoves:
+    """What would follow. `steps`: those of this topic, each with the copies it takes; `others`: how
+    many partitions of other topics would move, too; `after`: the partitions then; `is_paused`:
+    whether nothing of it begins before the balancer is resumed."""
+
+    cluster: LiveCluster
+    topic: LiveTopic
+    preview: Preview
+    steps: tuple[tuple[Step, tuple[Copy, ...]], ...]
+    cost: CopyCost
+    others: int
+    leaders: tuple[LeaderChange, ...]
+    after: tuple[PartitionState, ...]
+    is_paused: bool
+
+
+def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
+    """Ask a cluster what it would do if the topic had this policy, as text. Raises ApiError where
+    it would refuse it."""
+    alter_topic_configs(client, name, {POLICY: policy}, validate_only=True)
+    cluster = look(client, None)
+    topic = next(one for one in cluster.topics if one.name == name)
+    balance = describe_balance(client)
+    state = _state(client, cluster, balance)
+    state.replay(ConfigsChanged("topic", name, {POLICY: policy}))
+    settings = replace(Settings.of(state.cluster.cluster_configs), is_enabled=True)
+    found = preview(state, _condition(balance), settings, topic=name)
+    own = [one for one in found.steps if one.topic == name]
+    steps = _with_copies(client, cluster, topic, own)
+    copies = [copy for _, some in steps for copy in some]
+    limits = _limits(client, balance, {one.source for one in copies})
+    after = tuple(
+        replace(one, voters=then.replicas, adding=(), behind=())
+        for one, then in zip(topic.partitions, state.cluster.topics[name].partitions, strict=True)
+    )
+    return TopicMoves(
+        cluster=cluster,
+        topic=topic,
+        preview=found,
+        steps=steps,
+        cost=cost_of(copies, limits),
+        others=len({(one.topic, one.partition) for one in found.steps if one.topic != name}),
+        leaders=tuple(
+            LeaderChange(one.index, one.leader, one.voters[0])
+            for one in after
+            if one.leader != one.voters[0]
+        ),
+        after=after,
+        is_paused=not balance.is_enabled,
+    )
+
+
+# ---- the controller's state ------------------------------------------------------------------
+
+
+def _state(
+    client: Client, cluster: LiveCluster, balance: DescribeBalanceResponse
+) -> ControllerState:
+    """As far as the balancer looks at it. Groups are numbered anew, in the order of the names."""
+    state = ControllerState()
+    for one in cluster.candidates:
+        state.replay(
+            BrokerRegistered(
+                id=one.id,
+                incarnation="",
+                directory_id="",
+                rpc=_NOWHERE,
+                kafka=_NOWHERE,
+                labels=one.labels,
+            )
+        )
+    (values,) = describe_configs(client, [THE_CLUSTER]).values()
+    configs = {one.name: one.value for one in values if one.source == ConfigSource.CLUSTER}
+    state.replay(ConfigsChanged("cluster", "", dict(configs)))
+    for broker in balance.brokers:
+        life: dict[str, str | None] = {}
+        if broker.is_leaving:
+            life[DECOMMISSION] = "true"
+        if broker.maintenance_until_ms:
+            life[MAINTENANCE] = str(broker.maintenance_until_ms)
+        if life and broker.broker_id in state.cluster.brokers:
+            state.replay(ConfigsChanged("broker", str(broker.broker_id), life))
+    for topic in cluster.topics:
+        _add_topic(state, topic)
+    _add_moves(state, client, balance)
+    return state
+
+
+def _add_topic(state: ControllerState, topic: LiveTopic) -> None:
+    first = state.cluster.next_group
+    state.replay(
+        TopicCreated(
+            name=topic.name,
+            id=UUID(int=first),
+            partitions=tuple(
+                Assignment(GroupId(first + number), one.voters)
+                for number, one in enumerate(topic.partitions)
+            ),
+            configs=dict(topic.own),
+        )
+    )
+
+
+def _add_moves(state: ControllerState, client: Client, balance: DescribeBalanceResponse) -> None:
+    """What moves already."""
+    own = {(one.topic, one.partition) for one in balance.moves}
+    for (topic, index), one in moving_partitions(client).items():
+        known = state.cluster.topics.get(topic)
+        target = tuple(
+            BrokerId(broker) for broker in one.replicas if broker not in one.removing_replicas
+        )
+        if known is not None and index < len(known.partitions) and target:
+            group = known.partitions[index].group
+            state.replay(ReassignmentSet(group, target, by_balancer=(topic, index) in own))
+
+
+def _condition(balance: DescribeBalanceResponse) -> Condition:
+    """The brokers' health, as the balancer tells of it."""
+    brokers = {BrokerId(one.broker_id): one for one in balance.brokers}
+    down = {id: one for id, one in brokers.items() if one.down_ms or one.condition == "down"}
+    spared = frozenset(id for id, one in brokers.items() if one.maintenance_until_ms)
+    lost = frozenset(id for id, one in brokers.items() if one.condition == "lost")
+    up = frozenset(brokers) - frozenset(down)
+    absent_ms = min(SETTLE_MS, balance.lost_after_ms)
+    return Condition(
+        up=up,
+        settled=up - spared - lost,
+        lost=lost,
+        absent=frozenset(id for id, one in down.items() if one.down_ms >= absent_ms),
+        down_since_ms={id: -one.down_ms for id, one in down.items()},
+        spared=spared,
+        full=frozenset(id for id, one in brokers.items() if one.is_disk_full),
+    )
+
+
+# ---- what it costs ---------------------------------------------------------------------------
+
+
+def _with_copies(
+    client: Client, cluster: LiveCluster, topic: LiveTopic, steps: Sequence[Step]
+) -> tuple[tuple[Step, tuple[Copy, ...]], ...]:
+    """Each step with what is sent for it: by the leader, or by who would lead by preference."""
+    leaders = {one.index: one.leader for one in topic.partitions}
+    regions = {one.id: one.labels.region for one in cluster.candidates}
+    sizes = _sizes(client, cluster, topic, {one.partition for one in steps if one.coming})
+    found = []
+    for step in steps:
+        leader = leaders[step.partition]
+        source = leader if leader in step.before else step.before[0]
+        copies = tuple(
+            Copy(
+                source=source,
+                target=one,
+                bytes=sizes.get(step.partition),
+                crosses=regions.get(one) != regions.get(source),
+            )
+            for one in step.coming
+        )
+        found.append((step, copies))
+    return tuple(found)
+
+
+def _sizes(
+    client: Client, cluster: LiveCluster, topic: LiveTopic, partitions: set[int]
+) -> dict[int, int]:
+    """{partition: bytes of its log}, as its leader says, or the replica that has most."""
+    up = {one.id for one in cluster.candidates if one.state is BrokerState.ACTIVE}
+    asked = [one for one in topic.partitions if one.index in partitions]
+    found: dict[int, int] = {}
+    told: dict[BrokerId, dict[int, int]] = {}
+    for broker in sorted({voter for one in asked for voter in one.voters} & up):
+        held = [one.index for one in asked if broker in one.voters]
+        told[broker] = log_sizes(client, broker, topic.name, held)
+    for one in asked:
+        known = {voter: told.get(voter, {}).get(one.index) for voter in one.voters}
+        sizes = [size for size in known.values() if size is not None]
+        if sizes:
+            of_leader = known.get(one.leader) if one.leader != NO_BROKER else None
+            found[one.index] = max(sizes) if of_leader is None else of_leader
+    return found
+
+
+def _limits(
+    client: Client, balance: DescribeBalanceResponse, sources: set[BrokerId]
+) -> list[Limit]:
+    """What copies may take: by the files of the brokers that send them, and by what is set."""
+    found = []
+    for source in sorted(sources):
+        rows = describe_broker_configs(client, source, (RECOVERY, RECOVERY_FAR, SENT_RATE)) or ()
+        values = {one.name: int(one.value) for one in rows}
+        for key, crosses in ((RECOVERY, False), (RECOVERY_FAR, True), (SENT_RATE, None)):
+            if key in values:
+                found.append(Limit(key, values[key], source=source, crosses=crosses))
+    for one in balance.rates:
+        if one.name.startswith(_TO_BROKER):
+            target = BrokerId(int(one.name.removeprefix(_TO_BROKER)))
+            found.append(Limit(TAKEN_RATE, one.bytes_per_s, target=target))
+        elif one.name == "all":
+            found.append(Limit(MOVES, one.bytes_per_s))
+        else:
+            found.append(Limit(MOVES_FAR, one.bytes_per_s, crosses=True))
+    return found

@@ -1,0 +1,95 @@
+"""Which configurations may be in force in a group, and who may lead it without a majority. Pure.
+
+Why:    a group with fewer than its write quorum W of N voters can change nothing by itself. The
+        controller can, if it never loses sight of a configuration under which something may have
+        been, or may yet be, acknowledged.
+How:    a register for each group, changed by compare-and-set only:
+
+            request   the leader asks for other voters: one change at a time, by the grant in force
+            report    the leader has committed the last of them, in an epoch of that grant
+            begin     a new grant: its epoch fences all before it
+            seat      the best log among those fenced, if they hold what was committed under each
+                      configuration since the last that was reported
+
+        The rules are numbered as in design section 6. R1 (elections need majorities) and R5 (who
+        may stand) are the group's own: `raft.election`.
+Owns:   nothing.
+Source: design section 6; decision 0016; Lamport, Malkhi, Zhou, "Vertical Paxos" (2009)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from strandline.model.ids import BrokerId, Epoch, first_epoch, grant_of
+from strandline.raft.configuration import Configuration
+from strandline.raft.messages import Fenced, Seat
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVoters:
+    """`stable` was reported; each of `granted`, in this order, may be in force since then."""
+
+    stable: Configuration
+    granted: tuple[Configuration, ...] = ()
+    grant: int = 0
+    is_seated: bool = True
+    """Whether somebody was chosen to lead the grant's first epoch."""
+
+    @property
+    def possible(self) -> tuple[Configuration, ...]:
+        """Every configuration that may be in force (R3)."""
+        return (self.stable, *self.granted)
+
+    @property
+    def version(self) -> int:
+        """Of the last configuration that was granted."""
+        return self.possible[-1].version
+
+    def request(self, epoch: Epoch, wanted: Configuration) -> "GroupVoters | None":
+        """The leader of `epoch` wants to go to `wanted`; None where it may not (R2)."""
+        if self.granted or grant_of(epoch) != self.grant or wanted.version != self.version + 1:
+            return None
+        return replace(self, granted=(wanted,))
+
+    def report(self, epoch: Epoch, version: int) -> "GroupVoters | None":
+        """The leader of `epoch` has committed, in that epoch, past the configuration of `version`
+        (R6); None where that says nothing new."""
+        if not self.granted or grant_of(epoch) != self.grant or version != self.version:
+            return None
+        return replace(self, stable=self.granted[-1], granted=())
+
+    def begin(self) -> "GroupVoters":
+        """A new grant, of which nobody has heard."""
+        return replace(self, grant=self.grant + 1, is_seated=False)
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that the grant opens."""
+        return first_epoch(self.grant)
+
+    def may_seat(self, holders: Collection[BrokerId]) -> bool:
+        """Whether these, fenced, hold everything that was acknowledged, and nothing more can be
+        without one of them."""
+        return all(one.holds_commits(holders) for one in self.possible)
+
+    def choose(self, answers: Mapping[BrokerId, Fenced]) -> BrokerId | None:
+        """Who has to lead: the best log of those that were fenced by this grant (R4); None while
+        too few were."""
+        fenced = {
+            broker: (answer.last_epoch, answer.last_index, -broker)
+            for broker, answer in answers.items()
+            if answer.epoch == self.epoch and not answer.amnesiac
+        }
+        if self.is_seated or not self.may_seat(fenced):
+            return None
+        return max(fenced, key=fenced.__getitem__)
+
+    def seat(
+        self, leader: BrokerId, answer: Fenced, successor: Configuration
+    ) -> "tuple[GroupVoters, Seat]":
+        """`leader`, which was chosen, shall lead with `successor`; what to tell it."""
+        assert not self.is_seated and leader in successor.voters and not successor.is_joint
+        granted = msgspec.structs.replace(successor, version=self.version + 1)
+        after = replace(self, granted=(*self.granted, granted), is_seated=True)
+        return after, Seat(self.epoch, answer.last_epoch, answer.last_index, granted)

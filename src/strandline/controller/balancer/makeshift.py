@@ -1,0 +1,44 @@
+"""What takes a lost replica's place where no placement keeps the whole policy. Pure.
+
+Why:    a policy that cannot be met any more must not keep a partition with a copy less for ever.
+How:    each lost replica in turn is replaced by whom its own rule allows (labels, residency), with
+        what breaks least: first by the rules that count replicas, then by the soft ones. Where that
+        breaks more than there is broken already, only with the operator's permission.
+Owns:   nothing.
+Source: design section 7; decision 0010."""
+
+from collections.abc import Collection, Mapping
+
+from strandline.controller.balancer.plans import Replicas, Wanted
+from strandline.model.ids import BrokerId
+
+
+def replace_lost(
+    wanted: Wanted,
+    replicas: Replicas,
+    *,
+    settled: Collection[BrokerId],
+    loads: Mapping[BrokerId, int],
+    may_break_more: bool,
+) -> Replicas | None:
+    """The replicas without those lost ones for which somebody was found, in the same order; None
+    where nobody was. `settled`: who may be given replicas."""
+    plan = wanted.plan()
+    found = replicas
+    for lost in wanted.lost(replicas):
+        bit = plan.universe.index[lost]
+        allowed = next((plan.allowed[group] for one, group in wanted.seats(found) if one == bit), 0)
+        best: tuple[tuple[int, int, int, BrokerId], Replicas] | None = None
+        for broker in settled:
+            if broker in found or not allowed >> plan.universe.index[broker] & 1:
+                continue
+            after = tuple(broker if one == lost else one for one in found)
+            if not may_break_more and wanted.breaks_more(after, than=found):
+                continue
+            broken = sum(wanted.broken(after).values())
+            rank = broken, wanted.cost(after), loads.get(broker, 0), broker
+            if best is None or rank < best[0]:
+                best = rank, after
+        if best is not None:
+            found = best[1]
+    return None if found == replicas else found

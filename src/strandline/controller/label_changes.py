@@ -1,0 +1,159 @@
+"""What other labels of brokers would mean for the policies in force, before they are taken.
+
+Why:    a label decides what may be where: one that is mistyped moves data across regions, and one
+        that is taken off leaves a policy without meaning. A restart asks nobody.
+How:    every policy in force is held against the brokers as they are labelled now, and as they
+        would be. What was met and could not be any more is an objection, as is a broker that would
+        lack a label which a policy needs; what cannot be met either way is none. What can be met
+        by moving data is none either: the balancer moves it, so the partitions that have a replica
+        on these brokers are judged as it would judge them.
+Owns:   nothing; one `LabelChecks` for each command.
+Source: decision 0015."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from strandline.controller.balancer.plans import Ask, Plans, Wanted
+from strandline.controller.commands import TopicMoves
+from strandline.controller.decision import Draft, Facts
+from strandline.controller.policies import candidates_of
+from strandline.model.cluster import Labels, Partition, Topic
+from strandline.model.ids import BrokerId
+from strandline.placement.solver.refusal import Refusal
+from strandline.placement.solver.request import Request
+from strandline.placement.solver.solve import missing_for, solve
+from strandline.placement.topology.labels import MissingLabel
+from strandline.placement.topology.universe import Candidate
+
+JUDGED_MAX = 1_000
+"""Partitions: a third of a second. Whether policies can be met is asked of all; what moves is told
+of so many."""
+NAMED_MAX = 3
+EXAMPLES_MAX = 5
+
+
+class LabelChecks:
+    """The checks of one command. `labels`: those that brokers would have."""
+
+    def __init__(self, facts: Facts, labels: Mapping[BrokerId, Labels]) -> None:
+        self._facts = facts
+        self._changed = frozenset(labels)
+        after = [replace(one, labels=labels.get(one.id, one.labels)) for one in facts.brokers]
+        self._before = Plans(facts.brokers, frozenset(), facts.leaving)
+        self._after = Plans(after, frozenset(), facts.leaving)
+        self._candidates_before = candidates_of(facts, Draft(facts.state))
+        self._candidates_after = [
+            replace(one, labels=labels.get(one.id, one.labels)) for one in self._candidates_before
+        ]
+
+    def objections(self) -> list[str]:
+        """Why the labels should not be so, each a sentence without an end."""
+        found = self._missing()
+        # A label that a policy needs, and that somebody lacks, is all there is to say of it.
+        return found or self._unmet()
+
+    def moves(self) -> list[TopicMoves]:
+        """The partitions that are as their policies want, and would not be."""
+        found: dict[str, list[int]] = {}
+        judged = 0
+        for topic, ask in self._asks():
+            for one in topic.partitions:
+                if judged == JUDGED_MAX or not self._changed.intersection(one.hosts):
+                    continue
+                judged += 1
+                if _is_right(self._before, ask, one) and not _is_right(self._after, ask, one):
+                    found.setdefault(topic.name, []).append(one.index)
+        return [
+            TopicMoves(name, len(indexes), tuple(indexes[:EXAMPLES_MAX]))
+            for name, indexes in found.items()
+        ]
+
+    def _asks(self) -> Iterator[tuple[Topic, Ask]]:
+        """The topics that have a policy, and what it asks for."""
+        cluster = self._facts.state.cluster
+        for topic in cluster.topics.values():
+            ask = self._before.ask(topic, cluster)
+            if ask.key and not ask.mistake:
+                yield topic, ask
+
+    def _missing(self) -> list[str]:
+        """The labels that brokers have, or need not have, and would lack."""
+        lacking: dict[MissingLabel, list[str]] = {}
+        known: dict[Ask, list[MissingLabel]] = {}
+        for topic, ask in self._asks():
+            if ask not in known:
+                before = missing_for(ask.policy, self._candidates_before)
+                after = missing_for(ask.policy, self._candidates_after)
+                known[ask] = [one for one in after if one not in before]
+            for one in known[ask]:
+                lacking.setdefault(one, []).append(topic.name)
+        return [
+            f"broker {one.broker} would have no label {one.label!r}, which the policy of "
+            f"{_topics(names)} needs"
+            for one, names in lacking.items()
+        ]
+
+    def _unmet(self) -> list[str]:
+        """The policies that are met, or could be, and could not any more."""
+        reasons: dict[tuple[Ask, int], str] = {}
+        hurt: dict[tuple[Ask, int], list[Topic]] = {}
+        for topic, ask in self._asks():
+            key = ask, len(topic.partitions[0].replicas)
+            if key not in reasons:
+                # The first reason is told in full, with what could be met instead.
+                reasons[key] = self._unmet_reason(*key, explains=not any(reasons.values()))
+            if reasons[key]:
+                hurt.setdefault(key, []).append(topic)
+        return [
+            f"{key[0].key} of {_topics([one.name for one in topics])} could not be met any more, "
+            f"with {self._replicas_of(topics)}: {reasons[key]}"
+            for key, topics in hurt.items()
+        ]
+
+    def _unmet_reason(self, ask: Ask, voters: int, *, explains: bool) -> str:
+        """Why it could not be met; empty where it could, or cannot be met now."""
+        request = Request(
+            policy=ask.policy,
+            min_insync_replicas=ask.min_insync_replicas,
+            default_voters=voters,
+            takes_down_brokers=True,
+        )
+
+        def answer(candidates: list[Candidate], *, explains: bool = False) -> Refusal | None:
+            found = solve(request, candidates, rng=self._facts.rng, explains=explains)
+            return found if isinstance(found, Refusal) else None
+
+        refusal = answer(self._candidates_after, explains=explains)
+        if refusal is None or answer(self._candidates_before) is not None:
+            return ""
+        return str(refusal)
+
+    def _replicas_of(self, topics: list[Topic]) -> str:
+        """The replicas that are placed on the brokers whose labels change."""
+        held = [
+            (one.name, sorted(self._changed.intersection(one.hosts)))
+            for topic in topics
+            for one in topic.partitions
+            if self._changed.intersection(one.hosts)
+        ]
+        if not held:
+            return "no replica on these brokers"
+        shown = ", ".join(f"{name} on {_brokers(brokers)}" for name, brokers in held[:NAMED_MAX])
+        more = len(held) - NAMED_MAX
+        return f"replicas of {shown}" + (f" and {more} more partitions" if more > 0 else "")
+
+
+def _is_right(plans: Plans, ask: Ask, partition: Partition) -> bool:
+    wanted = plans.of(ask, partition.replicas)
+    return isinstance(wanted, Wanted) and wanted.is_right(partition.replicas)
+
+
+def _topics(names: list[str]) -> str:
+    shown = ", ".join(names[:NAMED_MAX])
+    noun = "topic" if len(names) == 1 else "topics"
+    more = len(names) - NAMED_MAX
+    return f"{noun} {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+def _brokers(ids: list[BrokerId]) -> str:
+    return f"broker{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"

@@ -1,0 +1,23 @@
+"""Labelled: who lacks a label that the policy needs gets no replica: nobody knows where it is."""
+
+from dataclasses import dataclass
+
+from strandline.placement.constraints.contract import HardEvaluator, Shape
+from strandline.placement.constraints.reasons import Reason, because
+from strandline.placement.constraints.static import StaticEvaluator
+from strandline.placement.topology.universe import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """`labels`: what has to be said."""
+
+    labels: tuple[str, ...]
+
+    def prepare(self, shape: Shape) -> HardEvaluator:
+        """The evaluator for all replicas."""
+        return StaticEvaluator(shape, shape.everyone, "labelled", self._judge)
+
+    def _judge(self, one: Candidate) -> Reason | None:
+        lacking = next((name for name in self.labels if not one.labels.get(name)), None)
+        return None if lacking is None else because("without", label=lacking)

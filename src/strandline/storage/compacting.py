@@ -1,0 +1,111 @@
+"""When a log is compacted: one pass after the other over its closed segments.
+
+Why:    a pass takes many slices, and between two of them the log goes on, and may change under it.
+How:    step: none under way --enough dirt--> begin --slice--> ... --finished segment--> into the
+        row;  what removes or rewrites segments calls `abandon` first, and the next pass begins
+        anew.
+Owns:   the pass that is under way, and up to where the log is clean: known only since it was
+        opened.
+Source: design section 4; Kafka's log cleaner."""
+
+from collections.abc import Callable
+
+from strandline.base.clock import Clock
+from strandline.base.disk import Disk
+from strandline.base.errors import StorageError
+from strandline.model.ids import Offset
+from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
+from strandline.storage.config import LogConfig
+from strandline.storage.flushing import Flushing
+from strandline.storage.producers import ProducerStates
+from strandline.storage.row import SegmentRow
+from strandline.storage.segment import Segment
+
+
+class Compacting:
+    """See the module; one per log."""
+
+    __slots__ = (
+        "_clean_offset",
+        "_clock",
+        "_compaction",
+        "_disk",
+        "_flushing",
+        "_new_segment",
+        "_producers",
+        "_row",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        row: SegmentRow,
+        flushing: Flushing,
+        *,
+        producers: ProducerStates,
+        new_segment: Callable[[Segment], Segment],
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._row = row
+        self._flushing = flushing
+        self._producers = producers
+        self._new_segment = new_segment
+        self._compaction: Compaction | None = None
+        self._clean_offset = row.history.start.base_offset
+        """Below here compaction has been."""
+
+    def step(
+        self, config: LogConfig, limit_offset: Offset, *, held: Offset, bytes_max: int
+    ) -> bool:
+        """Do a slice; see `Log.compact`."""
+        self._flushing.check()
+        if self._compaction is None:
+            self._compaction = self._begin(config, limit_offset, held)
+        if self._compaction is None:
+            return False
+        try:
+            has_more = self._compaction.step(bytes_max)
+        except (OSError, StorageError):
+            self.abandon()
+            raise
+        cleaned = self._compaction.take()
+        if cleaned is not None:
+            try:
+                self._row.replace(cleaned)
+            except OSError as error:
+                self._flushing.fail(error)
+                raise
+        if not has_more:
+            self._clean_offset = self._compaction.end_offset
+            self._compaction = None
+        return has_more
+
+    def abandon(self) -> None:
+        """Give up the pass that is under way, if any: its segments change. Raises OSError."""
+        if self._compaction is not None:
+            self._compaction.abandon()
+            self._compaction = None
+
+    def begin_at(self, start_offset: Offset) -> None:
+        """The log begins anew, empty, at `start_offset`."""
+        self._clean_offset = start_offset
+
+    def _begin(self, config: LogConfig, limit_offset: Offset, held: Offset) -> Compaction | None:
+        now_ms = self._clock.wall_ms()
+        segments = compactable_segments(
+            self._row.segments, config, now_ms=now_ms, limit_offset=limit_offset
+        )
+        if not has_enough_dirt(segments, config, self._clean_offset):
+            return None
+        return Compaction(
+            self._disk,
+            segments,
+            dirty_offset=self._clean_offset,
+            producers=self._producers,
+            config=config,
+            now_ms=now_ms,
+            held_offset=held,
+            new_segment=self._new_segment,
+        )

@@ -1,0 +1,140 @@
+"""What a policy would move is what it moves then.
+
+Source: docs/decisions/0010-the-balancer.md."""
+
+import random
+
+import pytest
+from tests.controller.balancer.balancer_world import CLUSTER, BalancerWorld
+from tests.controller.balancer.test_random_histories import POLICIES, REGIONS
+
+from strandline.controller.balancer.preview import LOOKS_MAX, WAVES_MAX, Preview, preview
+from strandline.controller.balancer.round import Settings
+from strandline.controller.records import ConfigsChanged, decode_record
+from strandline.controller.state import ControllerState
+
+FIVE = ("east", "east", "west", "west", "south")
+POLICY = "placement.policy"
+WEST = '{"rules":[{"where":[{"label":"region","op":"in","values":["west"]}],"count":2}]}'
+TOPIC = "flights"
+Moves = list[tuple[str, int, tuple[int, ...], tuple[int, ...], str]]
+
+
+def previewed(world: BalancerWorld, policy: str | None) -> tuple[Preview, ControllerState]:
+    """What would follow, and the state then; the world's own stays as it is."""
+    state = ControllerState()
+    for value in world.log:
+        state.replay(decode_record(value))
+    state.replay(ConfigsChanged("topic", TOPIC, {POLICY: policy}))
+    settings = Settings.of(state.cluster.cluster_configs)
+    return preview(state, world.condition, settings, topic=TOPIC), state
+
+
+def moved(world: BalancerWorld) -> Moves:
+    """What the balancer moves until it rests, each round done before the next."""
+    moves: Moves = []
+    world.settle()
+    for _ in range(60):
+        made = world.round()
+        for one in made:
+            partition = world.state.cluster.groups[one.command.group]
+            before, after = one.command.replicas, one.command.target
+            moves.append((partition.topic, partition.index, before, after, one.code))
+        world.settle()
+        if not made:
+            return moves
+    raise AssertionError("it moves and moves")
+
+
+def steps(found: Preview) -> Moves:
+    return [(one.topic, one.partition, one.before, one.after, one.code) for one in found.steps]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_preview_is_what_then_happens(seed: int) -> None:
+    rng = random.Random(seed)
+    regions = [rng.choice(REGIONS) for _ in range(rng.randint(4, 8))]
+    world = BalancerWorld(regions)
+    world.alter("", "balancer.moves.max", str(rng.choice((1, 3, 10))), scope=CLUSTER)
+    for name in (TOPIC, "other", "plain"):
+        replicas = rng.sample(range(1, len(regions) + 1), rng.choice((2, 3)))
+        world.topic(name, partitions=6, replicas=replicas)
+    world.alter("other", POLICY, rng.choice(POLICIES[:3]))
+    if rng.random() < 0.5:
+        world.rest()
+    if rng.random() < 0.4:
+        world.down(rng.randint(1, len(regions)))
+        world.wait(60_000)
+    for policy in rng.sample(POLICIES[:-1], 3):
+        found, state = previewed(world, policy)
+        if world.alter(TOPIC, POLICY, policy)[0]:
+            continue
+        assert found.is_whole and steps(found) == moved(world)
+        then = world.state.cluster.topics[TOPIC].partitions
+        assert [one.replicas for one in state.cluster.topics[TOPIC].partitions] == [
+            one.replicas for one in then
+        ]
+        codes = {key[0] for key in found.waits.found}
+        assert codes <= set(world.waits())
+
+
+def test_copies_are_told_by_who_gets_them_and_nothing_changes() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=4, replicas=(1, 3, 5))
+    version = world.state.cluster.version
+    found, _ = previewed(world, WEST)
+    assert [(one.coming, one.code) for one in found.steps] == [((4,), "policy-broken")] * 4
+    assert not found.waits.found
+    assert world.state.cluster.version == version and world.look().moves == []
+
+
+def test_an_order_that_changes_copies_nothing() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=2, replicas=(1, 2, 3, 4, 5))
+    prefer = '{"leaders":{"prefer":[[{"label":"region","op":"in","values":["south"]}]]}}'
+    found, _ = previewed(world, prefer)
+    assert [(one.after[0], one.coming, one.code) for one in found.steps] == [(5, (), "leaders")] * 2
+
+
+def test_what_would_wait_says_for_whom() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=3, replicas=(1, 2, 3))
+    world.down(5)
+    world.wait(60_000)
+    found, _ = previewed(world, "survive: region")
+    (((code, text), one),) = found.waits.found.items()
+    assert not found.steps and (code, one.count) == ("cannot-be-met", 3)
+    assert "down" in text
+
+
+def test_what_moves_already_arrives_first() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=2, replicas=(1, 2))
+    world.alter(TOPIC, POLICY, WEST)
+    world.round()
+    world.grant()
+    found, state = previewed(world, WEST)
+    assert not found.steps
+    assert {one.replicas for one in state.cluster.topics[TOPIC].partitions} == {(3, 4), (4, 3)}
+
+
+def test_a_preview_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=12, replicas=(1, 2))
+    world.alter("", "balancer.moves.max", "1", scope=CLUSTER)
+    assert LOOKS_MAX > 100 and WAVES_MAX > 12
+    monkeypatch.setattr("strandline.controller.balancer.preview.LOOKS_MAX", 36)
+    found, _ = previewed(world, WEST)
+    assert not found.is_whole and len(found.steps) == 3
+
+
+def test_many_partitions_are_told_to_the_end_in_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(partitions=WAVES_MAX * 4, replicas=(1, 2))
+    world.alter("", "balancer.moves.max", "1", scope=CLUSTER)
+    monkeypatch.setattr(
+        "strandline.controller.balancer.preview.LOOKS_MAX", WAVES_MAX * 4 * (WAVES_MAX + 2)
+    )
+    found, _ = previewed(world, WEST)
+    moved = {one.partition for one in found.steps}
+    assert found.is_whole and len(moved) == WAVES_MAX * 4

@@ -1,0 +1,78 @@
+"""Who is silent is taken down for the controllers to come. Source: decision 0010, "Damping"."""
+
+import msgspec
+from tests.controller.controller_world import World, registration
+
+from strandline.controller.commands import (
+    AlterLabels,
+    LabelsAltered,
+    NoteSilences,
+    SilenceNote,
+    SilencesNoted,
+    UnregisterBroker,
+)
+from strandline.model.ids import BrokerId
+
+
+def note(world: World, *notes: tuple[int, int | None, int | None]) -> dict[BrokerId, int]:
+    """Notes are (broker, before, now)."""
+    command = NoteSilences(tuple(SilenceNote(BrokerId(one), *rest) for one, *rest in notes))
+    assert world.run(command) == SilencesNoted()
+    return world.state.cluster.silent_ms
+
+
+def test_silences_are_noted_lengthened_and_ended() -> None:
+    world = World()
+    world.alive -= {BrokerId(4), BrokerId(5)}
+    assert note(world, (4, None, 10_000), (5, None, 11_000)) == {4: 10_000, 5: 11_000}
+    assert note(world, (4, 10_000, 15_000)) == {4: 15_000, 5: 11_000}
+    world.alive.add(BrokerId(4))
+    assert note(world, (4, 15_000, None)) == {5: 11_000}
+
+
+def test_what_rests_on_something_else_changes_nothing() -> None:
+    world = World()
+    world.alive -= {BrokerId(5)}
+    assert note(world, (4, None, 10_000)) == {}  # It is heard.
+    assert note(world, (9, None, 10_000)) == {}  # Nobody knows it.
+    assert note(world, (5, None, 10_000)) == {5: 10_000}
+    assert note(world, (5, None, 20_000)) == {5: 10_000}  # Another controller was faster.
+    assert note(world, (5, 10_000, None)) == {5: 10_000}  # It is not heard.
+    assert note(world, (4, None, None)) == {5: 10_000}  # It never was silent.
+    world.alive.add(BrokerId(5))
+    assert note(world, (5, 10_000, None), (5, 10_000, None)) == {}  # Said twice.
+
+
+def test_who_is_given_other_labels_while_it_is_silent_is_silent_still() -> None:
+    world = World()
+    world.alive.discard(BrokerId(5))
+    note(world, (5, None, 10_000))
+    wanted = AlterLabels(brokers=(BrokerId(5),), changes=(("rack", "r2"),))
+    assert isinstance(world.run(wanted), LabelsAltered)
+    assert world.state.cluster.silent_ms == {5: 10_000}
+
+
+def test_who_registers_or_is_taken_off_is_silent_no_more() -> None:
+    world = World()
+    world.alive -= {BrokerId(4), BrokerId(5)}
+    note(world, (4, None, 10_000), (5, None, 10_000))
+    world.run(registration(4, region="west", incarnation="second"))
+    assert world.state.cluster.silent_ms == {5: 10_000}
+    world.run(UnregisterBroker(BrokerId(5)))
+    assert world.state.cluster.silent_ms == {}
+
+
+def test_what_is_taken_down_is_a_registration_like_the_one_before_it() -> None:
+    """Brokers of earlier releases read that, and know nothing of silences."""
+    world = World()
+    world.alive -= {BrokerId(5)}
+    before, known = world.state.registration(BrokerId(5)), world.state.cluster.brokers[BrokerId(5)]
+    note(world, (5, None, 10_000))
+    noted = world.state.registration(BrokerId(5))
+    assert noted == msgspec.structs.replace(before, silent_ms=10_000)
+    assert world.state.cluster.brokers[BrokerId(5)] == known
+    world.run(AlterLabels(brokers=(BrokerId(5),), changes=(("rack", "r1"),)))
+    assert world.state.cluster.silent_ms == {5: 10_000}
+    world.alive.add(BrokerId(5))
+    note(world, (5, 10_000, None))
+    assert world.state.registration(BrokerId(5)).silent_ms is None
