@@ -13,6 +13,7 @@ from tests.integration.conftest import DevCluster
 TIMEOUT_S = 60
 PARTITIONS = 6
 TOPIC = "payments"
+GONE = "gone"
 
 
 def place(cluster: DevCluster, file: Path) -> AdminClient:
@@ -26,10 +27,10 @@ def place(cluster: DevCluster, file: Path) -> AdminClient:
 
 
 def regions_of(admin: AdminClient, topic: str) -> set[tuple[str, ...]]:
-    """The regions of each partition's replicas, sorted."""
+    """The regions of each partition's replicas, sorted; "gone" of a broker that is not alive."""
     brokers = {node.id: node.rack for node in admin.describe_cluster().result(TIMEOUT_S).nodes}
     partitions = admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions.values()
-    return {tuple(sorted(brokers[one] for one in each.replicas)) for each in partitions}
+    return {tuple(sorted(brokers.get(one, GONE) for one in each.replicas)) for each in partitions}
 
 
 class Load:

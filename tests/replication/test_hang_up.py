@@ -12,7 +12,7 @@ from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.raft.configuration import Configuration
 from strandline.replication.led_groups import LedGroups
-from strandline.replication.liveness import STANDING_COUNT_MAX, Liveness
+from strandline.replication.liveness import FRESH_PATIENCE_MS, STANDING_COUNT_MAX, Liveness
 from strandline.replication.replica import Replica
 from strandline.replication.sessions import LeadSession
 from strandline.replication.settings import ReplicationSettings
@@ -67,7 +67,7 @@ class Follower:
 class World:
     """A broker with followers of one leader, whose heartbeats it hears."""
 
-    def __init__(self, *followers: Follower) -> None:
+    def __init__(self, *followers: Follower, is_led: bool = True) -> None:
         self.clock = StandingClock()
         replicas = cast("dict[GroupId, Replica]", {one.group: one for one in followers})
         self.liveness = Liveness(
@@ -80,9 +80,10 @@ class World:
         )
         self._session = LeadSession(9)
         for one in followers:
-            self._session.lead(one.group, one.epoch)
             self.liveness.add(cast("Replica", one))
-            one.timeout_ms = 100_000
+            if is_led:
+                self._session.lead(one.group, one.epoch)
+                one.timeout_ms = 100_000
         self.liveness.on_connected(LEADER)
         self.hear()
 
@@ -188,6 +189,24 @@ def test_time_outs_of_a_better_rank_come_first_and_all_end_within_the_same_sprea
         assert max(map(max, drawn.values())) <= SETTINGS.election_spread_ms
         assert (max(drawn[SELF]) <= min(drawn[FIRST] + drawn[SECOND])) == apart
         assert max(drawn[FIRST]) > min(drawn[SECOND]) and max(drawn[SECOND]) > min(drawn[FIRST])
+
+
+def test_the_others_leave_a_new_group_to_its_preferred_broker_while_that_lives() -> None:
+    def due_after_ms(alive_for_ms: int) -> int:
+        follower = Follower(leader_id=NO_BROKER, is_fresh=True, succession=Succession(FIRST))
+        world = World(follower, is_led=False)
+        for elapsed in range(0, 30_000, 10):
+            if elapsed <= alive_for_ms:
+                world.liveness.heard_from(FIRST)
+            if world.liveness.timed_out():
+                return elapsed
+            world.clock.now_ms += 10
+        raise AssertionError("never stands")
+
+    election_ms = SETTINGS.election_timeout_ms + SETTINGS.election_spread_ms
+    assert FRESH_PATIENCE_MS <= due_after_ms(30_000) <= FRESH_PATIENCE_MS + election_ms
+    assert 4_000 < due_after_ms(4_000) < 4_000 + 4 * SETTINGS.election_timeout_ms
+    assert due_after_ms(-1) <= election_ms
 
 
 def test_a_hang_up_moves_only_the_followers_of_that_leader() -> None:

@@ -13,6 +13,7 @@ def plain_scenario(
     brokers: int = 3,
     groups: int = 1,
     one_way_us: int = 500,
+    near_one_way_us: int | None = None,
     jitter_ratio: float = 0.1,
     loss_ratio: float = 0.0,
     flush_us: tuple[int, int] = (200, 1_000),
@@ -20,12 +21,14 @@ def plain_scenario(
     settings: ReplicationSettings | None = None,
     log: LogConfig | None = None,
 ) -> Scenario:
-    """Every broker holds a voter of every group; no faults, no load but `producers`."""
+    """Every broker holds a voter of every group; no faults, no load but `producers`. Within a
+    region the way is `near_one_way_us`, if that is given."""
+    near_us = one_way_us if near_one_way_us is None else near_one_way_us
     ids = tuple(BrokerId(number + 1) for number in range(brokers))
     return Scenario(
         seed=seed,
         regions=tuple(REGIONS[number % len(REGIONS)] for number in range(brokers)),
-        one_way_us={(a, b): one_way_us for a in REGIONS for b in REGIONS},
+        one_way_us={(a, b): near_us if a == b else one_way_us for a in REGIONS for b in REGIONS},
         jitter_ratio=jitter_ratio,
         bytes_per_ms=100_000,
         loss_ratio=loss_ratio,

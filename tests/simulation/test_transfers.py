@@ -168,6 +168,33 @@ def test_a_transfer_under_load_costs_a_producer_half_a_round_trip_or_a_whole_one
     assert world.checker.violation is None
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_transfer_to_another_region_of_a_stretched_group_costs_less_than_a_round_trip(
+    seed: int,
+) -> None:
+    """Five voters, 2 + 2 + 1 over three regions: the next leader has a vote near it, or the old one
+    had."""
+    scenario = plain_scenario(
+        seed=seed,
+        brokers=5,
+        one_way_us=ONE_WAY_US,
+        near_one_way_us=ONE_WAY_US // 40,
+        jitter_ratio=0.0,
+        flush_us=(FLUSH_US, FLUSH_US),
+    )
+    regions = dict(zip(scenario.brokers, scenario.regions, strict=True))
+    stalled_us: list[int] = []
+    for to in scenario.brokers:
+        world = started(scenario)
+        run_for(world, 500)
+        old = leader_of(world)
+        if regions[to] != regions[old.self_id]:
+            stalled_us.append(stall_us(world, old, to))
+        assert world.checker.violation is None
+    assert len(stalled_us) == 3
+    assert max(stalled_us) <= 1.5 * ONE_WAY_US
+
+
 # ---- transfers that go wrong ---------------------------------------------------------------------
 
 PRODUCER = ProducerPlan("p", GroupId(1), -1, False, 20, 50)

@@ -22,7 +22,8 @@ from strandline.raft.messages import Removal, TimeoutNow, VoteRequest, VoteRespo
 from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState, Role
 
-NOBODY_S_END = Index(-1)
+NO_END = Index(-1)
+"""No leader's log ends here: nobody ordered to stand, or to vote, for one that does."""
 
 
 class Elections:
@@ -36,10 +37,10 @@ class Elections:
         # Who is known to have been sent all of this log by the leader that ordered to stand.
         self._in_step: tuple[BrokerId, ...] = ()
         # Where the log of that leader ended, if one ordered the present candidacy.
-        self._stands_for = NOBODY_S_END
+        self._stands_for = NO_END
         # Votes that were given by order, but before this replica stands: for which epoch and which
         # end of the log, and by whom.
-        self._given = Epoch(-1), NOBODY_S_END
+        self._given = Epoch(-1), NO_END
         self._givers: set[BrokerId] = set()
 
     def on_timed_out(self, event: ElectionTimedOut) -> None:
@@ -187,7 +188,7 @@ class Elections:
         transfer: bool,
         granted: tuple[BrokerId, ...] = (),
         in_step: tuple[BrokerId, ...] = (),
-        stands_for: Index = NOBODY_S_END,
+        stands_for: Index = NO_END,
     ) -> None:
         """`granted` have given their votes for the next epoch already."""
         state = self._state

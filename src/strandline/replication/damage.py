@@ -46,7 +46,8 @@ class Damage:
             self._hand_over_soon()
 
     def found(self) -> None:
-        """The scrub has found damage, or this damaged replica has come to lead."""
+        """The log has damage: a scrub met it, or could not mend it, or this replica has come to
+        lead with it."""
         self.is_known = True
         if self._replica.leading is not None and self._may_complain():
             self._hand_over_soon()
