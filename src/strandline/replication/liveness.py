@@ -28,6 +28,9 @@ ELECTION_MS = 50
 """What an election takes besides its round trips: the state is written twice."""
 ELECTION_ROUND_TRIPS = 2
 FRESH_RETRY_MS = 60
+FRESH_PATIENCE_MS = 10_000
+"""So long the other voters of a new group leave its lead to the preferred broker while that lives:
+who creates thousands of groups at once, and holds most of them, opens its own late."""
 FORGIVE_FACTOR = 4
 """Within so many election time-outs one late tick is forgiven."""
 STANDING_COUNT_MAX = 128
@@ -380,6 +383,8 @@ class Liveness:
                 covered.append(group)
                 continue
             due_ms = max(replica.stand_after_ms, self._last_sign_ms(replica) + replica.timeout_ms)
+            if now >= due_ms and self._leaves_first_turn(replica, now):
+                due_ms = now + self._settings.election_timeout_ms
             if now < due_ms:
                 replica.look_ms = due_ms
                 continue
@@ -391,6 +396,17 @@ class Liveness:
         for replica in due:  # Who stands in vain must not stand before the others for ever.
             self._uncovered[replica.group] = self._uncovered.pop(replica.group)
         return due
+
+    def _leaves_first_turn(self, replica: "Replica", now: int) -> bool:
+        """Whether a new group's preferred broker, which lives, has yet to stand."""
+        preferred = replica.succession.preferred
+        return (
+            replica.is_fresh
+            and preferred != replica.self_id
+            and now - replica.heard_ms < FRESH_PATIENCE_MS
+            and self.is_alive(preferred)
+            and not self.has_hung_up(preferred)
+        )
 
     def _forget_decided(self, now: int) -> None:
         self._standing = {
