@@ -114,3 +114,27 @@ def test_a_follower_that_is_behind_is_not_asked_to_put_off_its_flushes(
 def test_refusals_of_what_was_sent_side_by_side_are_no_answers_to_the_question_after_them() -> None:
     """The question was lost: the follower's disk was full. The leader waited for its answer."""
     assert run_scenario(Scenario.draw(269)).violation is None
+
+
+def test_a_follower_that_is_heard_again_is_asked_at_once_how_far_it_is() -> None:
+    """Its leader had asked in vain, at ever longer intervals. What it answered went into
+    connections that had died without a word, and were given up after ten seconds."""
+    world = started(plain_scenario(producers=(PRODUCER,)))
+    (producer,) = world.producers
+    (leader,) = (replica for replica in world.replicas() if replica.is_leader)
+    mute = next(one for one in world.scenario.brokers if one != leader.self_id)
+    for pipe in world.fabric.pipes_of(mute):
+        pipe.swallow()
+    producer.start()
+    run_for(world, 500)
+    producer.stop()
+    run_for(world, 9_000)
+    progress = leader.raft.progress[mute]
+    assert progress.match_flushed < leader.log.last_index
+    liveness = leader.host.liveness
+    assert world.scheduler.run_until_true(
+        lambda: liveness.is_alive(mute), limit_us=world.scheduler.now_us + 4_000 * MS
+    )
+    run_for(world, 1_000)
+    assert leader.is_leader and progress.match_flushed == leader.log.last_index
+    assert world.checker.violation is None

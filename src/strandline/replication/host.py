@@ -423,7 +423,8 @@ class Replication:
         """See `base.network.PeerEvents`."""
         if self._stopped or not len(message):
             return
-        self.liveness.heard_from(peer)
+        if self.liveness.heard_from(peer):
+            self.led.ask_returned(peer)
         try:
             if lane is Lane.BULK:
                 self._on_append(peer, message)

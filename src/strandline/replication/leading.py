@@ -367,6 +367,13 @@ class Leading:
         if stream is not None:
             stream.reset()
 
+    def on_returned(self, peer: BrokerId) -> None:
+        """`peer` was silent, and is heard again."""
+        stream = self._streams.get(peer)
+        if stream is not None and stream.inflight:
+            stream.on_returned()
+            self.ask(peer)
+
     def ask(self, peer: BrokerId) -> None:
         """`peer` is silent, or its answers were lost: have it say how far it is. What is in flight
         stays there until it does."""

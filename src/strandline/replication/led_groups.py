@@ -52,6 +52,14 @@ class LedGroups:
             if replica.leading is not None:
                 replica.leading.ask(peer)
 
+    def ask_returned(self, peer: BrokerId) -> None:
+        """`peer` is heard again: what it acknowledged meanwhile may be lost, and who asked in vain
+        would wait for long before the next time."""
+        for group in sorted(self._sending):
+            leading = self._sending[group].leading
+            if leading is not None:
+                leading.on_returned(peer)
+
     def ask_silent(self, now_ms: int) -> None:
         """Have followers say how far they are that have acknowledged nothing for too long."""
         for group in sorted(self._sending):

@@ -107,11 +107,14 @@ class Liveness:
             session = self._follows[peer] = FollowSession()
         return session
 
-    def heard_from(self, peer: BrokerId) -> None:
-        """Any message came in from `peer`."""
-        self._heard_ms[peer] = self._clock.monotonic_ms()
+    def heard_from(self, peer: BrokerId) -> bool:
+        """Any message came in from `peer`; whether it was not alive until now."""
+        now = self._clock.monotonic_ms()
+        silent_ms = now - self._heard_ms.get(peer, NEVER_MS)
+        self._heard_ms[peer] = now
         if self._hung_up:
             self._hung_up.discard(peer)
+        return silent_ms >= 2 * self._settings.election_timeout_ms
 
     def on_connected(self, peer: BrokerId) -> None:
         """A connection to `peer` is up."""

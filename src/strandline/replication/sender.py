@@ -99,6 +99,10 @@ class FollowerStream:
         self.progress_ms = now_ms
         self._asked_count += 1
 
+    def on_returned(self) -> None:
+        """What was asked while nothing was heard of the follower does not count."""
+        self._asked_count = 0
+
     def reset(self) -> None:
         """What was in flight no longer counts."""
         self.inflight.clear()

@@ -170,6 +170,10 @@ class SimFabric:
         """End a connection; its sender hears of it after `detected_after_us`."""
         pipe.break_now(detected_after_us)
 
+    def pipes_of(self, sender: BrokerId) -> list[Pipe]:
+        """The connections that `sender` has opened and that are up."""
+        return [pipe for pipe in self._pipes if pipe.sender == sender]
+
     def forget_pipe(self, pipe: Pipe) -> None:
         """It is broken or closed."""
         if self._pipes.pop(pipe, None) is not None:
