@@ -767,6 +767,19 @@ def test_a_full_disk_refuses_to_let_go_and_to_begin_anew_before_anything_is_remo
     assert (world.log.start_index, world.log.last_index) == (70, 69)
 
 
+def test_where_there_is_no_room_to_say_who_wrote_what_is_let_go_room_is_made_first() -> None:
+    world = World(retention_bytes=1_000)
+    for _ in range(30):
+        world.append(size=100)
+    assert world.flush() == 29
+    for name in world.files(".producers"):
+        world.disk.remove(f"{DIRECTORY}/{name}")
+    world.disk.capacity = world.disk.used()
+    used = world.disk.used()
+    assert world.log.apply_retention(world.log.end_offset) > 0
+    assert world.disk.used() < used and not world.log.failed
+
+
 def test_a_log_opens_on_a_full_disk_though_closed_segments_cannot_be_sealed() -> None:
     world = World()
     for _ in range(30):

@@ -26,7 +26,12 @@ from strandline.storage.head_summary import HeadSummary, TakenHead
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.mending import Mending
 from strandline.storage.producers import ProducerSnapshot, ProducerStates
-from strandline.storage.recovery import RecoveredLog, Recovery, replay_producers
+from strandline.storage.recovery import (
+    RecoveredLog,
+    Recovery,
+    keep_producers,
+    replay_producers,
+)
 from strandline.storage.row import SegmentRow
 from strandline.storage.sealing import write_producers
 from strandline.storage.segment import Segment
@@ -523,6 +528,16 @@ class Log:
         self.remove_segments_before(self.retention_start(limit_offset).base_index)
         return self.start_offset
 
+    def _keep_producers(self, segments: list[Segment]) -> None:
+        """Have it written who wrote what before the last of these. Where there is no room for that,
+        room has to be made: then only a crash before the next segment forgets it."""
+        try:
+            now_ms = self._clock.wall_ms()
+            keep_producers(self._disk, self.directory, segments, now_ms=now_ms)
+        except OSError as error:
+            if not is_full(error):
+                raise
+
     def remove_segments_before(self, index: Index) -> None:
         """Remove the closed segments that end at or below `index`. Raises OSError: when the disk
         is full, the log is unchanged; after any other failure it has failed."""
@@ -533,6 +548,8 @@ class Log:
             count += 1
         if count:
             self._compacting.abandon()
+            with self._fatal():
+                self._keep_producers(segments[: count + 1])
             self._row.declare(segments[count].name, START)
             with self._fatal():
                 removed = self._row.let_go(count)

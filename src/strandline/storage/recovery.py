@@ -29,6 +29,7 @@ from strandline.storage.layout import (
     CLEANED,
     FLUSHED,
     LOG,
+    PRODUCERS,
     RESET,
     START,
     SUMMARY,
@@ -46,6 +47,7 @@ from strandline.storage.sealing import (
     read_summary,
     restore_segment,
     seal_segment,
+    write_producers,
 )
 from strandline.storage.segment import Segment
 
@@ -105,6 +107,8 @@ class Recovery:
         }
         self._read_claims(summaries)
         self._history = History(names[0])
+        if names[0] != FIRST_SEGMENT:
+            self._producers = None  # Some wrote before it.
         for at, (name, summary) in enumerate(summaries.items()):
             if self._segments and name.base_index < self._segments[-1].end_index:
                 self._remove_segments([name])  # A merge of segments had got as far as its rename.
@@ -367,6 +371,20 @@ def replay_producers(
         for header in segment.headers(0, segment.size):
             states.update(header, now_ms)
     return states
+
+
+def keep_producers(disk: Disk, directory: str, segments: list[Segment], *, now_ms: int) -> None:
+    """Make durable who wrote what before the last of these segments: the others are about to go,
+    and with them the headers that say it. Raises OSError."""
+    name = segments[-1].name
+    if read_producers(disk, directory, name) is None:
+        states = replay_producers(disk, directory, segments[:-1], now_ms=now_ms)
+        write_producers(disk, directory, name, states.checkpoint())
+    file = disk.open(f"{directory}/{name.stem}{PRODUCERS}")
+    try:
+        disk.flush_now(file)
+    finally:
+        file.close()
 
 
 def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -> None:
