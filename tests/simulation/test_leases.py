@@ -1,5 +1,7 @@
 """A leader answers from its own knowledge only while nobody else can lead (design section 5)."""
 
+from functools import partial
+
 import pytest
 from tests.simulation.mutants import vote_against_a_living_leader
 from tests.simulation.plain import plain_scenario, run_until_led, started
@@ -52,6 +54,29 @@ def test_a_leader_that_was_stopped_does_not_answer_from_the_past(seed: int) -> N
     host.pause()
     world.scheduler.run_until(world.scheduler.now_us + 3_000 * MS)
     assert leader_of(world) is not old
+    host.resume()
+    assert_never_stale(world, old, 1_000)
+
+
+def test_a_lease_of_former_voters_ends_with_them() -> None:
+    """Who was the only voter could answer for ever."""
+    world = busy_world(1)
+    old = leader_of(world)
+    host = world.hosts[old.self_id]
+    assert host.process is not None
+    others = [broker for broker in world.scenario.brokers if broker != old.self_id]
+    for voters, observers in (([], others), (others, [])):
+        change = partial(
+            old.change_configuration, voters=[old.self_id, *voters], observers=observers
+        )
+        host.process.run_now(change)
+        world.scheduler.run_until(world.scheduler.now_us + 1_000 * MS)
+        assert set(old.configuration.voters) == {old.self_id, *voters}
+        assert not old.configuration.is_joint and old.can_serve_reads
+    host.pause()
+    world.scheduler.run_until(world.scheduler.now_us + 3_000 * MS)
+    assert leader_of(world) is not old
+    assert old.is_leader and not old.can_serve_reads  # As it would answer when it goes on.
     host.resume()
     assert_never_stale(world, old, 1_000)
 

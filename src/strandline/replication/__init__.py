@@ -12,7 +12,8 @@ Map, from the outside in:
         and credit.py (how fast who is behind is served from the log), tail.py (entries still in
         memory), entries.py (batches between leader and follower: checked, split), proof.py (records
         for a reader that believes them), liveness.py and sessions.py (who hears whom: coalesced
-        heartbeats, leases, election timers), led_groups.py (the leaders here), leaders.py (who
+        heartbeats, leases, election timers), lease.py (the lease of one leader), led_groups.py
+        (the leaders here), leaders.py (who
         leads what, cluster-wide), founding.py (a new group, or a lost disk?), forgetting.py (a
         replica that goes for good), budget.py (memory),
         cleaning.py (upkeep of one log), compactor.py (compaction in slices), deleting.py (records

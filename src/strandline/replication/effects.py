@@ -131,6 +131,7 @@ def _configuration_changed(
         replica.host.persist_base(replica)
         for callback in replica.host.on_configuration:
             callback(replica, effect.index, effect.configuration)
+    replica.lease.end()
     if replica.leading is not None:
         replica.host.liveness.on_leading(replica, replica.configuration.members)
 

@@ -54,6 +54,7 @@ from strandline.replication.deleting import Deletions
 from strandline.replication.effects import PERFORM
 from strandline.replication.entries import Entries
 from strandline.replication.leading import Leading
+from strandline.replication.lease import Lease
 from strandline.replication.parting import Parting
 from strandline.replication.proof import proved_bytes
 from strandline.replication.succession import Succession
@@ -118,7 +119,7 @@ class Replica:
         self.appender = Appender(self, host.clock.call_soon, host.memory)
         self.leading: Leading | None = None
         self.is_serving = False
-        self._lease_end_ms = 0
+        self.lease = Lease(self)
         self._is_full = False
         self._busy = False
         self._pending: deque[tuple[Event, Entries | None]] = deque()
@@ -195,10 +196,7 @@ class Replica:
         # The core may have moved on already, while its new epoch is being made durable.
         if not self.is_serving or not self.raft.is_leader:
             return False
-        now = self.host.clock.monotonic_ms()
-        if now >= self._lease_end_ms:
-            self._lease_end_ms = self.host.liveness.lease_end_ms(self)
-        return now < self._lease_end_ms
+        return self.lease.is_held
 
     def in_sync(self) -> list[BrokerId]:
         """Voters whose broker is alive and, as far as the leader knows, not behind by more than a
@@ -488,7 +486,7 @@ class Replica:
             self.leading.close()
             self.leading = None
             self.host.led.remove(self)
-        self._lease_end_ms = 0
+        self.lease.end()
         if self.is_serving:
             self.is_serving = False
             self.host.on_serving(self, False)
