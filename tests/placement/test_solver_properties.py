@@ -246,6 +246,28 @@ def test_the_search_is_exact_where_greed_is_wrong(
     check_against_brute_force(*case)
 
 
+@settings(max_examples=200, deadline=None)
+@given(_tight(), st.integers(0, 9))
+def test_what_is_good_enough_costs_no_more_than_was_asked_for(
+    case: tuple[Request, list[Candidate], int], seed: int
+) -> None:
+    request, candidates, voters = case
+    plan = with_floors(make_plan(request, Universe(candidates), voters=voters))
+    orbits = orbits_of(plan)
+    best = Search(plan, orbits).run()
+    chance = random.Random(seed)
+    for limit in (best.cost - 1, best.cost, best.cost * 2 + 1):
+        found = Search(
+            plan,
+            orbits,
+            good_enough=limit,
+            pick=lambda mask: chance.choice(list(bits_of(mask))),
+        ).run()
+        assert found.is_proved
+        assert (found.seats is not None) == (best.seats is not None and limit >= best.cost)
+        assert found.seats is None or found.cost == plan.cost(found.seats) <= limit
+
+
 def test_who_may_lead_tells_brokers_of_one_region_apart() -> None:
     """The way of a write is counted from the preferred leader: a bound took another one for it."""
     policy = Policy(

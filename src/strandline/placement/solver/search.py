@@ -173,10 +173,13 @@ class Search:
 
     def _keep(self) -> bool:
         cost = self._plan.cost(self._seats)
-        found = self._found
+        found, limit = self._found, self._good_enough
+        if limit is not None and cost > limit:
+            # The bound of an earlier step had let it come this far.
+            return False
         if found.seats is None or cost < found.cost:
             found.seats, found.cost = list(self._seats), cost
-        return self._good_enough is not None and found.cost <= self._good_enough
+        return limit is not None
 
     def _is_too_dear(self) -> bool:
         """Whether every completion costs too much to be of use."""
