@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from tests.placement.exhaustive import right_seats
 from tests.placement.solver_world import assignments, holds, rules_of
 
 from strandline.model.cluster import Labels
@@ -147,20 +148,12 @@ def check_against_brute_force(request: Request, candidates: list[Candidate], vot
     plan = with_floors(make_plan(request, universe, voters=voters))
     found = Search(plan, orbits_of(plan)).run()
     assert found.is_proved
-    rules = rules_of(request.policy, voters)
-    number = {id(rule): n for n, rule in enumerate(request.policy.rules)}
-    groups = {group.rule: n for n, group in enumerate(plan.shape.groups)}
-    costs = []
-    for replicas in assignments(rules, candidates):
-        if holds(request, replicas, candidates):
-            seats = [
-                (universe.index[one.id], groups[number.get(id(rule), -1)]) for one, rule in replicas
-            ]
-            costs.append(plan.cost(seats))
+    costs = [plan.cost(seats) for seats in right_seats(request, plan, candidates, voters=voters)]
     assert (found.seats is None) == (not costs)
     if found.seats is not None:
         assert found.cost == min(costs)
-        by_group = {n: plan.shape.groups[n] for n in range(len(groups))}
+        rules = rules_of(request.policy, voters)
+        by_group = dict(enumerate(plan.shape.groups))
         replicas = [
             (universe.candidates[bit], rules[n][0])
             for bit, n in sorted(found.seats, key=lambda seat: seat[1])

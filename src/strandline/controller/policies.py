@@ -54,7 +54,8 @@ _READERS = {
 Said = tuple[str, Policy]
 """A key, and the policy that it gives."""
 PARTITIONS_BY_POLICY_MAX = 2_000
-"""So many are placed in a fifth of a second: the controller must not fall silent for longer."""
+"""So many are placed in a third of a second at the most: the controller must not fall silent for
+longer."""
 
 
 def canonical_policy(name: str, text: str) -> str:

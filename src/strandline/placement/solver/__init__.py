@@ -3,8 +3,10 @@
 Map:    request.py (what is asked), counts.py (how many voters `survive` needs), plan.py (a policy
         over candidates becomes constraints), orbits.py (who is interchangeable), search.py (exact),
         floors.py (bounds that need a search of their own), many.py (thousands of partitions),
-        leaders.py (who leads), chains.py (leaderships handed on until they are even), judge.py
-        (what exists, by the same constraints), repair.py (the fewest moves that make it right),
-        refusal.py (why not), relaxing.py (the nearest policy that can be met), solve.py (all of
-        it: policy and brokers in, placements or a refusal out).
+        turns.py (which rule's replica is where leaders should be), patterns.py (all best
+        placements, where the emptiest broker is a bad choice), leaders.py (who leads), chains.py
+        (leaderships handed on until they are even), judge.py (what exists, by the same
+        constraints), repair.py (the fewest moves that make it right), refusal.py (why not),
+        relaxing.py (the nearest policy that can be met), solve.py (all of it: policy and brokers
+        in, placements or a refusal out).
 Source: design section 7; decision 0008."""

@@ -41,6 +41,9 @@ class Found:
     """The most seats that could be taken before a dead end, and the group that was next."""
     blocked_group: int = -1
     nodes: int = 0
+    good: list[list[Seat]] = field(default_factory=list)
+    """What is good enough, as far as it was looked for; one of those that are each other's image
+    when interchangeable brokers are exchanged."""
 
 
 def lowest(mask: int) -> int:
@@ -92,17 +95,20 @@ class Search:
         allowed: Sequence[int] | None = None,
         pick: Pick = lowest,
         good_enough: int | None = None,
+        good_max: int = 1,
         nodes_max: int = NODES_MAX,
         first: Sequence[Seat] = (),
     ) -> None:
-        """`first`: seats that are taken already. `good_enough`: stop at the first placement that
-        costs no more, look for nothing that costs more. None: look for the best."""
+        """`first`: seats that are taken already. `good_enough`: stop at the first placement (at
+        `good_max` of them) that costs no more, look for nothing that costs more. None: look for the
+        best."""
         self._plan = plan
         self._orbits = orbits
         self._allowed = plan.allowed if allowed is None else allowed
         self._scoped = [plan.scope_allowed(one.scope, self._allowed) for one in plan.soft]
         self._pick = pick
         self._good_enough = good_enough
+        self._good_max = good_max
         self._nodes_max = nodes_max
         self._seats: list[Seat] = list(first)
         self._order = [group for _, group in first]
@@ -179,7 +185,10 @@ class Search:
             return False
         if found.seats is None or cost < found.cost:
             found.seats, found.cost = list(self._seats), cost
-        return limit is not None
+        if limit is None:
+            return False
+        found.good.append(list(self._seats))
+        return len(found.good) >= self._good_max
 
     def _is_too_dear(self) -> bool:
         """Whether every completion costs too much to be of use."""

@@ -12,12 +12,11 @@ from dataclasses import replace
 import msgspec
 
 from strandline.model.ids import BrokerId
-from strandline.placement.constraints.contract import Seat
 from strandline.placement.policy.document import Policy, needed_labels
 from strandline.placement.solver.counts import voter_counts
 from strandline.placement.solver.floors import with_floors
 from strandline.placement.solver.leaders import LeaderChoice
-from strandline.placement.solver.many import Placer
+from strandline.placement.solver.many import place_many
 from strandline.placement.solver.plan import Plan, make_plan
 from strandline.placement.solver.refusal import Refusal, refusal_of
 from strandline.placement.solver.relaxing import nearest_policy
@@ -112,16 +111,13 @@ def solve(
     if isinstance(planned, Refusal):
         return _with_nearest(request, universe, planned) if explains else planned
     plan, best = planned
-    placer = Placer(plan, best, rng=rng)
-    placed: list[list[Seat]] = []
-    for _ in range(partitions):
-        seats = placer.place()
-        if seats is None:
-            return Refusal(
-                wanted=f"{partitions} partitions",
-                hint=f"the brokers are full after {len(placed)} of them",
-            )
-        placed.append(seats)
+    placer = place_many(plan, best, partitions=partitions, rng=rng)
+    placed = placer.placed
+    if len(placed) < partitions:
+        return Refusal(
+            wanted=f"{partitions} partitions",
+            hint=f"the brokers are full after {len(placed)} of them",
+        )
     groups = plan.shape.groups
     voters = [
         universe.mask(bit for bit, group in seats if groups[group].is_voter) for seats in placed

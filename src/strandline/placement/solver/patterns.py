@@ -1,0 +1,68 @@
+"""All best placements, up to exchanges of equal brokers, and which of them the loads ask for next.
+
+Why:    one replica after the other, each to the emptiest broker, is not always even: in small
+        clusters where no two brokers are alike, who was taken first decides who can follow.
+How:    an exact search lists the placements that cost least, one of those that are each other's
+        image. What matters to the loads is how many replicas each kind of brokers gets: a pattern.
+        The next one is that which loads the kinds least (for the sum of the squares of the loads
+        that is the steepest way down), and where equals within a kind go is for who places to say.
+Owns:   what the kinds were given.
+Source: decision 0008."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from strandline.placement.constraints.contract import Seat, Seats
+from strandline.placement.solver.orbits import Orbits
+from strandline.placement.solver.plan import Plan
+from strandline.placement.solver.search import Found, Search
+
+PLACEMENTS_MAX = 100
+"""More than that are not listed at all: among so many, load alone decides well."""
+PLACEMENT_NODES_MAX = 1_000
+
+
+class Patterns:
+    """For one plan and its best placement."""
+
+    def __init__(self, seats: Sequence[list[Seat]], orbits: Orbits) -> None:
+        self._kinds = orbits.kinds
+        self._sizes = Counter(self._kinds)
+        self._given: Counter[int] = Counter()
+        by_kinds: dict[tuple[tuple[int, int], ...], list[Seat]] = {}
+        for one in seats:
+            by_kinds.setdefault(tuple(sorted(self._counts(one).items())), one)
+        self._patterns = list(by_kinds.items())
+
+    def by_load(self) -> Iterator[list[Seat]]:
+        """A placement of each pattern; first that of kinds whose brokers were given least."""
+        load = {kind: self._given[kind] / size for kind, size in self._sizes.items()}
+        priced = [
+            (sum(count * load[kind] for kind, count in pattern), number)
+            for number, (pattern, _) in enumerate(self._patterns)
+        ]
+        for _, number in sorted(priced):
+            yield self._patterns[number][1]
+
+    def give(self, seats: Seats) -> None:
+        """A partition was placed so."""
+        self._given.update(self._counts(seats))
+
+    def _counts(self, seats: Seats) -> Counter[int]:
+        return Counter(self._kinds[bit] for bit, _ in seats)
+
+
+def patterns_of(plan: Plan, best: Found, orbits: Orbits) -> Patterns | None:
+    """The patterns, None where there is one, or too many, or it is not proved which are best."""
+    if not best.is_proved:
+        return None
+    found = Search(
+        plan,
+        orbits,
+        good_enough=best.cost,
+        good_max=PLACEMENTS_MAX + 1,
+        nodes_max=PLACEMENT_NODES_MAX,
+    ).run()
+    if not found.is_proved or not 1 < len(found.good) <= PLACEMENTS_MAX:
+        return None
+    return Patterns(found.good, orbits)

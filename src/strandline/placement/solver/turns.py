@@ -1,0 +1,42 @@
+"""Whose replica stands where leaders should be: the rules for voters take turns.
+
+Why:    one replica there is enough. If the scarcest rule always gave it, those of the preferred
+        brokers that only other rules allow would hold nothing.
+How:    a rule's turn: its first replica goes where leaders should be, before all others are placed.
+        Who places tries each rule's turn, and takes what loads the brokers least. A broker from
+        which no placement is as good as the best one has no part in that rule's turn from then on,
+        nor have those that are interchangeable with it.
+Owns:   who has a part in which turn.
+Source: decision 0008."""
+
+from strandline.placement.constraints.contract import Seat
+from strandline.placement.solver.orbits import Orbits
+from strandline.placement.solver.plan import Plan
+from strandline.placement.solver.search import group_order
+
+
+class Turns:
+    """For one plan and its best placement; empty where one rule alone can take the place."""
+
+    def __init__(self, plan: Plan, best: list[Seat], orbits: Orbits) -> None:
+        groups = plan.shape.groups
+        voters = plan.universe.mask(bit for bit, group in best if groups[group].is_voter)
+        wanted = next((tier for tier in plan.leader_tiers if tier & voters), 0)
+        masks = {
+            group: plan.allowed[group] & wanted
+            for group in group_order(plan, plan.allowed)
+            if groups[group].is_voter and plan.allowed[group] & wanted
+        }
+        self._orbits = orbits
+        self._masks = masks if len(masks) > 1 else {}
+
+    def left(self) -> list[tuple[int, int]]:
+        """(a group, who may take the preferred place for it), the scarcest group first."""
+        return list(self._masks.items())
+
+    def bar(self, seat: Seat) -> None:
+        """No good placement begins with this seat."""
+        bit, group = seat
+        self._masks[group] &= ~self._orbits.peers(bit)
+        if not self._masks[group]:
+            del self._masks[group]
