@@ -191,6 +191,7 @@ def test_pauses_and_waits_are_said(world: Previewed, told: Lines, file: Path) ->
         "paused: none of this begins before the balancer is resumed",
         "no replica moves",
     ]
+    assert "it may come otherwise: whoever is down or lost (broker 4) is taken to stay so" in lines
     (waits,) = [line for line in lines if line.startswith("cannot-be-met: ")]
     assert "1 broker: is down" in waits and waits.endswith("2 partitions wait (t-0, t-1)")
 
@@ -212,6 +213,8 @@ def test_what_moves_already_arrives_first(world: Previewed, told: Lines, file: P
     world.moving = {0: ([4], [1])}
     lines = told("policy", "test", str(file), "--topic", "t")
     assert lines[1] == "no replica moves"
+    told_of = "it may come otherwise: what moves already (1 partition) is taken to arrive first"
+    assert told_of in lines
 
 
 def test_programs_get_the_same(world: Previewed, told: Lines, file: Path) -> None:
@@ -220,6 +223,7 @@ def test_programs_get_the_same(world: Previewed, told: Lines, file: Path) -> Non
     assert answer["leaders"] == [{"partition": 0, "before": 1, "after": 4}]
     assert answer["cost"]["bytes"] == 3_000_000 and answer["cost"]["slowest"]["seconds"] == 10
     assert [one["copies"][0]["crosses"] for one in answer["moves"]] == [True, False]
+    assert answer["provisos"] == []
 
 
 def test_a_topic_takes_no_description_of_another(world: Previewed, run: Run, file: Path) -> None:

@@ -7,7 +7,7 @@ How:    the controller is asked whether it would take the policy; what the broke
         those that have been for longer.
 Source: decision 0010."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -59,7 +59,8 @@ class LeaderChange:
 class TopicMoves:
     """What would follow. `steps`: those of this topic, each with the copies it takes; `others`: how
     many partitions of other topics would move, too; `after`: the partitions then; `is_paused`:
-    whether nothing of it begins before the balancer is resumed."""
+    whether nothing of it begins before the balancer is resumed; `provisos`: what it rests on, in
+    words, where that is not sure to stay."""
 
     cluster: LiveCluster
     topic: LiveTopic
@@ -70,6 +71,7 @@ class TopicMoves:
     leaders: tuple[LeaderChange, ...]
     after: tuple[PartitionState, ...]
     is_paused: bool
+    provisos: tuple[str, ...]
 
 
 def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
@@ -82,7 +84,8 @@ def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
     state = _state(client, cluster, balance)
     state.replay(ConfigsChanged("topic", name, {POLICY: policy}))
     settings = replace(Settings.of(state.cluster.cluster_configs), is_enabled=True)
-    found = preview(state, _condition(balance), settings, topic=name)
+    condition = _condition(balance)
+    found = preview(state, condition, settings, topic=name)
     own = [one for one in found.steps if one.topic == name]
     steps = _with_copies(client, cluster, topic, own)
     copies = [copy for _, some in steps for copy in some]
@@ -105,7 +108,21 @@ def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
         ),
         after=after,
         is_paused=not balance.is_enabled,
+        provisos=tuple(_provisos(found, condition)),
     )
+
+
+def _provisos(found: Preview, condition: Condition) -> Iterator[str]:
+    """Why it may come otherwise, though nobody changes anything."""
+    if found.arriving:
+        noun = "partition" if found.arriving == 1 else "partitions"
+        yield f"what moves already ({found.arriving} {noun}) is taken to arrive first"
+    away = sorted(condition.down_since_ms.keys() | condition.lost)
+    if away:
+        noun = "broker" if len(away) == 1 else "brokers"
+        yield f"whoever is down or lost ({noun} {', '.join(map(str, away))}) is taken to stay so"
+    if not found.is_by_turns:
+        yield "more partitions are taken to move at a time than may"
 
 
 # ---- the controller's state ------------------------------------------------------------------

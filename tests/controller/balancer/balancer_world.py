@@ -159,12 +159,18 @@ class BalancerWorld(World):
             if not one.pending:
                 self.run(RequestVoters(group, one.version, one.target))
 
+    def finish(self, group: GroupId) -> None:
+        """What moves of this group is done."""
+        one = self.state.cluster.groups[group]
+        if not one.pending:
+            self.run(RequestVoters(group, one.version, one.target))
+        one = self.state.cluster.groups[group]
+        self.run(ReportVoters(group, one.version + 1, one.pending))
+
     def settle(self) -> None:
         """What moves is done."""
-        self.grant()
         for group in list(self.state.cluster.moving):
-            one = self.state.cluster.groups[group]
-            self.run(ReportVoters(group, one.version + 1, one.pending))
+            self.finish(group)
         self.wait(1_000)
 
     def rest(self, rounds: int = 60) -> int:

@@ -129,6 +129,32 @@ def test_where_leaders_should_be_moves_no_data() -> None:
     assert world.round() == []
 
 
+def test_what_is_only_preferred_waits_for_what_is_urgent() -> None:
+    world = BalancerWorld((*FIVE, "south"))
+    world.topic("broken", partitions=1, replicas=(1, 3))
+    world.topic("dear", partitions=1, replicas=(1, 3))
+    assert world.alter("dear", POLICY, PREFER_SOUTH) == (0, "")
+    assert world.alter("broken", POLICY, IN % ('"west"', 2)) == (0, "")
+    assert [move.code for move in world.look().moves] == ["policy-broken"]
+    text, count = world.waits()["calm"]
+    assert text.endswith("once nothing urgent moves") and count == 1
+    assert len(world.round()) == 1 and world.look().moves == []
+    assert world.waits()["calm"][1] == 1
+    world.settle()
+    assert [move.code for move in world.round()] == ["policy-dearer"]
+
+
+def test_of_equal_needs_the_first_by_name_is_met_first_whichever_topic_is_older() -> None:
+    world = BalancerWorld(FIVE)
+    world.alter("", "balancer.moves.max", "3", scope=CLUSTER)
+    for name in ("younger", "older"):
+        world.topic(name, partitions=2, replicas=(1, 2))
+        assert world.alter(name, POLICY, IN % ('"west"', 2)) == (0, "")
+    groups = world.state.cluster.groups
+    names = [groups[move.command.group].name for move in world.round()]
+    assert names == ["older-0", "older-1", "younger-0"]
+
+
 def test_what_is_only_preferred_moves_too_once_all_is_calm() -> None:
     world = BalancerWorld((*FIVE, "south"))
     world.topic(partitions=3, replicas=(1, 3))

@@ -3,20 +3,35 @@
 Source: docs/decisions/0010-the-balancer.md."""
 
 import random
+from uuid import UUID
 
 import pytest
 from tests.controller.balancer.balancer_world import CLUSTER, BalancerWorld
 from tests.controller.balancer.test_random_histories import POLICIES, REGIONS
 
-from strandline.controller.balancer.preview import LOOKS_MAX, WAVES_MAX, Preview, preview
+from strandline.controller.balancer.preview import LOOKS_MAX, Preview, preview
 from strandline.controller.balancer.round import Settings
-from strandline.controller.records import ConfigsChanged, decode_record
+from strandline.controller.records import (
+    Assignment,
+    BrokerRegistered,
+    ConfigsChanged,
+    TopicCreated,
+    decode_record,
+)
 from strandline.controller.state import ControllerState
+from strandline.model.ids import GroupId
 
 FIVE = ("east", "east", "west", "west", "south")
 POLICY = "placement.policy"
 WEST = '{"rules":[{"where":[{"label":"region","op":"in","values":["west"]}],"count":2}]}'
 TOPIC = "flights"
+SOFT = (
+    '{"rules":[{"where":[{"label":"region","op":"in","values":["west"]}],"level":"soft"}]}',
+    '{"survive":[{"region":1}],"leaders":{"prefer":[[{"label":"region","op":"in",'
+    '"values":["south"]}]]}}',
+    '{"rules":[{"count":1,"where":[{"label":"region","op":"in","values":["east","west"]}]},'
+    '{"count":2,"where":[{"label":"region","op":"in","values":["north"]}],"level":"soft"}]}',
+)
 Moves = list[tuple[str, int, tuple[int, ...], tuple[int, ...], str]]
 
 
@@ -78,6 +93,81 @@ def test_the_preview_is_what_then_happens(seed: int) -> None:
         assert codes <= set(world.waits())
 
 
+def as_brokers_tell(state: ControllerState) -> ControllerState:
+    """What a client puts together: nobody tells it in which order topics were created."""
+    told = ControllerState()
+    for broker in state.cluster.brokers.values():
+        told.replay(
+            BrokerRegistered(
+                id=broker.id,
+                incarnation="",
+                directory_id="",
+                rpc=broker.rpc,
+                kafka=broker.kafka,
+                labels=broker.labels,
+            )
+        )
+    told.replay(ConfigsChanged("cluster", "", dict(state.cluster.cluster_configs)))
+    for name, topic in sorted(state.cluster.topics.items()):
+        first = told.cluster.next_group
+        rows = tuple(
+            Assignment(GroupId(first + number), one.replicas)
+            for number, one in enumerate(topic.partitions)
+        )
+        told.replay(TopicCreated(name, UUID(int=first), rows, dict(topic.configs)))
+    return told
+
+
+def moved_one_by_one(world: BalancerWorld, rng: random.Random) -> Moves:
+    """What the balancer moves until it rests, whichever copies are done first."""
+    moves: Moves = []
+    groups = world.state.cluster.groups
+    for _ in range(1_000):
+        made = world.round()
+        for one in made:
+            partition = groups[one.command.group]
+            before, after = one.command.replicas, one.command.target
+            moves.append((partition.topic, partition.index, before, after, one.code))
+        moving = sorted(world.state.cluster.moving)
+        if not made and not moving:
+            return moves
+        for group in rng.sample(moving, rng.randint(min(1, len(moving)), len(moving))):
+            world.finish(group)
+    raise AssertionError("it moves and moves")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_order_in_which_copies_are_done_changes_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    regions = [rng.choice(REGIONS) for _ in range(rng.randint(4, 8))]
+    world = BalancerWorld(regions)
+    world.alter("", "balancer.moves.max", str(rng.choice((1, 2, 4))), scope=CLUSTER)
+    for name in rng.sample((TOPIC, "a", "z"), 3):
+        replicas = rng.sample(range(1, len(regions) + 1), rng.choice((2, 3)))
+        world.topic(name, partitions=rng.choice((2, 6, 9)), replicas=replicas)
+    world.alter("a", POLICY, rng.choice(POLICIES[:3]))
+    world.alter("", "balancer.best.effort.enable", rng.choice(("true", "false")), scope=CLUSTER)
+    world.rest()
+    match rng.randrange(4):
+        case 0:
+            world.down(rng.randint(1, len(regions)))
+            world.wait(60_000)
+        case 1:
+            world.lose(rng.randint(1, len(regions)))
+    for policy in rng.sample((*POLICIES[:-1], *SOFT), 3):
+        if world.alter(TOPIC, POLICY, policy)[0]:
+            continue
+        state = as_brokers_tell(world.state)
+        settings = Settings.of(state.cluster.cluster_configs)
+        found = preview(state, world.condition, settings, topic=TOPIC)
+        happened = moved_one_by_one(world, rng)
+        assert found.is_whole and found.is_by_turns and sorted(steps(found)) == sorted(happened)
+        then = world.state.cluster.topics[TOPIC].partitions
+        assert [one.replicas for one in state.cluster.topics[TOPIC].partitions] == [
+            one.replicas for one in then
+        ]
+
+
 def test_copies_are_told_by_who_gets_them_and_nothing_changes() -> None:
     world = BalancerWorld(FIVE)
     world.topic(partitions=4, replicas=(1, 3, 5))
@@ -114,27 +204,29 @@ def test_what_moves_already_arrives_first() -> None:
     world.round()
     world.grant()
     found, state = previewed(world, WEST)
-    assert not found.steps
+    assert not found.steps and found.arriving == 2
     assert {one.replicas for one in state.cluster.topics[TOPIC].partitions} == {(3, 4), (4, 3)}
 
 
 def test_a_preview_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     world = BalancerWorld(FIVE)
-    world.topic(partitions=12, replicas=(1, 2))
-    world.alter("", "balancer.moves.max", "1", scope=CLUSTER)
-    assert LOOKS_MAX > 100 and WAVES_MAX > 12
-    monkeypatch.setattr("strandline.controller.balancer.preview.LOOKS_MAX", 36)
+    world.topic(partitions=4, replicas=(1, 2, 3))
+    world.topic("other", partitions=20, replicas=(1, 2, 3))
+    world.lose(1)
+    world.alter("", "balancer.moves.max", "2", scope=CLUSTER)
+    assert LOOKS_MAX > 1_000
+    monkeypatch.setattr("strandline.controller.balancer.preview.LOOKS_MAX", 24 * 4)
     found, _ = previewed(world, WEST)
-    assert not found.is_whole and len(found.steps) == 3
+    assert not found.is_whole and found.is_by_turns and len(found.steps) == 8
 
 
 def test_many_partitions_are_told_to_the_end_in_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     world = BalancerWorld(FIVE)
-    world.topic(partitions=WAVES_MAX * 4, replicas=(1, 2))
+    world.topic(partitions=200, replicas=(1, 2))
     world.alter("", "balancer.moves.max", "1", scope=CLUSTER)
-    monkeypatch.setattr(
-        "strandline.controller.balancer.preview.LOOKS_MAX", WAVES_MAX * 4 * (WAVES_MAX + 2)
-    )
+    monkeypatch.setattr("strandline.controller.balancer.preview.LOOKS_MAX", 200 * 50)
     found, _ = previewed(world, WEST)
     moved = {one.partition for one in found.steps}
-    assert found.is_whole and len(moved) == WAVES_MAX * 4
+    assert found.is_whole and not found.is_by_turns and len(moved) == 200
+    monkeypatch.undo()
+    assert previewed(world, WEST)[0].is_by_turns

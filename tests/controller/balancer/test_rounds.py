@@ -293,7 +293,7 @@ def stuck_and_waiting() -> BalancerWorld:
     assert world.alter("", "balancer.moves.max", "2", scope=CLUSTER) == (0, "")
     world.topic("free", partitions=4, replicas=(2, 3, 4))
     world.topic("stuck", partitions=3, replicas=(1, 3, 4))
-    world.topic("other", partitions=2, replicas=(1, 3, 5))
+    world.topic("wedged", partitions=2, replicas=(1, 3, 5))
     world.lose(1, 2)
     return world
 

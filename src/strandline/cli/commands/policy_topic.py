@@ -53,6 +53,7 @@ def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: boo
                 for (code, text), one in found.preview.waits.found.items()
             ],
             "others_move": found.others,
+            "provisos": list(found.provisos),
             "writes": builtins(told.writes),
             "data": builtins(told.data),
         },
@@ -88,6 +89,8 @@ def _tell(found: "TopicMoves", told: "TopicExplanation", policy: "Policy") -> No
         print_line(f"besides, {found.others} {noun} of other topics would move")
     if not found.preview.is_whole:
         print_line("that is not all: more would move than is looked at here")
+    for proviso in found.provisos:
+        print_line(f"it may come otherwise: {proviso}")
     tell_survival(told.writes, told.data, before="then, ")
     if found.steps:
         print_line("")

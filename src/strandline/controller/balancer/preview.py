@@ -2,10 +2,12 @@
 
 Why:    whoever changes a policy wants to know first what that moves; and only the balancer itself
         knows.
-How:    rounds, as the active controller makes them. What one of them moves is done before the next
-        begins, which is the only difference: where more partitions have to move than may at the
-        same time, later ones may find other brokers emptier. In the end a round that looks at the
-        one topic says what waits, and for what.
+How:    rounds, as the active controller makes them, each with what the one before it moves in
+        place: nothing depends on which copies are done first, for rounds count brokers by what
+        they will hold. What moves at the beginning arrives first. Where that would be too many
+        rounds to look at, more move in each of them than may; where brokers are evened out in the
+        end, others may be chosen then, and the preview says so. In the end a round that looks at
+        the one topic says what waits, and for what.
 Owns:   nothing; it changes the state that it is given, by records.
 Source: design section 7; decision 0010."""
 
@@ -23,9 +25,10 @@ from strandline.model.ids import GroupId
 
 LOOKS_MAX = 1_000_000
 """So many times partitions are looked at: about ten seconds."""
-WAVES_MAX = 50
-"""A topic of many partitions moves in so many waves here, though fewer may move at a time: each
-wave looks at the whole cluster."""
+ROUNDS_MIN = 2
+SPARE_RATIO = 2
+"""Rounds there may be, of those that the topic's partitions take if each moves once: some take two
+steps, and other topics' partitions move, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,14 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Preview:
     """All steps, in order. `waits`: why partitions of the topic stay as they are then. `is_whole`:
-    whether nothing follows."""
+    whether nothing follows. `arriving`: partitions that moved already, and are taken to arrive.
+    `is_by_turns`: whether no more moved at a time than may."""
 
     steps: tuple[Step, ...]
     waits: Waits
     is_whole: bool
+    arriving: int
+    is_by_turns: bool
 
 
 def preview(
@@ -61,11 +67,13 @@ def preview(
     cluster = state.cluster
     plans = Plans(cluster.brokers.values(), condition.lost, leaving_of(cluster))
     steps: list[Step] = []
-    at_once = max(settings.moves_max, len(cluster.topics[topic].partitions) // WAVES_MAX)
-    settings = replace(settings, moves_max=at_once)
+    rounds_max = max(ROUNDS_MIN, LOOKS_MAX // max(1, len(cluster.groups)))
+    at_once = -(-len(cluster.topics[topic].partitions) * SPARE_RATIO // rounds_max)
+    is_by_turns = at_once <= settings.moves_max
+    settings = replace(settings, moves_max=max(settings.moves_max, at_once))
+    arriving = len(cluster.moving)
     _arrive(state, sorted(cluster.moving))
     is_over = False
-    rounds_max = max(2, LOOKS_MAX // max(1, len(cluster.groups)))
     for _ in range(rounds_max):
         one = Round(cluster, condition, plans, settings=settings, reasons={})
         _run(one)
@@ -85,7 +93,7 @@ def preview(
     narrowed = replace(cluster, topics={topic: cluster.topics[topic]})
     last = Round(narrowed, condition, plans, settings=settings, reasons={})
     _run(last)
-    return Preview(tuple(steps), last.waits, is_over)
+    return Preview(tuple(steps), last.waits, is_over, arriving, is_by_turns)
 
 
 def _run(one: Round) -> None:

@@ -2,7 +2,8 @@
 
 Why:    a round that looks at the state as it is misses no event, whoever led before; what it says
         is the whole truth about what moves and what waits.
-How:    loads are counted -> each partition is looked at: what moves is reviewed, what needs to move
+How:    loads are counted, as they will be when what moves has arrived: which copies are done first
+        changes nothing -> each partition is looked at: what moves is reviewed, what needs to move
         is noted -> the needs are met, the most urgent first, as far as `moves_max` goes -> only
         where there were none: full brokers give to empty ones -> only where those did not either:
         leaders are evened out. In steps, so that the driver can give the loop back between them.
@@ -78,6 +79,11 @@ class _Need:
     margin: int
     """How many more of its replicas may go down before it stops."""
 
+    def rank(self) -> tuple[int, int, str, int]:
+        """The least is met first. By names: nobody else knows in which order topics were made."""
+        partition = self.partition
+        return _RANKS[self.code], self.margin, partition.topic, partition.index
+
 
 class Round:
     """See the module. `reasons`: {group: why the balancer moves it}, as far as that is remembered;
@@ -109,20 +115,20 @@ class Round:
         self._led: Counter[BrokerId] = Counter()
         self._needs: list[_Need] = []
         self._movable: list[Movable] = []
-        self._vain_count = self._ahead_count = 0
+        self._urgent_count = self._vain_count = self._ahead_count = 0
         self._leader_changes = 0
 
     def steps(self) -> Iterator[None]:
         """The round, in steps. The state may change between them: what is asked for in the end is
         checked against it again."""
         yield from self._count()
-        for topic in list(self._cluster.topics.values()):
+        for _, topic in sorted(self._cluster.topics.items()):
             ask = self._plans.ask(topic, self._cluster)
             for partition in list(topic.partitions):
                 if all(one in self._plans.brokers for one in partition.hosts):
                     self._look(partition, ask)
                 yield
-        self._needs.sort(key=lambda one: (_RANKS[one.code], one.margin, one.partition.group))
+        self._needs.sort(key=_Need.rank)
         for need in self._needs:
             self._meet(need)
             yield
@@ -133,8 +139,9 @@ class Round:
 
     def _count(self) -> Iterator[None]:
         for number, partition in enumerate(list(self._cluster.groups.values())):
-            self._loads.update(partition.hosts)
-            self._led[(partition.target or partition.replicas)[0]] += 1
+            after = partition.target or partition.replicas
+            self._loads.update(after)
+            self._led[after[0]] += 1
             if number % COUNT_STEP == 0:
                 yield
 
@@ -178,6 +185,7 @@ class Round:
             self._wait(partition, wait)
         else:
             self.moving_count += 1
+            self._urgent_count += code in _URGENT
         if not partition.pending and self._settings.is_enabled:
             self._review(partition, wanted, ask, code)
 
@@ -239,6 +247,7 @@ class Round:
                 self._vain_count += 1
             else:
                 self.moving_count += 1
+                self._urgent_count += need.code in _URGENT
                 self._set(partition, found, self._code_of(wanted, partition, found, need.code))
         if wait is not None:
             self._wait(partition, wait)
@@ -270,6 +279,8 @@ class Round:
             return ("turn", f"{LEADER_CHANGES_MAX} change leaders") if is_over else None
         if need.code == "policy-dearer" and not self._condition.is_calm:
             return "calm", "other brokers would be better, once all are up"
+        if need.code == "policy-dearer" and self._urgent_count:
+            return "calm", "other brokers would be better, once nothing urgent moves"
         wait = hindrance(need.wanted, need.partition.replicas, self._condition.up)
         wait = wait or self._plans.hopeless.get(self._key(need))
         is_turn = self.moving_count < self._settings.moves_max
@@ -311,11 +322,11 @@ class Round:
 
     def _set(self, partition: Partition, target: Replicas, code: str) -> None:
         """Ask for a move, and count what it changes."""
-        before, after = partition.hosts, partition.replicas + target
+        before, after = partition.target or partition.replicas, target or partition.replicas
         self._loads.subtract(before)
-        self._loads.update(dict.fromkeys(after, 1))
-        self._led[(partition.target or partition.replicas)[0]] -= 1
-        self._led[(target or partition.replicas)[0]] += 1
+        self._loads.update(after)
+        self._led[before[0]] -= 1
+        self._led[after[0]] += 1
         command = BalancedReplicas(
             group=partition.group,
             version=partition.version,
@@ -337,7 +348,7 @@ class Round:
         settled = self._condition.settled - self._plans.leaving
         while is_moving and self.moving_count < self._settings.moves_max:
             is_moving = False
-            for full, empty in uneven_pairs(self._after_moves(moved), settled):
+            for full, empty in uneven_pairs(self._loads, settled):
                 if empty in self._condition.full:
                     continue
                 for one in held.get(full, ()):
@@ -369,13 +380,3 @@ class Round:
                 order = one.wanted.lead_first(replicas, {}, present=leader)
                 self._set(one.partition, order, "leaders-uneven")
             yield
-
-    def _after_moves(self, moved: Collection[GroupId]) -> Mapping[BrokerId, int]:
-        """What brokers hold once this round's moves are done: the old replicas are gone then."""
-        loads = Counter(self._loads)
-        for move in self.moves:
-            if move.command.group in moved:
-                loads.subtract(
-                    one for one in move.command.replicas if one not in move.command.target
-                )
-        return loads
