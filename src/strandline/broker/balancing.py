@@ -16,9 +16,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
-from strandline.broker.controller_host import ControllerHost
+from strandline.broker.context import Services
 from strandline.broker.errand import Errand
 from strandline.broker.silences import Silences
 from strandline.broker.ticker import Ticker
@@ -37,7 +36,6 @@ from strandline.controller.decision import leaving_of, maintained_of
 from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record, VotersStable
 from strandline.controller.reports import Question
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.host import Replication
 
 LOOK_INTERVAL_MS = 1_000
 SLICE_MS = 10
@@ -73,12 +71,10 @@ class Findings:
 class Balancing:
     """See the module."""
 
-    def __init__(
-        self, *, clock: Clock, replication: Replication, controller: ControllerHost
-    ) -> None:
-        self._clock = clock
-        self._replication = replication
-        self._controller = controller
+    def __init__(self, services: Services) -> None:
+        self._clock = services.clock
+        self._replication = services.replication
+        self._controller = services.controller
         self._health = Health()
         self._fullness = Fullness()
         self._room_due_ms = 0
@@ -94,15 +90,15 @@ class Balancing:
         # {group whose move somebody stopped: until when it is left alone}
         self._stopped: dict[GroupId, int] = {}
         self._ticker = Ticker(
-            clock,
+            services.clock,
             self._look,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
             failure="cannot look after the placement of replicas",
         )
         self._asking, self._asking_room, self._noting = Errand(), Errand(), Errand()
-        self.silences = Silences(clock=clock, controller=controller)
-        controller.on_applied.append(self._on_applied)
+        self.silences = Silences(clock=services.clock, controller=services.controller)
+        services.controller.on_applied.append(self._on_applied)
 
     def start(self) -> None:
         """Begin to look."""

@@ -95,19 +95,16 @@ class Broker:
             controller=self.controller,
             coordinator=self.coordinator,
         )
-        self.services.balancing = self._balancing = Balancing(
-            clock=clock, replication=replication, controller=self.controller
-        )
-        self.services.copy_budget = self._copy_budget = CopyBudget(
-            clock=clock, replication=replication, controller=self.controller
-        )
+        self.services.balancing = self._balancing = Balancing(self.services)
+        self.services.copy_budget = self._copy_budget = CopyBudget(self.services)
         self.router = Router(self.services, HANDLERS)
         self.server: Server | None = None
         self._clock = clock
         self._cluster_id = cluster_id
         self._directory_id = directory_id
         self._incarnation = f"{rng.getrandbits(128):032x}"
-        self._on_joined, self._on_failed = on_joined, on_failed
+        self._on_joined = on_joined
+        self._on_failed = on_failed
         self._hosting = Hosting(
             config=config,
             clock=clock,
@@ -127,9 +124,11 @@ class Broker:
         )
         self.services.failback = self._failback = Failback(self.services)
         self._following = Following(self.services)
-        self._draining = Draining(clock=clock, replication=replication, controller=self.controller)
-        self._replayed, self._reconciled = asyncio.Event(), asyncio.Event()
-        self._is_reconcile_due = self._is_stopped = False
+        self._draining = Draining(self.services)
+        self._replayed = asyncio.Event()
+        self._reconciled = asyncio.Event()
+        self._is_reconcile_due = False
+        self._is_stopped = False
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

@@ -15,9 +15,8 @@ from functools import partial
 
 import msgspec
 
-from strandline.base.clock import Clock
 from strandline.base.errors import ApiError, ProtocolError
-from strandline.broker.controller_host import ControllerHost
+from strandline.broker.context import Services
 from strandline.broker.errand import Errand
 from strandline.broker.ticker import Ticker
 from strandline.config.broker_life import SENT_RATE, TAKEN_RATE, BrokerLife
@@ -33,7 +32,6 @@ from strandline.controller.shares import VALID_MS, WHOLE, Claim, Granted, Shares
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
-from strandline.replication.host import Replication
 from strandline.replication.recovery import CopyLimits
 
 METHOD = "moves.share"
@@ -65,12 +63,10 @@ class _Share:
 class CopyBudget:
     """See the module."""
 
-    def __init__(
-        self, *, clock: Clock, replication: Replication, controller: ControllerHost
-    ) -> None:
-        self._clock = clock
-        self._replication = replication
-        self._controller = controller
+    def __init__(self, services: Services) -> None:
+        self._clock = services.clock
+        self._replication = services.replication
+        self._controller = services.controller
         # {name: bytes/s}, of those that are set; {name: who is copied to}, of what each may take.
         self._budgets: dict[str, int] = {}
         self._takers: dict[str, BrokerId] = {}
@@ -79,7 +75,7 @@ class CopyBudget:
         self._claimed_ms = -CLAIM_INTERVAL_MS
         self._asking = Errand()
         self._ticker = Ticker(
-            clock,
+            services.clock,
             self._look,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
@@ -89,8 +85,8 @@ class CopyBudget:
         self._granted: tuple[int, Shares] | None = None
         self._decoder = msgspec.msgpack.Decoder(Claim)
         self._answers = msgspec.msgpack.Decoder(Granted)
-        replication.calls.register(METHOD, self._on_call)
-        controller.on_applied.append(self._on_applied)
+        services.replication.calls.register(METHOD, self._on_call)
+        services.controller.on_applied.append(self._on_applied)
 
     def stop(self) -> None:
         """Claim nothing any more."""

@@ -12,9 +12,8 @@ import logging
 from collections.abc import Collection
 from functools import partial
 
-from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
-from strandline.broker.controller_host import ControllerHost
+from strandline.broker.context import Services
 from strandline.broker.errand import Errand
 from strandline.broker.ticker import Ticker
 from strandline.config.broker_life import MAINTENANCE, BrokerLife
@@ -28,7 +27,6 @@ from strandline.controller.commands import (
 from strandline.controller.decision import maintained_of
 from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER, BrokerId
-from strandline.replication.host import Replication
 
 LOOK_INTERVAL_MS = 1_000
 TRANSFERS_PER_LOOK_MAX = 100
@@ -45,15 +43,13 @@ def first_to_lead(partition: Partition, maintained: Collection[BrokerId]) -> Bro
 class Draining:
     """See the module."""
 
-    def __init__(
-        self, *, clock: Clock, replication: Replication, controller: ControllerHost
-    ) -> None:
-        self._clock = clock
-        self._replication = replication
-        self._controller = controller
+    def __init__(self, services: Services) -> None:
+        self._clock = services.clock
+        self._replication = services.replication
+        self._controller = services.controller
         self._was_maintained = False
         self._ticker = Ticker(
-            clock,
+            services.clock,
             self._look,
             interval_ms=LOOK_INTERVAL_MS,
             log=_log,
