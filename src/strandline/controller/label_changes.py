@@ -16,6 +16,7 @@ from dataclasses import replace
 from strandline.controller.balancer.plans import Ask, Plans, Wanted
 from strandline.controller.commands import TopicMoves
 from strandline.controller.decision import Draft, Facts
+from strandline.controller.listing import listed
 from strandline.controller.policies import candidates_of
 from strandline.model.cluster import Labels, Partition, Topic
 from strandline.model.ids import BrokerId
@@ -28,7 +29,6 @@ from strandline.placement.topology.universe import Candidate
 JUDGED_MAX = 1_000
 """Partitions: a third of a second. Whether policies can be met is asked of all; what moves is told
 of so many."""
-NAMED_MAX = 3
 EXAMPLES_MAX = 5
 
 
@@ -138,9 +138,8 @@ class LabelChecks:
         ]
         if not held:
             return "no replica on these brokers"
-        shown = ", ".join(f"{name} on {_brokers(brokers)}" for name, brokers in held[:NAMED_MAX])
-        more = len(held) - NAMED_MAX
-        return f"replicas of {shown}" + (f" and {more} more partitions" if more > 0 else "")
+        texts = [f"{name} on {_brokers(brokers)}" for name, brokers in held]
+        return f"replicas of {listed(texts, noun='partitions')}"
 
 
 def _is_right(plans: Plans, ask: Ask, partition: Partition) -> bool:
@@ -149,10 +148,8 @@ def _is_right(plans: Plans, ask: Ask, partition: Partition) -> bool:
 
 
 def _topics(names: list[str]) -> str:
-    shown = ", ".join(names[:NAMED_MAX])
     noun = "topic" if len(names) == 1 else "topics"
-    more = len(names) - NAMED_MAX
-    return f"{noun} {shown}" + (f" and {more} more" if more > 0 else "")
+    return f"{noun} {listed(names)}"
 
 
 def _brokers(ids: list[BrokerId]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from strandline.base.errors import ApiError
 from strandline.config.topic import TopicConfig
 from strandline.controller.decision import Draft, Facts, refuse
+from strandline.controller.listing import listed
 from strandline.controller.policies import (
     CLUSTER_POLICY_KEYS,
     MIN_INSYNC,
@@ -29,9 +30,6 @@ from strandline.placement.solver.request import Request
 from strandline.placement.solver.solve import solve
 from strandline.placement.topology.universe import Candidate
 from strandline.protocol.errors import Error
-
-NAMED_MAX = 3
-"""Topics that a refusal names beside the first."""
 
 Changes = Mapping[str, str | None]
 """New values by key; None where a key is no more set."""
@@ -135,9 +133,7 @@ def _refusal_of(refused: Mapping[str, tuple[str, Refusal]]) -> ApiError:
     (name, (key, refusal)), *others = refused.items()
     text = f"{key} of topic {name}: {refusal}"
     if others:
-        shown = ", ".join(other for other, _ in others[:NAMED_MAX])
-        more = len(others) - NAMED_MAX
-        text += f"; nor could that of {shown}" + (f" and {more} more" if more > 0 else "")
+        text += f"; nor could that of {listed([other for other, _ in others])}"
     return refuse(Error.POLICY_VIOLATION, text)
 
 

@@ -16,12 +16,11 @@ from functools import cache
 from strandline.controller.balancer.evening import is_surplus, places_of
 from strandline.controller.balancer.plans import Plans, Replicas, Wanted
 from strandline.controller.decision import Facts, refuse
+from strandline.controller.listing import listed
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.amounts import format_bytes
 from strandline.protocol.errors import Error
-
-SHOWN_MAX = 3
 
 _Leaving = tuple[Partition, int, tuple[BrokerId, ...]]
 """A replica that leaves: its partition, its bytes, and who may have it."""
@@ -62,13 +61,12 @@ def require_room(facts: Facts, broker: BrokerId, leaving: Collection[BrokerId]) 
     lacking.sort(key=lambda one: (-one[0], one[1]))
     texts = [
         f"broker {one} lacks {format_bytes(lack)} of {format_bytes(given[one])}"
-        for lack, one in lacking[:SHOWN_MAX]
+        for lack, one in lacking
     ]
-    more = f" and {len(lacking) - SHOWN_MAX} more" if len(lacking) > SHOWN_MAX else ""
     raise refuse(
         Error.POLICY_VIOLATION,
-        f"the {format_bytes(held)} of broker {broker} do not fit elsewhere: {', '.join(texts)}"
-        f"{more} up to {percent} % of the disk (balancer.disk.high.percent): add a broker, or room",
+        f"the {format_bytes(held)} of broker {broker} do not fit elsewhere: {listed(texts)} "
+        f"up to {percent} % of the disk (balancer.disk.high.percent): add a broker, or room",
     )
 
 
