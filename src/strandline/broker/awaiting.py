@@ -16,10 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import known_leader, present_leader
+from strandline.controller.commands import CreatePartitions, CreateTopics, Refused, TopicResults
 from strandline.model.cluster import Partition
 from strandline.model.ids import NO_BROKER
+from strandline.protocol.errors import Error
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
@@ -88,6 +91,23 @@ async def wait_for_leaders(services: Services, topics: Iterable[str], *, timeout
         hooks=[services.replication.on_leader_known, services.controller.on_caught_up],
         timeout_ms=timeout_ms,
     )
+
+
+async def make_partitions(
+    services: Services, command: CreateTopics | CreatePartitions, *, timeout_ms: int
+) -> TopicResults | Refused:
+    """Have the controller make topics or partitions, and wait until those that it made are led;
+    what became of each, or why none was looked at."""
+    try:
+        answer = await services.controller.submit(command)
+    except ApiError as error:
+        return Refused(error.code, error.message)
+    if not isinstance(answer, TopicResults):
+        return Refused(answer.error_code, getattr(answer, "message", ""))
+    made = [r.name for r in answer.topics if r.error_code == Error.NONE and r.name is not None]
+    if not command.validate_only:
+        await wait_for_leaders(services, made, timeout_ms=timeout_ms)
+    return answer
 
 
 async def wait_for_preferred(

@@ -20,5 +20,6 @@ Map:    log.py (one group's log), which is made of
             survey.py     what lies in a log's directory;  verification.py  what is wrong with it
         state_journal.py (epoch and vote of every group), identity.py (whose directory this is),
         kept_labels.py (where its broker is), real_disk.py (files), read_only_disk.py (the same, to
-        look at only), kernel_flusher.py and flusher.py (who makes them durable), descriptor.py.
+        look at only), file_system.py (what both tell), kernel_flusher.py and flusher.py (who makes
+        files durable), descriptor.py.
 Source: design section 4."""

@@ -11,10 +11,11 @@ from errno import EROFS
 from typing import NoReturn
 
 from strandline.base.disk import File
+from strandline.storage.file_system import FileSystem
 from strandline.storage.real_disk import RealFile
 
 
-class ReadOnlyDisk:
+class ReadOnlyDisk(FileSystem):
     """The operating system's files, for reading. See `base.disk.Disk`."""
 
     def open(self, path: str, *, create: bool = False) -> File:
@@ -22,29 +23,6 @@ class ReadOnlyDisk:
         if create:
             _refuse(path)
         return RealFile(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
-        return os.path.exists(path)
-
-    def list_directory(self, path: str) -> list[str]:
-        """Names in the directory, sorted."""
-        return sorted(os.listdir(path))
-
-    def free_bytes(self, path: str) -> int:
-        """Space left for unprivileged users."""
-        status = os.statvfs(path)
-        return status.f_bavail * status.f_frsize
-
-    def total_bytes(self, path: str) -> int:
-        """See `base.disk.Disk`."""
-        status = os.statvfs(path)
-        return status.f_blocks * status.f_frsize
-
-    def used_bytes(self, path: str) -> int:
-        """See `base.disk.Disk`."""
-        status = os.statvfs(path)
-        return (status.f_blocks - status.f_bfree) * status.f_frsize
 
     # ---- what is refused ----
 

@@ -14,6 +14,7 @@ from errno import ENXIO
 
 from strandline.base.disk import Buffer, File
 from strandline.storage.descriptor import Descriptor
+from strandline.storage.file_system import FileSystem
 from strandline.storage.flusher import FlushDone, Flusher, Post
 from strandline.storage.kernel_flusher import KernelFlusher, ReaderLoop
 
@@ -114,7 +115,7 @@ class RealFile:
         return self._descriptor
 
 
-class RealDisk:
+class RealDisk(FileSystem):
     """The operating system's files. See `base.disk.Disk`.
 
     `post` runs a callback on the broker's thread, from any thread (`loop.call_soon_threadsafe`).
@@ -136,14 +137,6 @@ class RealDisk:
         file = RealFile(path, flags | os.O_CREAT if create else flags)
         self._flusher.watch(file.descriptor())
         return file
-
-    def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
-        return os.path.exists(path)
-
-    def list_directory(self, path: str) -> list[str]:
-        """Names in the directory, sorted."""
-        return sorted(os.listdir(path))
 
     def make_directories(self, path: str) -> None:
         """Create the directory and its parents."""
@@ -189,18 +182,3 @@ class RealDisk:
         descriptor = file.descriptor()
         if self._kernel is None or not self._kernel.add(descriptor, done):
             self._flusher.add(descriptor, done)
-
-    def free_bytes(self, path: str) -> int:
-        """Space left for unprivileged users."""
-        status = os.statvfs(path)
-        return status.f_bavail * status.f_frsize
-
-    def total_bytes(self, path: str) -> int:
-        """See `base.disk.Disk`."""
-        status = os.statvfs(path)
-        return status.f_blocks * status.f_frsize
-
-    def used_bytes(self, path: str) -> int:
-        """See `base.disk.Disk`."""
-        status = os.statvfs(path)
-        return (status.f_blocks - status.f_bfree) * status.f_frsize

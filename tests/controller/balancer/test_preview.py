@@ -10,7 +10,7 @@ from tests.controller.balancer.balancer_world import CLUSTER, BalancerWorld
 from tests.controller.balancer.test_random_histories import POLICIES, REGIONS
 
 from strandline.controller.balancer.preview import LOOKS_MAX, Preview, preview
-from strandline.controller.balancer.round import Settings
+from strandline.controller.balancer.round import Move, Settings
 from strandline.controller.records import (
     Assignment,
     BrokerRegistered,
@@ -45,16 +45,28 @@ def previewed(world: BalancerWorld, policy: str | None) -> tuple[Preview, Contro
     return preview(state, world.condition, settings, topic=TOPIC), state
 
 
+def asked_for(world: BalancerWorld, made: list[Move]) -> Moves:
+    """The moves of a round, as a preview tells them."""
+    groups = world.state.cluster.groups
+    return [
+        (
+            groups[one.command.group].topic,
+            groups[one.command.group].index,
+            one.command.replicas,
+            one.command.target,
+            one.code,
+        )
+        for one in made
+    ]
+
+
 def moved(world: BalancerWorld) -> Moves:
     """What the balancer moves until it rests, each round done before the next."""
     moves: Moves = []
     world.settle()
     for _ in range(60):
         made = world.round()
-        for one in made:
-            partition = world.state.cluster.groups[one.command.group]
-            before, after = one.command.replicas, one.command.target
-            moves.append((partition.topic, partition.index, before, after, one.code))
+        moves += asked_for(world, made)
         world.settle()
         if not made:
             return moves
@@ -121,13 +133,9 @@ def as_brokers_tell(state: ControllerState) -> ControllerState:
 def moved_one_by_one(world: BalancerWorld, rng: random.Random) -> Moves:
     """What the balancer moves until it rests, whichever copies are done first."""
     moves: Moves = []
-    groups = world.state.cluster.groups
     for _ in range(1_000):
         made = world.round()
-        for one in made:
-            partition = groups[one.command.group]
-            before, after = one.command.replicas, one.command.target
-            moves.append((partition.topic, partition.index, before, after, one.code))
+        moves += asked_for(world, made)
         moving = sorted(world.state.cluster.moving)
         if not made and not moving:
             return moves

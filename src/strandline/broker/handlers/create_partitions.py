@@ -2,12 +2,10 @@
 
 Source: KIP-195."""
 
-from strandline.base.errors import ApiError
-from strandline.broker.awaiting import wait_for_leaders
+from strandline.broker.awaiting import make_partitions
 from strandline.broker.context import RequestContext
-from strandline.controller.commands import CreatePartitions, MorePartitions, TopicResults
+from strandline.controller.commands import CreatePartitions, MorePartitions, Refused
 from strandline.model.ids import BrokerId
-from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -20,17 +18,10 @@ async def handle(
     request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse:
     """Extend the topics, each for itself."""
-    services = context.services
     command = CreatePartitions(tuple(map(_wanted, request.topics)), request.validate_only)
-    try:
-        answer = await services.controller.submit(command)
-    except ApiError as error:
-        return _refuse_all(request, error.code, error.message)
-    if not isinstance(answer, TopicResults):
-        return _refuse_all(request, answer.error_code, getattr(answer, "message", ""))
-    extended = [r.name for r in answer.topics if r.error_code == Error.NONE and r.name is not None]
-    if not request.validate_only:
-        await wait_for_leaders(services, extended, timeout_ms=request.timeout_ms)
+    answer = await make_partitions(context.services, command, timeout_ms=request.timeout_ms)
+    if isinstance(answer, Refused):
+        return _refuse_all(request, answer.error_code, answer.message)
     return CreatePartitionsResponse(
         results=[
             CreatePartitionsTopicResult(

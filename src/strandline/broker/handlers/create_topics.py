@@ -5,11 +5,10 @@ How:    the command is carried to the controller; the answer gives the topic id 
         the configuration in force.
 Source: KIP-464, KIP-525, KIP-516."""
 
-from strandline.base.errors import ApiError
-from strandline.broker.awaiting import wait_for_leaders
+from strandline.broker.awaiting import make_partitions
 from strandline.broker.context import RequestContext, Services
 from strandline.config.effective import topic_values
-from strandline.controller.commands import CreateTopics, NewTopic, TopicResult, TopicResults
+from strandline.controller.commands import CreateTopics, NewTopic, Refused, TopicResult
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_topics import (
@@ -25,15 +24,9 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     """Create the topics, each for itself."""
     services = context.services
     command = CreateTopics(tuple(map(_new_topic, request.topics)), request.validate_only)
-    try:
-        answer = await services.controller.submit(command)
-    except ApiError as error:
-        return _refuse_all(request, error.code, error.message)
-    if not isinstance(answer, TopicResults):
-        return _refuse_all(request, answer.error_code, getattr(answer, "message", ""))
-    created = [r.name for r in answer.topics if r.error_code == Error.NONE and r.name is not None]
-    if not request.validate_only:
-        await wait_for_leaders(services, created, timeout_ms=request.timeout_ms)
+    answer = await make_partitions(services, command, timeout_ms=request.timeout_ms)
+    if isinstance(answer, Refused):
+        return _refuse_all(request, answer.error_code, answer.message)
     return CreateTopicsResponse(topics=[_result(services, result) for result in answer.topics])
 
 

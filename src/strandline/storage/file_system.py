@@ -1,0 +1,32 @@
+"""What the operating system tells of files and of the room for more, and nothing that changes any.
+
+Why:    who may only look, and who may write, are told the same."""
+
+import os
+
+
+class FileSystem:
+    """The part of `base.disk.Disk` that looks."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+        return os.path.exists(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        """Names in the directory, sorted."""
+        return sorted(os.listdir(path))
+
+    def free_bytes(self, path: str) -> int:
+        """Space left for unprivileged users."""
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        """See `base.disk.Disk`."""
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
+
+    def used_bytes(self, path: str) -> int:
+        """See `base.disk.Disk`."""
+        status = os.statvfs(path)
+        return (status.f_blocks - status.f_bfree) * status.f_frsize
