@@ -99,6 +99,7 @@ def test_what_only_a_seed_could_draw_can_be_said(tmp_path: Path) -> None:
         ("has_brokers = false\ndelete_interval_ms = 50", "delete_interval_ms: only where"),
         ("[[changes]]\nat_ms = 1\ngroup = 1\npolicy = '{}'", "only with lost_after_ms"),
         ("has_brokers = false\nlost_after_ms = 9", "where has_brokers is true"),
+        ("has_brokers = true\ndisk_bytes = 9", "disk_bytes: only with lost_after_ms"),
         ("lost_after_ms = 9\n[[changes]]\nat_ms = 1\ngroup = 9", "one of them, that there is"),
         (
             "lost_after_ms = 9\n[[changes]]\nat_ms = 1\nbroker = 1",

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId
 from strandline.simulation.clock import HostClock, SimClock
-from strandline.simulation.disk import FLUSH_US, HostDisk, SimDisk
+from strandline.simulation.disk import CAPACITY_BYTES, FLUSH_US, HostDisk, SimDisk
 from strandline.simulation.loop import SimLoop
 from strandline.simulation.network import SimFabric, SimNetwork
 from strandline.simulation.process import Process
@@ -51,6 +51,7 @@ class SimHost(Generic[Program]):
         rng: random.Random,
         drift_ppm: int = 0,
         flush_us: tuple[int, int] = FLUSH_US,
+        disk_bytes: int = CAPACITY_BYTES,
         boot: Callable[[Seams], Program],
     ) -> None:
         self.broker = broker
@@ -59,7 +60,7 @@ class SimHost(Generic[Program]):
         self._fabric = fabric
         self._trace = trace
         self._rng = rng
-        self._flush_us = flush_us
+        self._flush_us, self._disk_bytes = flush_us, disk_bytes
         self._boot = boot
         self.disk = self._make_disk()
         self.process: Process | None = None
@@ -146,7 +147,9 @@ class SimHost(Generic[Program]):
 
     def _make_disk(self) -> HostDisk:
         rng = random.Random(self._rng.getrandbits(64))
-        return HostDisk(self._fabric.scheduler, rng, flush_us=self._flush_us)
+        return HostDisk(
+            self._fabric.scheduler, rng, flush_us=self._flush_us, capacity_bytes=self._disk_bytes
+        )
 
     def _on_death(self) -> None:
         """The process ended: from outside, or in the middle of an operation on its disk."""

@@ -1,5 +1,5 @@
-"""An operator who changes policies of topics, and labels of brokers, and takes brokers away, for
-good or for a while, at planned moments.
+"""An operator who changes policies of topics, and labels of brokers, takes brokers away, for good
+or for a while, and puts something else on their disks, at planned moments.
 
 Why:    the balancer moves replicas when these change; they change while everything else goes wrong.
 How:    a key, or a label at run time, is set by a request to any broker, again and again until one
@@ -97,6 +97,11 @@ class Operator(Client):
             resource = ResourceType.BROKER, str(change.broker), MAINTENANCE
             self._wanted[resource] = str(NO_END if change.is_spared else NOT_SPARED)
             self._turn()
+        elif change.broker is not None and change.foreign_bytes is not None:
+            world.trace.add(
+                "world", f"{change.foreign_bytes} bytes of broker {change.broker}'s disk are taken"
+            )
+            world.hosts[change.broker].disk.faults.foreign_bytes = change.foreign_bytes
         elif change.broker is not None and change.at_run_time:
             world.trace.add("world", f"broker {change.broker} is put into {change.region}")
             self._wanted[change.broker] = change.region

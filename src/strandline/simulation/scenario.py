@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from strandline.config.keys import LONG_MAX
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
+from strandline.simulation.disk import CAPACITY_BYTES
 from strandline.simulation.faults import FAULTS
 from strandline.simulation.scheduler import US_PER_MS
 from strandline.storage.config import LogConfig
@@ -86,7 +87,8 @@ class PlannedFault:
 class PlannedChange:
     """What an operator does `at_ms` after the load begins: the policy of a group, the region of a
     broker, which starts anew with it, or, `at_run_time`, goes on with it, that a broker leaves, or
-    stays after all, or that it is in maintenance, or no more."""
+    stays after all, or that it is in maintenance, or no more; or how much of its disk is somebody
+    else's."""
 
     at_ms: int
     group: GroupId | None = None
@@ -96,6 +98,7 @@ class PlannedChange:
     at_run_time: bool = False
     is_leaving: bool | None = None
     is_spared: bool | None = None
+    foreign_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,8 @@ class Scenario:
     lost_after_ms: int = 0
     """After how much silence the balancer makes replicas anew; 0: after the default, which no run
     lasts, and brokers do not say where they are. Only where there are whole brokers."""
+    disk_bytes: int = CAPACITY_BYTES
+    """How large each broker's disk is. What it holds is told to the balancer."""
     changes: tuple[PlannedChange, ...] = ()
     """Of policies and labels; only where `lost_after_ms` is set."""
     faults: tuple[PlannedFault, ...] | None = None

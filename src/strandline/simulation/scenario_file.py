@@ -83,8 +83,8 @@ class ProducerRow(_Row):
 
 class ChangeRow(_Row):
     """`[[changes]]`: another policy for a group, or another region for a broker, which starts anew
-    with it (but for `at_run_time`), or `decommission` or `maintenance` of a broker, true or false.
-    Only with `lost_after_ms`."""
+    with it (but for `at_run_time`), or `decommission` or `maintenance` of a broker, true or false,
+    or the `foreign_bytes` on its disk. Only with `lost_after_ms`."""
 
     at_ms: int
     group: int | None = None
@@ -94,6 +94,7 @@ class ChangeRow(_Row):
     at_run_time: bool = False
     decommission: bool | None = None
     maintenance: bool | None = None
+    foreign_bytes: int | None = None
 
 
 class ScenarioFile(_Row):
@@ -118,6 +119,8 @@ class ScenarioFile(_Row):
     delete_interval_ms: int | None = None
     move_interval_ms: int | None = None
     lost_after_ms: int = 0
+    disk_bytes: int | None = None
+    """How large each disk is; only with `lost_after_ms`."""
     changes: list[ChangeRow] = []
     groups: list[GroupRow] | None = None
     producers: list[ProducerRow] | None = None
@@ -259,10 +262,12 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
         group = None if row.group is None else GroupId(row.group)
         broker = None if row.broker is None else BrokerId(row.broker)
         is_known = group in {one.group for one in scenario.groups} or broker in scenario.brokers
-        given = [bool(row.region), row.decommission is not None, row.maintenance is not None]
+        others = (row.decommission, row.maintenance, row.foreign_bytes)
+        given = [bool(row.region), *(one is not None for one in others)]
         if broker is not None and sum(given) != 1:
             raise OperatorError(
-                f"changes: broker {row.broker} needs a region or decommission or maintenance"
+                f"changes: broker {row.broker} needs a region or decommission or maintenance "
+                "or foreign_bytes"
             )
         if row.at_run_time and not row.region:
             raise OperatorError("changes: at_run_time is about the region of a broker")
@@ -280,12 +285,17 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
                 at_run_time=row.at_run_time,
                 is_leaving=row.decommission,
                 is_spared=row.maintenance,
+                foreign_bytes=row.foreign_bytes,
             )
         )
-    if not told.lost_after_ms and not changes:
+    if not told.lost_after_ms and not changes and told.disk_bytes is None:
         return scenario
     if not told.lost_after_ms or not scenario.has_brokers:
-        raise OperatorError("policy, changes: only with lost_after_ms, where has_brokers is true")
+        raise OperatorError(
+            "policy, changes, disk_bytes: only with lost_after_ms, where has_brokers is true"
+        )
+    if told.disk_bytes is not None:
+        scenario = replace(scenario, disk_bytes=told.disk_bytes)
     changes.sort(key=lambda one: one.at_ms)
     return replace(scenario, lost_after_ms=told.lost_after_ms, changes=tuple(changes))
 

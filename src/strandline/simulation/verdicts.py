@@ -169,6 +169,8 @@ def _imbalance(world: "World") -> str:
         is_led_here = replica.self_id in spared and replica.group in cluster.groups
         if is_led_here and replica.is_serving and set(replica.in_sync()) - spared:
             return f"broker {replica.self_id} is in maintenance and leads {replica.name}"
+    if full := sorted(active.findings.condition.full):
+        return f"the disks of brokers {', '.join(map(str, full))} are too full"
     waits = [f"{code}: {text}" for code, text in active.findings.waits.found]
     return "; ".join(waits)
 

@@ -333,6 +333,7 @@ class World:
             rng=random.Random(self.rng.getrandbits(64)),
             drift_ppm=self.scenario.drift_ppm[broker - 1],
             flush_us=self.scenario.flush_us,
+            disk_bytes=self.scenario.disk_bytes,
             boot=lambda seams: self._boot(broker, seams),
         )
         host.on_down = lambda: self._on_down(broker)
