@@ -235,7 +235,8 @@ RATES = [
 
 
 def describe_balance(cluster: FakeCluster, _: int, request: Message) -> Message:
-    """One partition moves, fourteen wait for a broker."""
+    """Three partitions move, two of them from a full disk, fourteen wait for a broker."""
+    full = "disk of broker 3 is 91 % full, 80 is wanted"
     needed = "needs one more broker with region=south in place of broker 5"
     return DescribeBalanceResponse(
         rates=[
@@ -248,8 +249,15 @@ def describe_balance(cluster: FakeCluster, _: int, request: Message) -> Message:
         lost_after_ms=900_000,
         has_looked=True,
         brokers=[BalanceBroker(1, "up"), BalanceBroker(5, "lost", 901_500)],
-        moves=[BalanceMove("orders", 2, [1, 5], [1, 3], "broker-lost")],
-        waits=[BalanceWait("needs-broker", needed, 14, ["a-0", "a-1", "b-0"])],
+        moves=[
+            BalanceMove("orders", 2, [1, 5], [1, 3], "broker-lost"),
+            BalanceMove("orders", 3, [1, 3], [1, 4], "disk-high", full, 8_000_000_000),
+            BalanceMove("orders", 4, [3, 1], [4, 1], "disk-high", full, 3_900_000_000),
+        ],
+        waits=[
+            BalanceWait("disk-high", "disk of broker 6 is 86 % full, 80 is wanted; no logs", 0),
+            BalanceWait("needs-broker", needed, 14, ["a-0", "a-1", "b-0"]),
+        ],
     )
 
 
@@ -271,8 +279,12 @@ def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeC
     assert out.splitlines() == [
         "broker 5: lost for 901 s",
         *RATES,
-        "PARTITION  REPLICAS  TARGET  REASON",
-        "orders-2   1,5       1,3     broker-lost",
+        "disk-high: disk of broker 3 is 91 % full, 80 is wanted: 2 partitions go, 11.9 GB",
+        "PARTITION  REPLICAS  TARGET  BYTES   REASON",
+        "orders-2   1,5       1,3     -       broker-lost",
+        "orders-3   1,3       1,4     8.0 GB  disk-high",
+        "orders-4   3,1       4,1     3.9 GB  disk-high",
+        "disk-high: disk of broker 6 is 86 % full, 80 is wanted; no logs",
         "needs-broker: needs one more broker with region=south in place of broker 5; 14 partitions "
         "wait (a-0, a-1, b-0, ...)",
         "leader delay: broker 2 leads once it has been in sync for 300 s: 12 s are left; 2 "
@@ -282,8 +294,9 @@ def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeC
     assert code == 0 and out.startswith("paused: ")
     assert (0, ":balancer.enable=false") in cluster.asked
     told = json.loads(run("cluster", "balance", "--resume", "--json")[1])
-    assert told["enabled"] and told["waits"][0]["partitions"] == 14
+    assert told["enabled"] and told["waits"][1]["partitions"] == 14
     assert told["moves"][0]["reason"] == "broker-lost"
+    assert [one["bytes"] for one in told["moves"]] == [None, 8_000_000_000, 3_900_000_000]
     assert told["rates"]["all"] == {
         "bytes_per_s": 20_000_000,
         "shares": {"1": 10_000_000, "3": 999_960},

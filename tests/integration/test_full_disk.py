@@ -6,7 +6,7 @@ Source: reliability reference 6; each broker's data lies on a small tmpfs of its
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,7 @@ AHEAD_BYTES = 1 << 20
 RECORD_BYTES = 100_000
 FILLER = "filler"
 BROKERS = (1, 2, 3)
+REGIONS = "east=1,west=1,south=1"
 TIMEOUT_S = 30
 REFUSALS = {
     Error.KAFKA_STORAGE_ERROR,
@@ -52,17 +53,19 @@ REFUSALS = {
 
 
 @contextlib.contextmanager
-def cluster_on_small_disks(directory: Path, *settings: str) -> Iterator[DevCluster]:
-    """Three brokers, each with a small file system to itself."""
+def cluster_on_small_disks(
+    directory: Path, *settings: str, brokers: Sequence[int] = BROKERS, regions: str = REGIONS
+) -> Iterator[DevCluster]:
+    """Brokers, each with a small file system to itself."""
     mounted: list[Path] = []
     try:
-        for broker in BROKERS:
+        for broker in brokers:
             data = directory / f"broker-{broker}" / "data"
             data.mkdir(parents=True)
             command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(data)]
             subprocess.run(command, check=True)
             mounted.append(data)
-        cluster = start_cluster(directory, regions="east=1,west=1,south=1", options=settings)
+        cluster = start_cluster(directory, regions=regions, options=settings)
         try:
             yield cluster
         finally:

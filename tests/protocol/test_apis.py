@@ -8,6 +8,7 @@ import pytest
 from strandline.protocol.apis import APIS
 from strandline.protocol.codec import decode, encode
 from strandline.protocol.messages.describe_balance import (
+    BalanceMove,
     CopyRate,
     CopyShare,
     DescribeBalanceResponse,
@@ -52,7 +53,7 @@ EXPECTED = {
     64: ("UnregisterBroker", 0, 0, 0),
     75: ("DescribeTopicPartitions", 0, 0, 0),
     20_000: ("DescribeTopology", 0, 1, 0),
-    20_001: ("DescribeBalance", 0, 1, 0),
+    20_001: ("DescribeBalance", 0, 2, 0),
     20_002: ("DescribeWriters", 0, 0, 0),
     20_003: ("DescribeLeadership", 0, 0, 0),
     20_004: ("AlterBrokerLabels", 0, 0, 0),
@@ -89,10 +90,15 @@ def test_what_a_later_version_tells_takes_no_bytes_in_the_first() -> None:
     told = DescribeBalanceResponse(moves_max=3, rates=rates)
     assert encode(told, 0) == encode(DescribeBalanceResponse(moves_max=3), 0)
     assert decode(DescribeBalanceResponse, encode(told, 1), 0, 1)[0] == told
+    move = BalanceMove(topic="t", text="disk of broker 3 is 91 % full, 80 is wanted", log_bytes=9)
+    moves = DescribeBalanceResponse(moves=[move])
+    without = DescribeBalanceResponse(moves=[BalanceMove(topic="t")])
+    assert encode(moves, 1) == encode(without, 1)
+    assert decode(DescribeBalanceResponse, encode(moves, 2), 0, 2)[0] == moves
     broker = TopologyBroker(broker_id=1, configured=[TopologyLabel("rack", "r1")])
     topology = DescribeTopologyResponse(brokers=[broker])
-    without = DescribeTopologyResponse(brokers=[TopologyBroker(broker_id=1)])
-    assert encode(topology, 0) == encode(without, 0)
+    bare = DescribeTopologyResponse(brokers=[TopologyBroker(broker_id=1)])
+    assert encode(topology, 0) == encode(bare, 0)
     assert decode(DescribeTopologyResponse, encode(topology, 1), 0, 1)[0] == topology
 
 

@@ -14,6 +14,7 @@ import pytest
 from strandline.broker import balancing, draining
 from strandline.broker.balancing import Balancing, Findings
 from strandline.controller.balancer import mending
+from strandline.controller.balancer.fullness import Fullness
 from strandline.controller.balancer.health import NOBODY, Condition, Health
 from strandline.controller.decide import brokers
 from strandline.model.ids import BrokerId, GroupId
@@ -86,6 +87,15 @@ def test_labels_that_change_at_run_time_move_what_they_break_and_start_nobody_an
     assert {line.split()[2] for line in changed} >= {"1", "5"}
     kept = [line for line in outcome.trace if "; the configuration says region=" in line]
     assert {line.split()[2] for line in kept} == {"1", "3", "5"}
+
+
+@pytest.mark.simulation
+def test_full_disks_are_relieved_through_faults_as_soon_as_somebody_has_room() -> None:
+    outcome = run("disks-fill-under-load")
+    assert outcome.violation is None
+    lines = [line for line in outcome.trace if line.endswith(": disk-high")]
+    assert {line.split(" moves to ")[0].split()[-1] for line in lines} == {"group-2-0", "group-3-0"}
+    assert all(", 2, 6" in line for line in lines)
 
 
 FAULTS = (
@@ -170,6 +180,11 @@ def keep_who_is_to_leave(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(balancing, "leaving_of", lambda _: frozenset())
 
 
+def leave_full_disks(patch: pytest.MonkeyPatch) -> None:
+    """They are given nothing, and nothing moves away."""
+    patch.setattr(Fullness, "lasting", lambda *_: frozenset())
+
+
 def keep_leading_in_maintenance(patch: pytest.MonkeyPatch) -> None:
     """Nobody looks whether this broker is to be spared."""
     patch.setattr(draining, "maintained_of", lambda _: frozenset())
@@ -216,6 +231,7 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         (look_only_once, "label-changed-at-run-time", "BalancerProgress"),
         (forget_what_was_changed, "label-changed-at-run-time", "BalancerProgress"),
         (keep_who_is_to_leave, "decommission-under-load", "BalancerProgress"),
+        (leave_full_disks, "disks-fill-under-load", "BalancerProgress"),
         (keep_leading_in_maintenance, "maintenance-under-load", "BalancerProgress"),
     ],
 )

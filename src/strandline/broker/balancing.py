@@ -5,9 +5,9 @@ How:    each second the brokers' health is looked at. When that or the state has
         last round, another one is begun: in slices, a tenth of the time at most, so that
         heartbeats, commands and clients come first. What it wants moved is asked for as one
         command; what has changed meanwhile is left out there, and another round is due.
-Owns:   health, plans, reasons, the findings of the last round: all of it is forgotten when another
-        broker becomes the controller. Which moves somebody stopped, and who is silent
-        (`silences`): every broker remembers that.
+Owns:   health, disks, plans, reasons, the findings of the last round: all of it is forgotten when
+        another broker becomes the controller. Which moves somebody stopped, what somebody moved,
+        and who is silent (`silences`): every broker remembers that.
 Source: decision 0010."""
 
 import logging
@@ -21,6 +21,7 @@ from strandline.broker.context import Services
 from strandline.broker.errand import Errand
 from strandline.broker.silences import Silences
 from strandline.broker.ticker import Ticker
+from strandline.controller.balancer.disks import Disks
 from strandline.controller.balancer.fullness import Fullness
 from strandline.controller.balancer.health import Condition, Health
 from strandline.controller.balancer.plans import Plans
@@ -46,8 +47,8 @@ BUSY_RATIO = 10
 ASK_TIMEOUT_MS = 5_000
 FIRST_ROOM_MS = 5_000
 ROOM_INTERVAL_MS = 10_000
-"""How often brokers are asked how full their disks are. The first time is before any of them has
-been up for long enough to be given replicas."""
+"""How often brokers are asked how full their disks are, and how large the logs there. The first
+time is before any of them has been up for long enough to be given replicas."""
 
 _log = logging.getLogger("strandline.controller")
 
@@ -66,6 +67,8 @@ class Findings:
     round_count: int = 0
     used_percent: Mapping[BrokerId, int] = field(default_factory=dict)
     """{broker: how full its disk was last}"""
+    sizes: Mapping[GroupId, int] = field(default_factory=dict)
+    """{group: bytes of its log}, as the last round knew it"""
 
 
 class Balancing:
@@ -77,6 +80,7 @@ class Balancing:
         self._controller = services.controller
         self._health = Health()
         self._fullness = Fullness()
+        self._disks = Disks()
         self._room_due_ms = 0
         self._findings: Findings | None = None
         self._plans: Plans | None = None
@@ -89,6 +93,10 @@ class Balancing:
         self._own: set[GroupId] = set()
         # {group whose move somebody stopped: until when it is left alone}
         self._stopped: dict[GroupId, int] = {}
+        # {group that somebody moves, or moved: until when no full disk is relieved of it}
+        self._by_hand: dict[GroupId, int] = {}
+        self._is_short = False
+        """Whether the last round found too little room: new reports call for another one."""
         self._ticker = Ticker(
             services.clock,
             self._look,
@@ -126,7 +134,7 @@ class Balancing:
             raise
 
     def _forget(self) -> None:
-        self._health, self._fullness = Health(), Fullness()
+        self._health, self._fullness, self._disks = Health(), Fullness(), Disks()
         self._room_due_ms = 0
         self._controller.reporting.latest.clear()
         self._findings = self._plans = self._round = self._seen = None
@@ -154,12 +162,15 @@ class Balancing:
         )
         self._note_silences(findings)
         self._look_for_room(now)
-        self._note_full(settings.disk_high_percent)
-        findings.condition = replace(findings.condition, full=self._fullness.full)
+        self._note_full(now, settings)
+        findings.condition = replace(
+            findings.condition, full=self._fullness.full, overfull=self._fullness.lasting(now)
+        )
         findings.used_percent = self._fullness.used_percent
-        for group in [one for one, until_ms in self._stopped.items() if now >= until_ms]:
-            del self._stopped[group]
-            self._seen = None
+        for remembered in (self._stopped, self._by_hand):
+            for group in [one for one, until_ms in remembered.items() if now >= until_ms]:
+                del remembered[group]
+                self._seen = None
         is_idle = self._round is None and not self._asking.is_under_way and now >= self._next_ms
         if is_idle and self._seen != (cluster.version, findings.condition):
             self._begin(findings, now)
@@ -185,13 +196,24 @@ class Balancing:
         self._asking_room.begin(self._ask_room)
 
     async def _ask_room(self) -> None:
-        await self._controller.reporting.ask(self._controller.alive(), Question())
+        disks, asked_ms = self._disks, self._clock.monotonic_ms()
+        reporting = self._controller.reporting
+        disks.hear(
+            await reporting.ask(self._controller.alive(), Question(sizes=True)), asked_ms=asked_ms
+        )
+        if self._is_short:
+            self._seen = None
 
-    def _note_full(self, high_percent: int) -> None:
+    def _note_full(self, now: int, settings: Settings) -> None:
         """Notice whose disks are too full, by whatever they were asked for."""
         before = self._fullness.full
-        latest = self._controller.reporting.latest
-        for broker in sorted(self._fullness.step(latest, high_percent=high_percent) - before):
+        full = self._fullness.step(
+            now,
+            self._controller.reporting.latest,
+            high_percent=settings.disk_high_percent,
+            low_percent=settings.disk_low_percent,
+        )
+        for broker in sorted(full - before):
             used = self._fullness.used_percent[broker]
             _log.warning(
                 "the disk of broker %d is %d %% full: it is given no more replicas", broker, used
@@ -206,6 +228,7 @@ class Balancing:
         for group in list(findings.reasons):
             if group not in cluster.moving:
                 del findings.reasons[group]
+        room = self._disks.room(now, low_percent=findings.settings.disk_low_percent)
         one = Round(
             cluster,
             condition,
@@ -213,6 +236,9 @@ class Balancing:
             settings=findings.settings,
             reasons=findings.reasons,
             stopped=self._stopped,
+            by_hand=self._by_hand,
+            room=room,
+            used_percent=dict(findings.used_percent),
         )
         self._round = one, one.steps()
         self._round_began_ms = now
@@ -241,7 +267,8 @@ class Balancing:
             return
         if one.is_cut:
             self._seen = None
-        findings.waits = one.waits
+        self._is_short = one.is_short
+        findings.waits, findings.sizes = one.waits, one.sizes
         findings.round_count += 1
         if one.moves:
             self._asking.begin(partial(self._ask, findings, one.moves))
@@ -275,18 +302,30 @@ class Balancing:
 
     def _on_applied(self, record: Record) -> None:
         """Notice who stops what the balancer moves, and when that is to be thought over."""
+        now = self._clock.monotonic_ms()
         if isinstance(record, ConfigsChanged):
             self._stopped.clear()
+            self._by_hand.clear()
         elif isinstance(record, VotersStable):
             self._own.discard(record.group)
+            if record.group in self._by_hand:
+                self._by_hand[record.group] = now + self._patience_ms
+            if self._findings is not None:
+                self._disks.note_change(record.group, now)
         elif isinstance(record, ReassignmentSet):
             group, cluster = record.group, self._controller.cluster
             replicas = set(cluster.groups[group].replicas)
             is_stop = not record.target or set(record.target) == replicas
             if is_stop and group in self._own and not record.by_balancer:
-                lost_after_ms = Settings.of(cluster.cluster_configs).lost_after_ms
-                self._stopped[group] = self._clock.monotonic_ms() + lost_after_ms
+                self._stopped[group] = now + self._patience_ms
+            if not is_stop and not record.by_balancer:
+                self._by_hand[group] = now + self._patience_ms
             if record.by_balancer and not is_stop:
                 self._own.add(group)
             else:
                 self._own.discard(group)
+
+    @property
+    def _patience_ms(self) -> int:
+        """For how long what somebody did is left as it is."""
+        return Settings.of(self._controller.cluster.cluster_configs).lost_after_ms

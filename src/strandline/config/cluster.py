@@ -43,9 +43,20 @@ class ClusterConfig:
     )
     balancer_disk_high_percent: int = key(
         85,
-        "A broker whose disk is fuller than this is given no more replicas by the balancer, until "
-        "it is 5 % below; those of new partitions only where no other broker will do. A broker is "
-        "decommissioned only where what it holds fits below this elsewhere. Not a key of Kafka's.",
+        "The high mark of disks. From a broker whose disk is fuller than this the balancer moves "
+        "replicas away, and gives it no more, until it is down to `balancer.disk.low.percent`; "
+        "those of new partitions only where no other broker will do. A broker is decommissioned "
+        "only where what it holds fits below this elsewhere. Not a key of Kafka's.",
+        unit="%",
+        minimum=1,
+        maximum=100,
+        reloadable=True,
+    )
+    balancer_disk_low_percent: int = key(
+        80,
+        "The low mark of disks: how full a disk that was too full shall be in the end, and up to "
+        "where what moves for that, or because it is only better elsewhere, may fill another. The "
+        "high mark counts where it is lower. Not a key of Kafka's.",
         unit="%",
         minimum=1,
         maximum=100,
@@ -202,6 +213,11 @@ class ClusterConfig:
         minimum=1,
         reloadable=True,
     )
+
+    @property
+    def disk_low_percent(self) -> int:
+        """The low mark of disks, never above the high one."""
+        return min(self.balancer_disk_low_percent, self.balancer_disk_high_percent)
 
     @classmethod
     def from_values(cls, values: Mapping[str, str]) -> "ClusterConfig":

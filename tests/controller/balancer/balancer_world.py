@@ -6,6 +6,7 @@ from dataclasses import replace
 from tests.controller.controller_world import World, changes, registration
 
 from strandline.config.cluster import ClusterConfig
+from strandline.controller.balancer.disks import Disks
 from strandline.controller.balancer.fullness import Fullness
 from strandline.controller.balancer.health import UNSEEN_MS_MAX, Condition, Health
 from strandline.controller.balancer.plans import Plans
@@ -40,8 +41,10 @@ class BalancerWorld(World):
         self.now_ms = 0
         self.health = Health()
         self.fullness = Fullness()
+        self.disks = Disks()
         self.reasons: dict[GroupId, str] = {}
         self.stopped: set[GroupId] = set()
+        self.by_hand: set[GroupId] = set()
         self.condition = Condition()
         self.wait(60_000)
 
@@ -121,9 +124,15 @@ class BalancerWorld(World):
             alive=self.alive,
             lost_after_ms=LOST_AFTER_MS,
         )
-        high = self._config.balancer_disk_high_percent
-        full = self.fullness.step(self.reports, high_percent=high)
-        self.condition = replace(known, full=full)
+        full = self.fullness.step(
+            self.now_ms,
+            self.reports,
+            high_percent=self._config.balancer_disk_high_percent,
+            low_percent=self._config.disk_low_percent,
+        )
+        overfull = self.fullness.lasting(self.now_ms)
+        self.condition = replace(known, full=full, overfull=overfull)
+        self.disks.hear(self.reports, asked_ms=self.now_ms)
 
     @property
     def _config(self) -> ClusterConfig:
@@ -140,6 +149,9 @@ class BalancerWorld(World):
             settings=replace(Settings.of(cluster.cluster_configs), lost_after_ms=LOST_AFTER_MS),
             reasons=self.reasons,
             stopped=self.stopped,
+            by_hand=self.by_hand,
+            room=self.disks.room(self.now_ms, low_percent=self._config.disk_low_percent),
+            used_percent=self.fullness.used_percent,
         )
         for _ in one.steps():
             pass
@@ -171,6 +183,7 @@ class BalancerWorld(World):
         """What moves is done."""
         for group in list(self.state.cluster.moving):
             self.finish(group)
+            self.disks.note_change(group, self.now_ms)
         self.wait(1_000)
 
     def rest(self, rounds: int = 60) -> int:

@@ -50,11 +50,29 @@ def test_full_is_who_is_above_the_mark_until_well_below_it(
 ) -> None:
     fullness = Fullness()
     for percent in percents:
-        fullness.step({BrokerId(1): report(percent)}, high_percent=85)
+        fullness.step(0, {BrokerId(1): report(percent)}, high_percent=85, low_percent=80)
     assert (BrokerId(1) in fullness.full) is is_full
     assert fullness.used_percent == {BrokerId(1): percents[-1]}
-    fullness.step({}, high_percent=85)
+    fullness.step(0, {}, high_percent=85, low_percent=80)
     assert (BrokerId(1) in fullness.full) is is_full
+
+
+def test_a_disk_that_is_full_for_a_moment_is_not_relieved() -> None:
+    fullness = Fullness()
+
+    def lasting(at_ms: int, percent: int, low_percent: int = 80) -> bool:
+        told = {BrokerId(1): report(percent)}
+        fullness.step(at_ms, told, high_percent=85, low_percent=low_percent)
+        return BrokerId(1) in fullness.lasting(at_ms)
+
+    assert not lasting(0, 90)
+    assert not lasting(10_000, 90)
+    assert lasting(20_000, 84)
+    assert not lasting(30_000, 80)
+    assert not lasting(40_000, 90)
+    assert lasting(60_000, 84)
+    # The marks are others: who is between them now was not found to be full by these.
+    assert not lasting(70_000, 84, low_percent=70)
 
 
 def test_what_a_lost_broker_had_goes_to_those_with_room() -> None:
@@ -90,7 +108,7 @@ def test_where_nobody_could_take_it_anyhow_room_is_not_the_reason() -> None:
     tell(world, [90, 50, 50, 50, 50])
     world.lose(5)
     world.round()
-    assert set(world.waits()) == {"needs-broker"}
+    assert set(world.waits()) == {"needs-broker", "disk-high"}
 
 
 def test_a_full_broker_that_is_new_gets_nothing_for_evenness() -> None:

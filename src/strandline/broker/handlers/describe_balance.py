@@ -9,9 +9,10 @@ from strandline.base.errors import ApiError
 from strandline.broker.balancing import Findings
 from strandline.broker.context import RequestContext
 from strandline.config.broker_life import BrokerLife
+from strandline.controller.balancer.relief import said
 from strandline.controller.decision import leaving_of
 from strandline.controller.shares import WHOLE
-from strandline.model.cluster import Cluster
+from strandline.model.cluster import Cluster, Partition
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_balance import (
     BalanceBroker,
@@ -104,6 +105,17 @@ def _moves(findings: Findings, cluster: Cluster) -> list[BalanceMove]:
             replicas=list(one.replicas),
             target=list(one.target),
             code=findings.reasons.get(one.group, ""),
+            text=_numbers(findings, one),
+            log_bytes=findings.sizes.get(one.group, -1),
         )
         for one in moving[:MOVES_SHOWN_MAX]
     ]
+
+
+def _numbers(findings: Findings, partition: Partition) -> str:
+    """What is behind a move, as it is now."""
+    source = next(iter(partition.removing), None)
+    if findings.reasons.get(partition.group) != "disk-high" or source is None:
+        return ""
+    used_percent = findings.used_percent.get(source, 0)
+    return said(source, used_percent, findings.settings.disk_low_percent)

@@ -9,10 +9,11 @@ import typer
 from strandline.cli.copy_rates import describe_rates, rate_lines
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+from strandline.placement.explain.amounts import format_bytes
 
 if TYPE_CHECKING:
     from strandline.client.leadership import LeaderWaiting
-    from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
+    from strandline.protocol.messages.describe_balance import BalanceMove, DescribeBalanceResponse
 
 
 def balance(
@@ -70,6 +71,8 @@ def _describe(
                 "replicas": list(one.replicas),
                 "target": list(one.target),
                 "reason": one.code,
+                "text": one.text,
+                "bytes": None if one.log_bytes < 0 else one.log_bytes,
             }
             for one in found.moves
         ],
@@ -98,6 +101,20 @@ def _describe(
     }
 
 
+def _numbers(found: "DescribeBalanceResponse") -> list[str]:
+    """What is behind moves, those with the same numbers together."""
+    alike: dict[tuple[str, str], list[BalanceMove]] = {}
+    for one in found.moves:
+        if one.text:
+            alike.setdefault((one.code, one.text), []).append(one)
+    lines = []
+    for (code, text), moves in alike.items():
+        noun = "partition goes" if len(moves) == 1 else "partitions go"
+        amount = format_bytes(sum(max(0, one.log_bytes) for one in moves))
+        lines.append(f"{code}: {text}: {len(moves)} {noun}, {amount}")
+    return lines
+
+
 def _print(
     found: "DescribeBalanceResponse", leaders: "list[LeaderWaiting]", *, is_enabled: bool
 ) -> None:
@@ -114,15 +131,18 @@ def _print(
             )
     for line in rate_lines(found.rates):
         print_line(line)
+    for line in _numbers(found):
+        print_line(line)
     if found.moves:
         print_table(
             Table(
-                heads=("PARTITION", "REPLICAS", "TARGET", "REASON"),
+                heads=("PARTITION", "REPLICAS", "TARGET", "BYTES", "REASON"),
                 rows=[
                     (
                         f"{one.topic}-{one.partition}",
                         ids(one.replicas),
                         ids(one.target),
+                        "-" if one.log_bytes < 0 else format_bytes(one.log_bytes),
                         one.code or "-",
                     )
                     for one in found.moves
@@ -134,7 +154,8 @@ def _print(
         which = ", ".join(wait.examples) + (
             ", ..." if wait.partition_count > len(wait.examples) else ""
         )
-        print_line(f"{wait.code}: {wait.text}; {wait.partition_count} {noun} ({which})")
+        who = f"; {wait.partition_count} {noun} ({which})" if wait.partition_count else ""
+        print_line(f"{wait.code}: {wait.text}{who}")
     alike: dict[tuple[str, int], list[LeaderWaiting]] = {}
     for one in leaders:
         alike.setdefault((one.code, one.preferred), []).append(one)

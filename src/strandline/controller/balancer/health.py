@@ -46,6 +46,9 @@ class Condition:
     full: frozenset[BrokerId] = frozenset()
     """Their disks are too full for more replicas."""
 
+    overfull: frozenset[BrokerId] = frozenset()
+    """Those that are full for more than a moment: replicas move away from there."""
+
     @property
     def takers(self) -> frozenset[BrokerId]:
         """Who may be given replicas now."""

@@ -9,7 +9,7 @@ How:    needs, the most urgent first: a replica's broker is lost, or to be empti
         replaced by what there is, where no policy says otherwise.
 Source: decision 0010."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import combinations
 
@@ -140,7 +140,7 @@ def _repair(
 def _shortage(wanted: Wanted, replicas: Replicas, settled: frozenset[BrokerId]) -> Wait:
     lost = wanted.lost(replicas)
     if lost:
-        each = [_place_of(wanted, one) for one in lost]
+        each = [place_of(wanted, one) for one in lost]
         needed = f"one more broker{each[0]}" if len(lost) == 1 else f"{len(lost)} more brokers"
         if len(lost) > 1 and any(each):
             needed += f": {'; '.join(f'one{place}' for place in each)}"
@@ -155,12 +155,16 @@ def _shortage(wanted: Wanted, replicas: Replicas, settled: frozenset[BrokerId]) 
     return "cannot-be-met", "no way was found within the steps that a search may take"
 
 
-def _place_of(wanted: Wanted, broker: BrokerId) -> str:
-    """The labels that whoever takes a broker's place has to have."""
-    labels = wanted.plans.brokers[broker].labels
+def place_of(wanted: Wanted, broker: BrokerId, could: Collection[BrokerId] = ()) -> str:
+    """The labels that whoever takes a broker's place has to have; those that all of `could` have,
+    who could take it, too."""
+    brokers = wanted.plans.brokers
+    labels = brokers[broker].labels
     said = [
         f"{label}={labels.get(label)}"
         for label in wanted.labels()
-        if label != BROKER_LABEL and labels.get(label)
+        if label != BROKER_LABEL
+        and labels.get(label)
+        and all(brokers[one].labels.get(label) == labels.get(label) for one in could)
     ]
     return f" with {' '.join(said)}" if said else ""

@@ -38,6 +38,7 @@ from strandline.placement.topology.universe import BrokerState, Candidate, Unive
 NODES_MAX = 1_000
 """Steps of a search for the best placement: the controller must not be held up. What is not proved
 within them moves nothing."""
+HOPELESS_MAX = 200_000
 SPREAD = Policy(distinct_host=False)
 """What topics without a policy are held against: their spread, and nothing else."""
 
@@ -222,11 +223,20 @@ class Plans:
         """{what was looked for: why nobody can mend it}"""
         self.hopeful: set[Vain] = set()
         """The same, of what somebody can mend."""
+        self.places: dict[tuple[Wanted, Replicas, BrokerId], Mapping[BrokerId, int]] = {}
+        """{(what is wanted, replicas, one of them): who may have its place, at which cost}"""
         self._universes: dict[frozenset[BrokerId], Universe] = {}
         self._asks: dict[tuple[str | None, ...], Ask] = {}
         self._known: dict[tuple[Ask, Replicas], Wanted | str] = {}
         self._wanted: dict[tuple[Ask, int], Wanted | str] = {}
         self._fewer: dict[tuple[Ask, int], Wanted] = {}
+
+    def note_hopeless(self, vain: Vain, why: tuple[str, str]) -> None:
+        """Nobody can mend it. Room on disks comes and goes, so what was looked for is forgotten
+        when it has become too much."""
+        if len(self.hopeless) >= HOPELESS_MAX:
+            self.hopeless.clear()
+        self.hopeless[vain] = why
 
     def are_for(
         self, brokers: Iterable[Broker], lost: frozenset[BrokerId], leaving: frozenset[BrokerId]

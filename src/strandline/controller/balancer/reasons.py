@@ -16,6 +16,7 @@ MOVES = {
     "decommission": "a replica's broker is being decommissioned",
     "best-effort": "a replica's broker is lost, and who takes its place breaks the policy least",
     "policy-broken": "the replicas break the policy",
+    "disk-high": "a replica's disk is too full",
     "policy-dearer": "the policy prefers other brokers",
     "uneven": "a broker holds more replicas than another that could have them",
     "leaders": "the policy prefers another leader; no data moves",
@@ -26,6 +27,7 @@ MOVES = {
 WAITS = {
     "no-quorum": "too few replicas are up to move anything",
     "disk-full": "the disks of those that could take a replica's place are too full",
+    "disk-high": "a disk is too full, and nobody can take what would have to go",
     "needs-broker": "nobody can take a replica's place",
     "cannot-be-met": "the policy cannot be met by the brokers there are",
     "no-label": "a replica's broker lacks a label that the policy needs",
@@ -65,6 +67,11 @@ class Waits:
         one.leaving.update(leaving)
         if len(one.examples) < EXAMPLES_MAX:
             one.examples.append(partition)
+
+    def note(self, code: str, text: str) -> None:
+        """Something waits that is not about partitions."""
+        assert code in WAITS, code
+        self._found.setdefault((code, text), Waiting())
 
     @property
     def found(self) -> Mapping[tuple[str, str], Waiting]:

@@ -4,8 +4,9 @@ Why:    a round that looks at the state as it is misses no event, whoever led be
         is the whole truth about what moves and what waits.
 How:    loads are counted, as they will be when what moves has arrived: which copies are done first
         changes nothing -> each partition is looked at: what moves is reviewed, what needs to move
-        is noted -> the needs are met, the most urgent first, as far as `moves_max` goes -> only
-        where there were none: full brokers give to empty ones -> only where those did not either:
+        is noted -> the needs are met, the most urgent first, as far as `moves_max` goes; after what
+        is lost or broken, and before what is only better, disks that are too full -> only where
+        there were none: full brokers give to empty ones -> only where those did not either:
         leaders are evened out. In steps, so that the driver can give the loop back between them.
 Owns:   its findings. Later parts of it see what earlier ones moved.
 Source: decision 0010."""
@@ -16,12 +17,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from strandline.config.cluster import ClusterConfig
+from strandline.controller.balancer.disks import Room
 from strandline.controller.balancer.evening import Movable, by_broker, exchanged, uneven_pairs
 from strandline.controller.balancer.health import Condition
 from strandline.controller.balancer.leaders import evened_leaders
 from strandline.controller.balancer.mending import Wait, hindrance, margin_of, mend, need_of
 from strandline.controller.balancer.plans import Ask, Plans, Replicas, Vain, Wanted
 from strandline.controller.balancer.reasons import MOVES, Waits
+from strandline.controller.balancer.relief import Relief, Relieved, Stuck
 from strandline.controller.commands import BalancedReplicas
 from strandline.model.cluster import Cluster, Partition
 from strandline.model.ids import BrokerId, GroupId
@@ -36,6 +39,7 @@ remembered, so that the next round makes others."""
 AHEAD_MAX = 50
 """Searches that one round makes for what has to wait for its turn anyhow. What they find out is
 remembered, too, so that the next round makes others."""
+NOT_KNOWN: Mapping[BrokerId, int] = {}
 _RANKS = {code: rank for rank, code in enumerate(MOVES)}
 _URGENT = ("broker-lost", "decommission", "best-effort", "policy-broken")
 
@@ -48,6 +52,7 @@ class Settings:
     moves_max: int
     lost_after_ms: int
     disk_high_percent: int = 100
+    disk_low_percent: int = 100
     is_best_effort: bool = False
 
     @classmethod
@@ -59,6 +64,7 @@ class Settings:
             moves_max=config.balancer_moves_max,
             lost_after_ms=config.broker_lost_after_ms,
             disk_high_percent=config.balancer_disk_high_percent,
+            disk_low_percent=config.disk_low_percent,
             is_best_effort=config.balancer_best_effort_enable,
         )
 
@@ -87,7 +93,8 @@ class _Need:
 
 class Round:
     """See the module. `reasons`: {group: why the balancer moves it}, as far as that is remembered;
-    `stopped`: groups whose move somebody stopped."""
+    `stopped`: groups whose move somebody stopped; `by_hand`: groups that somebody moved lately;
+    `room`: on disks, as far as it is known; `used_percent`: {broker: how full its disk is}."""
 
     def __init__(
         self,
@@ -98,6 +105,9 @@ class Round:
         settings: Settings,
         reasons: Mapping[GroupId, str],
         stopped: Collection[GroupId] = (),
+        by_hand: Collection[GroupId] = (),
+        room: Room | None = None,
+        used_percent: Mapping[BrokerId, int] = NOT_KNOWN,
     ) -> None:
         self.moves: list[Move] = []
         self.waits = Waits()
@@ -105,18 +115,29 @@ class Round:
         """Partitions that the balancer has set moving, those of this round included."""
         self.is_cut = False
         """Whether not everything was looked for: another round is due at once."""
+        self.is_short = False
+        """Whether something waits for room on disks: another round is due once they tell anew."""
         self._cluster = cluster
         self._condition = condition
         self._plans = plans
         self._settings = settings
         self._reasons = reasons
         self._stopped = stopped
+        self._by_hand = by_hand
+        self._room = room or Room.unknown()
+        self._used_percent = used_percent
         self._loads: Counter[BrokerId] = Counter()
         self._led: Counter[BrokerId] = Counter()
         self._needs: list[_Need] = []
         self._movable: list[Movable] = []
+        self._relievable: list[Movable] = []
         self._urgent_count = self._vain_count = self._ahead_count = 0
         self._leader_changes = 0
+
+    @property
+    def sizes(self) -> Mapping[GroupId, int]:
+        """{group: bytes of its log}, as far as that is known."""
+        return self._room.sizes
 
     def steps(self) -> Iterator[None]:
         """The round, in steps. The state may change between them: what is asked for in the end is
@@ -129,8 +150,15 @@ class Round:
                     self._look(partition, ask)
                 yield
         self._needs.sort(key=_Need.rank)
-        for need in self._needs:
+        urgent = [need for need in self._needs if need.code in _URGENT]
+        for need in urgent:
             self._meet(need)
+            yield
+        yield from self._relieve()
+        moved = {move.command.group for move in self.moves}
+        for need in self._needs[len(urgent) :]:
+            if need.partition.group not in moved:
+                self._meet(need)
             yield
         is_quiet = not self.moves and not self.moving_count and not self.is_cut
         if is_quiet and self._settings.is_enabled:
@@ -144,6 +172,7 @@ class Round:
             self._led[after[0]] += 1
             if number % COUNT_STEP == 0:
                 yield
+        yield from self._room.steps(self._cluster)
 
     # ---- looking -----------------------------------------------------------------------------
 
@@ -168,6 +197,9 @@ class Round:
         if code == "policy-broken" and (lacking := wanted.unlabelled(partition.replicas)):
             self._wait(partition, ("no-label", lacking))
             return
+        is_held = not self._condition.overfull.isdisjoint(partition.replicas)
+        if is_held and code not in _URGENT and not wanted.refusal:
+            self._relievable.append(Movable(partition, wanted))
         if not code:
             if wanted.has_policy and not wanted.refusal:
                 self._movable.append(Movable(partition, wanted))
@@ -190,6 +222,7 @@ class Round:
             self._review(partition, wanted, ask, code)
 
     def _wait(self, partition: Partition, wait: Wait) -> None:
+        self.is_short = self.is_short or wait[0] == "disk-full"
         leaving = self._plans.leaving.intersection(partition.hosts)
         self.waits.add(*wait, partition.name, leaving)
 
@@ -210,7 +243,7 @@ class Round:
         if is_right and (was_urgent or not good):
             self._set(partition, (), self._reasons.get(partition.group, "policy-broken"))
         elif not good:
-            found = self._mend(partition, wanted)
+            found = self._mend(partition, wanted, code)
             if isinstance(found[0], str):
                 self._wait(partition, found)
                 self._set(partition, (), code)
@@ -219,12 +252,14 @@ class Round:
 
     def _is_good(self, partition: Partition, ask: Ask) -> bool:
         """Whether what is wanted can be had, and would be right."""
-        wanted = self._plans.of(ask, partition.target)
+        wanted, code = self._plans.of(ask, partition.target), self._reasons.get(partition.group)
         if isinstance(wanted, str) or set(partition.adding) & self._condition.absent:
+            return False
+        if code == "disk-high" and set(partition.adding) & self._condition.full:
             return False
         if need_of(wanted, partition.target) not in _URGENT:
             return True
-        is_makeshift = self._reasons.get(partition.group) == "best-effort"
+        is_makeshift = code == "best-effort"
         return is_makeshift and not wanted.lost(partition.target)
 
     # ---- moving ------------------------------------------------------------------------------
@@ -240,10 +275,10 @@ class Round:
         if wait is None and self.moving_count >= self._settings.moves_max:
             wait = self._look_ahead(need)
         elif wait is None:
-            found = self._mend(partition, wanted)
+            found = self._mend(partition, wanted, need.code)
             if isinstance(found[0], str):
                 wait = found
-                self._plans.hopeless[self._key(need)] = found
+                self._plans.note_hopeless(self._key(need), found)
                 self._vain_count += 1
             else:
                 self.moving_count += 1
@@ -259,14 +294,14 @@ class Round:
         if key not in self._plans.hopeful:
             if self._ahead_count < AHEAD_MAX:
                 self._ahead_count += 1
-                found = self._mend(need.partition, need.wanted)
+                found = self._mend(need.partition, need.wanted, need.code)
                 if isinstance(found[0], str):
-                    self._plans.hopeless[key] = found
+                    self._plans.note_hopeless(key, found)
                     return found
                 self._plans.hopeful.add(key)
             else:
                 self.is_cut = True
-        return "turn", f"{self._settings.moves_max} move, and no more may at the same time"
+        return self._turn
 
     def _wait_of(self, need: _Need) -> Wait | None:
         """Why a need is not met now, as far as that is known without a search."""
@@ -290,7 +325,8 @@ class Round:
         return wait
 
     def _key(self, need: _Need) -> Vain:
-        takers, is_best_effort = self._condition.takers, self._settings.is_best_effort
+        takers = self._takers(need.partition, need.code)
+        is_best_effort = self._settings.is_best_effort
         return need.wanted, need.partition.replicas, takers, is_best_effort
 
     def _code_of(self, wanted: Wanted, partition: Partition, target: Replicas, code: str) -> str:
@@ -299,8 +335,20 @@ class Round:
             return code
         return "best-effort" if wanted.breaks_more(target, than=partition.replicas) else code
 
-    def _mend(self, partition: Partition, wanted: Wanted) -> Replicas | Wait:
+    def _takers(self, partition: Partition, code: str) -> frozenset[BrokerId]:
+        """Who may be given a replica of it now. What is only better may not fill a disk."""
+        takers = self._condition.takers
+        if code in _URGENT:
+            return takers
+        return frozenset(
+            one
+            for one in takers
+            if one in partition.replicas or self._room.has_room(one, partition)
+        )
+
+    def _mend(self, partition: Partition, wanted: Wanted, code: str) -> Replicas | Wait:
         condition, replicas = self._condition, partition.replicas
+        takers = self._takers(partition, code)
         find = partial(
             mend,
             wanted,
@@ -309,16 +357,17 @@ class Round:
             led=self._led,
             best_effort=self._settings.is_best_effort,
         )
-        found = find(settled=condition.takers)
-        if not isinstance(found[0], str) or condition.takers == condition.settled:
+        found = find(settled=takers)
+        if not isinstance(found[0], str) or takers == condition.settled:
             return found
         wider = find(settled=condition.settled)
         if isinstance(wider[0], str):
             return found
-        full = sorted(condition.full.intersection(wider).difference(replicas))
-        text = f"the disks of brokers {', '.join(map(str, full))}, which could take a replica, are "
-        text += f"more than {self._settings.disk_high_percent} % full"
-        return "disk-full", text
+        lacking = sorted(set(wider).difference(takers, replicas))
+        text = f"the disks of brokers {', '.join(map(str, lacking))}, which could take a replica, "
+        if condition.full.issuperset(lacking):
+            return "disk-full", f"{text}are more than {self._settings.disk_high_percent} % full"
+        return "disk-full", f"{text}have no room for it below {self._room.low_percent} %"
 
     def _set(self, partition: Partition, target: Replicas, code: str) -> None:
         """Ask for a move, and count what it changes."""
@@ -327,6 +376,7 @@ class Round:
         self._loads.update(after)
         self._led[before[0]] -= 1
         self._led[after[0]] += 1
+        self._room.move(partition, target)
         command = BalancedReplicas(
             group=partition.group,
             version=partition.version,
@@ -335,6 +385,53 @@ class Round:
             target=target,
         )
         self.moves.append(Move(command, code))
+
+    # ---- full disks --------------------------------------------------------------------------
+
+    def _relieve(self) -> Iterator[None]:
+        """What has to go from disks that are too full; after what is lost or broken."""
+        sources = self._condition.overfull.difference(self._plans.lost) & self._plans.brokers.keys()
+        if not sources:
+            return
+        self.is_short = True
+        relief = Relief(
+            room=self._room,
+            plans=self._plans,
+            takers=self._condition.takers - self._plans.lost,
+            up=self._condition.up,
+            led=self._led,
+            high_percent=self._settings.disk_high_percent,
+            used_percent=self._used_percent,
+            left_alone={
+                **dict.fromkeys(self._by_hand, ("by-hand", "somebody moved them lately")),
+                **dict.fromkeys(self._stopped, ("stopped", "their moves were stopped by hand")),
+            },
+        )
+        held = by_broker(self._relievable)
+        for found in relief.steps(sources, self._condition.spared, held):
+            if isinstance(found, Stuck):
+                if not found.partitions:
+                    self.waits.note(*found.wait)
+                for partition in found.partitions:
+                    self._wait(partition, found.wait)
+            elif found is not None and (wait := self._relief_waits(found)):
+                self._room.move(found.partition, found.target)
+                self._wait(found.partition, wait)
+            elif found is not None:
+                self.moving_count += 1
+                self._set(found.partition, found.target, "disk-high")
+            yield
+        self.is_cut = self.is_cut or relief.is_cut
+
+    def _relief_waits(self, found: Relieved) -> Wait | None:
+        """Why it does not move now."""
+        if not self._settings.is_enabled:
+            return "paused", f"{found.text}; balancer.enable is false"
+        return self._turn if self.moving_count >= self._settings.moves_max else None
+
+    @property
+    def _turn(self) -> Wait:
+        return "turn", f"{self._settings.moves_max} move, and no more may at the same time"
 
     # ---- evening out -------------------------------------------------------------------------
 
@@ -357,7 +454,8 @@ class Round:
                     left -= 1
                     if left < 0:
                         return
-                    target = exchanged(one, full, empty)
+                    has_room = self._room.has_room(empty, one.partition)
+                    target = exchanged(one, full, empty) if has_room else None
                     yield
                     if target is not None:
                         moved.add(one.partition.group)

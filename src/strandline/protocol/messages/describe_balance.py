@@ -1,6 +1,7 @@
 """What the balancer of replicas does and what waits, and why: an API of Strandline's own.
 
-Version 1 tells how fast copies may be.
+Version 1 tells how fast copies may be, version 2 how much each move copies, and the numbers behind
+it.
 Source: docs/decisions/0010-the-balancer.md."""
 
 # ruff: noqa: RUF012 - msgspec gives every message its own list.
@@ -16,7 +17,7 @@ class DescribeBalanceRequest(Message):
     """Asks the controller."""
 
     API_KEY = 20_001
-    VERSIONS = "0-1"
+    VERSIONS = "0-2"
     FLEXIBLE = "0+"
 
 
@@ -44,6 +45,8 @@ class BalanceMove(Message):
     replicas: Annotated[list[int], F("[]int32")] = []
     target: Annotated[list[int], F("[]int32")] = []
     code: Annotated[str, F("string")] = ""  # empty: begun by an earlier controller
+    text: Annotated[str, F("string", "2+")] = ""  # the numbers behind it, where there are any
+    log_bytes: Annotated[int, F("int64", "2+")] = -1  # of the partition; -1: not known
 
 
 class LeavingCount(Message):
@@ -89,7 +92,7 @@ class DescribeBalanceResponse(Message):
     """What the balancer knows."""
 
     API_KEY = 20_001
-    VERSIONS = "0-1"
+    VERSIONS = "0-2"
     FLEXIBLE = "0+"
 
     throttle_time_ms: Annotated[int, F("int32")] = 0

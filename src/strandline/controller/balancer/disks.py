@@ -1,0 +1,196 @@
+"""How full disks are once what moves has moved: what brokers told, and what became of it since.
+Pure.
+
+Why:    a disk that is to be relieved must not be relieved twice, and one that takes must not be
+        given twice: reports are seconds old, and moves take hours.
+How:    a broker tells in one moment what its disk holds, and how large each log there is. By that
+        and by the state each byte is counted once:
+
+            the replica           at the end                   at the worst, until then
+            stays                 nothing: it is in the report
+            comes, or came since  what its log lacks yet
+            goes                  less what its log has        nothing: it goes last
+            went                  less what its log had
+
+        "Came since": its replicas became others after the broker was asked. A log is as large as
+        the largest of its replicas. What producers add meanwhile is not foreseen. A report counts
+        for `VALID_MS`: who tells nothing any more gives nothing, and is given nothing.
+Owns:   the reports, and when replicas became others, on the active controller.
+Source: decision 0010."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from strandline.controller.balancer.plans import Replicas
+from strandline.controller.reports import Report, Reports
+from strandline.model.cluster import Cluster, Partition
+from strandline.model.ids import BrokerId, GroupId
+
+VALID_MS = 30_000
+KEPT_MS = 2 * VALID_MS
+COUNT_STEP = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a broker told, and when it was asked."""
+
+    report: Report
+    asked_ms: int
+
+
+class Disks:
+    """See the module. The clock is the controller's."""
+
+    def __init__(self) -> None:
+        self._told: dict[BrokerId, Told] = {}
+        self._changed_ms: dict[GroupId, int] = {}
+        """{group: when its replicas became others}, as long as reports are older"""
+
+    def hear(self, reports: Reports, *, asked_ms: int) -> None:
+        """What brokers told with the sizes of their logs."""
+        self._told |= {broker: Told(report, asked_ms) for broker, report in reports.items()}
+        old = [one for one, at_ms in self._changed_ms.items() if asked_ms - at_ms > KEPT_MS]
+        for group in old:
+            del self._changed_ms[group]
+
+    def note_change(self, group: GroupId, now_ms: int) -> None:
+        """The replicas of a group have become others."""
+        self._changed_ms[group] = now_ms
+
+    def room(self, now_ms: int, *, low_percent: int) -> "Room":
+        """The room there is, by what was told lately."""
+        valid = {
+            one: told for one, told in self._told.items() if now_ms - told.asked_ms <= VALID_MS
+        }
+        others = [told.report for one, told in self._told.items() if one not in valid]
+        return Room(valid, self._changed_ms, others, low_percent=low_percent)
+
+
+class Room:
+    """Who has how much room up to the low mark. Moves are counted as they are asked for."""
+
+    def __init__(
+        self,
+        told: Mapping[BrokerId, Told],
+        changed_ms: Mapping[GroupId, int],
+        outdated: Collection[Report] = (),
+        *,
+        low_percent: int = 100,
+    ) -> None:
+        self.sizes: Counter[GroupId] = Counter()
+        """{group: bytes of its log}"""
+        self.low_percent = low_percent
+        self._told = told
+        self._changed_ms = changed_ms
+        self._outdated = outdated
+        """They say how large a log is of which nobody else tells."""
+        self._end: Counter[BrokerId] = Counter()
+        """{broker: bytes on its disk once what moves has moved}"""
+        self._worst: Counter[BrokerId] = Counter()
+        """The same as long as nothing is gone that is to go."""
+
+    @classmethod
+    def unknown(cls) -> "Room":
+        """Nobody told anything."""
+        return cls({}, {})
+
+    def steps(self, cluster: Cluster) -> Iterator[None]:
+        """Count what is and what moves, in steps. All of it as it is at the first of them."""
+        groups = dict(cluster.groups)
+        uneasy = {*cluster.moving, *self._changed_ms}
+        for one in self._told.values():
+            for group, size in one.report.sizes.items():
+                if size > self.sizes[group]:
+                    self.sizes[group] = size
+            yield
+        known = frozenset(self.sizes)
+        for report in self._outdated:
+            for group, size in report.sizes.items():
+                if group not in known and size > self.sizes[group]:
+                    self.sizes[group] = size
+            yield
+        for broker, told in self._told.items():
+            self._end[broker] = self._worst[broker] = told.report.used_bytes
+            for number, (group, size) in enumerate(told.report.sizes.items()):
+                if group not in groups:
+                    self._add(broker, (-size, -size))
+                elif broker not in groups[group].hosts:
+                    self._add(broker, self._share(broker, groups[group]))
+                if number % COUNT_STEP == 0:
+                    yield
+        for number, group in enumerate(sorted(uneasy & groups.keys())):
+            for broker in groups[group].hosts:
+                if broker in self._told:
+                    self._add(broker, self._share(broker, groups[group]))
+            if number % COUNT_STEP == 0:
+                yield
+
+    def knows(self, broker: BrokerId) -> bool:
+        """Whether the broker told of its disk lately."""
+        return broker in self._told
+
+    def held_bytes(self, broker: BrokerId, partition: Partition) -> int:
+        """What the broker has of a partition; 0 where it told nothing of it."""
+        return self._told[broker].report.sizes.get(partition.group, 0)
+
+    def other_bytes(self, broker: BrokerId) -> int:
+        """What else is on its disk than logs that it told of."""
+        report = self._told[broker].report
+        return report.used_bytes - sum(report.sizes.values())
+
+    def part_bytes(self, broker: BrokerId, percent: int) -> int:
+        """So much of its disk."""
+        report = self._told[broker].report
+        return (report.used_bytes + report.free_bytes) * percent // 100
+
+    def excess_bytes(self, broker: BrokerId) -> int:
+        """How much has to go beside what goes already, until the low mark."""
+        return self._end[broker] - self.part_bytes(broker, self.low_percent)
+
+    def free_bytes(self, broker: BrokerId) -> int:
+        """How much may come until the low mark; negative above it."""
+        return self.part_bytes(broker, self.low_percent) - self._worst[broker]
+
+    def has_room(self, broker: BrokerId, partition: Partition) -> bool:
+        """Whether a copy stays below the low mark. Of who told nothing it is not known, and not
+        denied."""
+        if broker not in self._told:
+            return True
+        return self._coming_bytes(broker, partition) <= self.free_bytes(broker)
+
+    def used_ratio(self, broker: BrokerId, partition: Partition) -> float:
+        """How full its disk is at the worst with a copy."""
+        total = max(1, self.part_bytes(broker, 100))
+        return (self._worst[broker] + self._coming_bytes(broker, partition)) / total
+
+    def move(self, partition: Partition, target: Replicas) -> None:
+        """Another target is asked for."""
+        after = replace(partition, target=target)
+        for broker in {*partition.hosts, *after.hosts}:
+            if broker in self._told:
+                was, then = self._share(broker, partition), self._share(broker, after)
+                self._add(broker, (then[0] - was[0], then[1] - was[1]))
+
+    def _coming_bytes(self, broker: BrokerId, partition: Partition) -> int:
+        """What a copy adds. A log that was there, and is in the report, counts as gone already."""
+        if broker in partition.hosts:
+            return 0
+        return max(self.sizes[partition.group], self.held_bytes(broker, partition))
+
+    def _add(self, broker: BrokerId, share: tuple[int, int]) -> None:
+        self._end[broker] += share[0]
+        self._worst[broker] += share[1]
+
+    def _share(self, broker: BrokerId, partition: Partition) -> tuple[int, int]:
+        """(bytes at the end, at the worst) of one replica, beside what is in the report."""
+        group, told = partition.group, self._told[broker]
+        here = told.report.sizes.get(group, 0)
+        if broker not in partition.hosts:
+            return -here, -here
+        is_new = self._changed_ms.get(group, -1) >= told.asked_ms
+        is_coming = broker not in partition.replicas or is_new
+        lacking = max(0, self.sizes[group] - here) if is_coming else 0
+        stays = broker in (partition.target or partition.replicas)
+        return (lacking if stays else -here), lacking

@@ -1,0 +1,239 @@
+"""Which replicas move away from disks that are too full, and whereto. Pure.
+
+Why:    a disk that is full stops everything on it, while others have room.
+How:    from each such disk goes what is above the low mark, counting what goes already (`disks`).
+        First what alone is enough, the smallest of that, unless it is more than twice as much and
+        smaller ones would do together; else the largest that is not too much. It goes to a broker
+        that may have its place by the hard constraints, where its disk stays below the low mark: at
+        no higher cost by the soft ones while there is such a replica, then at the least. Without a
+        policy the spread becomes no worse. Of equals the one whose disk is emptiest then.
+            Nothing is put above the mark from which it is taken down to, so relief ends; what the
+        soft rules would rather have elsewhere goes back only where there is room (`round`).
+Owns:   nothing.
+Source: decision 0010."""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from strandline.controller.balancer.disks import Room
+from strandline.controller.balancer.evening import Movable
+from strandline.controller.balancer.mending import Wait, place_of
+from strandline.controller.balancer.plans import Plans, Replicas, voters
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId, GroupId
+from strandline.placement.explain.amounts import format_bytes
+from strandline.placement.solver.judge import judge
+
+SEARCHES_MAX = 200
+"""Of places for one replica, in one round. They are remembered, so that the next one makes
+others."""
+
+
+_Candidate = tuple[int, GroupId, Movable]
+"""(bytes of it on the disk, group, what it is)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Relieved:
+    """A replica that should go, whereto, and what to say while it waits."""
+
+    partition: Partition
+    target: Replicas
+    text: str
+
+
+@dataclass(slots=True)
+class Stuck:
+    """Partitions of one disk that would have to go and cannot; nobody, where it is not about
+    partitions."""
+
+    wait: Wait
+    partitions: list[Partition] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Relief:
+    """One round of it. `takers`: who may be given replicas; `left_alone`: {group: why nothing of it
+    moves}. Whoever takes the steps counts in `room` what is found, whether it moves now or waits
+    for its turn, before the next step."""
+
+    room: Room
+    plans: Plans
+    takers: frozenset[BrokerId]
+    up: frozenset[BrokerId]
+    led: Mapping[BrokerId, int]
+    high_percent: int
+    used_percent: Mapping[BrokerId, int]
+    left_alone: Mapping[GroupId, Wait]
+    search_count: int = 0
+    is_cut: bool = False
+    """Whether not everything was looked for."""
+    _gone: set[GroupId] = field(default_factory=set)
+
+    def steps(
+        self,
+        sources: Collection[BrokerId],
+        spared: Collection[BrokerId],
+        held: Mapping[BrokerId, Sequence[Movable]],
+    ) -> Iterator[Relieved | Stuck | None]:
+        """What should go, from the fullest disk on, and what stays; nothing for a step without a
+        result. `spared`: those in maintenance; `held`: {broker: what may be moved of it}."""
+        for source in sorted(sources, key=lambda one: (-self.used_percent.get(one, 0), one)):
+            hindrance = self._hindrance(source, spared)
+            if hindrance:
+                yield Stuck(("disk-high", f"{self.said(source)}; {hindrance}"))
+            else:
+                yield from self._relieve(source, held.get(source, ()))
+
+    def said(self, source: BrokerId) -> str:
+        """In words: how full a disk is, and how full it should be."""
+        return said(source, self.used_percent.get(source, 0), self.room.low_percent)
+
+    def _hindrance(self, source: BrokerId, spared: Collection[BrokerId]) -> str:
+        if source in spared:
+            return "it is in maintenance, and left alone"
+        if source not in self.up or not self.room.knows(source):
+            return "the broker does not answer"
+        others = self.room.other_bytes(source)
+        if others > self.room.part_bytes(source, self.high_percent):
+            return (
+                f"{format_bytes(others)} there are no logs of partitions: no move would bring it "
+                f"below {self.high_percent} %"
+            )
+        return ""
+
+    def _relieve(
+        self, source: BrokerId, held: Sequence[Movable]
+    ) -> Iterator[Relieved | Stuck | None]:
+        waits: dict[Wait, list[Partition]] = {}
+        able: list[_Candidate] = []
+        for one in held:
+            partition = one.partition
+            size = self.room.held_bytes(source, partition)
+            if size <= 0 or partition.group in self._gone:
+                continue
+            if wait := self._wait_of(partition):
+                waits.setdefault(wait, []).append(partition)
+            else:
+                able.append((size, partition.group, one))
+        yield None
+        for is_dearer in (False, True):
+            able.sort(key=lambda one: one[:2])
+            sizes = [one[0] for one in able]
+            refused: list[_Candidate] = []
+            while able and (excess := self.room.excess_bytes(source)) > 0:
+                number = _choice(sizes, excess)
+                sizes.pop(number)
+                choice = able.pop(number)
+                taker = self._taker(choice[2], source, is_dearer=is_dearer)
+                if taker is None:
+                    refused.append(choice)
+                    yield None
+                else:
+                    yield self._moved(choice[2], source, taker)
+            if self.is_cut or self.room.excess_bytes(source) <= 0:
+                return
+            able += refused
+        yield from self._stuck(source, able, waits)
+
+    def _wait_of(self, partition: Partition) -> Wait | None:
+        if partition.group in self.left_alone:
+            return self.left_alone[partition.group]
+        away = [one for one in partition.replicas if one not in self.up]
+        return ("broker-down", f"broker {away[0]} is down") if away else None
+
+    def _moved(self, one: Movable, source: BrokerId, taker: BrokerId) -> Relieved:
+        partition = one.partition
+        after = _exchanged(partition.replicas, source, taker)
+        target = one.wanted.lead_first(after, self.led, present=partition.replicas[0])
+        self._gone.add(partition.group)
+        return Relieved(partition, target, self.said(source))
+
+    # ---- whereto -----------------------------------------------------------------------------
+
+    def _taker(self, one: Movable, source: BrokerId, *, is_dearer: bool) -> BrokerId | None:
+        """Who gets its place; None where nobody can."""
+        partition, room = one.partition, self.room
+        roomy = [
+            broker
+            for broker in self.takers
+            if room.knows(broker) and room.has_room(broker, partition)
+        ]
+        if not roomy or not set(roomy).difference(partition.replicas):
+            return None
+        places = self._places(one, source)
+        now = one.wanted.cost(partition.replicas)
+        able = [
+            (places[broker], room.used_ratio(broker, partition), broker)
+            for broker in roomy
+            if broker in places and (is_dearer or places[broker] <= now)
+        ]
+        return min(able)[2] if able else None
+
+    def _places(self, one: Movable, source: BrokerId) -> Mapping[BrokerId, int]:
+        """{who may have the place by the hard constraints, up or down, full or not: what the
+        placement costs then}"""
+        replicas, wanted = one.partition.replicas, one.wanted
+        key = wanted, replicas, source
+        if key in self.plans.places:
+            return self.plans.places[key]
+        if self.search_count >= SEARCHES_MAX:
+            self.is_cut = True
+            return {}
+        self.search_count += 1
+        found: dict[BrokerId, int] = {}
+        cost_max = None if wanted.has_policy else wanted.cost(replicas)
+        for broker in self.plans.ids:
+            if broker in replicas or broker in self.plans.lost:
+                continue
+            judged = judge(wanted.plan(), voters(_exchanged(replicas, source, broker)))
+            if judged.is_right and (cost_max is None or judged.cost <= cost_max):
+                found[broker] = judged.cost
+        self.plans.places[key] = found
+        return found
+
+    # ---- what is said ------------------------------------------------------------------------
+
+    def _stuck(
+        self,
+        source: BrokerId,
+        able: Sequence[_Candidate],
+        waits: Mapping[Wait, list[Partition]],
+    ) -> Iterator[Stuck | None]:
+        head, mark = self.said(source), f"below {self.room.low_percent} %"
+        for (code, text), partitions in waits.items():
+            yield Stuck((code, f"{head}; {text}"), partitions)
+        free = {one: self.room.free_bytes(one) for one in self.takers if self.room.knows(one)}
+        if not any(one > 0 for one in free.values()):
+            nobody = f"{head}; no other broker has a disk {mark} that may be given replicas"
+            yield Stuck(("disk-high", nobody), [one.partition for _, _, one in able])
+            return
+        if not able and not waits:
+            yield Stuck(("disk-high", f"{head}; nothing more of it can be moved now"))
+        kinds: dict[str, list[Movable]] = {}
+        for _, _, one in able:
+            place = place_of(one.wanted, source, self._places(one, source))
+            kinds.setdefault(place, []).append(one)
+            yield None
+        for place, some in kinds.items():
+            least = min(self.room.sizes[one.partition.group] for one in some)
+            needed = f"{head}; needs a broker{place} with {format_bytes(least)} free {mark}"
+            yield Stuck(("disk-high", needed), [one.partition for one in some])
+
+
+def said(source: BrokerId, used_percent: int, low_percent: int) -> str:
+    """In words: how full a disk is, and how full it should be."""
+    return f"disk of broker {source} is {used_percent} % full, {low_percent} is wanted"
+
+
+def _choice(sizes: Sequence[int], excess: int) -> int:
+    """Which of these, ascending, goes first where so much has to go."""
+    enough = bisect_left(sizes, excess)
+    if enough < len(sizes) and (sizes[enough] <= 2 * excess or sum(sizes[:enough]) < excess):
+        return enough
+    return enough - 1 if enough else 0
+
+
+def _exchanged(replicas: Replicas, source: BrokerId, taker: BrokerId) -> Replicas:
+    return tuple(taker if one == source else one for one in replicas)
