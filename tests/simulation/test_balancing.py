@@ -13,8 +13,7 @@ import pytest
 
 from strandline.broker import balancing, draining
 from strandline.broker.balancing import Balancing, Findings
-from strandline.controller.balancer import mending
-from strandline.controller.balancer.fullness import Fullness
+from strandline.controller.balancer import fullness, mending
 from strandline.controller.balancer.health import NOBODY, Condition, Health
 from strandline.controller.decide import brokers
 from strandline.model.ids import BrokerId, GroupId
@@ -182,7 +181,7 @@ def keep_who_is_to_leave(patch: pytest.MonkeyPatch) -> None:
 
 def leave_full_disks(patch: pytest.MonkeyPatch) -> None:
     """They are given nothing, and nothing moves away."""
-    patch.setattr(Fullness, "lasting", lambda *_: frozenset())
+    patch.setattr(fullness, "LASTING_MS", 10_000_000)
 
 
 def keep_leading_in_maintenance(patch: pytest.MonkeyPatch) -> None:

@@ -164,7 +164,7 @@ class Balancing:
         self._look_for_room(now)
         self._note_full(now, settings)
         findings.condition = replace(
-            findings.condition, full=self._fullness.full, overfull=self._fullness.lasting(now)
+            findings.condition, full=self._fullness.full, overfull=self._fullness.overfull
         )
         findings.used_percent = self._fullness.used_percent
         for remembered in (self._stopped, self._by_hand):
@@ -207,13 +207,13 @@ class Balancing:
     def _note_full(self, now: int, settings: Settings) -> None:
         """Notice whose disks are too full, by whatever they were asked for."""
         before = self._fullness.full
-        full = self._fullness.step(
+        self._fullness.step(
             now,
             self._controller.reporting.latest,
             high_percent=settings.disk_high_percent,
             low_percent=settings.disk_low_percent,
         )
-        for broker in sorted(full - before):
+        for broker in sorted(self._fullness.full - before):
             used = self._fullness.used_percent[broker]
             _log.warning(
                 "the disk of broker %d is %d %% full: it is given no more replicas", broker, used
@@ -318,7 +318,9 @@ class Balancing:
             is_stop = not record.target or set(record.target) == replicas
             if is_stop and group in self._own and not record.by_balancer:
                 self._stopped[group] = now + self._patience_ms
-            if not is_stop and not record.by_balancer:
+            if record.by_balancer:
+                self._by_hand.pop(group, None)
+            elif not is_stop:
                 self._by_hand[group] = now + self._patience_ms
             if record.by_balancer and not is_stop:
                 self._own.add(group)

@@ -124,14 +124,13 @@ class BalancerWorld(World):
             alive=self.alive,
             lost_after_ms=LOST_AFTER_MS,
         )
-        full = self.fullness.step(
+        self.fullness.step(
             self.now_ms,
             self.reports,
             high_percent=self._config.balancer_disk_high_percent,
             low_percent=self._config.disk_low_percent,
         )
-        overfull = self.fullness.lasting(self.now_ms)
-        self.condition = replace(known, full=full, overfull=overfull)
+        self.condition = replace(known, full=self.fullness.full, overfull=self.fullness.overfull)
         self.disks.hear(self.reports, asked_ms=self.now_ms)
 
     @property

@@ -60,19 +60,24 @@ def test_full_is_who_is_above_the_mark_until_well_below_it(
 def test_a_disk_that_is_full_for_a_moment_is_not_relieved() -> None:
     fullness = Fullness()
 
-    def lasting(at_ms: int, percent: int, low_percent: int = 80) -> bool:
+    def is_overfull(at_ms: int, percent: int, low_percent: int = 80) -> bool:
         told = {BrokerId(1): report(percent)}
         fullness.step(at_ms, told, high_percent=85, low_percent=low_percent)
-        return BrokerId(1) in fullness.lasting(at_ms)
+        return BrokerId(1) in fullness.overfull
 
-    assert not lasting(0, 90)
-    assert not lasting(10_000, 90)
-    assert lasting(20_000, 84)
-    assert not lasting(30_000, 80)
-    assert not lasting(40_000, 90)
-    assert lasting(60_000, 84)
+    assert not is_overfull(0, 90)
+    assert not is_overfull(10_000, 84) and fullness.full
+    assert not is_overfull(30_000, 90)
+    assert not is_overfull(40_000, 86)
+    assert is_overfull(50_000, 86)
+    assert is_overfull(60_000, 84)
+    assert is_overfull(90_000, 81)
+    assert not is_overfull(100_000, 80)
+    assert not is_overfull(110_000, 90)
+    assert is_overfull(130_000, 90)
+    assert is_overfull(140_000, 84)
     # The marks are others: who is between them now was not found to be full by these.
-    assert not lasting(70_000, 84, low_percent=70)
+    assert not is_overfull(150_000, 84, low_percent=70) and not fullness.full
 
 
 def test_what_a_lost_broker_had_goes_to_those_with_room() -> None:
