@@ -75,8 +75,10 @@ def test_what_goes_already_is_counted_and_frees_nothing_before_the_end() -> None
     assert world.used_percent(1) == 85
     world.round()
     assert gone(world, 1) == [6]
+    text = "disk of broker 1 is 85 % full, 80 is wanted; what goes already is enough"
+    assert world.waits() == {"disk-high": (text, 0)}
     world.settle()
-    assert world.used_percent(1) == 79 and world.rest() == 0
+    assert world.used_percent(1) == 79 and world.rest() == 0 and world.waits() == {}
 
 
 def test_a_target_is_filled_to_the_low_mark_and_no_further() -> None:

@@ -106,6 +106,9 @@ class Relief:
     def _relieve(
         self, source: BrokerId, held: Sequence[Movable]
     ) -> Iterator[Relieved | Stuck | None]:
+        if self.room.excess_bytes(source) <= 0:
+            yield Stuck(("disk-high", f"{self.said(source)}; what goes already is enough"))
+            return
         waits: dict[Wait, list[Partition]] = {}
         able: list[_Candidate] = []
         for one in held:
