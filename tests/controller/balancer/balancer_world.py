@@ -20,7 +20,7 @@ from strandline.controller.commands import (
     RequestVoters,
     ResourceResults,
 )
-from strandline.controller.decision import leaving_of
+from strandline.controller.decision import leaving_of, maintained_of
 from strandline.model.cluster import Labels, Partition
 from strandline.model.ids import BrokerId, GroupId
 
@@ -123,6 +123,7 @@ class BalancerWorld(World):
             brokers=self.state.cluster.brokers,
             alive=self.alive,
             lost_after_ms=LOST_AFTER_MS,
+            spared=maintained_of(self.state.cluster),
         )
         self.fullness.step(
             self.now_ms,

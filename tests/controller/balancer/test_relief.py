@@ -19,7 +19,7 @@ from strandline.model.ids import BrokerId, GroupId
 
 SIX = ("east", "east", "west", "west", "south", "south")
 SURVIVE = "survive: region"
-DECOMMISSION, BROKER = "broker.decommission", 4
+DECOMMISSION, MAINTENANCE, BROKER = "broker.decommission", "broker.maintenance.until.ms", 4
 
 
 def on(gigabytes: Sequence[int], foreign: Sequence[int], policy: str | None = SURVIVE) -> DiskWorld:
@@ -318,6 +318,22 @@ def test_who_leaves_is_emptied_for_that_and_is_given_nothing() -> None:
     world.foreign_bytes[BrokerId(1)] = 70 * GB
     world.wait(LASTING_MS)
     assert world.round() == []
+
+
+def test_who_is_in_maintenance_is_given_nothing_and_left_alone() -> None:
+    world = on([10, 10], foreign=[70, 0, 0, 0, 0, 0])
+    for broker in ("2", "1"):
+        assert world.alter(broker, MAINTENANCE, "-1", scope=BROKER) == (0, "")
+        world.wait(1_000)
+        assert world.round() == []
+        if broker == "2":
+            assert "needs a broker with region=east with 10.0 GB" in text_of(world, "disk-high")
+    text = "disk of broker 1 is 90 % full, 80 is wanted; it is in maintenance, and left alone"
+    assert world.waits()["disk-high"] == (text, 0)
+    world.alter("1", MAINTENANCE, None, scope=BROKER)
+    world.alter("2", MAINTENANCE, None, scope=BROKER)
+    world.wait(1_000)
+    assert len(world.round()) == 1
 
 
 def test_what_a_person_moves_or_has_just_moved_is_left_where_it_is() -> None:
