@@ -21,6 +21,7 @@ from strandline.broker.handlers import (
     describe_groups,
     describe_leadership,
     describe_log_dirs,
+    describe_replica_status,
     describe_topic_partitions,
     describe_topology,
     describe_writers,
@@ -80,4 +81,5 @@ HANDLERS: dict[int, Handler] = {
     20_002: Cold(describe_writers.handle),
     20_003: Cold(describe_leadership.handle),
     20_004: Cold(alter_broker_labels.handle),
+    20_006: Cold(describe_replica_status.handle),
 }

@@ -24,6 +24,7 @@ from strandline.cli.commands import (
     partition,
     policy,
     produce,
+    replica,
     serve,
     topic,
     version,
@@ -44,6 +45,7 @@ app.command("serve")(serve.serve)
 app.add_typer(dev.app, name="dev")
 app.add_typer(topic.app, name="topic")
 app.add_typer(partition.app, name="partition")
+app.add_typer(replica.app, name="replica")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.add_typer(group.app, name="group")

@@ -49,6 +49,10 @@ from strandline.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
+from strandline.protocol.messages.describe_replica_status import (
+    DescribeReplicaStatusRequest,
+    DescribeReplicaStatusResponse,
+)
 from strandline.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -192,6 +196,7 @@ APIS: dict[int, Api] = {
         _api(DescribeWritersRequest, DescribeWritersResponse),
         _api(DescribeLeadershipRequest, DescribeLeadershipResponse),
         _api(AlterBrokerLabelsRequest, AlterBrokerLabelsResponse),
+        _api(DescribeReplicaStatusRequest, DescribeReplicaStatusResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -23,6 +23,7 @@ from strandline.raft.events import PeerSilent, Propose
 from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, ResetRequest, Run
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
+from strandline.replication.append_times import AppendTimes
 from strandline.replication.appender import Appended, Request
 from strandline.replication.entries import cut_before
 from strandline.replication.sender import FollowerStream
@@ -47,6 +48,7 @@ class Leading:
         self._tail = Tail(self._settings.tail_bytes_max, replica.host.memory)
         self._streams: dict[BrokerId, FollowerStream] = {}
         self._is_closed = False
+        self.append_times = AppendTimes()
 
     @property
     def has_room(self) -> bool:
@@ -137,6 +139,9 @@ class Leading:
             self._tail.clear()
             replica.host.memory.give_back(size)
             return
+        now = replica.host.clock.monotonic_ms()
+        if self.append_times.is_due(now):
+            self.append_times.note(first_index, now, self.held_index)
         chunk = Chunk(
             first_index=first_index,
             last_index=replica.log.last_index,

@@ -147,6 +147,11 @@ class Liveness:
         heard = self._heard_ms.get(peer, NEVER_MS)
         return self._clock.monotonic_ms() - heard < 2 * self._settings.election_timeout_ms
 
+    def silence_ms(self, peer: BrokerId) -> int | None:
+        """For how long nothing was heard of `peer`; None where nothing ever was."""
+        heard = self._heard_ms.get(peer)
+        return None if heard is None else self._clock.monotonic_ms() - heard
+
     def forget(self, peer: BrokerId) -> None:
         """A broker is no part of the cluster any more: nobody waits for it."""
         for known in (self._leads, self._follows, self._heard_ms, self._losses):

@@ -1,0 +1,60 @@
+"""DescribeReplicaStatus: how far each replica of the partitions is that are led here.
+
+Source: reference observers 4.4 (the fields of kafka-replica-status)."""
+
+from strandline.broker.context import RequestContext, Services
+from strandline.broker.partitions import find_leader, find_partition
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_replica_status import (
+    DescribeReplicaStatusRequest,
+    DescribeReplicaStatusResponse,
+    PartitionReplicaStatus,
+    ReplicaStatus,
+    TopicReplicaStatus,
+)
+from strandline.replication.standing import Standing, leading_ms, standings
+
+
+async def handle(
+    request: DescribeReplicaStatusRequest, context: RequestContext
+) -> DescribeReplicaStatusResponse:
+    """Describe what is led here; of all else, why not."""
+    return DescribeReplicaStatusResponse(
+        topics=[
+            TopicReplicaStatus(
+                topic.name,
+                [_describe(context.services, topic.name, one) for one in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(services: Services, topic: str, index: int) -> PartitionReplicaStatus:
+    partition = find_partition(services.cluster.topics.get(topic), index)
+    if partition is None:
+        return PartitionReplicaStatus(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    replica, error = find_leader(services, partition)
+    if replica is None:
+        return PartitionReplicaStatus(index, error)
+    return PartitionReplicaStatus(
+        partition_index=index,
+        leader_epoch=replica.epoch,
+        leading_ms=leading_ms(replica),
+        replicas=[_status(one) for one in standings(replica)],
+    )
+
+
+def _status(one: Standing) -> ReplicaStatus:
+    return ReplicaStatus(
+        broker_id=one.broker,
+        is_leader=one.is_leader,
+        is_observer=one.is_observer,
+        is_isr_eligible=one.is_isr_eligible,
+        is_in_isr=one.is_in_isr,
+        is_caught_up=one.is_caught_up,
+        last_caught_up_lag_ms=one.caught_up_lag_ms,
+        last_fetch_lag_ms=one.heard_lag_ms,
+        log_start_offset=one.log_start_offset,
+        log_end_offset=one.log_end_offset,
+    )

@@ -1,0 +1,196 @@
+"""`strandline replica`: how far each replica is.
+
+Why:    the fields of Confluent's kafka-replica-status, under the same names in lower case.
+Source: reference observers 4.4; docs/reference/cli.md."""
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Json, Table, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.client.replica_status import PartitionStatus
+    from strandline.protocol.messages.describe_replica_status import ReplicaStatus
+
+app = typer.Typer(help="See how far each replica is.", no_args_is_help=True)
+
+
+NUMBER_DIGITS_MAX = 6
+
+
+class Shown(Enum):
+    """Whether replicas of a kind are shown alone, or not at all."""
+
+    ONLY = "only"
+    EXCLUDE = "exclude"
+
+
+@app.callback()
+def group() -> None:
+    """See how far each replica is."""
+
+
+@app.command()
+def status(
+    topics: Annotated[
+        str, typer.Option("--topics", metavar="NAME,...", help="These topics; all without it.")
+    ] = "",
+    partitions: Annotated[
+        str,
+        typer.Option(
+            "--partitions", metavar="N,N-M...", help="Partitions with these numbers; all else."
+        ),
+    ] = "",
+    leaders: Annotated[
+        Shown | None, typer.Option("--leaders", help="Show leaders only, or leave them out.")
+    ] = None,
+    observers: Annotated[
+        Shown | None, typer.Option("--observers", help="Show observers only, or leave them out.")
+    ] = None,
+    exclude_internal: Annotated[
+        bool, typer.Option("--exclude-internal", help="Leave internal topics out.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show the counts of each partition too.")
+    ] = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Show each replica as its leader knows it: whether it is in sync, how far it is behind, and
+    since when."""
+    from strandline.client.replica_status import replica_status
+
+    numbers = _numbers(partitions)
+    with open_client(bootstrap, timeout) as client:
+        found = replica_status(
+            client, [one for one in topics.split(",") if one], partitions=numbers
+        )
+    found = [one for one in found if not (exclude_internal and one.is_internal)]
+    kept = {
+        (one.topic, one.partition): [
+            each
+            for each in one.replicas
+            if _is_kept(leaders, each.is_leader) and _is_kept(observers, each.is_observer)
+        ]
+        for one in found
+    }
+    told: Json = {"partitions": [_describe(one, kept[one.topic, one.partition]) for one in found]}
+    show(as_json, told, people=lambda: _print(found, kept, verbose=verbose))
+
+
+def _is_kept(shown: Shown | None, is_one: bool) -> bool:
+    return shown is None or is_one == (shown is Shown.ONLY)
+
+
+def _numbers(text: str) -> frozenset[int]:
+    from strandline.base.errors import OperatorError
+
+    found: set[int] = set()
+    for part in text.split(",") if text else ():
+        first, dash, last = part.partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal() and len(last) <= NUMBER_DIGITS_MAX):
+            raise OperatorError(f"--partitions {text[:80]}: give numbers, as in 0 or 0,2-5")
+        found |= set(range(int(first), int(last) + 1))
+    return frozenset(found)
+
+
+def _lag(one: "PartitionStatus", replica: "ReplicaStatus") -> int | None:
+    """How many offsets a replica is behind its leader; None where that is not known."""
+    end = replica.log_end_offset
+    return None if end < 0 or one.end < 0 else max(one.end - end, 0)
+
+
+def _known(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+def _describe(one: "PartitionStatus", replicas: "list[ReplicaStatus]") -> Json:
+    answer = one.answer
+    return {
+        "topic": one.topic,
+        "partition": one.partition,
+        "leader": _known(one.leader),
+        "leader_answers": answer is not None,
+        "leader_epoch": None if answer is None else answer.leader_epoch,
+        "leading_ms": None if answer is None else answer.leading_ms,
+        "metrics": {**one.counts},
+        "replicas": [
+            {
+                "replica": each.broker_id,
+                "is_leader": each.is_leader,
+                "is_observer": each.is_observer,
+                "is_isr_eligible": each.is_isr_eligible,
+                "is_in_isr": each.is_in_isr,
+                "is_caught_up": each.is_caught_up,
+                "last_caught_up_lag_ms": _known(each.last_caught_up_lag_ms),
+                "last_fetch_lag_ms": _known(each.last_fetch_lag_ms),
+                "log_start_offset": _known(each.log_start_offset),
+                "log_end_offset": _known(each.log_end_offset),
+                "lag_records": _lag(one, each),
+            }
+            for each in replicas
+        ],
+    }
+
+
+HEADS = (
+    "TOPIC", "PARTITION", "REPLICA", "LEADER", "OBSERVER", "ISR-ELIGIBLE", "IN-ISR", "CAUGHT-UP",
+    "LAST-CAUGHT-UP-LAG-MS", "LAST-FETCH-LAG-MS", "LOG-START", "LOG-END", "LAG",
+)  # fmt: skip
+NUMBERS = frozenset(("PARTITION", "REPLICA", *HEADS[-5:]))
+
+
+def _print(
+    found: "list[PartitionStatus]",
+    kept: "dict[tuple[str, int], list[ReplicaStatus]]",
+    *,
+    verbose: bool,
+) -> None:
+    rows: list[tuple[str | int, ...]] = []
+    for one in found:
+        for each in kept[one.topic, one.partition]:
+            flags = (
+                each.is_leader, each.is_observer, each.is_isr_eligible, each.is_in_isr,
+                each.is_caught_up,
+            )  # fmt: skip
+            numbers = (
+                each.last_caught_up_lag_ms, each.last_fetch_lag_ms, each.log_start_offset,
+                each.log_end_offset, _lag(one, each),
+            )  # fmt: skip
+            rows.append(
+                (
+                    one.topic,
+                    one.partition,
+                    each.broker_id,
+                    *("yes" if flag else "no" for flag in flags),
+                    *("?" if value is None or value < 0 else value for value in numbers),
+                )
+            )
+    if rows:
+        print_table(Table(heads=HEADS, rows=rows, right=NUMBERS))
+    for one in found:
+        if one.answer is None:
+            why = f"its leader, broker {one.leader}, does not answer"
+            why = "it has no leader" if one.leader < 0 else why
+            print_line(f"{one.topic}-{one.partition}: {why}")
+    if verbose and any(one.answer is not None for one in found):
+        _print_counts([one for one in found if one.answer is not None])
+    if not rows and all(one.answer is not None for one in found):
+        print_line("there is no such replica")
+
+
+def _print_counts(found: "list[PartitionStatus]") -> None:
+    names = tuple(found[0].counts)
+    print_line("")
+    print_table(
+        Table(
+            heads=("TOPIC", "PARTITION", *names),
+            rows=[(one.topic, one.partition, *one.counts.values()) for one in found],
+            right=frozenset(("PARTITION", *names)),
+        )
+    )

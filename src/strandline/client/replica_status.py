@@ -1,0 +1,127 @@
+"""How far each replica is, asked of each partition's leader.
+
+Source: reference observers 4.4 (kafka-replica-status)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.base.errors import StrandlineError
+from strandline.client.cluster import Client, ClusterView, PartitionView
+from strandline.client.errors import ClientError
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_replica_status import (
+    DescribeReplicaStatusRequest,
+    DescribeReplicaStatusResponse,
+    PartitionReplicaStatus,
+    ReplicaStatus,
+    ReplicaStatusTopic,
+)
+
+Name = tuple[str, int]
+"""(topic, partition)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """One partition. `answer`: what its leader says, None where it has none or that is silent."""
+
+    topic: str
+    partition: int
+    leader: BrokerId
+    is_internal: bool
+    answer: PartitionReplicaStatus | None
+
+    @property
+    def replicas(self) -> Sequence[ReplicaStatus]:
+        """What is known of its replicas."""
+        return () if self.answer is None else self.answer.replicas
+
+    @property
+    def end(self) -> int:
+        """Where the leader's log ends; -1 where that is not known."""
+        return max((one.log_end_offset for one in self.replicas if one.is_leader), default=-1)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What Kafka's metrics of a partition count; nothing where no leader answers."""
+        if self.answer is None:
+            return {}
+        in_isr = [one for one in self.replicas if one.is_in_isr]
+        caught_up = sum(1 for one in self.replicas if one.is_caught_up)
+        return {
+            "ReplicasCount": len(self.replicas),
+            "ObserverReplicasCount": sum(1 for one in self.replicas if one.is_observer),
+            "InSyncReplicasCount": len(in_isr),
+            "CaughtUpReplicasCount": caught_up,
+            "IsNotCaughtUp": int(caught_up < len(self.replicas)),
+            "ObserversInIsrCount": sum(1 for one in in_isr if one.is_observer),
+        }
+
+
+def replica_status(
+    client: Client, topics: Collection[str] = (), *, partitions: Collection[int] = ()
+) -> list[PartitionStatus]:
+    """Every partition of these topics, or of all, with one of these numbers, or any.
+
+    Leaders that have moved meanwhile are asked once more; one that is silent is not waited for."""
+    view = client.metadata(sorted(topics) if topics else None)
+    for topic in sorted(topics):
+        if topic not in view.topics or view.topics[topic].error_code == (
+            Error.UNKNOWN_TOPIC_OR_PARTITION
+        ):
+            raise ClientError(f"topic {topic}: there is none; see `strandline topic list`")
+    internal = {one.name for one in view.topics.values() if one.is_internal}
+    wanted = _wanted(view, partitions)
+    answers = _ask(client, view, wanted)
+    missing = {name: one for name, one in wanted.items() if name not in answers}
+    if missing:
+        view = client.metadata(sorted({topic for topic, _ in missing}))
+        wanted |= {name: one for name, one in _wanted(view, partitions).items() if name in missing}
+        answers |= _ask(client, view, {name: wanted[name] for name in missing})
+    return [
+        PartitionStatus(
+            topic=topic,
+            partition=index,
+            leader=BrokerId(wanted[topic, index].leader),
+            is_internal=topic in internal,
+            answer=answers.get((topic, index)),
+        )
+        for topic, index in sorted(wanted)
+    ]
+
+
+def _wanted(view: ClusterView, partitions: Collection[int]) -> dict[Name, PartitionView]:
+    return {
+        (topic.name, one.index): one
+        for topic in view.topics.values()
+        for one in topic.partitions
+        if not partitions or one.index in partitions
+    }
+
+
+def _ask(
+    client: Client, view: ClusterView, wanted: Mapping[Name, PartitionView]
+) -> dict[Name, PartitionReplicaStatus]:
+    found: dict[Name, PartitionReplicaStatus] = {}
+    for leader in sorted({one.leader for one in wanted.values()} & set(view.brokers)):
+        led: dict[str, list[int]] = {}
+        for (topic, index), one in sorted(wanted.items()):
+            if one.leader == leader:
+                led.setdefault(topic, []).append(index)
+        request = DescribeReplicaStatusRequest(
+            topics=[ReplicaStatusTopic(topic, indexes) for topic, indexes in led.items()]
+        )
+        try:
+            answer = client.ask(
+                leader, request, DescribeReplicaStatusResponse, deadline_ms=client.look_deadline()
+            )
+        except StrandlineError:
+            continue
+        found |= {
+            (topic.name, one.partition_index): one
+            for topic in answer.topics
+            for one in topic.partitions
+            if not one.error_code
+        }
+    return found

@@ -1,0 +1,111 @@
+"""How far each replica of a partition is, as its leader knows it.
+
+Why:    Metadata names who is in sync; whoever looks after a cluster asks how far the others are,
+        and for how long already.
+How:    told by what was acknowledged as flushed in this leader's reign. A replica was last caught
+        up when the first entry that it lacks was appended; one whose broker is silent, no later
+        than it was last heard. An entry of an earlier leader was appended nobody knows
+        when: whoever lacks one has not been caught up since this leader leads, and for how long is
+        not told. Who is a voter and who an observer is by the configuration in force.
+Source: reference observers 4.4 (the fields of kafka-replica-status)."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strandline.model.ids import BrokerId, Index, Offset
+
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One replica; -1 where the leader does not know.
+
+    `is_isr_eligible`: it is a voter. `is_caught_up`: it keeps up, voter or not. `caught_up_lag_ms`:
+    since when it lacks something. `heard_lag_ms`: since its broker was last heard.
+    `log_start_offset`: known of the leader only. `log_end_offset`: up to there its log is flushed;
+    of the leader: written."""
+
+    broker: BrokerId
+    is_leader: bool
+    is_observer: bool
+    is_isr_eligible: bool
+    is_in_isr: bool
+    is_caught_up: bool
+    caught_up_lag_ms: int
+    heard_lag_ms: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+def standings(replica: "Replica") -> list[Standing]:
+    """Every member of a leader's group: the voters as they are ordered, then the observers."""
+    leading = replica.leading
+    assert leading is not None
+    configuration = replica.configuration
+    in_sync = replica.in_sync()
+    voters = configuration.all_voters
+    return [
+        Standing(
+            broker=broker,
+            is_leader=broker == replica.self_id,
+            is_observer=broker not in voters,
+            is_isr_eligible=broker in voters,
+            is_in_isr=broker in in_sync,
+            is_caught_up=replica.may_count(broker),
+            caught_up_lag_ms=_caught_up_lag_ms(replica, broker),
+            heard_lag_ms=_heard_lag_ms(replica, broker),
+            log_start_offset=(
+                replica.log_start_offset if broker == replica.self_id else Offset(UNKNOWN)
+            ),
+            log_end_offset=_log_end(replica, broker),
+        )
+        for broker in configuration.members
+    ]
+
+
+def leading_ms(replica: "Replica") -> int:
+    """For how long a leader leads."""
+    return replica.host.clock.monotonic_ms() - replica.leading_since_ms
+
+
+def _flushed(replica: "Replica", broker: BrokerId) -> Index:
+    """Up to where a follower has acknowledged the log in this reign; -1 for not at all."""
+    progress = replica.raft.progress.get(broker)
+    return Index(-1) if progress is None else progress.match_flushed
+
+
+def _heard_lag_ms(replica: "Replica", broker: BrokerId) -> int:
+    if broker == replica.self_id:
+        return 0
+    lag = replica.host.liveness.silence_ms(broker)
+    return UNKNOWN if lag is None else lag
+
+
+def _caught_up_lag_ms(replica: "Replica", broker: BrokerId) -> int:
+    if broker == replica.self_id:
+        return 0
+    flushed = _flushed(replica, broker)
+    silence = 0 if replica.host.is_peer_alive(broker) else _heard_lag_ms(replica, broker)
+    if flushed < 0 or silence < 0:
+        return UNKNOWN
+    if flushed >= replica.log.last_index:
+        return silence
+    assert replica.leading is not None
+    since = replica.leading.append_times.of(Index(flushed + 1))
+    if since is None:
+        return UNKNOWN
+    return max(replica.host.clock.monotonic_ms() - since, silence)
+
+
+def _log_end(replica: "Replica", broker: BrokerId) -> Offset:
+    log = replica.log
+    if broker == replica.self_id:
+        return log.end_offset
+    flushed = _flushed(replica, broker)
+    if flushed < 0:
+        return Offset(UNKNOWN)
+    return log.end_offset if flushed >= log.last_index else log.offset_of(Index(flushed + 1))

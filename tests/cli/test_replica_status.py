@@ -1,0 +1,196 @@
+"""What `strandline replica status` asks of whom, and what it says.
+
+Source: reference observers 4.4 (fields and filters of kafka-replica-status)."""
+
+import json
+
+import pytest
+from tests.cli.test_commands import Run, cluster, run
+from tests.client.fake_cluster import FakeCluster, FakeTransport
+
+from strandline.cli.commands import replica
+from strandline.client.cluster import Client
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_replica_status import (
+    DescribeReplicaStatusRequest,
+    DescribeReplicaStatusResponse,
+    PartitionReplicaStatus,
+    ReplicaStatus,
+    TopicReplicaStatus,
+)
+from strandline.protocol.table import Message
+
+__all__ = ["cluster", "run"]  # The fixtures.
+
+
+def status(broker: int, *, lead: bool = False, observes: bool = False, end: int) -> ReplicaStatus:
+    return ReplicaStatus(
+        broker_id=broker,
+        is_leader=lead,
+        is_observer=observes,
+        is_isr_eligible=not observes,
+        is_in_isr=not observes,
+        is_caught_up=end == 100,
+        last_caught_up_lag_ms=0 if end == 100 else 1_500,
+        last_fetch_lag_ms=7,
+        log_start_offset=4 if lead else -1,
+        log_end_offset=end,
+    )
+
+
+class Leaders:
+    """Topics a (two partitions) and b (one), each led by the broker of its number."""
+
+    def __init__(self, fake: FakeCluster) -> None:
+        self.asked: list[tuple[int, list[tuple[str, list[int]]]]] = []
+        self.has_moved = False
+        fake.add_topic("a", 2)
+        fake.add_topic("b", 1)
+        fake.extra = {"DescribeReplicaStatus": self._answer}
+
+    def _answer(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, DescribeReplicaStatusRequest)
+        self.asked.append((broker, [(one.name, one.partition_indexes) for one in request.topics]))
+        refused = self.has_moved and len(self.asked) == 1
+        code = Error.NOT_LEADER_OR_FOLLOWER if refused else 0
+        replicas = [
+            status(broker, lead=True, end=100),
+            status(8, end=100),
+            status(9, observes=True, end=60),
+        ]
+        return DescribeReplicaStatusResponse(
+            topics=[
+                TopicReplicaStatus(
+                    one.name,
+                    [
+                        PartitionReplicaStatus(index, code, 5, 60_000, [] if code else replicas)
+                        for index in one.partition_indexes
+                    ],
+                )
+                for one in request.topics
+            ]
+        )
+
+
+@pytest.fixture
+def leaders(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> Leaders:
+    """See `Leaders`."""
+
+    def open_client(bootstrap: str, timeout_s: float) -> Client:
+        return Client(
+            cluster.bootstrap, timeout_ms=int(timeout_s * 1000), transport=FakeTransport(cluster)
+        )
+
+    monkeypatch.setattr(replica, "open_client", open_client)
+    return Leaders(cluster)
+
+
+def test_each_leader_is_asked_once_for_all_that_it_leads(run: Run, leaders: Leaders) -> None:
+    code, out, _ = run("replica", "status", "--json")
+    assert code == 0
+    assert leaders.asked == [(1, [("a", [0]), ("b", [0])]), (2, [("a", [1])])]
+    told = json.loads(out)["partitions"]
+    assert [(one["topic"], one["partition"]) for one in told] == [("a", 0), ("a", 1), ("b", 0)]
+    assert told[0]["metrics"] == {
+        "ReplicasCount": 3,
+        "ObserverReplicasCount": 1,
+        "InSyncReplicasCount": 2,
+        "CaughtUpReplicasCount": 2,
+        "IsNotCaughtUp": 1,
+        "ObserversInIsrCount": 0,
+    }
+    assert told[0]["replicas"][2] == {
+        "replica": 9,
+        "is_leader": False,
+        "is_observer": True,
+        "is_isr_eligible": False,
+        "is_in_isr": False,
+        "is_caught_up": False,
+        "last_caught_up_lag_ms": 1_500,
+        "last_fetch_lag_ms": 7,
+        "log_start_offset": None,
+        "log_end_offset": 60,
+        "lag_records": 40,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        (["--leaders", "only"], [1]),
+        (["--leaders", "exclude"], [8, 9]),
+        (["--observers", "only"], [9]),
+        (["--observers", "exclude"], [1, 8]),
+        (["--leaders", "only", "--observers", "only"], []),
+    ],
+)
+def test_replicas_are_shown_by_their_kind(
+    run: Run, leaders: Leaders, options: list[str], shown: list[int]
+) -> None:
+    code, out, _ = run("replica", "status", "--topics", "a", "--partitions", "0", *options)
+    lines = [line.split() for line in out.splitlines() if line.startswith("a ")]
+    assert (code, [int(line[2]) for line in lines]) == (0, shown)
+    assert shown or out == "there is no such replica\n"
+    code, out, _ = run(
+        "replica", "status", "--topics", "a", "--partitions", "0-1", *options, "--json"
+    )
+    first, second = json.loads(out)["partitions"]
+    assert [one["replica"] for one in first["replicas"]] == shown
+    assert len(second["replicas"]) == len(shown)
+    assert first["metrics"]["ReplicasCount"] == 3
+
+
+def test_people_see_a_line_for_each_replica_and_the_counts_if_they_ask(
+    run: Run, leaders: Leaders
+) -> None:
+    _, out, _ = run("replica", "status", "--topics", "b")
+    head, *rows = out.splitlines()
+    assert head.split()[:4] == ["TOPIC", "PARTITION", "REPLICA", "LEADER"]
+    assert rows[0].split() == (
+        ["b", "0", "1", "yes", "no", "yes", "yes", "yes", "0", "7", "4", "100", "0"]
+    )
+    assert rows[2].split() == (
+        ["b", "0", "9", "no", "yes", "no", "no", "no", "1500", "7", "?", "60", "40"]
+    )
+    assert len(rows) == 3
+    _, out, _ = run("replica", "status", "--topics", "b", "--verbose")
+    assert out.splitlines()[-1].split() == ["b", "0", "3", "1", "2", "2", "1", "0"]
+
+
+def test_a_leader_that_has_moved_is_looked_for_once_more(run: Run, leaders: Leaders) -> None:
+    leaders.has_moved = True
+    code, out, _ = run("replica", "status", "--topics", "b", "--json")
+    assert code == 0 and len(leaders.asked) == 2
+    assert json.loads(out)["partitions"][0]["leader_answers"]
+
+
+def test_who_does_not_answer_is_named(run: Run, leaders: Leaders, cluster: FakeCluster) -> None:
+    cluster.silent = {2}
+    code, out, _ = run("replica", "status", "--topics", "a")
+    assert code == 0
+    assert out.splitlines()[-1] == "a-1: its leader, broker 2, does not answer"
+    _, out, _ = run("replica", "status", "--topics", "a", "--json")
+    assert json.loads(out)["partitions"][1] == {
+        "topic": "a",
+        "partition": 1,
+        "leader": 2,
+        "leader_answers": False,
+        "leader_epoch": None,
+        "leading_ms": None,
+        "metrics": {},
+        "replicas": [],
+    }
+
+
+@pytest.mark.parametrize("text", ["x", "1-", "-1", "3-1-2", "0-999999999"])
+def test_numbers_that_are_none_are_refused(run: Run, leaders: Leaders, text: str) -> None:
+    code, _, err = run("replica", "status", f"--partitions={text}")
+    assert code == 1 and err.startswith("error: --partitions")
+
+
+def test_a_topic_that_there_is_not_is_an_error(run: Run, leaders: Leaders) -> None:
+    code, _, err = run("replica", "status", "--topics", "a,zzz")
+    assert (code, err) == (
+        1,
+        "error: topic zzz: there is none; see `strandline topic list`\n",
+    )
