@@ -277,3 +277,62 @@ def test_a_call_is_answered_or_fails_with_the_reason() -> None:
         one.stop()
 
     asyncio.run(scenario())
+
+
+def test_a_silent_endpoint_neither_sends_nor_hears_and_the_others_are_told_nothing() -> None:
+    async def scenario() -> None:
+        one, heard_by_one = await endpoint(ONE)
+        two, heard_by_two = await endpoint(TWO)
+        one.set_peer(TWO, "127.0.0.1", two.port)
+        two.set_peer(ONE, "127.0.0.1", one.port)
+        await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
+        await heard_by_two.until(lambda: len(heard_by_two.connected) == 2)
+        assert one.send(TWO, Lane.CONTROL, [b"first"])
+        await heard_by_two.until(lambda: len(heard_by_two.messages) == 1)
+
+        two.silence(True)
+        assert set(heard_by_two.lost) == {(ONE, Lane.CONTROL), (ONE, Lane.BULK)}
+        assert not two.send(ONE, Lane.CONTROL, [b"unheard"])
+        assert not two.is_connected(ONE, Lane.CONTROL)
+        assert one.send(TWO, Lane.CONTROL, [b"unheard"])
+        # Somebody who starts meanwhile gets no further than the others.
+        three, heard_by_three = await endpoint(BrokerId(3))
+        three.set_peer(TWO, "127.0.0.1", two.port)
+        await heard_by_three.until(lambda: len(heard_by_three.connected) == 2)
+        assert three.send(TWO, Lane.CONTROL, [b"unheard"])
+        two.set_peer(BrokerId(3), "127.0.0.1", three.port)
+        assert heard_by_one.lost == [] and heard_by_three.lost == []
+
+        two.silence(False)
+        await heard_by_one.until(
+            lambda: len(heard_by_one.lost) == 2 and len(heard_by_one.connected) == 4
+        )
+        await heard_by_three.until(
+            lambda: len(heard_by_three.lost) == 2 and len(heard_by_three.connected) == 4
+        )
+        await heard_by_two.until(lambda: len(heard_by_two.connected) == 6)
+        assert one.send(TWO, Lane.CONTROL, [b"second"])
+        await heard_by_two.until(lambda: len(heard_by_two.messages) == 2)
+        assert [body for _, _, body in heard_by_two.messages] == [b"first", b"second"]
+        assert heard_by_one.messages == [] and heard_by_three.messages == []
+        for network in (one, two, three):
+            network.stop()
+
+    asyncio.run(scenario())
+
+
+def test_an_endpoint_may_stop_while_it_is_silent() -> None:
+    async def scenario() -> None:
+        one, heard_by_one = await endpoint(ONE)
+        two, _ = await endpoint(TWO)
+        one.set_peer(TWO, "127.0.0.1", two.port)
+        await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
+        two.silence(True)
+        two.silence(True)
+        two.stop()
+        await heard_by_one.until(lambda: len(heard_by_one.lost) >= 2)
+        two.silence(False)
+        assert not two.is_listening
+        one.stop()
+
+    asyncio.run(scenario())

@@ -58,6 +58,7 @@ EXPECTED = {
     20_003: ("DescribeLeadership", 0, 0, 0),
     20_004: ("AlterBrokerLabels", 0, 0, 0),
     20_006: ("DescribeReplicaStatus", 0, 0, 0),
+    20_007: ("IsolateBroker", 0, 0, 0),
 }
 """{key: (name, first version, last version, first flexible version)} of Kafka 4.4, and ours."""
 

@@ -183,6 +183,16 @@ class Broker:
         _log.info("broker %d serves Kafka clients on %s", self.config.broker_id, address)
         return server
 
+    def allow_isolation(self, silence: Callable[[bool], None]) -> None:
+        """Let drills cut this broker off; `silence` does it towards the other brokers."""
+
+        def cut(is_cut: bool) -> None:
+            silence(is_cut)
+            if self.server is not None:
+                self.server.refuse(is_cut)
+
+        self.services.isolation.cut = cut
+
     async def leave(self) -> None:
         """Hand over what is led here, while clients are still answered; `stop` comes after."""
         self._upkeep.stop()
@@ -207,6 +217,7 @@ class Broker:
         self._balancing.stop()
         self._draining.stop()
         self._hosting.moving.stop()
+        self.services.isolation.stop()
         self._copy_budget.stop()
         self.router.stop()
         self.coordinator.stop()

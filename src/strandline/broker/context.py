@@ -20,6 +20,7 @@ import msgspec
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
+from strandline.broker.isolation import Isolation
 from strandline.broker.leader_ranks import LeaderRanks
 from strandline.broker.producer_ids import ProducerIds
 from strandline.broker.purgatory import Deadlines
@@ -76,11 +77,13 @@ class Services:
     balancing: Balancing = field(init=False)
     copy_budget: CopyBudget = field(init=False)
     failback: Failback = field(init=False)
+    isolation: Isolation = field(init=False)
 
     def __post_init__(self) -> None:
         self.cluster = self.controller.cluster
         self.deadlines = Deadlines(self.clock)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self.isolation = Isolation(self.clock, is_enabled=self.config.drills.enable)
 
     async def _allocate_producer_ids(self) -> tuple[int, int]:
         answer = await self.controller.submit(AllocateProducerIds(self.broker_id))

@@ -31,6 +31,7 @@ from strandline.broker.handlers import (
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    isolate_broker,
     join_group,
     leave_group,
     list_groups,
@@ -82,4 +83,5 @@ HANDLERS: dict[int, Handler] = {
     20_003: Cold(describe_leadership.handle),
     20_004: Cold(alter_broker_labels.handle),
     20_006: Cold(describe_replica_status.handle),
+    20_007: Cold(isolate_broker.handle),
 }

@@ -88,6 +88,7 @@ class Server:
         self._due: list[Connection] = []
         self._is_waiting_for_memory = False
         self._is_resume_due = False
+        self._is_refusing = False
         self._listener: socket.socket | None = None
         self._sweeping = Ticker(
             clock,
@@ -125,6 +126,13 @@ class Server:
             self._listener = None
         for connection in list(self._connections):
             connection.close()
+
+    def refuse(self, is_refusing: bool) -> None:
+        """Close every connection, and all that come from now on; or take them again."""
+        self._is_refusing = is_refusing
+        if is_refusing:
+            for connection in list(self._connections):
+                connection.close()
 
     # ---- what connections ask of their owner -----------------------------------------------------
 
@@ -221,6 +229,9 @@ class Server:
             except OSError as error:
                 self._on_accept_failed(listener, error)
                 return
+            if self._is_refusing:
+                sock.close()
+                continue
             if len(self._connections) >= self.limits.connection_count_max:
                 sock.close()
                 _log.warning(

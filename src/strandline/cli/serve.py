@@ -113,6 +113,7 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
             on_joined=directory.set_cluster_id,
             on_failed=end_failed,
         )
+        broker.allow_isolation(network.silence)
         await _unless(ended, broker.start())
         if not ended.is_set():
             await broker.listen(server_limits(config), claimed=claimed)

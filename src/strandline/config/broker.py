@@ -365,6 +365,17 @@ class LogSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrillsSection:
+    """[drills]: what `strandline drill` may do to this broker."""
+
+    enable: bool = key(
+        False,
+        "Whether whoever may connect to this broker may have it cut itself off, for at most ten "
+        "minutes at a time. On in clusters of `strandline dev start`.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DevSection:
     """[dev]: for clusters on one machine; leave it out elsewhere."""
 
@@ -391,6 +402,7 @@ class BrokerConfig:
     limits: LimitsSection = LimitsSection()
     storage: StorageSection = StorageSection()
     log: LogSection = LogSection()
+    drills: DrillsSection = DrillsSection()
     dev: DevSection = DevSection()
 
     @property
@@ -449,6 +461,7 @@ SECTIONS: dict[str, type] = {
     "limits": LimitsSection,
     "storage": StorageSection,
     "log": LogSection,
+    "drills": DrillsSection,
     "dev": DevSection,
 }
 """The sections of the file, in the order of the reference page: {name in the file: class}."""

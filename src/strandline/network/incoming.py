@@ -52,6 +52,10 @@ class Incoming:
         self._socket.close()
         self._on_closed(self)
 
+    def pause(self) -> None:
+        """Read no more; the peer is told nothing."""
+        self._loop.remove_reader(self._socket.fileno())
+
     def _on_readable(self) -> None:
         while True:
             try:

@@ -56,6 +56,7 @@ class TcpNetwork:
         self._delays = one_way_delay_ms
         self._events: PeerEvents | None = None
         self._listener: socket.socket | None = None
+        self._is_silent = False
         self._incoming: dict[Incoming, Greeting | None] = {}
         self._outgoing: dict[tuple[BrokerId, Lane], Outgoing] = {}
         self._addresses: dict[BrokerId, tuple[str, int]] = {}
@@ -117,12 +118,16 @@ class TcpNetwork:
             return
         self.remove_peer(peer)
         self._addresses[peer] = (host, port)
+        if not self._is_silent:
+            self._connect(peer)
+
+    def _connect(self, peer: BrokerId) -> None:
         for lane in Lane:
             greeting = Greeting(WIRE_VERSION, self._cluster, self._self_id, int(lane))
             self._outgoing[peer, lane] = Outgoing(
                 peer=peer,
                 lane=lane,
-                address=(host, port),
+                address=self._addresses[peer],
                 greeting=msgspec.msgpack.encode(greeting),
                 one_way_delay_ms=self._delay_to(peer),
                 on_connected=self._on_connected,
@@ -136,6 +141,41 @@ class TcpNetwork:
             outgoing = self._outgoing.pop((peer, lane), None)
             if outgoing is not None:
                 outgoing.close()
+
+    def silence(self, is_silent: bool) -> None:
+        """Send nothing, and read nothing, as if every link were cut; or do so again.
+
+        The others are told nothing: their connections stay, and nobody answers. Whatever was under
+        way is lost when it ends, on both sides."""
+        if is_silent == self._is_silent or self._listener is None:
+            return
+        self._is_silent = is_silent
+        if is_silent:
+            asyncio.get_running_loop().remove_reader(self._listener.fileno())
+            for incoming in self._incoming:
+                incoming.pause()
+            ended, self._outgoing = self._outgoing, {}
+            for outgoing in ended.values():
+                outgoing.close()
+            for peer, lane in ended:
+                self._on_lost(peer, lane)
+            return
+        for incoming in list(self._incoming):
+            incoming.close()
+        self._drop_waiting()
+        asyncio.get_running_loop().add_reader(self._listener.fileno(), self._on_acceptable)
+        for peer in self._addresses:
+            self._connect(peer)
+
+    def _drop_waiting(self) -> None:
+        """Close the connections that nobody has accepted: what came on them is old."""
+        assert self._listener is not None
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            sock.close()
 
     def send(
         self,

@@ -80,6 +80,10 @@ from strandline.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from strandline.protocol.messages.isolate_broker import (
+    IsolateBrokerRequest,
+    IsolateBrokerResponse,
+)
 from strandline.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from strandline.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -197,6 +201,7 @@ APIS: dict[int, Api] = {
         _api(DescribeLeadershipRequest, DescribeLeadershipResponse),
         _api(AlterBrokerLabelsRequest, AlterBrokerLabelsResponse),
         _api(DescribeReplicaStatusRequest, DescribeReplicaStatusResponse),
+        _api(IsolateBrokerRequest, IsolateBrokerResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -160,6 +160,7 @@ def render_config(plan: Plan, broker: PlannedBroker, *, data: Path) -> str:
         },
         "listener": {"kafka_host": LOOPBACK, "kafka_port": broker.kafka_port},
         "rpc": {"host": LOOPBACK, "port": broker.rpc_port},
+        "drills": {"enable": True},
     }
     links = [
         f"{peer.id}={milliseconds}"

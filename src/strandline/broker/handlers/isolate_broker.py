@@ -1,0 +1,17 @@
+"""IsolateBroker: this broker is cut off for a while, and comes back by itself.
+
+Source: docs/decisions/0019-drills.md."""
+
+from strandline.broker.context import RequestContext
+from strandline.protocol.messages.isolate_broker import (
+    IsolateBrokerRequest,
+    IsolateBrokerResponse,
+)
+
+
+async def handle(request: IsolateBrokerRequest, context: RequestContext) -> IsolateBrokerResponse:
+    """Begin it, or say what stands against it."""
+    isolation = context.services.isolation
+    does = isolation.check if request.validate_only else isolation.begin
+    does(delay_ms=request.delay_ms, duration_ms=request.duration_ms)
+    return IsolateBrokerResponse()

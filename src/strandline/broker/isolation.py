@@ -1,0 +1,80 @@
+"""Cuts this broker off for a while, as a drill asks, and ends that by itself.
+
+Why:    whether a region's loss is survived should be tried before it happens, without root and
+        without anybody who has to remember to undo it.
+How:    IDLE --begin--> DUE --the delay is over--> CUT --the duration is over--> IDLE
+        The timer that ends it is set before anything is cut, and depends on nobody: whoever asked
+        may be dead, and could not be heard anyway. A broker that starts anew is not cut off.
+Owns:   the two timers, and whether the broker is cut off.
+Source: docs/decisions/0019-drills.md."""
+
+import logging
+from collections.abc import Callable
+
+from strandline.base.clock import Clock, Timer
+from strandline.base.errors import ApiError
+from strandline.protocol.errors import Error
+
+DELAY_MS_MIN = 100
+"""The answer has to leave before the connection does."""
+DELAY_MS_MAX = 10_000
+DURATION_MS_MIN = 1_000
+DURATION_MS_MAX = 600_000
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Isolation:
+    """See the module. `cut` is called with whether the broker is to be cut off from now on; without
+    it the broker cannot be."""
+
+    def __init__(self, clock: Clock, *, is_enabled: bool) -> None:
+        self._clock = clock
+        self._is_enabled = is_enabled
+        self._timers: list[Timer] = []
+        self.cut: Callable[[bool], None] | None = None
+        self.is_cut = False
+
+    def check(self, *, delay_ms: int, duration_ms: int) -> None:
+        """Raise ApiError where `begin` would."""
+        if not self._is_enabled or self.cut is None:
+            raise ApiError(
+                Error.POLICY_VIOLATION, "its configuration allows no drills: [drills] enable"
+            )
+        if not DELAY_MS_MIN <= delay_ms <= DELAY_MS_MAX:
+            raise ApiError(
+                Error.INVALID_REQUEST, f"the delay must be {DELAY_MS_MIN} to {DELAY_MS_MAX} ms"
+            )
+        if not DURATION_MS_MIN <= duration_ms <= DURATION_MS_MAX:
+            raise ApiError(
+                Error.INVALID_REQUEST,
+                f"the duration must be {DURATION_MS_MIN} to {DURATION_MS_MAX} ms",
+            )
+        if self._timers:
+            raise ApiError(Error.INVALID_REQUEST, "it is in a drill already")
+
+    def begin(self, *, delay_ms: int, duration_ms: int) -> None:
+        """Be cut off after a delay, for a while; raises ApiError."""
+        self.check(delay_ms=delay_ms, duration_ms=duration_ms)
+        self._timers = [
+            self._clock.call_later(delay_ms + duration_ms, self._end),
+            self._clock.call_later(delay_ms, self._begin),
+        ]
+        _log.warning("a drill: cut off in %d ms, for %d ms", delay_ms, duration_ms)
+
+    def stop(self) -> None:
+        """The broker ends: nothing is begun any more, and nothing needs to be undone."""
+        for timer in self._timers:
+            timer.cancel()
+
+    def _begin(self) -> None:
+        assert self.cut is not None
+        self.is_cut = True
+        self.cut(True)
+
+    def _end(self) -> None:
+        assert self.cut is not None
+        self._timers = []
+        self.is_cut = False
+        self.cut(False)
+        _log.warning("the drill is over: no longer cut off")
