@@ -9,7 +9,8 @@ Map:    main.py (the app, errors, exit codes), commands/ (one file per command g
         broker_file.py (reads a broker's configuration file),
         open_files.py (how many a broker may have open), serve.py (composes a broker from its
         configuration and runs it),
-        logs.py (logging), dev/ (local clusters), reference.py (the generated page),
+        logs.py (logging), dev/ (local clusters), drill/ (parts of a cluster taken away and
+        measured), reference.py (the generated page),
         stopped_broker.py (logs that are looked at offline).
 Why:    `strandline --help` must be there at once: modules import what is slow where it is used.
 Source: design section 3."""

@@ -19,6 +19,7 @@ from strandline.cli.commands import (
     config,
     consume,
     dev,
+    drill,
     group,
     log,
     partition,
@@ -53,6 +54,7 @@ app.add_typer(log.app, name="log")
 app.add_typer(config.app, name="config")
 app.add_typer(policy.app, name="policy")
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(drill.app, name="drill")
 app.add_typer(broker.app, name="broker")
 app.command("version")(version.version)
 

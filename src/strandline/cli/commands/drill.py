@@ -1,0 +1,219 @@
+"""`strandline drill`: lose a region for a while, and see what that comes to.
+
+Source: docs/reference/cli.md; docs/decisions/0019-drills.md."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.cli.drill.forecast import TopicForecast
+    from strandline.cli.drill.region import Outcome
+    from strandline.cli.drill.verdict import Place
+
+app = typer.Typer(
+    help="Lose a part of the cluster for a while, and measure it.", no_args_is_help=True
+)
+
+TOPICS_SHOWN_MAX = 20
+
+Name = Annotated[str, typer.Option("--name", metavar="REGION", help="The region to cut off.")]
+Duration = Annotated[
+    int, typer.Option("--for", min=1, max=600, metavar="SECONDS", help="How long it is cut off.")
+]
+Partitions = Annotated[
+    int,
+    typer.Option(
+        "--partitions",
+        "-p",
+        min=1,
+        max=100,
+        help="Partitions of the drill's own topic, each with a producer and a consumer.",
+    ),
+]
+SteadyTimeout = Annotated[
+    float,
+    typer.Option(
+        "--steady-timeout",
+        min=1,
+        max=7200,
+        metavar="SECONDS",
+        help="How long to wait, when it is back, until all is as it was before.",
+    ),
+]
+
+
+@app.callback()
+def group() -> None:
+    """Lose a part of the cluster for a while, and measure it."""
+
+
+@app.command()
+def region(
+    name: Name,
+    duration: Duration = 30,
+    partitions: Partitions = 6,
+    steady_timeout: SteadyTimeout = 900,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without, only tell what would stop.")
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Do it even where writes stop or may be lost meanwhile."),
+    ] = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Cut a region off from clients and from all brokers, measure how long clients wait, have it
+    come back, and count whether anything acknowledged is missing. It comes back by itself, even if
+    this command is killed. Only where the brokers allow drills."""
+    from strandline.base.errors import OperatorError
+    from strandline.cli.drill.forecast import forecast
+    from strandline.cli.drill.region import RegionDrill, Settings, brokers_of, check_allowed
+    from strandline.cli.exit_codes import ERROR
+    from strandline.cli.live_cluster import look
+
+    settings = Settings(name, duration * 1000, partitions, int(steady_timeout * 1000))
+    with open_client(bootstrap, timeout) as client:
+        brokers = brokers_of(client, name)
+        check_allowed(client, brokers, settings)
+        expected = forecast(look(client, None, asks_leaders=True), brokers)
+        if not as_json:
+            _tell_forecast(name, list(brokers), expected)
+        if not yes:
+            told: Json = {
+                "done": False,
+                "brokers": list(brokers),
+                "topics": [_describe_forecast(one) for one in expected],
+            }
+            show(as_json, told, people=lambda: print_line("nothing was done; --yes does it"))
+            return
+        hurt = [one.topic for one in expected if one.stopped or one.exposed]
+        if hurt and not force:
+            more = f" and {len(hurt) - 1} more" if len(hurt) > 1 else ""
+            raise OperatorError(
+                f"without {name}, topic {hurt[0]}{more} would take no writes, or may lose some; "
+                "--force does it all the same"
+            )
+        drill = RegionDrill(
+            client,
+            lambda timeout_ms: open_client(bootstrap, timeout_ms / 1000),
+            settings,
+            brokers,
+            tell=(lambda line: None) if as_json else print_line,
+        )
+        outcome = drill.run()
+    show(as_json, _describe(settings.region, outcome), people=lambda: _tell(outcome))
+    if not outcome.verdict.holds or outcome.unsteady:
+        raise typer.Exit(ERROR)
+
+
+def _describe_forecast(one: "TopicForecast") -> Json:
+    return {
+        "topic": one.topic,
+        "partitions": one.partitions,
+        "led_there": one.led,
+        "take_no_writes": one.stopped,
+        "may_lose_writes": one.exposed,
+    }
+
+
+def _tell_forecast(name: str, brokers: list[int], found: "list[TopicForecast]") -> None:
+    print_line(f"without {name} (brokers {ids(brokers)}):")
+    hurt = [one for one in found if one.stopped or one.exposed]
+    led = sum(one.led for one in found)
+    print_line(f"  partitions that get another leader: {led}")
+    if not hurt:
+        print_line("  every topic goes on, and no acknowledged write is in jeopardy")
+        return
+    rows = [
+        (one.topic, one.partitions, one.stopped, one.exposed) for one in hurt[:TOPICS_SHOWN_MAX]
+    ]
+    heads = ("TOPIC", "PARTITIONS", "TAKE NO WRITES", "MAY LOSE WRITES")
+    print_table(Table(heads=heads, rows=rows, right=frozenset(heads[1:])))
+    if len(hurt) > TOPICS_SHOWN_MAX:
+        print_line(f"and {len(hurt) - TOPICS_SHOWN_MAX} more topics")
+
+
+def _describe_place(one: "Place") -> Json:
+    return {
+        "partition": one.partition,
+        "offset": None if one.offset < 0 else one.offset,
+        "value": one.value.decode(),
+    }
+
+
+def _describe(name: str, outcome: "Outcome") -> Json:
+    from strandline.cli.drill.verdict import EXAMPLES_MAX
+
+    verdict = outcome.verdict
+    return {
+        "done": True,
+        "region": name,
+        "brokers": list(outcome.brokers),
+        "rpo_records": len(verdict.lost),
+        "acknowledged": verdict.acknowledged_count,
+        "consumed": verdict.consumed_count,
+        "found": verdict.found_count,
+        "retracted": len(verdict.retracted),
+        "duplicates": verdict.duplicate_count,
+        "given_up": outcome.given_up_count,
+        "lost_examples": [_describe_place(one) for one in verdict.lost[:EXAMPLES_MAX]],
+        "retracted_examples": [_describe_place(one) for one in verdict.retracted[:EXAMPLES_MAX]],
+        "producer_rto_ms": outcome.producer_rto_ms,
+        "consumer_rto_ms": outcome.consumer_rto_ms,
+        "steady_after_ms": outcome.steady_after_ms,
+        "unsteady": list(outcome.unsteady),
+        "partitions": [
+            {
+                "partition": one.partition,
+                "leader_before": one.leader,
+                "producer_longest_ms": one.producer_longest_ms,
+                "producer_p50_ms": one.producer_p50_ms,
+                "consumer_longest_ms": one.consumer_longest_ms,
+                "consumer_p50_ms": one.consumer_p50_ms,
+            }
+            for one in outcome.waits
+        ],
+    }
+
+
+def _tell(outcome: "Outcome") -> None:
+    from strandline.cli.drill.verdict import EXAMPLES_MAX
+
+    verdict = outcome.verdict
+    heads = (
+        "PARTITION", "LEADER BEFORE", "PRODUCER WAITED MS", "P50 MS", "CONSUMER WAITED MS",
+        "P50 MS ",
+    )  # fmt: skip
+    rows = [
+        (
+            one.partition, one.leader, one.producer_longest_ms, one.producer_p50_ms,
+            one.consumer_longest_ms, one.consumer_p50_ms,
+        )
+        for one in outcome.waits
+    ]  # fmt: skip
+    print_table(Table(heads=heads, rows=rows, right=frozenset(heads)))
+    if outcome.unsteady:
+        print_line(f"not as before after {outcome.steady_after_ms / 1000:.1f} s:")
+        for line in outcome.unsteady[:TOPICS_SHOWN_MAX]:
+            print_line(f"  {line}")
+    else:
+        print_line(f"as before {outcome.steady_after_ms / 1000:.1f} s after it came back")
+    for what, places in (("lost", verdict.lost), ("retracted", verdict.retracted)):
+        for one in places[:EXAMPLES_MAX]:
+            at = "?" if one.offset < 0 else one.offset
+            print_line(f"{what}: partition {one.partition}, offset {at}: {one.value.decode()}")
+    print_line(
+        f"RPO: {len(verdict.lost)} of {verdict.acknowledged_count} acknowledged records lost; "
+        f"{len(verdict.retracted)} of {verdict.consumed_count} consumed ones retracted; "
+        f"{verdict.duplicate_count} duplicates; {outcome.given_up_count} given up"
+    )
+    print_line(
+        f"RTO: producers waited at most {outcome.producer_rto_ms} ms, "
+        f"consumers {outcome.consumer_rto_ms} ms"
+    )

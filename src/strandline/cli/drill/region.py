@@ -1,0 +1,252 @@
+"""A drill from its beginning to its end: a region is cut off under load, and comes back.
+
+How:    baseline -> load -> cut -> look whether it is one -> back -> steady -> read and compare
+        Whatever goes wrong, the brokers come back by themselves; the topic is removed where that
+        can still be done.
+Source: docs/decisions/0019-drills.md."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+
+from strandline.base.errors import OperatorError, StrandlineError
+from strandline.cli.drill.load import Load, now_ms
+from strandline.cli.drill.steady import missing, remember
+from strandline.cli.drill.verdict import Verdict, compare
+from strandline.client.admin import LATEST, NewTopic, create_topic, delete_topic, list_offsets
+from strandline.client.cluster import Client
+from strandline.client.consumer import Consumer
+from strandline.client.isolation import isolate_broker, takes_clients
+from strandline.client.replica_status import replica_status
+from strandline.client.topology import describe_topology
+from strandline.model.cluster import Address
+from strandline.model.ids import BrokerId
+
+TOPIC_PREFIX = "strandline-drill-"
+LOOK_MS = 250
+BEGIN_MS = 1_000
+"""So far ahead is the moment at which all are cut off: until then all must have been asked."""
+ANSWER_MS = 500
+CLIENT_MARGIN_MS = 60_000
+"""For so much longer than the cut do clients go on trying."""
+CONFIGS = (("retention.ms", "-1"), ("retention.bytes", "-1"), ("cleanup.policy", "delete"))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is asked for."""
+
+    region: str
+    duration_ms: int
+    partitions: int
+    steady_ms_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionWaits:
+    """How long the clients of one partition waited since the cut began. `leader`: before it."""
+
+    partition: int
+    leader: BrokerId
+    producer_longest_ms: int
+    producer_p50_ms: int
+    consumer_longest_ms: int
+    consumer_p50_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it. `unsteady`: what is not as it was when time was over."""
+
+    topic: str
+    brokers: tuple[BrokerId, ...]
+    waits: tuple[PartitionWaits, ...]
+    verdict: Verdict
+    given_up_count: int
+    steady_after_ms: int
+    unsteady: tuple[str, ...]
+
+    @property
+    def producer_rto_ms(self) -> int:
+        """The longest that any producer waited."""
+        return max(one.producer_longest_ms for one in self.waits)
+
+    @property
+    def consumer_rto_ms(self) -> int:
+        """The longest that any consumer waited."""
+        return max(one.consumer_longest_ms for one in self.waits)
+
+
+def brokers_of(client: Client, region: str) -> tuple[BrokerId, ...]:
+    """The brokers of a region, all of which are up, and not all that there are; OperatorError."""
+    brokers = describe_topology(client).brokers
+    there = [one for one in brokers if one.labels.region == region]
+    if not there:
+        known = sorted({one.labels.region for one in brokers if one.labels.region})
+        raise OperatorError(f"there is no region {region}; there are: {', '.join(known) or 'none'}")
+    if not any(one.is_alive for one in brokers if one.labels.region != region):
+        raise OperatorError(f"no broker outside {region} is up: nothing would be left")
+    down = [str(one.id) for one in there if not one.is_alive]
+    if down:
+        raise OperatorError(f"broker {', '.join(down)} of {region} is down already")
+    return tuple(one.id for one in there)
+
+
+def check_allowed(client: Client, brokers: Sequence[BrokerId], settings: Settings) -> None:
+    """Raise what stands against cutting off any of them."""
+    for broker in brokers:
+        isolate_broker(
+            client,
+            broker,
+            delay_ms=BEGIN_MS,
+            duration_ms=settings.duration_ms,
+            validate_only=True,
+        )
+
+
+class RegionDrill:
+    """See the module. `tell` is given a line whenever something has been done."""
+
+    def __init__(
+        self,
+        client: Client,
+        make_client: Callable[[int], Client],
+        settings: Settings,
+        brokers: Sequence[BrokerId],
+        tell: Callable[[str], None],
+    ) -> None:
+        """`make_client`: a client with a timeout in ms."""
+        self._client = client
+        self._make_client = make_client
+        self._settings = settings
+        self._brokers = tuple(brokers)
+        self._tell = tell
+        self._topic = f"{TOPIC_PREFIX}{token_hex(4)}"
+
+    def run(self) -> Outcome:
+        """Do it; raises StrandlineError where it could not be done to its end."""
+        settings = self._settings
+        create_topic(
+            self._client, NewTopic(self._topic, partitions=settings.partitions, configs=CONFIGS)
+        )
+        self._tell(f"topic {self._topic}: {settings.partitions} producers and consumers")
+        timeout_ms = settings.duration_ms + CLIENT_MARGIN_MS
+        load = Load(lambda: self._make_client(timeout_ms), self._topic, settings.partitions)
+        try:
+            load.start()
+            return self._drill(load)
+        finally:
+            load.abandon()
+            self._remove_topic()
+
+    def _drill(self, load: Load) -> Outcome:
+        self._wait(lambda: load.is_under_way, self._client.timeout_ms, "not every client goes on")
+        found = replica_status(self._client)
+        before = remember(found)
+        leaders = {one.partition: one.leader for one in found if one.topic == self._topic}
+        known = self._client.metadata().brokers
+        addresses = [known[broker].address for broker in self._brokers]
+        begun_ms = self._cut()
+        self._sleep_until(begun_ms + self._settings.duration_ms // 2)
+        self._expect_cut(addresses)
+        ended_ms = begun_ms + self._settings.duration_ms
+        self._sleep_until(ended_ms)
+        self._tell("the region comes back")
+        unsteady = self._wait_steady(lambda: missing(before, replica_status(self._client)))
+        steady_ms = now_ms()
+        load.stop_producing()
+        until = now_ms() + self._client.timeout_ms
+        while not load.is_read and now_ms() < until:
+            time.sleep(LOOK_MS / 1000)
+        load.stop()
+        return Outcome(
+            topic=self._topic,
+            brokers=self._brokers,
+            waits=tuple(_waits(load, begun_ms, leaders)),
+            verdict=compare(
+                [one for some in load.acknowledged for one in some],
+                [one for some in load.consumed for one in some],
+                read_all(self._client, self._topic),
+            ),
+            given_up_count=load.given_up_count,
+            steady_after_ms=steady_ms - ended_ms,
+            unsteady=tuple(unsteady),
+        )
+
+    def _cut(self) -> int:
+        """Ask all of them; returns when it begins."""
+        begins_ms = now_ms() + BEGIN_MS
+        for broker in self._brokers:
+            isolate_broker(
+                self._client,
+                broker,
+                delay_ms=begins_ms - now_ms(),
+                duration_ms=self._settings.duration_ms,
+            )
+        self._sleep_until(begins_ms)
+        seconds = self._settings.duration_ms / 1000
+        self._tell(f"brokers {', '.join(map(str, self._brokers))} are cut off for {seconds:g} s")
+        return begins_ms
+
+    def _expect_cut(self, addresses: Sequence[Address]) -> None:
+        """What was asked for has to be the case: otherwise nothing is measured."""
+        for broker, address in zip(self._brokers, addresses, strict=True):
+            if takes_clients(self._client, address, timeout_ms=ANSWER_MS):
+                raise OperatorError(f"broker {broker} should be cut off, and is not")
+
+    def _remove_topic(self) -> None:
+        try:
+            delete_topic(self._client, self._topic)
+        except StrandlineError as error:
+            self._tell(f"topic {self._topic} is left behind: {error}")
+
+    def _wait_steady(self, look: Callable[[], list[str]]) -> list[str]:
+        """What is still missing when the time is over; nothing where it comes true."""
+        until = now_ms() + self._settings.steady_ms_max
+        while True:
+            try:
+                lines = look()
+            except StrandlineError as error:
+                lines = [str(error)]
+            if not lines or now_ms() >= until:
+                return lines
+            time.sleep(LOOK_MS / 1000)
+
+    def _wait(self, condition: Callable[[], bool], limit_ms: int, otherwise: str) -> None:
+        until = now_ms() + limit_ms
+        while not condition():
+            if now_ms() >= until:
+                raise OperatorError(f"topic {self._topic}: {otherwise}")
+            time.sleep(LOOK_MS / 1000)
+
+    def _sleep_until(self, moment_ms: int) -> None:
+        time.sleep(max(moment_ms - now_ms(), 0) / 1000)
+
+
+def read_all(client: Client, topic: str) -> dict[int, dict[int, bytes]]:
+    """{partition: {offset: value}}, from the beginning to where it ends now."""
+    ends = list_offsets(client, topic, LATEST)
+    consumer = Consumer(client, topic, dict.fromkeys(ends, 0))
+    found: dict[int, dict[int, bytes]] = {partition: {} for partition in ends}
+    while any(consumer.positions[one] < end for one, end in ends.items()):
+        for record in consumer.poll():
+            found[record.partition][record.offset] = record.value or b""
+    consumer.close()
+    return found
+
+
+def _waits(load: Load, begun_ms: int, leaders: Mapping[int, BrokerId]) -> Sequence[PartitionWaits]:
+    return [
+        PartitionWaits(
+            partition=index,
+            leader=leaders[index],
+            producer_longest_ms=producer.longest_ms(begun_ms),
+            producer_p50_ms=producer.p50_ms(begun_ms),
+            consumer_longest_ms=consumer.longest_ms(begun_ms),
+            consumer_p50_ms=consumer.p50_ms(begun_ms),
+        )
+        for index, (producer, consumer) in enumerate(
+            zip(load.producer_waits, load.consumer_waits, strict=True)
+        )
+    ]

@@ -1,0 +1,64 @@
+"""Holds what producers had acknowledged, and consumers were given, against what is there.
+
+Why:    that nothing was lost is to be counted, never assumed.
+How:    each value says which record it is. An acknowledged record has to lie at the offset that was
+        acknowledged; one that a consumer was given, where it was given.
+Source: docs/decisions/0019-drills.md."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+NO_OFFSET = -1
+EXAMPLES_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record was acknowledged or read; NO_OFFSET: somewhere in the partition."""
+
+    partition: int
+    offset: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`lost`: acknowledged, and not there. `retracted`: given to a consumer, and not there.
+    `duplicate_count`: values that are there more than once, each further time counted."""
+
+    acknowledged_count: int
+    consumed_count: int
+    found_count: int
+    lost: tuple[Place, ...]
+    retracted: tuple[Place, ...]
+    duplicate_count: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing that was promised is missing."""
+        return not self.lost and not self.retracted
+
+
+def compare(
+    acknowledged: Iterable[Place],
+    consumed: Iterable[Place],
+    found: Mapping[int, Mapping[int, bytes]],
+) -> Verdict:
+    """`found`: {partition: {offset: value}}, read from the beginning."""
+    values = {partition: set(records.values()) for partition, records in found.items()}
+
+    def is_there(one: Place) -> bool:
+        if one.offset == NO_OFFSET:
+            return one.value in values.get(one.partition, set())
+        return found.get(one.partition, {}).get(one.offset) == one.value
+
+    acknowledged, consumed = list(acknowledged), list(consumed)
+    count = sum(map(len, found.values()))
+    return Verdict(
+        acknowledged_count=len(acknowledged),
+        consumed_count=len(consumed),
+        found_count=count,
+        lost=tuple(one for one in acknowledged if not is_there(one)),
+        retracted=tuple(one for one in consumed if not is_there(one)),
+        duplicate_count=count - sum(map(len, values.values())),
+    )

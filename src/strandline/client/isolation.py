@@ -1,0 +1,38 @@
+"""Brokers that are asked to cut themselves off for a while.
+
+Source: docs/decisions/0019-drills.md."""
+
+from strandline.client.cluster import Client
+from strandline.client.connection import Connection
+from strandline.client.errors import CannotConnectError, refusal
+from strandline.model.cluster import Address
+from strandline.model.ids import BrokerId
+from strandline.protocol.messages.isolate_broker import (
+    IsolateBrokerRequest,
+    IsolateBrokerResponse,
+)
+
+
+def isolate_broker(
+    client: Client,
+    broker: BrokerId,
+    *,
+    delay_ms: int,
+    duration_ms: int,
+    validate_only: bool = False,
+) -> None:
+    """Have a broker cut itself off after a delay, for a while; it comes back by itself. Raises what
+    stands against it; asked once, for a lost answer may mean that it does."""
+    request = IsolateBrokerRequest(delay_ms, duration_ms, validate_only)
+    answer = client.ask(broker, request, IsolateBrokerResponse, deadline_ms=client.look_deadline())
+    if answer.error_code:
+        raise refusal(answer.error_code, f"broker {broker}", answer.error_message)
+
+
+def takes_clients(client: Client, address: Address, *, timeout_ms: int) -> bool:
+    """Whether a broker answers a client that connects now."""
+    try:
+        Connection(client.transport, address, client_id="strandline", timeout_ms=timeout_ms).close()
+    except CannotConnectError:
+        return False
+    return True

@@ -1,0 +1,283 @@
+"""Drills: what is counted as lost, what would stop, what counts as steady, and what is said.
+
+Source: docs/decisions/0019-drills.md."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from tests.cli.test_commands import Run, run
+
+from strandline.base.errors import OperatorError
+from strandline.cli.drill import region
+from strandline.cli.drill.forecast import TopicForecast, forecast
+from strandline.cli.drill.load import Waits
+from strandline.cli.drill.region import Outcome, PartitionWaits, RegionDrill
+from strandline.cli.drill.steady import Was, missing
+from strandline.cli.drill.verdict import NO_OFFSET, Place, Verdict, compare
+from strandline.cli.live_cluster import LiveCluster, LiveTopic
+from strandline.client.replica_status import PartitionStatus
+from strandline.client.topology import PlacedBroker, Topology
+from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId
+from strandline.placement.explain.topics import PartitionState
+from strandline.placement.policy.document import Policy
+from strandline.placement.solver.request import Request
+from strandline.placement.topology.round_trips import RoundTrips
+from strandline.placement.topology.universe import BrokerState, Candidate
+from strandline.protocol.messages.describe_replica_status import (
+    PartitionReplicaStatus,
+    ReplicaStatus,
+)
+
+__all__ = ["run"]  # The fixture.
+
+# ---- what is counted as lost ---------------------------------------------------------------------
+
+THERE = {0: {0: b"a", 1: b"b"}, 1: {0: b"c"}}
+ALL = [Place(0, 0, b"a"), Place(0, 1, b"b"), Place(1, 0, b"c")]
+
+
+def test_nothing_is_lost_where_all_that_was_promised_is_there() -> None:
+    verdict = compare(ALL, ALL[:2], THERE)
+    assert verdict.holds
+    assert (verdict.acknowledged_count, verdict.consumed_count, verdict.found_count) == (3, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("partition", "there"),
+    [
+        (0, {0: b"a"}),  # The end is gone.
+        (0, {1: b"b"}),  # The beginning is.
+        (0, {0: b"b", 1: b"a"}),  # Others are at their offsets.
+        (0, {}),
+        (1, {}),
+        (1, {1: b"c"}),  # It is there, and not where it was acknowledged.
+    ],
+)
+def test_a_planted_loss_is_reported(partition: int, there: dict[int, bytes]) -> None:
+    found = {**THERE, partition: there}
+    lost = {one for one in ALL if found[one.partition].get(one.offset) != one.value}
+    verdict = compare(ALL, [], found)
+    assert lost and set(verdict.lost) == lost
+    assert not verdict.holds and verdict.retracted == ()
+    # A consumer that was given it has seen what is no more.
+    assert set(compare([], ALL, found).retracted) == lost
+    assert not compare([], ALL, found).holds
+
+
+def test_a_partition_that_is_gone_as_a_whole_is_lost() -> None:
+    assert len(compare(ALL, [], {0: THERE[0]}).lost) == 1
+
+
+def test_an_acknowledgement_without_an_offset_is_looked_for_in_the_whole_partition() -> None:
+    assert compare([Place(0, NO_OFFSET, b"b")], [], THERE).holds
+    assert not compare([Place(1, NO_OFFSET, b"b")], [], THERE).holds
+
+
+def test_duplicates_are_counted_and_lose_nothing() -> None:
+    verdict = compare(ALL, [], {**THERE, 1: {0: b"c", 1: b"c", 2: b"c"}})
+    assert (verdict.holds, verdict.duplicate_count) == (True, 2)
+
+
+def test_waits_that_were_over_before_the_cut_do_not_count() -> None:
+    waits = Waits([(100, 90), (1_500, 1_400), (1_520, 20), (1_540, 20)])
+    assert (waits.longest_ms(1_000), waits.p50_ms(1_000)) == (1_400, 20)
+    assert (waits.longest_ms(1_510), waits.longest_ms(2_000), waits.p50_ms(2_000)) == (20, 0, 0)
+
+
+# ---- what would stop -----------------------------------------------------------------------------
+
+
+def topic(name: str, min_insync: int, *partitions: PartitionState) -> LiveTopic:
+    request = Request(
+        policy=Policy(distinct_host=False),
+        min_insync_replicas=min_insync,
+        default_voters=len(partitions[0].voters),
+    )
+    return LiveTopic(name, "", request, partitions, {})
+
+
+def state(*voters: int, leader: int = 0, behind: tuple[int, ...] = ()) -> PartitionState:
+    return PartitionState(
+        index=0,
+        voters=tuple(map(BrokerId, voters)),
+        leader=BrokerId(leader or voters[0]),
+        behind=tuple(map(BrokerId, behind)),
+    )
+
+
+def live(*topics: LiveTopic, down: int = 0) -> LiveCluster:
+    return LiveCluster(
+        cluster_id="c",
+        controller=BrokerId(1),
+        candidates=tuple(
+            Candidate(
+                id=BrokerId(one),
+                labels=Labels(),
+                state=BrokerState.DOWN if one == down else BrokerState.ACTIVE,
+                replicas=0,
+                leaders=0,
+            )
+            for one in range(1, 6)
+        ),
+        round_trips=RoundTrips.measured({}, {}),
+        led={},
+        topics=topics,
+    )
+
+
+def test_writes_stop_where_no_write_quorum_is_left() -> None:
+    gone = [BrokerId(1), BrokerId(2)]
+    topics = (
+        topic("spread", 2, state(1, 3, 5)),
+        topic("near", 2, state(1, 2, 3)),
+        topic("alone", 1, state(2)),
+        topic("far", 1, state(3)),
+        topic("both", 2, state(1, 3, 5), state(1, 2, 5)),
+        topic("behind", 2, state(3, 1, 5, behind=(5,))),
+    )
+    assert forecast(live(*topics), gone) == [
+        TopicForecast("alone", 1, led=1, stopped=1, exposed=1),
+        TopicForecast("behind", 1, led=0, stopped=1, exposed=0),
+        TopicForecast("both", 2, led=2, stopped=1, exposed=1),
+        TopicForecast("far", 1, led=0, stopped=0, exposed=0),
+        TopicForecast("near", 1, led=1, stopped=1, exposed=1),
+        TopicForecast("spread", 1, led=1, stopped=0, exposed=0),
+    ]
+    (spread,) = forecast(live(topics[0], down=5), gone)
+    assert spread.stopped == 1
+
+
+# ---- what counts as steady -----------------------------------------------------------------------
+
+
+def status(leader: int, *in_sync: int, answers: bool = True) -> PartitionStatus:
+    replicas = [ReplicaStatus(broker_id=one, is_in_isr=one in in_sync) for one in (1, 2, 3)]
+    answer = PartitionReplicaStatus(0, replicas=replicas) if answers else None
+    return PartitionStatus("t", 0, BrokerId(leader), False, answer)
+
+
+@pytest.mark.parametrize(
+    ("found", "lines"),
+    [
+        (status(1, 1, 2), []),
+        (status(1, 1, 2, 3), []),
+        (status(2, 1, 2), ["t-0: led by broker 2, and not 1"]),
+        (status(1, 1), ["t-0: not in sync: broker 2"]),
+        (status(1, answers=False), ["t-0: no leader answers"]),
+    ],
+)
+def test_steady_is_as_it_was_before(found: PartitionStatus, lines: list[str]) -> None:
+    before = {("t", 0): Was(BrokerId(1), frozenset({1, 2}))}
+    assert missing(before, [found]) == lines
+    assert missing({}, [found]) == []
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+OUTCOME = Outcome(
+    topic="strandline-drill-x",
+    brokers=(BrokerId(2),),
+    waits=(PartitionWaits(0, BrokerId(2), 1_100, 20, 1_200, 21),),
+    verdict=Verdict(100, 99, 100, (), (), 0),
+    given_up_count=0,
+    steady_after_ms=2_500,
+    unsteady=(),
+)
+LOST = replace(OUTCOME.verdict, lost=(Place(0, 7, b"0-7"),))
+
+
+@pytest.fixture
+def drilled(monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
+    """What drills come to, from now on; all else is as on a cluster that allows them."""
+    outcomes = [OUTCOME]
+    names = ("east", "west")
+    brokers = tuple(
+        PlacedBroker(BrokerId(one), Labels(region=name), True)
+        for one, name in enumerate(names, start=1)
+    )
+    monkeypatch.setattr(region, "describe_topology", lambda _: Topology(brokers, {}))
+    monkeypatch.setattr(region, "check_allowed", lambda *_: None)
+    monkeypatch.setattr(
+        "strandline.cli.live_cluster.look",
+        lambda *_, **__: live(topic("t", 2, state(1, 2, 3)), topic("u", 1, state(2))),
+    )
+    monkeypatch.setattr(RegionDrill, "run", lambda _: outcomes[0])
+    return outcomes
+
+
+def test_nothing_is_done_before_somebody_says_yes(
+    run: Run, drilled: list[Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RegionDrill, "run", lambda _: pytest.fail("it was done"))
+    code, out, _ = run("drill", "region", "--name", "west")
+    assert code == 0 and out.splitlines()[-1] == "nothing was done; --yes does it"
+    assert [line.split() for line in out.splitlines() if line.startswith("u ")] == [
+        ["u", "1", "1", "1"]
+    ]
+    code, out, err = run("drill", "region", "--name", "west", "--yes")
+    assert code == 1
+    assert err == (
+        "error: without west, topic u would take no writes, or may lose some; --force does it all "
+        "the same\n"
+    )
+    code, out, _ = run("drill", "region", "--name", "west", "--json")
+    assert (code, json.loads(out)["done"]) == (0, False)
+
+
+def test_what_came_of_it_is_told(run: Run, drilled: list[Outcome]) -> None:
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force")
+    assert code == 0
+    assert out.splitlines()[-2:] == [
+        "RPO: 0 of 100 acknowledged records lost; 0 of 99 consumed ones retracted; 0 duplicates; "
+        "0 given up",
+        "RTO: producers waited at most 1100 ms, consumers 1200 ms",
+    ]
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force", "--json")
+    told = json.loads(out)
+    assert (code, told["rpo_records"], told["producer_rto_ms"]) == (0, 0, 1_100)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "line"),
+    [
+        (replace(OUTCOME, verdict=LOST), "lost: partition 0, offset 7: 0-7"),
+        (
+            replace(OUTCOME, verdict=replace(OUTCOME.verdict, retracted=LOST.lost)),
+            "retracted: partition 0, offset 7: 0-7",
+        ),
+        (replace(OUTCOME, unsteady=("t-0: no leader answers",)), "  t-0: no leader answers"),
+    ],
+)
+def test_what_is_missing_fails_the_command(
+    run: Run, drilled: list[Outcome], outcome: Outcome, line: str
+) -> None:
+    drilled[0] = outcome
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force")
+    assert code == 1 and line in out.splitlines()
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force", "--json")
+    assert code == 1
+    assert json.loads(out)["rpo_records"] == len(outcome.verdict.lost)
+
+
+@pytest.mark.parametrize(
+    ("living", "dead", "name", "why"),
+    [
+        ("east west", "", "north", "there is no region north; there are: east, west"),
+        ("west", "east", "west", "no broker outside west is up: nothing would be left"),
+        ("east", "west", "west", "broker 2 of west is down already"),
+    ],
+)
+def test_regions_that_cannot_be_cut_off(
+    monkeypatch: pytest.MonkeyPatch, living: str, dead: str, name: str, why: str
+) -> None:
+    regions = sorted([*living.split(), *dead.split()])
+    brokers = tuple(
+        PlacedBroker(BrokerId(index), Labels(region=one), one in living.split())
+        for index, one in enumerate(regions, start=1)
+    )
+    monkeypatch.setattr(region, "describe_topology", lambda _: Topology(brokers, {}))
+    with pytest.raises(OperatorError) as refused:
+        region.brokers_of(object(), name)  # type: ignore[arg-type]
+    assert str(refused.value) == why

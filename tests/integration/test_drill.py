@@ -1,0 +1,155 @@
+"""A region of a real cluster is cut off and comes back, as the page about it says.
+
+Source: docs/decisions/0019-drills.md; docs/operating/drills.md."""
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.integration.conftest import (
+    COMMAND,
+    COMMAND_TIMEOUT_S,
+    DevCluster,
+    start_cluster,
+    stop_cluster,
+    wait_until,
+)
+from tests.integration.pages import commands, type_in
+
+from strandline.cli.drill import region
+from strandline.client.cluster import Client
+from strandline.client.isolation import takes_clients
+from strandline.client.replica_status import replica_status
+from strandline.config.addresses import parse_bootstrap
+from strandline.model.cluster import Address
+
+pytestmark = pytest.mark.integration
+
+PAGE = "drills.md"
+TITLE = "Lose a region, and see what that comes to"
+STATUS_TITLE = "See how far each replica is"
+FAILBACK = "leader.imbalance.check.interval.seconds=1"
+ANSWER_MS = 500
+
+
+def client_of(cluster: DevCluster, timeout_ms: int = 30_000) -> Client:
+    return Client(parse_bootstrap(cluster.bootstrap), timeout_ms=timeout_ms)
+
+
+def west_of(client: Client) -> Address:
+    """Where the only broker of the west listens."""
+    (found,) = [one for one in client.metadata().brokers.values() if one.rack == "west"]
+    return found.address
+
+
+def topics_of(cluster: DevCluster) -> list[str]:
+    told = json.loads(cluster.run("topic", "list", "-b", cluster.bootstrap, "--json").stdout)
+    return [one["name"] for one in told["topics"]]
+
+
+def prepare(cluster: DevCluster) -> None:
+    """Leaders go back at once, and a topic is there that goes on without the west."""
+    cluster.run("cluster", "alter", "-c", FAILBACK, "-b", cluster.bootstrap)
+    cluster.run("topic", "create", "orders", "-p", "3", "-r", "3", "-b", cluster.bootstrap)
+
+
+def test_a_region_is_cut_off_and_comes_back_and_nothing_acknowledged_is_missing(
+    own_cluster: DevCluster,
+) -> None:
+    prepare(own_cluster)
+    told = type_in(own_cluster, commands(PAGE, TITLE))
+    assert told.splitlines()[-1] == "nothing was done; --yes does it"
+    assert "every topic goes on" in told
+    told = type_in(own_cluster, commands(PAGE, TITLE, block=1))
+    counts = re.search(r"RPO: 0 of (\d+) acknowledged records lost; 0 of (\d+) consumed", told)
+    assert counts is not None, told
+    assert int(counts[1]) > 100 and int(counts[2]) > 100
+    waits = [line.split() for line in told.splitlines() if re.match(r"\s+\d+\s+\d", line)]
+    assert sorted(leader for _, leader, *_ in waits) == ["1", "1", "2", "2", "3", "3"]
+    assert re.search(r"^as before \d+\.\d s after it came back$", told, re.MULTILINE)
+    assert topics_of(own_cluster) == ["orders"]
+    told = type_in(own_cluster, commands(PAGE, STATUS_TITLE))
+    assert told.count("\norders ") == 9 + 6 + 3
+
+
+def test_the_cut_ends_by_itself_when_the_command_is_killed(own_cluster: DevCluster) -> None:
+    prepare(own_cluster)
+    with client_of(own_cluster) as client:
+        west = west_of(client)
+
+        def is_there() -> bool:
+            return takes_clients(client, west, timeout_ms=ANSWER_MS)
+
+        def is_whole() -> bool:
+            found = replica_status(client, ["orders"])
+            return all(one.counts.get("InSyncReplicasCount") == 3 for one in found)
+
+        wait_until(is_whole, what="all in sync")
+        drill = subprocess.Popen(
+            [COMMAND, "drill", "region", "--name", "west", "--for", "8", "--yes",
+             "-b", own_cluster.bootstrap],
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            wait_until(lambda: not is_there(), what="the cut")
+        finally:
+            drill.kill()
+            drill.wait()
+        # The others notice: it is cut off from them, too, and nobody undoes that.
+        wait_until(lambda: not is_whole(), what="the others' notice")
+        wait_until(is_there, what="clients are served again")
+        wait_until(is_whole, what="all in sync again")
+
+
+def test_a_planted_loss_is_reported(
+    own_cluster: DevCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of one partition, as it is read in the end, lacks one record in its middle."""
+    prepare(own_cluster)
+    read_all = region.read_all
+    planted: list[int] = []
+
+    def read_without_one(client: Client, topic: str) -> Mapping[int, dict[int, bytes]]:
+        found = read_all(client, topic)
+        offsets = sorted(found[1])
+        planted.append(offsets[len(offsets) // 2])
+        del found[1][planted[0]]
+        return found
+
+    monkeypatch.setattr(region, "read_all", read_without_one)
+    with client_of(own_cluster) as client:
+        settings = region.Settings("west", 2_000, partitions=3, steady_ms_max=60_000)
+        drill = region.RegionDrill(
+            client,
+            lambda timeout_ms: client_of(own_cluster, timeout_ms),
+            settings,
+            region.brokers_of(client, "west"),
+            tell=lambda line: None,
+        )
+        outcome = drill.run()
+    assert outcome.unsteady == ()
+    (lost,) = outcome.verdict.lost
+    assert (lost.partition, lost.offset) == (1, planted[0])
+    assert lost in outcome.verdict.retracted
+    assert not outcome.verdict.holds
+
+
+def test_brokers_that_do_not_allow_drills_refuse_them(tmp_path: Path) -> None:
+    options = ("--set", "drills.enable=false")
+    cluster = start_cluster(tmp_path / "cluster", regions="east=1,west=1", options=options)
+    try:
+        done = subprocess.run(
+            [COMMAND, "drill", "region", "--name", "west", "--yes", "--force",
+             "-b", cluster.bootstrap],
+            capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert "broker 2: its configuration allows no drills: [drills] enable" in done.stderr
+        with client_of(cluster) as client:
+            assert takes_clients(client, west_of(client), timeout_ms=ANSWER_MS)
+        assert topics_of(cluster) == []
+    finally:
+        stop_cluster(cluster)
