@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.cli.test_commands import Run, run
+from tests.cli.test_commands import Run, cluster, run
+from tests.client.fake_cluster import FakeCluster, FakeTransport
 
 from strandline.base.errors import OperatorError
 from strandline.cli.drill import region
@@ -16,6 +17,7 @@ from strandline.cli.drill.region import Outcome, PartitionWaits, RegionDrill
 from strandline.cli.drill.steady import Was, missing
 from strandline.cli.drill.verdict import NO_OFFSET, Place, Verdict, compare
 from strandline.cli.live_cluster import LiveCluster, LiveTopic
+from strandline.client.cluster import Client
 from strandline.client.replica_status import PartitionStatus
 from strandline.client.topology import PlacedBroker, Topology
 from strandline.model.cluster import Labels
@@ -23,14 +25,21 @@ from strandline.model.ids import BrokerId
 from strandline.placement.explain.topics import PartitionState
 from strandline.placement.policy.document import Policy
 from strandline.placement.solver.request import Request
+from strandline.placement.survival.restarts import QuorumGroup
 from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate
+from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_status import (
     PartitionReplicaStatus,
     ReplicaStatus,
 )
+from strandline.protocol.messages.isolate_broker import (
+    IsolateBrokerRequest,
+    IsolateBrokerResponse,
+)
+from strandline.protocol.table import Message
 
-__all__ = ["run"]  # The fixture.
+__all__ = ["cluster", "run"]  # The fixtures.
 
 # ---- what is counted as lost ---------------------------------------------------------------------
 
@@ -203,6 +212,9 @@ def drilled(monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
         "strandline.cli.live_cluster.look",
         lambda *_, **__: live(topic("t", 2, state(1, 2, 3)), topic("u", 1, state(2))),
     )
+    everybody = frozenset(map(BrokerId, (1, 2, 3)))
+    group = QuorumGroup(name="c", voters=everybody, quorum=2, ready=everybody)
+    monkeypatch.setattr("strandline.cli.drill.forecast.controller_group", lambda *_: group)
     monkeypatch.setattr(RegionDrill, "run", lambda _: outcomes[0])
     return outcomes
 
@@ -223,7 +235,44 @@ def test_nothing_is_done_before_somebody_says_yes(
         "the same\n"
     )
     code, out, _ = run("drill", "region", "--name", "west", "--json")
-    assert (code, json.loads(out)["done"]) == (0, False)
+    told = json.loads(out)
+    assert (code, told["done"], told["controller_goes_on"]) == (0, False, True)
+
+
+def test_a_controller_that_would_lose_its_quorum_is_told(
+    run: Run, drilled: list[Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = frozenset(map(BrokerId, (1, 2)))
+    group = QuorumGroup(name="c", voters=two, quorum=2, ready=two)
+    monkeypatch.setattr("strandline.cli.drill.forecast.controller_group", lambda *_: group)
+    code, out, err = run("drill", "region", "--name", "west", "--yes")
+    assert code == 1 and "  the controller has no quorum: " in out
+    assert err.startswith("error: without west, the controller and 1 more would take no writes")
+    code, out, _ = run("drill", "region", "--name", "west", "--json")
+    assert not json.loads(out)["controller_goes_on"]
+
+
+def test_who_is_cut_off_already_when_another_one_refuses_comes_back_by_itself(
+    cluster: FakeCluster,
+) -> None:
+    asked: list[int] = []
+
+    def isolate(_: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, IsolateBrokerRequest)
+        asked.append(broker)
+        return IsolateBrokerResponse(error_code=Error.POLICY_VIOLATION if broker == 3 else 0)
+
+    cluster.extra = {"IsolateBroker": isolate}
+    client = Client(cluster.bootstrap, transport=FakeTransport(cluster))
+    client.metadata()
+    settings = region.Settings("west", 5_000, partitions=1, steady_ms_max=1_000)
+    brokers = [BrokerId(2), BrokerId(3), BrokerId(1)]
+    drill = RegionDrill(client, lambda _: client, settings, brokers, tell=lambda _: None)
+    with pytest.raises(OperatorError) as refused:
+        drill._cut()
+    assert asked == [2, 3]
+    assert "POLICY_VIOLATION" in str(refused.value)
+    assert str(refused.value).endswith("broker 2 comes back by itself within 6 s")
 
 
 def test_what_came_of_it_is_told(run: Run, drilled: list[Outcome]) -> None:

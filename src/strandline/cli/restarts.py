@@ -80,7 +80,7 @@ def look_at_restarts(client: Client) -> Restarts:
     """Ask a cluster."""
     cluster = look(client, None, asks_leaders=True)
     up = frozenset(one.id for one in cluster.candidates if one.state is BrokerState.ACTIVE)
-    groups = (_controller(client, up), *_partitions(cluster, up))
+    groups = (controller_group(client, up), *_partitions(cluster, up))
     last = None if cluster.controller == NO_BROKER else cluster.controller
     spared = frozenset(one.broker for one in describe_lives(client).maintained)
     return Restarts(plan_restarts(_units(cluster), groups, last=last), groups, up, spared)
@@ -111,7 +111,8 @@ def _partitions(cluster: LiveCluster, up: Brokers) -> list[QuorumGroup]:
     return [replace(group, count=counts[key]) for key, group in found.items()]
 
 
-def _controller(client: Client, up: Brokers) -> QuorumGroup:
+def controller_group(client: Client, up: Brokers) -> QuorumGroup:
+    """The controller, given which brokers are up: its voters are the seeds of who leads it."""
     (row,) = describe_controller_configs(client, [SEEDS])
     seeds = frozenset(parse_seed(text).id for text in row.value.split(","))
     quorum = len(seeds) // 2 + 1

@@ -72,7 +72,7 @@ def region(
     come back, and count whether anything acknowledged is missing. It comes back by itself, even if
     this command is killed. Only where the brokers allow drills."""
     from strandline.base.errors import OperatorError
-    from strandline.cli.drill.forecast import forecast
+    from strandline.cli.drill.forecast import forecast, loses_controller
     from strandline.cli.drill.region import RegionDrill, Settings, brokers_of, check_allowed
     from strandline.cli.exit_codes import ERROR
     from strandline.cli.live_cluster import look
@@ -81,30 +81,35 @@ def region(
     with open_client(bootstrap, timeout) as client:
         brokers = brokers_of(client, name)
         check_allowed(client, brokers, settings)
-        expected = forecast(look(client, None, asks_leaders=True), brokers)
+        cluster = look(client, None, asks_leaders=True)
+        expected = forecast(cluster, brokers)
+        decides = not loses_controller(client, cluster, brokers)
         if not as_json:
-            _tell_forecast(name, list(brokers), expected)
+            _tell_forecast(name, list(brokers), expected, decides=decides)
         if not yes:
             told: Json = {
                 "done": False,
                 "brokers": list(brokers),
+                "controller_goes_on": decides,
                 "topics": [_describe_forecast(one) for one in expected],
             }
             show(as_json, told, people=lambda: print_line("nothing was done; --yes does it"))
             return
-        hurt = [one.topic for one in expected if one.stopped or one.exposed]
+        hurt = [f"topic {one.topic}" for one in expected if one.stopped or one.exposed]
+        hurt = hurt if decides else ["the controller", *hurt]
         if hurt and not force:
             more = f" and {len(hurt) - 1} more" if len(hurt) > 1 else ""
             raise OperatorError(
-                f"without {name}, topic {hurt[0]}{more} would take no writes, or may lose some; "
-                "--force does it all the same"
+                f"without {name}, {hurt[0]}{more} would take no writes, or may lose some; --force "
+                "does it all the same"
             )
         drill = RegionDrill(
             client,
             lambda timeout_ms: open_client(bootstrap, timeout_ms / 1000),
             settings,
             brokers,
-            tell=(lambda line: None) if as_json else print_line,
+            # Standard output is for the result, where a program reads it.
+            tell=(lambda line: typer.echo(line, err=True)) if as_json else print_line,
         )
         outcome = drill.run()
     show(as_json, _describe(settings.region, outcome), people=lambda: _tell(outcome))
@@ -122,11 +127,17 @@ def _describe_forecast(one: "TopicForecast") -> Json:
     }
 
 
-def _tell_forecast(name: str, brokers: list[int], found: "list[TopicForecast]") -> None:
+def _tell_forecast(
+    name: str, brokers: list[int], found: "list[TopicForecast]", *, decides: bool
+) -> None:
     print_line(f"without {name} (brokers {ids(brokers)}):")
     hurt = [one for one in found if one.stopped or one.exposed]
     led = sum(one.led for one in found)
-    print_line(f"  partitions that get another leader: {led}")
+    print_line(f"  partitions that are led there: {led}")
+    if not decides:
+        print_line(
+            "  the controller has no quorum: no topic is created, nothing moves, new producers wait"
+        )
     if not hurt:
         print_line("  every topic goes on, and no acknowledged write is in jeopardy")
         return

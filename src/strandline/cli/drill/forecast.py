@@ -8,6 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from strandline.cli.live_cluster import LiveCluster
+from strandline.cli.restarts import controller_group
+from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
 from strandline.placement.survival.replicas import Quorum
 from strandline.placement.topology.universe import BrokerState
@@ -23,6 +25,15 @@ class TopicForecast:
     led: int
     stopped: int
     exposed: int
+
+
+def loses_controller(client: Client, cluster: LiveCluster, gone: Collection[BrokerId]) -> bool:
+    """Whether nothing could be decided any more: topics created, replicas moved, and new producers
+    given ids."""
+    active = BrokerState.ACTIVE
+    up = frozenset(one.id for one in cluster.candidates if one.state is active)
+    group = controller_group(client, up)
+    return len(group.ready - set(gone)) < group.quorum
 
 
 def forecast(cluster: LiveCluster, gone: Collection[BrokerId]) -> list[TopicForecast]:

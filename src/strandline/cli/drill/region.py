@@ -177,13 +177,23 @@ class RegionDrill:
     def _cut(self) -> int:
         """Ask all of them; returns when it begins."""
         begins_ms = now_ms() + BEGIN_MS
+        asked: list[str] = []
         for broker in self._brokers:
-            isolate_broker(
-                self._client,
-                broker,
-                delay_ms=begins_ms - now_ms(),
-                duration_ms=self._settings.duration_ms,
-            )
+            try:
+                isolate_broker(
+                    self._client,
+                    broker,
+                    delay_ms=begins_ms - now_ms(),
+                    duration_ms=self._settings.duration_ms,
+                )
+            except StrandlineError as error:
+                if not asked:
+                    raise
+                within_s = (BEGIN_MS + self._settings.duration_ms) // 1000
+                raise OperatorError(
+                    f"{error}; broker {', '.join(asked)} comes back by itself within {within_s} s"
+                ) from error
+            asked.append(str(broker))
         self._sleep_until(begins_ms)
         seconds = self._settings.duration_ms / 1000
         self._tell(f"brokers {', '.join(map(str, self._brokers))} are cut off for {seconds:g} s")
