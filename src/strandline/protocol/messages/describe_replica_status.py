@@ -37,7 +37,7 @@ class ReplicaStatus(Message):
     is_isr_eligible: Annotated[bool, F("bool")] = False
     is_in_isr: Annotated[bool, F("bool")] = False
     is_caught_up: Annotated[bool, F("bool")] = False
-    # for how long it lacks something; -1: since before this leader leads
+    # for how long it lacks something; -1 also where it lacks what an earlier leader appended
     last_caught_up_lag_ms: Annotated[int, F("int64")] = -1
     last_fetch_lag_ms: Annotated[int, F("int64")] = -1  # since its broker was last heard
     log_start_offset: Annotated[int, F("int64")] = -1  # of the leader only
