@@ -135,6 +135,25 @@ def test_the_start_never_goes_back(cluster: ClusterWorld) -> None:
     assert [replica.log.last_index for replica in replicas(cluster)] == before, "nothing to write"
 
 
+def test_what_only_the_leader_s_retention_has_taken_is_deleted_everywhere(
+    cluster: ClusterWorld,
+) -> None:
+    """Each replica lets go for itself: the next leader may still have it."""
+    close_segments(cluster)
+    assert produce(cluster, "t", b"10").error_code == 0
+    cluster.advance(1_000)
+    replica = cluster.replicas_of("t")[cluster.leader_of("t")]
+    process = cluster.hosts[replica.self_id].process
+    assert process is not None
+    process.run_now(lambda: replica.log.remove_segments_before(replica.log.last_index))
+    before = replica.log.start_offset
+    assert before == start(cluster) == 10
+    result = delete(cluster, before)
+    assert (result.error_code, result.low_watermark) == (0, before)
+    kill_leader(cluster)
+    cluster.until(lambda: start(cluster) == before)
+
+
 def test_who_may_not_is_told_why(cluster: ClusterWorld) -> None:
     leader = cluster.leader_of("t")
     assert delete(cluster, 5, at=leader % 3 + 1).error_code == Error.NOT_LEADER_OR_FOLLOWER

@@ -94,6 +94,7 @@ def test_a_broker_whose_tail_rots_is_brought_up_to_date() -> None:
         pytest.param(1827, id="a leader's own log is damaged where a follower needs it"),
         pytest.param(1185, id="a damaged log leads, of which nobody has what the others need"),
         pytest.param(741, id="a log that begins late is opened, and its producers ask again"),
+        pytest.param(1087, id="what only the leader's retention has taken is deleted by an admin"),
         pytest.param(1380, id="a follower is heard again, and its leader had long asked in vain"),
     ],
 )

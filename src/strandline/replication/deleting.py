@@ -105,9 +105,11 @@ class Deletions:
             raise
 
     def _find(self, before: Offset) -> Index | None:
-        """The entry by which the records below `before` are deleted already."""
+        """The entry by which the records below `before` are deleted already.
+
+        What retention has taken here is not: other replicas may have it still."""
         log = self._replica.log
-        if before <= log.start_offset:
+        if before <= self.before:
             return Index(log.start_index - 1)
         for index, deleted_before in log.deletions:
             if before <= deleted_before:
