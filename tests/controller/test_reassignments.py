@@ -20,7 +20,7 @@ from strandline.controller.commands import (
 )
 from strandline.controller.records import VotersGranted, decode_record
 from strandline.controller.state import ControllerState
-from strandline.model.cluster import Partition
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error
 
@@ -235,7 +235,7 @@ def test_only_who_has_held_the_log_from_the_beginning_begins_as_a_new_replica() 
     world.alive.discard(BrokerId(1))
     world.run(registration(1, incarnation="second", directory="other"))
     assert has_lost(BrokerId(1), group)
-    assert world.state.first_voters(group) == (1, 2, 3)
+    assert world.state.first_roles(group) == Roles(brokers(1, 2, 3))
 
 
 def test_records_are_decoded_again_and_replayed_to_the_same_state() -> None:

@@ -262,13 +262,15 @@ class Hosting:
         log: LogConfig,
         succession: Succession,
     ) -> GroupSpec:
+        first = self._controller.state.first_roles(partition.group)
         short = topic.name[:TOPIC_CHARACTERS_MAX]
         return GroupSpec(
             group=partition.group,
             name=partition.name,
             directory=f"{short}-{partition.index}.{partition.group}",
             configuration=Configuration(
-                voters=self._controller.state.first_voters(partition.group),
+                voters=first.voters,
+                observers=tuple(sorted(first.observers)),
                 min_insync=config.min_insync_replicas,
             ),
             log=log,

@@ -5,18 +5,17 @@ Source: Kafka's `ReplicationControlManager` (rules for manual assignments); desi
 from collections.abc import Sequence
 
 from strandline.controller.decision import Draft, Facts, refuse
+from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId
-from strandline.placement.spread import Replicas, place
+from strandline.placement.spread import place
 from strandline.protocol.errors import Error
 
 PARTITIONS_PER_TOPIC_MAX = 10_000
 
 
-def choose(
-    facts: Facts, draft: Draft, *, partitions: int, replication_factor: int
-) -> list[Replicas]:
-    """Place new partitions; raises ApiError. Brokers that are down come last, those whose disks are
-    nearly full before them, and full ones not at all.
+def choose(facts: Facts, draft: Draft, *, partitions: int, replication_factor: int) -> list[Roles]:
+    """Place new partitions, without observers; raises ApiError. Brokers that are down come last,
+    those whose disks are nearly full before them, and full ones not at all.
 
     A replica on a broker that is down catches up when it returns; but a majority of each partition
     must be up from the beginning, or it could not take its first record."""
@@ -46,7 +45,7 @@ def choose(
             f"replication factor {replication_factor} needs {majority} brokers that are up, but "
             f"{up} of {len(able)} are: wait for brokers to return, or ask for less",
         )
-    return placed
+    return [Roles(one) for one in placed]
 
 
 def full_disks(facts: Facts) -> str:
@@ -72,8 +71,8 @@ def check_partition_count(partitions: int) -> None:
 
 def check_manual(
     facts: Facts, assignments: Sequence[Sequence[BrokerId]], *, replication_factor: int | None
-) -> list[Replicas]:
-    """Check the replicas that a client chose for partitions; raises ApiError.
+) -> list[Roles]:
+    """Check the replicas that a client chose for partitions: all are voters; raises ApiError.
 
     All partitions of a topic have the same number of replicas: `replication_factor` where the
     topic exists."""
@@ -86,7 +85,7 @@ def check_manual(
                 f"replica(s), but the other partitions have {replication_factor}",
             )
         replication_factor = len(replicas)
-    return [tuple(replicas) for replicas in assignments]
+    return [Roles(tuple(replicas)) for replicas in assignments]
 
 
 def check_replicas(facts: Facts, replicas: Sequence[BrokerId]) -> None:

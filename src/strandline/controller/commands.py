@@ -155,7 +155,8 @@ class EnsureInternalTopic(msgspec.Struct, frozen=True, tag=True):
 
 
 class WantedReplicas(msgspec.Struct, frozen=True, kw_only=True):
-    """The replicas that a partition shall have, the preferred leader first; None: as they are."""
+    """The replicas that a partition shall have, the preferred leader first, as many observers as
+    there are last; None: as they are."""
 
     topic: str
     index: int
@@ -171,13 +172,16 @@ class AlterReassignments(msgspec.Struct, frozen=True, tag=True):
 
 class BalancedReplicas(msgspec.Struct, frozen=True, kw_only=True):
     """A move that the balancer wants, and what it looked at: the stable replicas of `version`, and
-    the target then. Without a `target` the move under way is given up."""
+    the target then, each with its observers. Without a `target` the move under way is given up."""
 
     group: GroupId
     version: int
     replicas: tuple[BrokerId, ...]
+    observers: tuple[BrokerId, ...] = ()
     target_before: tuple[BrokerId, ...] = ()
+    target_observers_before: tuple[BrokerId, ...] = ()
     target: tuple[BrokerId, ...]
+    target_observers: tuple[BrokerId, ...] = ()
 
 
 class BalanceReplicas(msgspec.Struct, frozen=True, tag=True):
@@ -187,11 +191,12 @@ class BalanceReplicas(msgspec.Struct, frozen=True, tag=True):
 
 
 class RequestVoters(msgspec.Struct, frozen=True, tag=True):
-    """The leader of a group wants to go to these voters, from those of `version`."""
+    """The leader of a group wants to go to these voters and observers, from those of `version`."""
 
     group: GroupId
     version: int
     voters: tuple[BrokerId, ...]
+    observers: tuple[BrokerId, ...] = ()
 
 
 class ReportVoters(msgspec.Struct, frozen=True, tag=True):

@@ -17,9 +17,9 @@ from strandline.controller.commands import NO_UUID, Answer
 from strandline.controller.records import Assignment, Record
 from strandline.controller.reports import Reports
 from strandline.controller.state import ControllerState
-from strandline.model.cluster import Broker, Cluster
+from strandline.model.cluster import Broker, Cluster, Roles
 from strandline.model.ids import BrokerId, GroupId
-from strandline.placement.spread import Load, Replicas
+from strandline.placement.spread import Load
 from strandline.protocol.errors import Error
 
 PARTITIONS_PER_COMMAND_MAX = 10_000
@@ -120,12 +120,12 @@ class Draft:
                 f"one request may create {PARTITIONS_PER_COMMAND_MAX} partitions: send several",
             )
 
-    def assign(self, placed: list[Replicas]) -> tuple[Assignment, ...]:
+    def assign(self, placed: list[Roles]) -> tuple[Assignment, ...]:
         """Give each new partition its Raft group, and count its load."""
         assignments = []
-        for replicas in placed:
-            self.load.add(replicas)
-            assignments.append(Assignment(GroupId(self._next_group), replicas))
+        for one in placed:
+            self.load.add(one.all)
+            assignments.append(Assignment(GroupId(self._next_group), one.voters, one.observers))
             self._next_group += 1
         self._count += len(placed)
         return tuple(assignments)

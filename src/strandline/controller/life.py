@@ -82,7 +82,7 @@ class LifeChecks:
         for topic in cluster.topics.values():
             if checks.check_present(topic):
                 continue
-            needed = max(len(one.replicas) for one in topic.partitions)
+            needed = max(len(one.roles.all) for one in topic.partitions)
             if needed > left:
                 raise refuse(
                     Error.POLICY_VIOLATION,

@@ -17,6 +17,7 @@ from strandline.base.errors import ApiError, OperatorError
 from strandline.config.topic import TOPIC_KEYS_BY_NAME, TopicConfig
 from strandline.controller.assignments import full_disks
 from strandline.controller.decision import Draft, Facts, refuse
+from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.confluent import CONFIG as CONSTRAINTS
 from strandline.placement.policy.confluent import check_replication_factor, import_confluent
@@ -27,7 +28,6 @@ from strandline.placement.policy.text import decode_policy, encode_policy, read_
 from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.solve import solve
-from strandline.placement.spread import Replicas
 from strandline.placement.topology.universe import BrokerState, Candidate
 from strandline.protocol.errors import Error
 
@@ -114,7 +114,7 @@ def choose_by_policy(
     configs: Mapping[str, str],
     partitions: int,
     replication_factor: int | None,
-) -> list[Replicas]:
+) -> list[Roles]:
     """Place new partitions as the policy asks, which is given with its key; raises ApiError.
 
     `configs`: what is set on the topic. `replication_factor`: what the client asked for; None
@@ -134,10 +134,13 @@ def choose_by_policy(
         except OperatorError as error:
             raise refuse(Error.INVALID_REPLICATION_FACTOR, str(error)) from None
     default = facts.capped(facts.config.default_replication_factor)
+    observers = sum(rule.count or 0 for rule in wanted.observer_rules())
     request = Request(
         policy=wanted,
         min_insync_replicas=TopicConfig.from_overrides(cluster, configs).min_insync_replicas,
-        default_voters=default if replication_factor is None else replication_factor,
+        default_voters=(
+            default if replication_factor is None else max(1, replication_factor - observers)
+        ),
         takes_down_brokers=True,
         disk_used_percent_max=facts.config.placement_disk_full_percent,
         disk_high_percent=facts.config.balancer_disk_high_percent,
@@ -148,12 +151,12 @@ def choose_by_policy(
         is_for_room = any(one.reason.code == "disk-full" for one in found.refused)
         room = f"; {full_disks(facts)}" if is_for_room else ""
         raise refuse(Error.POLICY_VIOLATION, f"{key}: {found}{room}")
-    placed = [one.voters for one in found.partitions]
-    voters = len(placed[0])
-    if replication_factor is not None and voters != replication_factor:
+    placed = [Roles(one.voters, one.observers) for one in found.partitions]
+    count = len(placed[0].all)
+    if replication_factor is not None and count != replication_factor:
         raise refuse(
             Error.INVALID_REPLICATION_FACTOR,
-            f"replication factor {replication_factor}, but {key} needs {voters} replicas to "
+            f"replication factor {replication_factor}, but {key} needs {count} replicas to "
             "survive what it names: leave the replication factor at -1",
         )
     _require_majorities(facts, placed)
@@ -233,13 +236,13 @@ def candidates_of(
     ]
 
 
-def _require_majorities(facts: Facts, placed: list[Replicas]) -> None:
+def _require_majorities(facts: Facts, placed: list[Roles]) -> None:
     """A majority of each partition must be up, or it could not take its first record."""
     alive = set(facts.alive)
     down: set[BrokerId] = set()
-    for replicas in placed:
-        missing = set(replicas) - alive
-        if len(missing) > len(replicas) // 2:
+    for one in placed:
+        missing = set(one.voters) - alive
+        if len(missing) > len(one.voters) // 2:
             down |= missing
     if down:
         raise refuse(

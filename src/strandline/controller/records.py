@@ -49,10 +49,11 @@ class BrokerUnregistered(msgspec.Struct, frozen=True, tag_field="kind", tag="bro
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """A partition's Raft group and replicas, the preferred leader first."""
+    """A partition's Raft group and voters, the preferred leader first, and its observers."""
 
     group: GroupId
     replicas: tuple[BrokerId, ...]
+    observers: tuple[BrokerId, ...] = ()
 
 
 class TopicCreated(msgspec.Struct, frozen=True, tag_field="kind", tag="topic_created"):
@@ -100,21 +101,24 @@ class ProducerIdsAllocated(
 
 
 class ReassignmentSet(msgspec.Struct, frozen=True, tag_field="kind", tag="reassignment_set"):
-    """These replicas are wanted, the preferred leader first; none: what there is stays.
+    """These voters are wanted, the preferred leader first, and these observers; no voters: what
+    there is stays.
 
     `by_balancer`: no person asked for it, and the balancer may change its mind."""
 
     group: GroupId
     target: tuple[BrokerId, ...]
     by_balancer: bool = False
+    observers: tuple[BrokerId, ...] = ()
 
 
 class VotersGranted(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_granted"):
-    """The group may go to these voters, from those of the version before."""
+    """The group may go to these voters and observers, from those of the version before."""
 
     group: GroupId
     version: int
     voters: tuple[BrokerId, ...]
+    observers: tuple[BrokerId, ...] = ()
 
 
 class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_stable"):

@@ -25,7 +25,7 @@ from strandline.controller.records import (
     VotersGranted,
     VotersStable,
 )
-from strandline.model.cluster import Broker, Cluster, Partition, Topic
+from strandline.model.cluster import Broker, Cluster, Partition, Roles, Topic
 from strandline.model.ids import BrokerId, GroupId
 
 
@@ -39,12 +39,13 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class Founded:
-    """How a group began: the cluster's version before it, and its first voters, in order.
+    """How a group began: the cluster's version before it, its first voters, in order, and its first
+    observers.
 
     `holders`: those of them that have held the log ever since."""
 
     since_version: int
-    voters: tuple[BrokerId, ...]
+    roles: Roles
     holders: frozenset[BrokerId]
 
 
@@ -100,9 +101,9 @@ class ControllerState:
             silent_ms=self.cluster.silent_ms.get(broker),
         )
 
-    def first_voters(self, group: GroupId) -> tuple[BrokerId, ...]:
-        """The voters that a group began with: in force where its log begins."""
-        return self._founded[group].voters
+    def first_roles(self, group: GroupId) -> Roles:
+        """The voters and observers that a group began with: in force where its log begins."""
+        return self._founded[group].roles
 
     def _on_cluster_named(self, record: ClusterNamed) -> None:
         assert not self.cluster.cluster_id, "a cluster is named once"
@@ -168,18 +169,28 @@ class ControllerState:
         partition = self.cluster.groups[record.group]
         assert record.target or not partition.pending, partition.name
         by_balancer = record.by_balancer and bool(record.target)
-        self._put(_settled(replace(partition, target=record.target, by_balancer=by_balancer)))
+        observers = record.observers if record.target else ()
+        aimed = replace(partition, target=record.target, target_observers=observers)
+        self._put(_settled(replace(aimed, by_balancer=by_balancer)))
 
     def _on_voters_granted(self, record: VotersGranted) -> None:
         partition = self.cluster.groups[record.group]
         assert partition.target and not partition.pending, partition.name
         assert record.version == partition.version + 1, partition.name
-        self._put(replace(partition, pending=record.voters))
+        granted = replace(partition, pending=record.voters, pending_observers=record.observers)
+        self._put(granted)
 
     def _on_voters_stable(self, record: VotersStable) -> None:
         partition = self.cluster.groups[record.group]
         assert partition.pending and record.version == partition.version + 1, partition.name
-        stable = replace(partition, replicas=partition.pending, version=record.version, pending=())
+        stable = replace(
+            partition,
+            replicas=partition.pending,
+            observers=partition.pending_observers,
+            version=record.version,
+            pending=(),
+            pending_observers=(),
+        )
         self._put(_settled(stable))
 
     def _put(self, partition: Partition) -> None:
@@ -210,19 +221,27 @@ class ControllerState:
                 index=len(topic.partitions),
                 group=assignment.group,
                 replicas=assignment.replicas,
+                observers=assignment.observers,
             )
             assert partition.group not in self.cluster.groups, partition.group
             topic.partitions.append(partition)
             self.cluster.groups[partition.group] = partition
             self._founded[partition.group] = Founded(
-                self.cluster.version, partition.replicas, frozenset(partition.replicas)
+                self.cluster.version, partition.roles, frozenset(partition.hosts)
             )
             next_group = max(self.cluster.next_group, partition.group + 1)
             self.cluster.next_group = GroupId(next_group)
 
 
 def _settled(partition: Partition) -> Partition:
-    """The partition, at its target where its voters are those that are wanted."""
-    if partition.pending or set(partition.target) != set(partition.replicas):
+    """The partition, at its target where its voters and observers are those that are wanted."""
+    if partition.pending or not partition.wanted.is_alike(partition.roles):
         return partition
-    return replace(partition, replicas=partition.target, target=(), by_balancer=False)
+    return replace(
+        partition,
+        replicas=partition.target,
+        observers=partition.target_observers,
+        target=(),
+        target_observers=(),
+        by_balancer=False,
+    )

@@ -89,12 +89,34 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True)
+class Roles:
+    """Who holds a partition's log: voters, the preferred leader first; and observers, which receive
+    it, serve reads, and count in no quorum."""
+
+    voters: tuple[BrokerId, ...]
+    observers: tuple[BrokerId, ...] = ()
+
+    @property
+    def all(self) -> tuple[BrokerId, ...]:
+        """Both, voters first."""
+        return self.voters + self.observers
+
+    def is_alike(self, other: "Roles") -> bool:
+        """Whether everybody has the same role there, in whatever order."""
+        mine, others = (self.voters, self.observers), (other.voters, other.observers)
+        return all(set(one) == set(two) for one, two in zip(mine, others, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """One partition: its Raft group and its voters, the preferred leader first.
 
     `replicas` were reported stable, as `version`. While replicas move: `target` is wanted in the
     end, and `pending` are the voters granted on the way, as `version + 1`; empty otherwise. There
     is a target wherever there is a grant. See docs/decisions/0009-moving-replicas.md.
+
+    `observers`, `target_observers` and `pending_observers` go with these three: who receives the
+    log and never votes (docs/decisions/0017-observers.md).
 
     `by_balancer`: no person set the target (docs/decisions/0010-the-balancer.md)."""
 
@@ -106,6 +128,9 @@ class Partition:
     target: tuple[BrokerId, ...] = ()
     pending: tuple[BrokerId, ...] = ()
     by_balancer: bool = False
+    observers: tuple[BrokerId, ...] = ()
+    target_observers: tuple[BrokerId, ...] = ()
+    pending_observers: tuple[BrokerId, ...] = ()
 
     @property
     def is_moving(self) -> bool:
@@ -113,21 +138,46 @@ class Partition:
         return bool(self.target)
 
     @property
+    def roles(self) -> Roles:
+        """The stable voters and observers."""
+        return Roles(self.replicas, self.observers)
+
+    @property
+    def wanted(self) -> Roles:
+        """The voters and observers that are wanted in the end; nobody where nothing moves."""
+        return Roles(self.target, self.target_observers)
+
+    @property
+    def granted(self) -> Roles:
+        """The voters and observers that were granted; nobody where none were."""
+        return Roles(self.pending, self.pending_observers)
+
+    @property
     def hosts(self) -> tuple[BrokerId, ...]:
-        """Who holds the log: what is wanted first, then who holds it until that is so."""
+        """Who holds the log: what is wanted first, then who holds it until that is so; of each,
+        voters before observers."""
         if not self.target:
-            return self.replicas
-        return tuple(dict.fromkeys(self.target + self.pending + self.replicas))
+            return self.roles.all
+        return tuple(dict.fromkeys(self.wanted.all + self.granted.all + self.roles.all))
+
+    @property
+    def watching(self) -> tuple[BrokerId, ...]:
+        """Those of the hosts that are observers, or are to become one and are no voters yet."""
+        return tuple(
+            one
+            for one in self.hosts
+            if one not in self.replicas and one in self.observers + self.target_observers
+        )
 
     @property
     def adding(self) -> tuple[BrokerId, ...]:
-        """Who is to become a voter."""
-        return tuple(one for one in self.target if one not in self.replicas)
+        """Who is to get a replica."""
+        return tuple(one for one in self.wanted.all if one not in self.roles.all)
 
     @property
     def removing(self) -> tuple[BrokerId, ...]:
         """Who holds the log and is to let go."""
-        return tuple(one for one in self.hosts if self.target and one not in self.target)
+        return tuple(one for one in self.hosts if self.target and one not in self.wanted.all)
 
     @property
     def name(self) -> str:

@@ -224,7 +224,7 @@ class BrokerMember(Member):
             self._checker.configuration_committed(fact)
 
     def _on_forgotten(self, group: GroupId) -> None:
-        first = self.made.controller.state.first_voters(group)
+        first = self.made.controller.state.first_roles(group).voters
         self._checker.replica_removed(ReplicaRemoved(group, self.broker, self.life, first))
 
     def _on_applied(self, record: Record) -> None:

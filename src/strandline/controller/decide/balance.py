@@ -8,13 +8,14 @@ Source: decision 0010."""
 from strandline.controller.commands import BalancedReplicas, BalanceNoted, BalanceReplicas
 from strandline.controller.decision import Decision, Facts
 from strandline.controller.records import ReassignmentSet
+from strandline.model.cluster import Roles
 
 
 def decide_balance_replicas(facts: Facts, command: BalanceReplicas) -> Decision:
     """Set what still fits."""
     moves = {move.group: move for move in command.moves}
     records = tuple(
-        ReassignmentSet(move.group, move.target, by_balancer=True)
+        ReassignmentSet(move.group, move.target, by_balancer=True, observers=move.target_observers)
         for move in moves.values()
         if facts.config.balancer_enable and _fits(facts, move)
     )
@@ -25,11 +26,17 @@ def _fits(facts: Facts, move: BalancedReplicas) -> bool:
     partition = facts.state.cluster.groups.get(move.group)
     if partition is None or partition.pending:
         return False
-    seen = (move.version, move.replicas, move.target_before)
-    if seen != (partition.version, partition.replicas, partition.target):
+    wanted = Roles(move.target, move.target_observers)
+    seen = (
+        move.version,
+        Roles(move.replicas, move.observers),
+        Roles(move.target_before, move.target_observers_before),
+    )
+    if seen != (partition.version, partition.roles, partition.wanted):
         return False
     if partition.target and not partition.by_balancer:
         return False
-    coming = set(move.target) - set(partition.replicas)
+    coming = set(wanted.all) - set(partition.roles.all)
     may_come = coming <= facts.state.cluster.brokers.keys() - facts.leaving
-    return move.target != partition.target and may_come
+    is_sound = bool(wanted.voters) or not wanted.observers
+    return is_sound and wanted != partition.wanted and may_come

@@ -16,8 +16,7 @@ from strandline.controller.decision import Decision, Draft, Facts, refuse
 from strandline.controller.names import is_internal
 from strandline.controller.policies import choose_by_policy, policy_of
 from strandline.controller.records import PartitionsAdded
-from strandline.model.cluster import Topic
-from strandline.placement.spread import Replicas
+from strandline.model.cluster import Roles, Topic
 from strandline.protocol.errors import Error
 
 
@@ -61,13 +60,13 @@ def _extend(facts: Facts, draft: Draft, wanted: MorePartitions) -> TopicResult:
         name=topic.name,
         id=topic.id,
         partitions=wanted.count,
-        replication_factor=len(placed[0]),
+        replication_factor=len(placed[0].all),
     )
 
 
-def _place(facts: Facts, draft: Draft, topic: Topic, wanted: MorePartitions) -> list[Replicas]:
+def _place(facts: Facts, draft: Draft, topic: Topic, wanted: MorePartitions) -> list[Roles]:
     more = wanted.count - len(topic.partitions)
-    factor = len(topic.partitions[0].replicas)
+    present = topic.partitions[0].roles
     policy = policy_of(topic.configs, facts.state.cluster.cluster_configs)
     if wanted.assignments is None and policy is not None:
         return choose_by_policy(
@@ -79,6 +78,7 @@ def _place(facts: Facts, draft: Draft, topic: Topic, wanted: MorePartitions) -> 
             replication_factor=None,
         )
     if wanted.assignments is None:
+        factor = len(present.voters)
         return choose(facts, draft, partitions=more, replication_factor=factor)
     if len(wanted.assignments) != more:
         raise refuse(
@@ -87,4 +87,6 @@ def _place(facts: Facts, draft: Draft, topic: Topic, wanted: MorePartitions) -> 
             "assignment(s) were specified.",
         )
     draft.require_room(more)
-    return check_manual(facts, wanted.assignments, replication_factor=factor)
+    given = check_manual(facts, wanted.assignments, replication_factor=len(present.all))
+    voters = len(present.voters)  # Observers are the last of a list, as many as there are.
+    return [Roles(one.voters[:voters], one.voters[voters:]) for one in given]

@@ -24,8 +24,8 @@ from strandline.controller.policies import (
     require_networks,
 )
 from strandline.controller.records import TopicCreated
+from strandline.model.cluster import Roles
 from strandline.placement.policy.document import Policy
-from strandline.placement.spread import Replicas
 from strandline.protocol.errors import Error
 
 CONFIG_VALUE_CHARACTERS_MAX = 4096
@@ -81,11 +81,11 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
         name=topic.name,
         id=created.id,
         partitions=len(placed),
-        replication_factor=len(placed[0]),
+        replication_factor=len(placed[0].all),
     )
 
 
-def _chosen(facts: Facts, draft: Draft, topic: NewTopic) -> list[Replicas]:
+def _chosen(facts: Facts, draft: Draft, topic: NewTopic) -> list[Roles]:
     factor = topic.replication_factor
     if factor == USE_DEFAULT:
         factor = facts.capped(facts.config.default_replication_factor)
@@ -100,7 +100,7 @@ def _by_policy(
     topic: NewTopic,
     configs: dict[str, str],
     policy: tuple[str, Policy],
-) -> list[Replicas]:
+) -> list[Roles]:
     partitions, factor = _partition_count(facts, topic), topic.replication_factor
     check_partition_count(partitions)
     if factor != USE_DEFAULT and factor < 1:
@@ -122,7 +122,7 @@ def _partition_count(facts: Facts, topic: NewTopic) -> int:
     return facts.config.num_partitions if given == USE_DEFAULT else given
 
 
-def _manual(facts: Facts, draft: Draft, topic: NewTopic) -> list[Replicas]:
+def _manual(facts: Facts, draft: Draft, topic: NewTopic) -> list[Roles]:
     if topic.partitions != USE_DEFAULT or topic.replication_factor != USE_DEFAULT:
         raise refuse(
             Error.INVALID_REQUEST,

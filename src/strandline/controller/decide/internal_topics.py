@@ -33,7 +33,7 @@ def decide_ensure_internal_topic(facts: Facts, command: EnsureInternalTopic) -> 
             name=topic.name,
             id=topic.id,
             partitions=len(topic.partitions),
-            replication_factor=len(topic.partitions[0].replicas),
+            replication_factor=len(topic.partitions[0].roles.all),
         )
         return Decision(TopicResults((present,)))
     config = facts.config

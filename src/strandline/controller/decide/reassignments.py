@@ -2,7 +2,7 @@
 
 How:    a new target replaces the one before. A cancel takes the target away; once other voters were
         granted, it asks for the stable ones again: the change is finished first, and then undone.
-Source: Kafka's AlterPartitionReassignments (KIP-455, KIP-860); decision 0009."""
+Source: Kafka's AlterPartitionReassignments (KIP-455, KIP-860); decisions 0009 and 0017."""
 
 from collections import Counter
 
@@ -16,7 +16,8 @@ from strandline.controller.commands import (
 )
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import ReassignmentSet
-from strandline.model.cluster import Partition
+from strandline.model.cluster import Partition, Roles
+from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 
 
@@ -45,20 +46,50 @@ def _decide_one(
     if wanted.replicas is None:
         if not partition.is_moving:
             raise refuse(Error.NO_REASSIGNMENT_IN_PROGRESS, "Nothing moves in this partition.")
-        target = partition.replicas if partition.pending else ()
+        target = partition.roles if partition.pending else Roles(())
     else:
         check_replicas(facts, wanted.replicas)
-        count = len(partition.target or partition.replicas)
+        count = len((partition.wanted if partition.is_moving else partition.roles).all)
         if len(wanted.replicas) != count and not may_change_count:
             raise refuse(
                 Error.INVALID_REPLICATION_FACTOR,
                 f"The replication factor is changed from {count} to {len(wanted.replicas)}",
             )
-        target = wanted.replicas
-    is_there = not partition.is_moving and target == partition.replicas
-    if is_there or (target == partition.target and not partition.by_balancer):
+        target = _roles_of(partition, wanted.replicas)
+    is_there = not partition.is_moving and target == partition.roles
+    if is_there or (target == partition.wanted and not partition.by_balancer):
         return []
-    return [ReassignmentSet(partition.group, target)]
+    return [ReassignmentSet(partition.group, target.voters, observers=target.observers)]
+
+
+def _roles_of(partition: Partition, replicas: tuple[BrokerId, ...]) -> Roles:
+    """What a list means for a partition with observers: it names them last, as Metadata does.
+
+    It says nothing of roles, so it can change none: neither how many there are of each, nor that of
+    a broker which stays."""
+    observers = len(partition.observers)
+    if not observers:
+        return Roles(replicas)
+    voters = len(partition.replicas)
+    held = f"{partition.name} has {voters} voter{'s' * (voters != 1)} and {observers} "
+    held += f"observer{'s' * (observers != 1)}"
+    if len(replicas) != voters + observers:
+        raise refuse(
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            f"{held}: name {voters + observers} brokers, the observers last; for other numbers "
+            "change the topic's policy",
+        )
+    target = Roles(replicas[:voters], replicas[voters:])
+    for broker, before, after in (
+        *((one, "an observer", "voters") for one in target.voters if one in partition.observers),
+        *((one, "a voter", "observers") for one in target.observers if one in partition.replicas),
+    ):
+        raise refuse(
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            f"{held}, which are the last of the list: broker {broker} is {before} and stands among "
+            f"the {after}; a list changes nobody's role",
+        )
+    return target
 
 
 def _find(facts: Facts, wanted: WantedReplicas) -> Partition:

@@ -1,4 +1,4 @@
-"""Grants a group's leader other voters, and takes down that they are stable: one change at a time.
+"""Grants a group's leader other members, and takes down that they are stable: one change at a time.
 
 Why:    who lets its data go must know that no configuration in force counts on it; and who is to
         decide in an outage, which configurations there may be.
@@ -9,7 +9,7 @@ Source: design section 6, rules R2 and R6; decision 0009."""
 from strandline.controller.commands import ReportVoters, RequestVoters, VotersNoted
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import VotersGranted, VotersStable
-from strandline.model.cluster import Partition
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import GroupId
 from strandline.protocol.errors import Error
 
@@ -23,13 +23,15 @@ def decide_request_voters(facts: Facts, command: RequestVoters) -> Decision:
             f"{partition.name}: its voters are of version {partition.version}, not "
             f"{command.version}",
         )
+    asked = Roles(command.voters, command.observers)
     if partition.pending:
-        if partition.pending == command.voters:
+        if partition.granted == asked:
             return Decision(VotersNoted())
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: other voters were granted")
-    if not command.voters or command.voters != partition.target:
+    if not command.voters or asked != partition.wanted:
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: these are not wanted now")
-    granted = VotersGranted(partition.group, partition.version + 1, command.voters)
+    version = partition.version + 1
+    granted = VotersGranted(partition.group, version, command.voters, command.observers)
     return Decision(VotersNoted(), (granted,))
 
 

@@ -1,0 +1,267 @@
+"""Permanent observers of a partition: how they come, go and stay. Source: decision 0017."""
+
+import json
+import random
+from uuid import UUID
+
+import pytest
+from tests.controller.controller_world import World, registration
+
+from strandline.controller.commands import (
+    AlterReassignments,
+    BalancedReplicas,
+    BalanceNoted,
+    BalanceReplicas,
+    CreatePartitions,
+    MorePartitions,
+    PartitionResult,
+    PartitionResults,
+    ReportVoters,
+    RequestVoters,
+    TopicResults,
+    VotersNoted,
+    WantedReplicas,
+)
+from strandline.controller.records import (
+    Assignment,
+    ReassignmentSet,
+    TopicCreated,
+    decode_record,
+    encode_record,
+)
+from strandline.controller.state import ControllerState
+from strandline.model.cluster import Partition, Roles
+from strandline.model.ids import BrokerId, GroupId
+from strandline.protocol.errors import Error
+
+TOPIC = "flights"
+
+
+def brokers(*ids: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, ids))
+
+
+def roles(voters: tuple[int, ...], observers: tuple[int, ...] = ()) -> Roles:
+    return Roles(brokers(*voters), brokers(*observers))
+
+
+class Watched(World):
+    """One partition on brokers 1 and 2, with 3 as its observer, of 6."""
+
+    def __init__(self) -> None:
+        super().__init__(("east", "west", "south") * 2)
+        made = Assignment(GroupId(1), brokers(1, 2), brokers(3))
+        self.commit((TopicCreated(name=TOPIC, id=UUID(int=7), partitions=(made,)),))
+
+    @property
+    def partition(self) -> Partition:
+        return self.state.cluster.topics[TOPIC].partitions[0]
+
+    def alter(self, *ids: int, may_change_count: bool = True) -> PartitionResult:
+        return self.ask(brokers(*ids), may_change_count=may_change_count)
+
+    def ask(
+        self, replicas: tuple[BrokerId, ...] | None, *, may_change_count: bool = True
+    ) -> PartitionResult:
+        wanted = WantedReplicas(topic=TOPIC, index=0, replicas=replicas)
+        answer = self.run(AlterReassignments((wanted,), may_change_count))
+        assert isinstance(answer, PartitionResults)
+        return answer.partitions[0]
+
+    def balance(self, wanted: Roles, before: Roles | None = None) -> bool:
+        """Whether it was taken down."""
+        one = self.partition
+        seen = one.wanted if before is None else before
+        move = BalancedReplicas(
+            group=one.group,
+            version=one.version,
+            replicas=one.replicas,
+            observers=one.observers,
+            target_before=seen.voters,
+            target_observers_before=seen.observers,
+            target=wanted.voters,
+            target_observers=wanted.observers,
+        )
+        answer = self.run(BalanceReplicas((move,)))
+        assert isinstance(answer, BalanceNoted)
+        return bool(answer.groups)
+
+    def request(self, wanted: Roles, version: int = 0) -> bool:
+        """Whether it was granted."""
+        group = self.partition.group
+        answer = self.run(RequestVoters(group, version, wanted.voters, wanted.observers))
+        return isinstance(answer, VotersNoted)
+
+    def report(self, *voters: int, version: int = 1) -> bool:
+        answer = self.run(ReportVoters(self.partition.group, version, brokers(*voters)))
+        return isinstance(answer, VotersNoted)
+
+
+def test_an_observer_holds_the_log_and_is_none_of_the_voters() -> None:
+    one = Watched().partition
+    assert one.roles == roles((1, 2), (3,))
+    assert one.hosts == (1, 2, 3)
+    assert one.watching == (3,)
+    assert not one.is_moving
+
+
+def test_records_of_before_there_were_observers_are_read_as_ever() -> None:
+    made = TopicCreated(name="old", id=UUID(int=8), partitions=(Assignment(GroupId(1), (1, 2)),))  # type: ignore[arg-type]
+    text = json.loads(encode_record(made))
+    del text["partitions"][0]["observers"]
+    assert decode_record(json.dumps(text).encode()) == made
+    old = {"kind": "reassignment_set", "group": 1, "target": [2, 3]}
+    assert decode_record(json.dumps(old).encode()) == ReassignmentSet(GroupId(1), brokers(2, 3))
+
+
+def test_an_observer_is_replaced_by_a_grant_though_no_voter_changes() -> None:
+    world = Watched()
+    assert world.balance(roles((1, 2), (4,)))
+    assert world.partition.hosts == (1, 2, 4, 3)
+    assert (world.partition.adding, world.partition.removing) == ((4,), (3,))
+    assert world.partition.watching == (4, 3)
+    assert not world.request(roles((1, 2)))
+    assert not world.request(roles((1, 2), (3,)))
+    assert world.request(roles((1, 2), (4,)))
+    assert world.request(roles((1, 2), (4,)))  # As then.
+    assert set(world.partition.hosts) == {1, 2, 3, 4}
+    assert world.report(1, 2)
+    assert world.partition.roles == roles((1, 2), (4,))
+    assert world.partition.hosts == (1, 2, 4)
+    assert not world.partition.is_moving
+
+
+def test_a_broker_that_changes_its_role_holds_the_log_all_the_time() -> None:
+    world = Watched()
+    for version, wanted in enumerate((roles((1, 3), (2,)), roles((1, 2), (3,)))):
+        assert world.balance(wanted)
+        assert world.partition.adding == world.partition.removing == ()
+        assert world.request(wanted, version)
+        assert set(world.partition.hosts) == {1, 2, 3}
+        assert world.report(*wanted.voters, version=version + 1)
+        assert world.partition.roles == wanted
+    has_lost = world.state.has_lost
+    assert not any(has_lost(BrokerId(one), world.partition.group) for one in (1, 2, 3))
+
+
+def test_an_observer_that_went_and_came_back_begins_as_one_that_lost_its_disk() -> None:
+    """Only who has held the log ever since may begin with an empty one as if it were new."""
+    world = Watched()
+    group = world.partition.group
+    assert not world.state.has_lost(BrokerId(3), group)
+    world.balance(roles((1, 2)))
+    world.request(roles((1, 2)))
+    world.report(1, 2)
+    assert world.partition.roles == roles((1, 2))
+    world.balance(roles((1, 2), (3,)))
+    assert world.state.has_lost(BrokerId(3), group)
+
+
+def test_an_observer_whose_disk_is_lost_begins_as_such() -> None:
+    world = Watched()
+    world.alive.discard(BrokerId(3))
+    world.run(registration(3, incarnation="second", directory="other"))
+    assert world.state.has_lost(BrokerId(3), world.partition.group)
+
+
+def test_another_order_of_voters_and_observers_is_there_at_once() -> None:
+    world = Watched()
+    assert world.alter(2, 1, 3).error_code == 0
+    assert world.partition.roles == roles((2, 1), (3,))
+    assert not world.partition.is_moving
+
+
+def test_the_last_of_a_list_are_the_observers() -> None:
+    """Metadata tells them in that order, and tools replace one by another in its place."""
+    world = Watched()
+    assert world.alter(1, 4, 5).error_code == 0
+    assert world.partition.wanted == roles((1, 4), (5,))
+    assert world.alter(1, 2, 6).error_code == 0
+    assert world.partition.wanted == roles((1, 2), (6,))
+    assert world.ask(None).error_code == 0
+    assert not world.partition.is_moving
+    assert world.partition.roles == roles((1, 2), (3,))
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        ((1, 2), "name 3 brokers, the observers last"),
+        ((1, 2, 3, 4), "name 3 brokers, the observers last"),
+        ((3, 1, 2), "broker 3 is an observer and stands among the voters"),
+        ((1, 4, 2), "broker 2 is a voter and stands among the observers"),
+    ],
+)
+def test_a_list_changes_no_role_and_no_number(ids: tuple[int, ...], words: str) -> None:
+    world = Watched()
+    result = world.alter(*ids)
+    assert result.error_code == Error.INVALID_REPLICA_ASSIGNMENT
+    assert words in (result.message or "")
+    assert not world.partition.is_moving
+
+
+def test_a_cancel_after_the_grant_asks_for_the_observers_there_were() -> None:
+    world = Watched()
+    world.alter(1, 2, 4)
+    world.request(roles((1, 2), (4,)))
+    assert world.ask(None).error_code == 0
+    assert world.partition.wanted == roles((1, 2), (3,))
+    assert set(world.partition.hosts) == {1, 2, 3, 4}
+    world.report(1, 2)
+    assert world.partition.roles == roles((1, 2), (4,))
+    assert world.partition.wanted == roles((1, 2), (3,))
+
+
+def test_the_balancer_s_move_rests_on_the_observers_that_it_looked_at() -> None:
+    world = Watched()
+    assert not world.balance(roles((1, 2), (4,)), before=roles((1, 2), (5,)))
+    assert world.balance(roles((1, 2), (4,)))
+    assert not world.balance(roles((1, 2), (5,)), before=roles((1, 2), (5,)))
+    assert world.balance(roles((1, 2), (5,)))
+    assert world.partition.wanted == roles((1, 2), (5,))
+    assert world.balance(roles(()))
+    assert not world.partition.is_moving
+
+
+def test_more_partitions_by_hand_have_their_observers_last() -> None:
+    world = Watched()
+    more = MorePartitions(topic=TOPIC, count=2, assignments=(brokers(4, 5, 6),))
+    answer = world.run(CreatePartitions((more,)))
+    assert isinstance(answer, TopicResults) and not answer.topics[0].error_code
+    assert answer.topics[0].replication_factor == 3
+    assert world.state.cluster.topics[TOPIC].partitions[1].roles == roles((4, 5), (6,))
+
+
+def test_a_random_history_is_replayed_to_the_same_state() -> None:
+    """And nobody who votes, is granted a vote or is a stable observer is ever out of `hosts`."""
+    rng = random.Random(7)
+    world = Watched()
+    for _ in range(400):
+        ids = rng.sample(range(1, 7), rng.randint(1, 5))
+        cut = rng.randint(1, len(ids))
+        wanted = roles(tuple(ids[:cut]), tuple(ids[cut:]))
+        before = world.partition
+        match rng.randrange(5):
+            case 0:
+                world.alter(*ids)
+            case 1:
+                world.ask(None)
+            case 2:
+                world.balance(wanted)
+            case 3:
+                world.report(*before.pending, version=before.version + rng.randint(0, 1))
+            case 4:
+                world.request(rng.choice([before.wanted, wanted]), version=before.version)
+        after = world.partition
+        assert set(after.roles.all) | set(after.granted.all) <= set(after.hosts)
+        assert not set(after.replicas) & set(after.observers)
+        assert after.target or not after.hosts[len(after.roles.all) :]
+        if after.version > before.version:
+            assert after.roles.is_alike(before.granted)
+        else:
+            assert after.roles.is_alike(before.roles)
+    again = ControllerState()
+    for value in world.log:
+        again.replay(decode_record(value))
+    assert again.cluster == world.state.cluster
+    assert world.partition.version > 3
