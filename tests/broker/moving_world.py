@@ -10,13 +10,16 @@ from tests.broker.test_broker_in_a_cluster import fetch
 
 from strandline.controller.commands import (
     AlterReassignments,
+    BalancedReplicas,
+    BalanceNoted,
+    BalanceReplicas,
     CreateTopics,
     NewTopic,
     PartitionResults,
     TopicResults,
     WantedReplicas,
 )
-from strandline.model.cluster import Partition
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.messages.produce import (
     PartitionProduceData,
@@ -24,6 +27,7 @@ from strandline.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from strandline.raft.state import Role
 from strandline.replication.forgetting import Forgetting
 from strandline.replication.replica import Replica
 from strandline.simulation.scheduler import US_PER_MS
@@ -110,21 +114,22 @@ class MovingWorld(ClusterWorld):
                 return one
         return 0
 
-    def is_settled(self, *replicas: int) -> bool:
+    def is_settled(self, *replicas: int, observers: tuple[int, ...] = ()) -> bool:
         """Whether everybody who runs has let go, or has it all."""
         states = self.states
         leader = self.leader_of(TOPIC)
         held = self.replicas_of(TOPIC)
+        wanted = Roles(_ids(replicas), _ids(observers))
         return (
-            all(one.replicas == replicas and not one.is_moving for one in states.values())
-            and leader != 0
-            and set(held) == set(replicas) & set(states)
-            and not held[leader].configuration.observers
+            all(one.roles == wanted and not one.is_moving for one in states.values())
+            and leader in replicas
+            and set(held) == set(wanted.all) & set(states)
+            and set(held[leader].configuration.observers) == set(observers)
             and not any(one.raft.is_amnesiac for one in held.values())
             and all(one.log_end_offset == held[leader].log_end_offset for one in held.values())
             and all(
                 any(name.startswith(f"{TOPIC}-0") for name in self.directories(one))
-                == (one in replicas)
+                == (one in wanted.all)
                 for one in states
             )
         )
@@ -134,6 +139,27 @@ class MovingWorld(ClusterWorld):
     def move(self, *replicas: int) -> int:
         """Ask for other replicas; the error code."""
         return self._alter(tuple(map(BrokerId, replicas)))
+
+    def balance(self, voters: tuple[int, ...], observers: tuple[int, ...]) -> None:
+        """Ask for these voters and observers, as the balancer does, until it is taken down."""
+        wanted = Roles(_ids(voters), _ids(observers))
+        while self.known.wanted != wanted and self.known.roles != wanted:
+            self.until(lambda: self._controller_known_at() != 0)
+            at, one = self._controller_known_at(), self.known
+            move = BalancedReplicas(
+                group=one.group,
+                version=one.version,
+                replicas=one.replicas,
+                observers=one.observers,
+                target_before=one.target,
+                target_observers_before=one.target_observers,
+                target=wanted.voters,
+                target_observers=wanted.observers,
+            )
+            answer = self.submit(BalanceReplicas((move,)), at=at)
+            if isinstance(answer, BalanceNoted) and answer.groups:
+                return
+            self.advance(101)
 
     def cancel(self) -> int:
         """Ask for no move."""
@@ -156,9 +182,9 @@ class MovingWorld(ClusterWorld):
         """Let a move that was asked for get so far."""
         self.until(lambda: STAGES[stage](self))
 
-    def finish(self, *replicas: int) -> None:
+    def finish(self, *replicas: int, observers: tuple[int, ...] = ()) -> None:
         """Let it come to an end; what was acknowledged is there."""
-        self.until(lambda: self.is_settled(*replicas))
+        self.until(lambda: self.is_settled(*replicas, observers=observers))
         before = len(self.acked)
         self.until(lambda: len(self.acked) > before)
         self.check()
@@ -193,8 +219,12 @@ class MovingWorld(ClusterWorld):
         self.scheduler.after(PRODUCE_INTERVAL_MS * US_PER_MS, self._produce)
 
     def _watch(self) -> None:
-        """Who leads goes by voters that the controller knows of."""
+        """Who leads goes by voters that the controller knows of; no observer stands."""
         for replica in self.replicas_of(TOPIC).values():
+            known = self.known
+            is_observer = not {*known.replicas, *known.granted.voters} & {replica.self_id}
+            if is_observer and replica.raft.role in (Role.PRECANDIDATE, Role.CANDIDATE):
+                self.violations.append(f"{replica.self_id} stands for election beside {known}")
             if replica.is_serving and replica.can_serve_reads:
                 self.check_granted(replica)
 
@@ -215,6 +245,10 @@ class MovingWorld(ClusterWorld):
             for one in replicas
         ):
             self.violations.append(f"{broker} removes its log while it votes")
+
+
+def _ids(some: tuple[int, ...]) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, some))
 
 
 @contextmanager

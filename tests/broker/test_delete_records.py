@@ -74,10 +74,10 @@ def start(world: ClusterWorld, when: int = EARLIEST) -> int:
     return answer.topics[0].partitions[0].offset
 
 
-def fetched(world: ClusterWorld, offset: int, *, at: int = 0) -> PartitionData:
+def fetched(world: ClusterWorld, offset: int, *, at: int = 0, topic: str = "t") -> PartitionData:
     asked = FetchPartition(fetch_offset=offset, partition_max_bytes=1_000_000)
-    topics = [FetchTopic(topic="t", partitions=[asked])]
-    answer = world.ask(at or world.leader_of("t"), FetchRequest(topics=topics), FetchResponse, 12)
+    topics = [FetchTopic(topic=topic, partitions=[asked])]
+    answer = world.ask(at or world.leader_of(topic), FetchRequest(topics=topics), FetchResponse, 12)
     return answer.responses[0].partitions[0]
 
 

@@ -113,3 +113,55 @@ def test_who_was_removed_wiped_and_added_elects_no_candidate_of_the_voters_of_be
     # As one that is taken for new it would elect it.
     new = Member(3, voters=(1, 2, 3), log=shape())
     assert sent(new.receive(2, asks), VoteResponse)[2].granted
+
+
+# ---- permanent observers (decision 0017) ---------------------------------------------------------
+
+
+def test_a_grant_of_other_observers_is_one_entry_and_no_quorum_waits_for_them() -> None:
+    leader = Member(observers=(4,)).lead_established()
+    leader.step(versioned((1, 2, 3), 1, observers=(5,)))
+    present = leader.raft.configuration
+    assert (present.is_joint, present.observers, present.version) == (False, (5,), 1)
+    assert set(leader.raft.progress) == {2, 3, 5}
+    leader.flush()
+    assert leader.raft.commit < leader.raft.configuration_index
+    leader.hear_all(5)
+    assert leader.raft.commit < leader.raft.configuration_index
+    leader.hear_all(2)
+    assert leader.raft.commit == leader.raft.configuration_index
+
+
+def test_other_observers_that_were_not_committed_go_with_the_leader_that_named_them() -> None:
+    """And the next leader, which never heard of them, names them by the same version."""
+    old = Member(observers=(4,)).lead_established()
+    last = old.raft.log.last_index
+    old.step(versioned((1, 2, 3), 1, observers=(5,)))
+    assert old.raft.configuration.observers == (5,)
+    old.append(prev=(last, 1), epochs=(2,), epoch=2, sender=2, commit=last)
+    assert old.raft.configuration.observers == (4,)
+    assert old.raft.configuration.version == 0
+    new = Member(2, observers=(4,), log=shape(1)).lead_established()
+    assert new.raft.configuration.observers == (4,)
+    assert new.step(versioned((1, 2, 3), 1, observers=(5,))) != []
+    assert new.raft.configuration.observers == (5,)
+
+
+def test_a_voter_that_becomes_an_observer_and_the_reverse_are_one_joint_change() -> None:
+    leader = Member(observers=(4,)).lead_established()
+    leader.step(versioned((1, 2, 4), 1, observers=(3,)))
+    joint = leader.raft.configuration
+    assert (joint.old_voters, joint.voters, joint.members) == ((1, 2, 3), (1, 2, 4), (1, 2, 4, 3))
+    assert not joint.can_commit((1, 4))
+    assert not joint.can_commit((1, 3))
+    settled(leader)
+    final = leader.raft.configuration
+    assert (final.voters, final.observers, final.is_joint) == ((1, 2, 4), (3,), False)
+    assert set(leader.raft.progress) == {2, 3, 4}
+
+
+def test_an_observer_asks_nobody_for_a_vote() -> None:
+    watching = Member(4, voters=(1, 2, 3), observers=(4,), log=shape(1, 1))
+    assert sent(watching.time_out(), VoteRequest) == {}
+    follower = Member(2, voters=(1, 2, 3), observers=(4,), log=shape(1, 1))
+    assert set(sent(follower.time_out(), VoteRequest)) == {1, 3}

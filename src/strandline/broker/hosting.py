@@ -164,6 +164,7 @@ class Hosting:
                         absent.append(spec)
                     else:
                         self._succeed(replica, succession)
+                        replica.lasting_observers = frozenset(partition.observers)
                         if replica.log.config != log_config:
                             replica.log.config = log_config
                     yield

@@ -4,21 +4,22 @@ Why:    brokers come and go, and leaders with them, in the middle of every move:
         on from what is written, and nobody has to remember what was under way.
 How:    what is written is the group's configuration and the state's target, grant and version:
 
-            target              --> observers
+            target              --> who is added is an observer of the group
             target, in step     --> a grant is asked for
-            grant, in step      --> joint configuration, with the grant's version; the core finishes
+            grant, in step      --> a configuration with the grant's version, joint where voters
+                                    come or go; the core finishes
             that is committed   --> reported as stable
-            nothing wanted      --> no observers
+            nothing wanted      --> no observers but the permanent ones
 
         One step at a time, tried again while there is one to make. "In step": every broker that is
         added keeps up (`Replica.may_count`), and so does a write quorum of the new voters: else
         what producers wait for would wait for who catches up.
 Owns:   which groups are looked at again, and what is asked of the controller.
-Source: docs/decisions/0009-moving-replicas.md; design section 6."""
+Source: docs/decisions/0009-moving-replicas.md, 0017-observers.md; design section 6."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import ApiError
@@ -30,7 +31,7 @@ from strandline.controller.records import (
     VotersGranted,
     VotersStable,
 )
-from strandline.model.cluster import Partition
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.configuration import Configuration
 from strandline.replication.host import Replication
@@ -72,6 +73,7 @@ class Moving:
 
     def adjust(self, replica: Replica, partition: Partition, *, min_insync: int) -> None:
         """Make the next step towards what is wanted of a group led here, if it can be made now."""
+        replica.lasting_observers = frozenset(partition.observers)
         if not self._step(replica, partition, min_insync):
             self._look_at(replica.group)
 
@@ -83,9 +85,9 @@ class Moving:
         is_begun = present.version > partition.version
         if present.version > partition.version + bool(partition.pending):
             return False  # The state known here is behind.
-        wanted = set(partition.target + partition.pending) - set(present.voters)
-        observers = tuple(sorted(wanted))
-        if present.observers != observers or present.min_insync != min_insync:
+        observers = _observers(partition, present.voters, is_begun=is_begun)
+        is_kept = set(present.observers) == set(observers)
+        if not is_kept or present.min_insync != min_insync:
             replica.change_configuration(
                 voters=present.voters,
                 observers=observers,
@@ -99,24 +101,28 @@ class Moving:
             if replica.raft.configuration_index <= replica.raft.commit:
                 self._ask(ReportVoters(partition.group, present.version, present.voters))
         elif partition.pending:
-            if self._are_in_step(replica, partition.pending):
+            if self._are_in_step(replica, partition, partition.granted):
                 replica.change_configuration(
                     voters=partition.pending,
-                    observers=[one for one in observers if one not in partition.pending],
+                    observers=_observers(partition, partition.pending, is_begun=True),
                     min_insync=min_insync,
                     version=partition.version + 1,
                 )
-        elif self._are_in_step(replica, partition.target):
-            self._ask(RequestVoters(partition.group, partition.version, partition.target))
+        elif self._are_in_step(replica, partition, partition.wanted):
+            asked = partition.wanted
+            version = partition.version
+            self._ask(RequestVoters(partition.group, version, asked.voters, asked.observers))
         return False
 
     @staticmethod
-    def _are_in_step(replica: Replica, voters: Sequence[BrokerId]) -> bool:
-        present = replica.configuration
-        ready = [voter for voter in voters if replica.may_count(voter)]
-        if any(one not in ready for one in voters if one not in present.voters):
+    def _are_in_step(replica: Replica, partition: Partition, roles: Roles) -> bool:
+        present, voters = replica.configuration, roles.voters
+        coming = [one for one in voters if one not in present.voters]
+        coming += [one for one in roles.observers if one not in partition.roles.all]
+        if not all(replica.may_count(one) for one in coming):
             return False
-        return Configuration(tuple(voters), min_insync=present.min_insync).can_commit(ready)
+        ready = [one for one in voters if replica.may_count(one)]
+        return Configuration(voters, min_insync=present.min_insync).can_commit(ready)
 
     # ---- asking the controller -------------------------------------------------------------------
 
@@ -153,3 +159,14 @@ class Moving:
             replica = self._replication.replicas.get(group)
             if replica is not None and replica.is_leader:  # Others look once they lead.
                 self._adjust(replica)
+
+
+def _observers(
+    partition: Partition, voters: Collection[BrokerId], *, is_begun: bool
+) -> tuple[BrokerId, ...]:
+    """Who receives the log beside these voters. `is_begun`: whether they are those that were
+    granted; then who was stable before and is wanted no more gets nothing."""
+    members = {*partition.wanted.all, *partition.granted.all}
+    if not is_begun:
+        members.update(partition.observers)
+    return tuple(sorted(members.difference(voters)))

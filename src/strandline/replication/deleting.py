@@ -3,13 +3,14 @@
 Why:    a record that was deleted must not be read again, whoever leads and whatever was restarted.
 How:    delete --> a DELETION marker in the log: replicated, flushed and committed like any record
                --> committed: the start moves on every replica that knows of the commit
-               --> answered once every living replica has flushed the marker
+               --> answered once every living replica has flushed the marker, but for observers
+                   that have not asked this leader where the partition begins: nobody reads them
         A marker says no more than that the records below an offset, which is not above its own, are
         deleted. When retention takes the marker, it has taken those records before: nothing has to
         be remembered elsewhere. A follower with a marker that it does not know to be committed
         cannot say where the partition begins: it serves no reads until it can.
             One that was away may lack markers, and asks its leader (`starts`).
-Owns:   `before` and `told`, per replica.
+Owns:   `before`, `told` and who has asked, per replica.
 Source: docs/decisions/0006-deleting-records.md; KIP-107."""
 
 from collections.abc import Callable
@@ -41,7 +42,7 @@ class Deletions:
     """See the module. `before`: the records below this offset are deleted, for good. `told`: the
     partition begins there or later, said a leader; `told_in`: when the last one did."""
 
-    __slots__ = ("_commit", "_replica", "before", "told", "told_in")
+    __slots__ = ("_asked", "_commit", "_replica", "before", "told", "told_in")
 
     def __init__(self, replica: "Replica") -> None:
         self._replica = replica
@@ -49,6 +50,8 @@ class Deletions:
         self.before = Offset(0)
         self.told = Offset(0)
         self.told_in: Contact | None = None
+        # Who has asked this leader where the partition begins, and in which of its epochs.
+        self._asked: tuple[Epoch, set[BrokerId]] = Epoch(-1), set()
 
     @property
     def are_settled(self) -> bool:
@@ -60,6 +63,20 @@ class Deletions:
         """The leader says that the partition begins at `offset`."""
         self.told = max(self.told, offset)
         self.told_in = contact
+
+    def note_asked(self, broker: BrokerId) -> None:
+        """A follower of this leader is about to be read, and goes by what it is told now."""
+        epoch = self._replica.epoch
+        if self._asked[0] != epoch:
+            self._asked = epoch, set()
+        self._asked[1].add(broker)
+
+    def is_awaited(self, broker: BrokerId) -> bool:
+        """Whether what is deleted may be read on this member before it has flushed the marker: not
+        on an observer that has yet to ask. Who stands for election is waited for in any case."""
+        replica = self._replica
+        has_asked = self._asked[0] == replica.epoch and broker in self._asked[1]
+        return has_asked or broker in replica.configuration.all_voters
 
     def on_commit(self, commit: Index) -> None:
         """Everything up to `commit` is committed."""
@@ -166,7 +183,7 @@ class _Waiting:
         return all(
             progress.match_flushed >= self._index
             for peer, progress in replica.raft.progress.items()
-            if replica.host.is_peer_alive(peer)
+            if replica.host.is_peer_alive(peer) and replica.deletions.is_awaited(peer)
         )
 
     def _finish(self, error: Error) -> None:

@@ -292,7 +292,7 @@ class Leading:
         replica = self._replica
         recovery = replica.host.recovery
         is_copy = self._is_copied_to(peer)
-        can_spare = is_copy or self._can_spare(peer)
+        can_spare = self._is_observer(peer) or self._can_spare(peer)
         if is_copy and recovery.is_halted(peer):
             stream.allowance_bytes = 0
         is_throttled = can_spare and stream.allowance_bytes <= 0
@@ -319,7 +319,13 @@ class Leading:
     def _is_copied_to(self, peer: BrokerId) -> bool:
         """Whether `peer` is to become a replica, and is none yet; all follow the controller."""
         replica = self._replica
-        return replica.group != CONTROLLER_GROUP and peer in replica.configuration.observers
+        is_lasting = peer in replica.lasting_observers or replica.group == CONTROLLER_GROUP
+        return self._is_observer(peer) and not is_lasting
+
+    def _is_observer(self, peer: BrokerId) -> bool:
+        """Whether nothing is ever waited for on account of `peer`."""
+        present = self._replica.configuration
+        return peer in present.observers and peer not in present.all_voters
 
     def _can_spare(self, peer: BrokerId) -> bool:
         """Whether a write quorum keeps up without `peer`, and nobody waits for it to lead."""

@@ -94,6 +94,8 @@ class Replica:
         self.succession = succession
         self.is_spared = False
         """Whether others should be elected: this broker is about to go down."""
+        self.lasting_observers: frozenset[BrokerId] = frozenset()
+        """Permanent ones: what they lack is no copy for a move."""
         self.base = base
         self.is_fresh = is_fresh
         self.has_restarted = not is_fresh

@@ -6,8 +6,8 @@ How:    first reader of a follower, in this contact with its leader --"where doe
         leader that holds its lease --> nothing below is served here, whatever the log lacks
         A contact lasts for as long as the leader's heartbeats come without a gap. Meanwhile the
         leader hears this broker as well, and answers no deletion before the follower has flushed
-        it. So nothing is asked again, however far behind the follower is, before the contact
-        breaks or another broker leads; and nobody asks for what nobody reads.
+        it (`Deletions.is_awaited`). So nothing is asked again, however far behind the follower is,
+        before the contact breaks or another broker leads; and nobody asks for what nobody reads.
 Owns:   nothing; what was told is the replica's (`deleting`).
 Source: docs/decisions/0006-deleting-records.md."""
 
@@ -125,4 +125,5 @@ class Starts:
         replica = self._host.replicas.get(question.group)
         if replica is None or not replica.can_serve_reads:
             raise ApiError(Error.NOT_LEADER_OR_FOLLOWER, "not led here, or not for certain")
+        replica.deletions.note_asked(sender)
         return _encoder.encode(StartFound(replica.epoch, replica.log_start_offset))

@@ -1,0 +1,246 @@
+"""Observers of a partition under load: they come, go and change roles, whoever dies; and nobody
+waits for them. Source: decision 0017."""
+
+from collections.abc import Iterator
+from itertools import product as pairs
+
+import pytest
+from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_broker_in_a_cluster import produce
+from tests.broker.test_delete_records import delete, fetched
+
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+
+VOTERS = (1, 2, 3)
+STAGES = ("target", "observer", "granted", "final", "stable")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
+    """Five brokers, one topic with voters 1 to 3 and observer 4, a producer that goes on."""
+    with moving_world(monkeypatch) as made:
+        made.balance(VOTERS, (4,))
+        made.finish(*VOTERS, observers=(4,))
+        yield made
+
+
+def reach(world: MovingWorld, stage: str) -> None:
+    """Let a change from version 1 get so far."""
+    if stage == "observer":
+        world.until(lambda: world.any_leader(lambda one: 5 in one.configuration.observers))
+    elif stage == "stable":
+        world.until(lambda: world.known.version == 2)
+    else:
+        world.reach(stage)
+
+
+def test_an_observer_has_everything_and_no_vote(world: MovingWorld) -> None:
+    """It holds no lease, and makes up no quorum: without two voters nothing is acknowledged."""
+    world.hosts[2].kill()
+    world.hosts[3].kill()
+    world.advance(3_000)
+    before = len(world.acked)
+    world.advance(5_000)
+    assert len(world.acked) == before
+    assert world.leader_of(TOPIC) != 4
+    world.hosts[2].start()
+    world.hosts[3].start()
+    world.until_started(2, 3)
+    world.finish(*VOTERS, observers=(4,))
+
+
+def test_no_election_is_won_by_an_observer_s_vote(world: MovingWorld) -> None:
+    """One voter and the observer are two of four replicas, and one of three voters."""
+    leader = world.leader_of(TOPIC)
+    others = [one for one in VOTERS if one != leader]
+    world.hosts[leader].kill()
+    world.hosts[others[0]].kill()
+    for _ in range(50):
+        world.advance(100)
+        assert world.leader_of(TOPIC) == 0
+    for one in (leader, others[0]):
+        world.hosts[one].start()
+    world.until_started(leader, others[0])
+    world.finish(*VOTERS, observers=(4,))
+
+
+def test_nobody_waits_for_an_observer_that_is_down(world: MovingWorld) -> None:
+    world.hosts[4].kill()
+    world.advance(2_000)
+    before = len(world.acked)
+    world.advance(5_000)
+    assert len(world.acked) > before + 200
+    world.hosts[4].start()
+    world.until_started(4)
+    world.finish(*VOTERS, observers=(4,))
+
+
+@pytest.mark.parametrize(
+    ("stage", "victim"), list(pairs(STAGES, ("leader", "controller", "added", "removed")))
+)
+def test_an_observer_is_replaced_whoever_dies_at_whatever_stage(
+    world: MovingWorld, stage: str, victim: str
+) -> None:
+    world.balance(VOTERS, (5,))
+    reach(world, stage)
+    dead = {
+        "leader": world.leader_of(TOPIC) or 2,
+        "controller": world.controller_leader(),
+        "added": 5,
+        "removed": 4,
+    }[victim]
+    world.lose_power_of(dead, for_ms=3_000)
+    world.finish(*VOTERS, observers=(5,))
+
+
+@pytest.mark.parametrize("stage", STAGES[:-1])
+def test_a_change_of_observers_is_cancelled_at_any_stage(world: MovingWorld, stage: str) -> None:
+    world.balance(VOTERS, (5,))
+    reach(world, stage)
+    world.cancel()
+    world.lose_power()
+    world.until(lambda: not world.known.is_moving)
+    final = world.known.observers
+    assert final in ((4,), (5,))
+    world.finish(*VOTERS, observers=final)
+
+
+@pytest.mark.parametrize(
+    ("voters", "observers"),
+    [((1, 2, 4), (3,)), ((4,), (1, 2, 3)), ((1, 2, 3, 4), ()), ((1, 2), (3, 4)), ((4, 5), (1,))],
+)
+def test_roles_change_there_and_back_while_a_producer_writes(
+    world: MovingWorld, voters: tuple[int, ...], observers: tuple[int, ...]
+) -> None:
+    """By one grant each, joint where voters come or go. Who stays keeps its log."""
+    stay = set(voters + observers) & {1, 2, 3, 4}
+    for _ in range(2):
+        world.balance(voters, observers)
+        removed: list[int] = []
+        world.until(
+            lambda gone=removed: (  # type: ignore[misc]
+                gone.extend(one for one in stay if one not in world.replicas_of(TOPIC))
+                or world.is_settled(*voters, observers=observers)
+            )
+        )
+        assert removed == []
+        world.balance(VOTERS, (4,))
+        world.finish(*VOTERS, observers=(4,))
+
+
+@pytest.mark.parametrize("stage", ["granted", "joint", "final"])
+def test_a_leader_dies_in_the_middle_of_a_change_of_roles(world: MovingWorld, stage: str) -> None:
+    world.balance((1, 2, 4), (3,))
+    if stage == "granted":
+        reach(world, stage)
+    else:
+        world.until(
+            lambda: world.any_leader(
+                lambda one: (
+                    one.configuration.version == 2
+                    and one.configuration.is_joint == (stage == "joint")
+                )
+            )
+        )
+    world.lose_power_of(world.leader_of(TOPIC) or 2, for_ms=3_000)
+    world.finish(1, 2, 4, observers=(3,))
+    world.check()
+
+
+def test_an_observer_that_is_removed_while_it_is_away_clears_its_log(world: MovingWorld) -> None:
+    world.hosts[4].kill()
+    world.balance(VOTERS, ())
+    world.until(lambda: not world.known.is_moving)
+    world.hosts[4].start()
+    world.until_started(4)
+    world.finish(*VOTERS)
+
+
+def test_an_observer_that_loses_its_disk_is_copied_anew(world: MovingWorld) -> None:
+    world.hosts[4].kill()
+    world.hosts[4].lose_disk()
+    world.advance(3_000)
+    world.hosts[4].start()
+    world.until_started(4)
+    world.finish(*VOTERS, observers=(4,))
+
+
+def test_one_that_is_added_and_down_keeps_the_change_waiting_and_nobody_else(
+    world: MovingWorld,
+) -> None:
+    world.hosts[5].kill()
+    world.balance(VOTERS, (5,))
+    world.advance(5_000)
+    before = len(world.acked)
+    world.advance(5_000)
+    assert len(world.acked) > before + 200
+    assert not world.known.pending
+    assert 4 in world.replicas_of(TOPIC)
+    world.hosts[5].start()
+    world.until_started(5)
+    world.finish(*VOTERS, observers=(5,))
+
+
+def test_what_a_permanent_observer_lacks_is_no_copy_for_a_move(world: MovingWorld) -> None:
+    leader = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
+    assert leader.leading is not None
+    assert not leader.leading._is_copied_to(BrokerId(4))
+    world.balance(VOTERS, (5,))
+    reach(world, "observer")
+    leader = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
+    assert leader.leading is not None
+    assert leader.leading._is_copied_to(BrokerId(5))
+    assert not leader.leading._is_copied_to(BrokerId(4))
+    world.finish(*VOTERS, observers=(5,))
+
+
+# ---- deletions (decision 0006) -------------------------------------------------------------------
+
+
+def hold_flushes(world: MovingWorld, broker: int) -> None:
+    """What this broker has is not durable from now on, though it lives and is heard."""
+    replica = world.replicas_of(TOPIC)[broker]
+    replica._flushing = True  # As if a flush did not return.
+
+
+def read_from(world: MovingWorld, broker: int) -> int:
+    world.until(lambda: fetched(world, 0, at=broker, topic=TOPIC).error_code == 0)
+    return fetched(world, 0, at=broker, topic=TOPIC).error_code
+
+
+def test_a_deletion_does_not_wait_for_an_observer_that_nobody_reads(world: MovingWorld) -> None:
+    hold_flushes(world, 4)
+    before = len(world.acked)
+    world.until(lambda: len(world.acked) > before)
+    assert delete(world, 3, topic=TOPIC).error_code == 0
+
+
+def test_a_deletion_waits_for_an_observer_that_is_read(world: MovingWorld) -> None:
+    read_from(world, 4)
+    hold_flushes(world, 4)
+    result = delete(world, 3, topic=TOPIC)
+    assert result.error_code == Error.REQUEST_TIMED_OUT
+
+
+def test_an_observer_that_is_read_for_the_first_time_asks_where_the_partition_begins(
+    world: MovingWorld,
+) -> None:
+    """However far behind its log is: what was answered as deleted is not read there."""
+    hold_flushes(world, 4)
+    assert delete(world, 3, topic=TOPIC).error_code == 0
+    world.until(lambda: fetched(world, 3, at=4, topic=TOPIC).error_code == 0)
+    assert fetched(world, 2, at=4, topic=TOPIC).error_code == Error.OFFSET_OUT_OF_RANGE
+
+
+def test_after_a_change_of_leaders_an_observer_asks_the_new_one(world: MovingWorld) -> None:
+    """Its answer to the leader before is forgotten with it, and so is who had asked."""
+    read_from(world, 4)
+    before = world.leader_of(TOPIC)
+    world.hosts[before].kill()
+    world.until(lambda: world.leader_of(TOPIC) not in (0, before))
+    hold_flushes(world, 4)
+    world.until(lambda: produce(world, TOPIC, b"x").error_code == 0)
+    assert delete(world, 3, topic=TOPIC).error_code == 0
+    world.until(lambda: fetched(world, 3, at=4, topic=TOPIC).error_code == 0)
+    assert fetched(world, 2, at=4, topic=TOPIC).error_code == Error.OFFSET_OUT_OF_RANGE
