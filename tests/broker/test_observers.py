@@ -5,12 +5,39 @@ from collections.abc import Iterator
 from itertools import product as pairs
 
 import pytest
+from tests.broker.cluster_world import ClusterWorld, joined
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
-from tests.broker.test_broker_in_a_cluster import produce
+from tests.broker.test_broker_in_a_cluster import fetch, produce
 from tests.broker.test_delete_records import delete, fetched
 
-from strandline.model.ids import BrokerId
+from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+from strandline.protocol.messages.describe_observers import (
+    DescribeObserversRequest,
+    DescribeObserversResponse,
+    ObservedPartition,
+)
+from strandline.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    TopicRequest,
+)
+from strandline.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
+from strandline.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+)
 
 VOTERS = (1, 2, 3)
 STAGES = ("target", "observer", "granted", "final", "stable")
@@ -204,9 +231,13 @@ def hold_flushes(world: MovingWorld, broker: int) -> None:
     replica._flushing = True  # As if a flush did not return.
 
 
-def read_from(world: MovingWorld, broker: int) -> int:
-    world.until(lambda: fetched(world, 0, at=broker, topic=TOPIC).error_code == 0)
-    return fetched(world, 0, at=broker, topic=TOPIC).error_code
+def read_from(world: MovingWorld, broker: int, offset: int = 0) -> None:
+    """Until it serves what is there."""
+    for _ in range(100):
+        if fetched(world, offset, at=broker, topic=TOPIC).error_code == 0:
+            return
+        world.advance(100)
+    raise AssertionError("it serves nobody")
 
 
 def test_a_deletion_does_not_wait_for_an_observer_that_nobody_reads(world: MovingWorld) -> None:
@@ -229,7 +260,7 @@ def test_an_observer_that_is_read_for_the_first_time_asks_where_the_partition_be
     """However far behind its log is: what was answered as deleted is not read there."""
     hold_flushes(world, 4)
     assert delete(world, 3, topic=TOPIC).error_code == 0
-    world.until(lambda: fetched(world, 3, at=4, topic=TOPIC).error_code == 0)
+    read_from(world, 4, offset=3)
     assert fetched(world, 2, at=4, topic=TOPIC).error_code == Error.OFFSET_OUT_OF_RANGE
 
 
@@ -240,7 +271,103 @@ def test_after_a_change_of_leaders_an_observer_asks_the_new_one(world: MovingWor
     world.hosts[before].kill()
     world.until(lambda: world.leader_of(TOPIC) not in (0, before))
     hold_flushes(world, 4)
-    world.until(lambda: produce(world, TOPIC, b"x").error_code == 0)
+    assert produce(world, TOPIC, b"x").error_code == 0
     assert delete(world, 3, topic=TOPIC).error_code == 0
-    world.until(lambda: fetched(world, 3, at=4, topic=TOPIC).error_code == 0)
+    read_from(world, 4, offset=3)
     assert fetched(world, 2, at=4, topic=TOPIC).error_code == Error.OFFSET_OUT_OF_RANGE
+
+
+# ---- what is seen --------------------------------------------------------------------------------
+
+PINNED = (
+    "rules: [{count: 3, where: [{label: broker, op: in, values: ['1', '2', '3']}]},"
+    "{role: observer, count: 1, where: [{label: broker, op: in, values: ['4']}]}]"
+)
+NAME = "watched"
+
+
+@pytest.fixture
+def cluster() -> Iterator[ClusterWorld]:
+    """Five brokers, a topic with voters 1 to 3 and observer 4 by its policy, three records."""
+    with joined(ClusterWorld((1, 2, 3, 4, 5))) as made:
+        made.create_topic(NAME, replicas=-1, configs=(("placement.policy", PINNED),))
+        for value in (b"a", b"b", b"c"):
+            assert produce(made, NAME, value).error_code == 0
+        made.until(lambda: len(made.replicas_of(NAME)) == 4)
+        made.until(lambda: made.replicas_of(NAME)[4].high_watermark == 3)
+        yield made
+
+
+def metadata(cluster: ClusterWorld, at: int) -> MetadataResponsePartition:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=NAME)])
+    answer = cluster.ask(at, request, MetadataResponse, 12)
+    return answer.topics[0].partitions[0]
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
+def test_an_observer_is_a_replica_that_is_never_in_sync_and_never_leads(
+    cluster: ClusterWorld, at: int
+) -> None:
+    """As Confluent tells clients: last among the replicas, and in no ISR."""
+    one = metadata(cluster, at)
+    assert sorted(one.replica_nodes[:3]) == sorted(one.isr_nodes) == [1, 2, 3]
+    assert one.replica_nodes[3:] == [4]
+    assert one.leader_id in (1, 2, 3) and one.offline_replicas == []
+    request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=NAME)])
+    told = cluster.ask(at, request, DescribeTopicPartitionsResponse, 0).topics[0].partitions[0]
+    assert (told.replica_nodes[3:], sorted(told.isr_nodes)) == ([4], [1, 2, 3])
+    assert told.eligible_leader_replicas == []
+    observed = cluster.ask(at, DescribeObserversRequest(), DescribeObserversResponse, 0)
+    assert observed.partitions == [ObservedPartition(topic=NAME, observers=[4])]
+    asked = DescribeObserversRequest(topics=["other", NAME])
+    assert cluster.ask(at, asked, DescribeObserversResponse, 0).partitions == observed.partitions
+
+
+def test_an_observer_that_is_down_is_offline(cluster: ClusterWorld) -> None:
+    cluster.hosts[4].kill()
+    cluster.advance(5_000)
+    assert metadata(cluster, 1).offline_replicas == [4]
+    assert sorted(metadata(cluster, 1).isr_nodes) == [1, 2, 3]
+
+
+def test_an_observer_serves_what_is_committed(cluster: ClusterWorld) -> None:
+    found = fetched(cluster, 0, at=4, topic=NAME)
+    assert found.high_watermark == 3
+    assert fetch(cluster, NAME, at=4) == [b"a", b"b", b"c"]
+
+
+def test_an_observer_tells_how_large_its_log_is(cluster: ClusterWorld) -> None:
+    topics = [DescribableLogDirTopic(NAME, [0])]
+    request = DescribeLogDirsRequest(topics=topics)
+    sizes = {}
+    for at in (1, 4, 5):
+        (result,) = cluster.ask(at, request, DescribeLogDirsResponse, 4).results
+        sizes[at] = [one.partition_size for each in result.topics for one in each.partitions]
+    assert sizes[4] == sizes[1] != [] and sizes[5] == []
+
+
+def test_elections_by_hand_never_make_an_observer_the_leader(cluster: ClusterWorld) -> None:
+    first = metadata(cluster, 1).replica_nodes[0]
+    asked = [TopicPartitions(topic=NAME, partitions=[0])]
+    request = ElectLeadersRequest(topic_partitions=asked, timeout_ms=5_000)
+    cluster.ask(1, request, ElectLeadersResponse, 2)
+    cluster.until(lambda: cluster.leader_of(NAME) == first)
+    for one in (1, 2, 3):
+        cluster.hosts[one].kill()
+    cluster.advance(5_000)
+    assert cluster.leader_of(NAME) == 0
+
+
+def test_an_observer_asked_to_lead_is_no_heir(cluster: ClusterWorld) -> None:
+    """Nor does who leads stop, or wait, on its account."""
+    before = cluster.leader_of(NAME)
+    cluster.replicas_of(NAME)[before].transfer_leadership(BrokerId(4))
+    assert produce(cluster, NAME, b"d").error_code == 0
+    assert cluster.leader_of(NAME) == before
+
+
+def test_an_observer_that_shuts_down_hands_nothing_over(cluster: ClusterWorld) -> None:
+    """A broker in maintenance, or that ends, has nothing to give away where it only watches."""
+    replica = cluster.replicas_of(NAME)[4]
+    assert replica.hand_over() == NO_BROKER
+    assert not replica.is_waited_for

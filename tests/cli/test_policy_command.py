@@ -101,9 +101,20 @@ def test_confluents_json_is_tried_as_it_is(run: Run, files: dict[str, str]) -> N
     assert code == 1 and "Invalid enum value 3" in err
 
 
-def test_what_a_cluster_would_refuse_is_refused_on_a_described_one(
-    run: Run, files: dict[str, str]
+@pytest.mark.parametrize("rule", ["{role: voter, count: 3}, ", ""])
+def test_observers_are_told_apart_and_survive_for_nobody(
+    run: Run, files: dict[str, str], rule: str
 ) -> None:
-    write(files, "rules: [{count: 3}, {role: observer, count: 1}]")
-    code, _, err = run("policy", "test", files["policy"], "--cluster", files["cluster"])
-    assert code == 1 and "observers of topics are not there yet" in err
+    """`--replicas` counts them, as a topic's replication factor does."""
+    write(files, f"rules: [{rule}{{role: observer, count: 1}}]")
+    replicas = () if rule else ("--replicas", "4")
+    code, out, err = run(
+        "policy", "test", files["policy"], "--cluster", files["cluster"], *replicas, "--json"
+    )
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert all(len(one["voters"]) == 3 for one in told["partitions"])
+    assert all(len(one["observers"]) == 1 for one in told["partitions"])
+    roles = [one["role"] for one in told["first"]["replicas"]]
+    assert roles == ["voter"] * 3 + ["observer"]
+    assert told["first"]["survival"]["voters"] == 3

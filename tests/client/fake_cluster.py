@@ -35,6 +35,7 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from strandline.protocol.messages.describe_observers import DescribeObserversResponse
 from strandline.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -451,5 +452,6 @@ HANDLERS: dict[str, Handler] = {
     "DeleteRecords": delete_records,
     "DeleteTopics": delete_topics,
     "DescribeConfigs": describe_configs,
+    "DescribeObservers": lambda *_: DescribeObserversResponse(),
     "InitProducerId": init_producer_id,
 }

@@ -294,11 +294,11 @@ def test_what_is_taken_can_be_met_where_it_could_be_and_what_it_breaks_is_told(
         ]
         plans = Plans(brokers, frozenset())
         ask = plans.ask(topic, cluster)
-        found = [(plans.of(ask, one.replicas), one) for one in topic.partitions]
+        found = [(plans.of(ask, one.roles), one) for one in topic.partitions]
         is_met = isinstance(found[0][0], Wanted) and not found[0][0].refusal
         if not is_met or missing_for(ask.policy, plans.universe(frozenset()).candidates):
             return None
-        return [isinstance(a, Wanted) and a.is_right(one.replicas) for a, one in found]
+        return [isinstance(a, Wanted) and a.is_right(one.roles) for a, one in found]
 
     old, new = Labels(region=before[broker - 1]), Labels(region=wanted or "")
     disk = (("disk", "ssd"),)

@@ -2,22 +2,27 @@
 
 import json
 import random
+from collections import Counter
 from uuid import UUID
 
 import pytest
 from tests.controller.controller_world import World, registration
 
 from strandline.controller.commands import (
+    AlterLabels,
     AlterReassignments,
     BalancedReplicas,
     BalanceNoted,
     BalanceReplicas,
     CreatePartitions,
     MorePartitions,
+    NewTopic,
     PartitionResult,
     PartitionResults,
+    Refused,
     ReportVoters,
     RequestVoters,
+    TopicResult,
     TopicResults,
     VotersNoted,
     WantedReplicas,
@@ -265,3 +270,153 @@ def test_a_random_history_is_replayed_to_the_same_state() -> None:
         again.replay(decode_record(value))
     assert again.cluster == world.state.cluster
     assert world.partition.version > 3
+
+
+# ---- by policy -----------------------------------------------------------------------------------
+
+
+def where(*regions: str, op: str = "in") -> str:
+    """For a rule or a residency: where it holds."""
+    return f"[{{label: region, op: {op}, values: [{', '.join(regions)}]}}]"
+
+
+WATCHED = "{role: observer, count: 1, where: " + where("south") + "}"
+FAR = "{rules: [{count: 3, where: " + where("east", "west") + "}, " + WATCHED + "]}"
+ONE_MORE = "{survive: [region], rules: [{role: observer, count: 1}]}"
+CONFLUENT = (
+    '{"version":%d,"replicas":[{"count":2,"constraints":{"rack":"east"}},'
+    '{"count":1,"constraints":{"rack":"west"}}],'
+    '"observers":[{"count":2,"constraints":{"rack":"south"}}]}'
+)
+SEVEN = ("east", "east", "west", "west", "south", "south", "south")
+
+
+def create(
+    world: World,
+    policy: str,
+    *,
+    key: str = "placement.policy",
+    factor: int = -1,
+    partitions: int = 6,
+) -> TopicResult:
+    (result,) = world.create(
+        NewTopic(
+            name=TOPIC,
+            partitions=partitions,
+            replication_factor=factor,
+            configs=((key, policy),),
+        )
+    )
+    return result
+
+
+def regions_of(world: World) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """{(those of the voters, those of the observers)} of the topic's partitions."""
+    known = world.state.cluster.brokers
+    return {
+        (
+            tuple(sorted(known[broker].labels.region for broker in one.replicas)),
+            tuple(sorted(known[broker].labels.region for broker in one.observers)),
+        )
+        for one in world.state.cluster.topics[TOPIC].partitions
+    }
+
+
+def test_a_policy_s_observers_are_placed_by_their_rule() -> None:
+    world = World(SEVEN)
+    result = create(world, FAR)
+    assert (result.error_code, result.replication_factor) == (0, 4)
+    assert {observers for _, observers in regions_of(world)} == {("south",)}
+    assert all("south" not in voters for voters, _ in regions_of(world))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_confluent_s_json_places_replicas_and_observers_by_rack(version: int) -> None:
+    world = World(SEVEN)
+    result = create(world, CONFLUENT % version, key="confluent.placement.constraints")
+    assert (result.error_code, result.replication_factor) == (0, 5)
+    assert regions_of(world) == {(("east", "east", "west"), ("south", "south"))}
+
+
+@pytest.mark.parametrize(
+    ("policy", "factor", "code"),
+    [
+        (FAR, 4, 0),
+        (FAR, 3, Error.INVALID_REPLICATION_FACTOR),
+        ("rules: [{role: observer, count: 2}]", 5, 0),
+        (ONE_MORE, 4, 0),
+        (ONE_MORE, 6, Error.INVALID_REPLICATION_FACTOR),
+    ],
+)
+def test_a_replication_factor_counts_both_roles(policy: str, factor: int, code: int) -> None:
+    """As clients count the replicas in Metadata."""
+    world = World(SEVEN)
+    result = create(world, policy, factor=factor)
+    assert result.error_code == code, result.message
+    if not code:
+        assert result.replication_factor == factor
+        assert all(
+            len(one.roles.all) == factor for one in world.state.cluster.topics[TOPIC].partitions
+        )
+
+
+def test_observers_survive_for_nobody() -> None:
+    """Copies in two other regions, and still all of the voters are in one."""
+    elsewhere = "{role: observer, count: 2, where: " + where("east", op="notIn") + "}"
+    rules = "rules: [{where: " + where("east") + "}, " + elsewhere + "]"
+    world = World(SEVEN)
+    result = create(world, "{survive: [region], " + rules + "}")
+    assert result.error_code == Error.POLICY_VIOLATION
+    assert create(world, "{" + rules + "}", factor=4).error_code == 0
+
+
+def test_residency_binds_observers() -> None:
+    world = World(SEVEN)
+    deny = "residency: {deny: " + where("south") + "}"
+    result = create(world, "{rules: [{count: 1}, " + WATCHED + "], " + deny + "}")
+    assert result.error_code == Error.POLICY_VIOLATION
+    free = "{rules: [{count: 1}, {role: observer, count: 3}], " + deny + "}"
+    assert create(world, free, partitions=20).error_code == 0
+    assert all("south" not in voters + watch for voters, watch in regions_of(world))
+
+
+def test_replicas_of_both_roles_are_even_and_leaders_are_voters() -> None:
+    world = World(("east",) * 6)
+    create(world, "rules: [{count: 2}, {role: observer, count: 1}]", partitions=24)
+    partitions = world.state.cluster.topics[TOPIC].partitions
+    held = Counter(broker for one in partitions for broker in one.hosts)
+    led = Counter(one.replicas[0] for one in partitions)
+    assert set(held.values()) == {12}
+    assert set(led.values()) == {4}
+
+
+def test_plain_kafka_topics_have_no_observers() -> None:
+    world = World(SEVEN)
+    world.create(NewTopic(name=TOPIC, partitions=4, replication_factor=3))
+    world.create(NewTopic(name="by-hand", assignments=((0, brokers(1, 2, 3, 4)),)))
+    groups = world.state.cluster.groups.values()
+    assert all(one.observers == () for one in groups)
+
+
+def test_more_partitions_by_policy_have_observers_too() -> None:
+    world = World(SEVEN)
+    create(world, FAR)
+    answer = world.run(CreatePartitions((MorePartitions(topic=TOPIC, count=9),)))
+    assert isinstance(answer, TopicResults) and not answer.topics[0].error_code
+    assert len(world.state.cluster.topics[TOPIC].partitions) == 9
+    assert {observers for _, observers in regions_of(world)} == {("south",)}
+
+
+def test_a_down_observer_s_broker_is_in_nobody_s_way_when_a_topic_is_made() -> None:
+    """What has to be up is a majority of the voters."""
+    world = World(SEVEN)
+    world.alive -= set(brokers(5, 6, 7))
+    assert create(world, FAR).error_code == 0
+
+
+def test_labels_that_would_leave_observers_without_a_place_are_objected_to() -> None:
+    world = World(("east", "west", "west", "south"))
+    create(world, FAR)
+    alter = AlterLabels(brokers=brokers(4), changes=(("region", "west"),))
+    answer = world.run(alter)
+    assert isinstance(answer, Refused) and "could not be met any more" in answer.message

@@ -102,7 +102,7 @@ def test_confluents_constraints_are_taken_and_kept_as_they_are() -> None:
         ("survive: planet", "placement.policy", "placement.policy: "),
         ("survivе: region", "placement.policy", "unknown field"),
         (CONSTRAINTS.replace("rack", "zone"), "confluent.placement.constraints", "zone"),
-        ('{"rules":[{"role":"observer","count":1}]}', "placement.policy", "observers of topics"),
+        ('{"rules":[{"role":"observer"}]}', "placement.policy", "observers need a count"),
         (FOLLOW, "placement.policy", "set client.networks for the cluster"),
     ],
 )

@@ -53,8 +53,8 @@ def counted(title: str, *, min_insync_replicas: int = 1) -> set[tuple[int, ...]]
     return counts
 
 
-def test_the_page_has_seven_policies() -> None:
-    assert len(BLOCKS) == 7
+def test_the_page_has_eight_policies() -> None:
+    assert len(BLOCKS) == 8
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,16 @@ def test_fast_disks_are_preferred() -> None:
     found, _ = solved("Fast disks where there are some")
     assert isinstance(found, Solution)
     assert {broker for placed in found.partitions for broker in placed.voters} == {1, 4, 7}
+
+
+def test_the_far_copy_is_an_observer_and_survives_for_nobody() -> None:
+    title = "A copy far away that nobody waits for"
+    found, regions = solved(title)
+    assert isinstance(found, Solution)
+    assert counted(title) == {(1, 2)}
+    for placed in found.partitions:
+        assert "south" not in {regions[one - 1] for one in placed.voters}
+        assert [regions[one - 1] for one in placed.observers] == ["south"]
 
 
 def test_what_is_left_of_the_country_cannot_lose_a_region() -> None:

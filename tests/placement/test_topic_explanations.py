@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.placement.solver_world import candidate
 
+from strandline.model.cluster import Roles
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.explain.explanation import explain
 from strandline.placement.explain.exposure import exposures
@@ -211,7 +212,7 @@ def test_what_one_more_loss_would_stop_is_told_domain_by_domain() -> None:
     five = tuple(BrokerId(n) for n in (1, 2, 3, 4, 5))
     three = tuple(BrokerId(n) for n in (1, 3, 5))
     partitions = [
-        (placement_of(universe, voters, request_of()), (BrokerId(5),), count)
+        (placement_of(universe, Roles(voters), request_of()), (BrokerId(5),), count)
         for voters, count in ((five, 7), (three, 2))
     ]
     found = {(one.level, one.domain): one for one in exposures(universe, partitions)}
@@ -236,7 +237,7 @@ def test_one_more_loss_stops_what_it_takes_below_the_quorum(
     known = brokers(*down, paths=paths)
     universe = Universe(known)
     voters = tuple(one.id for one in known)
-    placement = placement_of(universe, voters, request_of(min_insync_replicas=least))
+    placement = placement_of(universe, Roles(voters), request_of(min_insync_replicas=least))
     lost = tuple(map(BrokerId, sorted(down)))
     stopped = {one.brokers for one in exposures(universe, [(placement, lost, 1)]) if one.stops}
     needed = placement.quorum.write_quorum
@@ -293,21 +294,22 @@ def test_what_would_be_right_is_right_and_keeps_what_was(
 ) -> None:
     request = request_of(policy, min_insync_replicas=least)
     before = tuple(map(BrokerId, sorted(voters)))
-    found = mended(request, brokers(), before)
+    found = mended(request, brokers(), Roles(before))
     anew = solve(request, brokers(), rng=random.Random(0))
     assert isinstance(found, Refusal) == isinstance(anew, Refusal)
-    if isinstance(found, tuple):
-        (alike,) = told(policy, state(0, *found), min_insync_replicas=least).alike
+    if isinstance(found, Roles):
+        assert not found.observers
+        (alike,) = told(policy, state(0, *found.voters), min_insync_replicas=least).alike
         assert alike.faults == ()
-        kept = [broker for broker in before if broker in found]
-        assert list(found[: len(kept)]) == kept
+        kept = [broker for broker in before if broker in found.voters]
+        assert list(found.voters[: len(kept)]) == kept
         assert not isinstance(anew, Refusal)
         if len(before) == len(anew.partitions[0].voters):
             right = told(policy, state(0, *before), min_insync_replicas=least).alike[0]
-            assert (found == before) == (right.faults == ())
+            assert (found.voters == before) == (right.faults == ())
 
 
 def test_why_nothing_would_be_right_is_told_with_what_could_be() -> None:
-    found = mended(request_of("survive: 2 regions"), brokers(), (BrokerId(1), BrokerId(3)))
+    found = mended(request_of("survive: 2 regions"), brokers(), Roles((BrokerId(1), BrokerId(3))))
     assert isinstance(found, Refusal) and found.nearest is not None
     assert "what can be met: survive 1 region and 1 zone instead of 2 regions" in str(found)

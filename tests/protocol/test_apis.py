@@ -57,6 +57,7 @@ EXPECTED = {
     20_002: ("DescribeWriters", 0, 0, 0),
     20_003: ("DescribeLeadership", 0, 0, 0),
     20_004: ("AlterBrokerLabels", 0, 0, 0),
+    20_005: ("DescribeObservers", 0, 0, 0),
     20_006: ("DescribeReplicaStatus", 0, 0, 0),
     20_007: ("IsolateBroker", 0, 0, 0),
 }

@@ -36,6 +36,7 @@ from strandline.controller.commands import (
 from strandline.controller.decision import leaving_of, maintained_of
 from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record, VotersStable
 from strandline.controller.reports import Question
+from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId, GroupId
 
 LOOK_INTERVAL_MS = 1_000
@@ -284,13 +285,17 @@ class Balancing:
             groups = self._controller.cluster.groups
             for move in moves:
                 group, target = move.command.group, move.command.target
+                observers = move.command.target_observers
                 if group not in done or group not in groups:
                     continue
                 name, brokers = groups[group].name, ", ".join(map(str, target))
                 if target:
                     findings.begun[move.code] += 1
                     findings.reasons[group] = move.code
-                if target and set(target) == set(move.command.replicas):
+                before = Roles(move.command.replicas, move.command.observers)
+                if observers:
+                    brokers += f" and observers {', '.join(map(str, observers))}"
+                if target and Roles(target, observers).is_alike(before):
                     _log.info("%s is preferred to be led by %d: %s", name, target[0], move.code)
                 elif target:
                     _log.info("%s moves to brokers %s: %s", name, brokers, move.code)
@@ -314,8 +319,8 @@ class Balancing:
                 self._disks.note_change(record.group, now)
         elif isinstance(record, ReassignmentSet):
             group, cluster = record.group, self._controller.cluster
-            replicas = set(cluster.groups[group].replicas)
-            is_stop = not record.target or set(record.target) == replicas
+            present = cluster.groups[group].roles
+            is_stop = not record.target or Roles(record.target, record.observers).is_alike(present)
             if is_stop and group in self._own and not record.by_balancer:
                 self._stopped[group] = now + self._patience_ms
             if record.by_balancer:

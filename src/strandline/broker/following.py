@@ -211,7 +211,9 @@ class Following:
                     group=one.partition.group,
                     version=one.partition.version,
                     replicas=one.partition.replicas,
+                    observers=one.partition.observers,
                     target=one.order,
+                    target_observers=one.partition.observers,
                 )
                 for one in handovers
             )

@@ -21,6 +21,7 @@ from strandline.broker.handlers import (
     describe_groups,
     describe_leadership,
     describe_log_dirs,
+    describe_observers,
     describe_replica_status,
     describe_topic_partitions,
     describe_topology,
@@ -82,6 +83,7 @@ HANDLERS: dict[int, Handler] = {
     20_002: Cold(describe_writers.handle),
     20_003: Cold(describe_leadership.handle),
     20_004: Cold(alter_broker_labels.handle),
+    20_005: Cold(describe_observers.handle),
     20_006: Cold(describe_replica_status.handle),
     20_007: Cold(isolate_broker.handle),
 }

@@ -12,6 +12,7 @@ from strandline.cli.output import Json, Table, ids, print_line, print_table
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from strandline.model.cluster import Roles
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
     from strandline.placement.explain.latency import CommitLatency
@@ -72,6 +73,12 @@ def ranges(numbers: Iterable[int]) -> str:
     more = len(numbers) - sum(b - a + 1 for a, b in shown)
     text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in shown) or "-"
     return f"{text} and {more} more" if more else text
+
+
+def roles(some: "Roles") -> str:
+    """Voters, and observers where there are any: `1,2,3 +4`."""
+    text = ids(some.voters)
+    return f"{text} +{ids(some.observers)}" if some.observers else text
 
 
 def few(brokers: "Sequence[BrokerId]") -> str:

@@ -3,7 +3,8 @@
 Why:    what is explained, or tried, must come from the cluster's own state, and from the same
         structures that the controller decides on.
 How:    labels and round trips from the brokers; topics, replicas and leaders from Metadata;
-        policies from the topics' configuration. What moves counts by the voters that it has now.
+        policies from the topics' configuration. What moves counts by the voters and observers that
+        it has now.
 Source: decision 0008."""
 
 from collections import Counter
@@ -14,6 +15,7 @@ from strandline.base.errors import OperatorError
 from strandline.client.cluster import Client, ClusterView, PartitionView, TopicView
 from strandline.client.configs import ConfigView, describe_configs
 from strandline.client.in_sync import in_sync_replicas
+from strandline.client.observers import AllObserved, Observed, describe_observers
 from strandline.client.reassignments import moving_partitions
 from strandline.client.topology import Topology, describe_topology
 from strandline.config.effective import ConfigSource
@@ -27,7 +29,7 @@ from strandline.controller.policies import (
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.topics import PartitionState
-from strandline.placement.policy.document import Policy
+from strandline.placement.policy.document import Policy, with_observers
 from strandline.placement.solver.request import Request
 from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate
@@ -87,6 +89,7 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
     whole = sorted(name for name, one in view.topics.items() if one.partitions)
     wanted = whole if names is None else names
     adding = {place: one.adding_replicas for place, one in moving_partitions(client).items()}
+    observed = describe_observers(client)
     candidates = _candidates(topology, view)
     regions = {one.id: one.labels.region for one in candidates}
     round_trips = RoundTrips.measured(topology.round_trips_ms, regions)
@@ -102,6 +105,7 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
                 view.topics[name],
                 configs[name],
                 adding=adding,
+                observed=observed,
                 in_sync=in_sync_replicas(client, view.topics[name]) if asks_leaders else {},
                 round_trips=round_trips,
             )
@@ -144,15 +148,23 @@ def _topic(
     configs: Sequence[ConfigView],
     *,
     adding: Mapping[tuple[str, int], Sequence[int]],
+    observed: AllObserved,
     in_sync: Mapping[int, Sequence[BrokerId]],
     round_trips: RoundTrips,
 ) -> LiveTopic:
     partitions = tuple(
-        _partition(one, adding.get((topic.name, one.index), ()), in_sync.get(one.index))
+        _partition(
+            one,
+            adding.get((topic.name, one.index), ()),
+            observed.get((topic.name, one.index), Observed()).present,
+            in_sync.get(one.index),
+        )
         for one in topic.partitions
     )
     own = {one.name: one.value for one in configs if one.source == ConfigSource.TOPIC}
     key, policy = _policy(own, configs)
+    if not key:  # There are to be as many as there are.
+        policy = with_observers(policy, len(partitions[0].observers))
     min_insync = next(int(one.value) for one in configs if one.name == MIN_INSYNC)
     return LiveTopic(
         name=topic.name,
@@ -170,9 +182,13 @@ def _topic(
 
 
 def _partition(
-    one: PartitionView, adding: Sequence[int], in_sync: Sequence[BrokerId] | None
+    one: PartitionView,
+    adding: Sequence[int],
+    observers: Sequence[BrokerId],
+    in_sync: Sequence[BrokerId] | None,
 ) -> PartitionState:
-    voters = tuple(BrokerId(broker) for broker in one.replicas if broker not in adding)
+    held = [BrokerId(broker) for broker in one.replicas if broker not in adding]
+    voters = tuple(broker for broker in held if broker not in observers)
     behind = () if in_sync is None else tuple(broker for broker in voters if broker not in in_sync)
     return PartitionState(
         index=one.index,
@@ -180,6 +196,7 @@ def _partition(
         leader=one.leader,
         adding=tuple(map(BrokerId, adding)),
         behind=behind,
+        observers=tuple(broker for broker in held if broker in observers),
     )
 
 

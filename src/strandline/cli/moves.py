@@ -16,6 +16,7 @@ from strandline.client.balance import describe_balance
 from strandline.client.cluster import Client
 from strandline.client.configs import alter_topic_configs, describe_broker_configs, describe_configs
 from strandline.client.log_dirs import log_sizes
+from strandline.client.observers import Observed, describe_observers
 from strandline.client.reassignments import moving_partitions
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, SENT_RATE, TAKEN_RATE
 from strandline.config.effective import ConfigSource
@@ -91,7 +92,7 @@ def look_at_moves(client: Client, name: str, policy: str) -> TopicMoves:
     copies = [copy for _, some in steps for copy in some]
     limits = _limits(client, balance, {one.source for one in copies})
     after = tuple(
-        replace(one, voters=then.replicas, adding=(), behind=())
+        replace(one, voters=then.replicas, observers=then.observers, adding=(), behind=())
         for one, then in zip(topic.partitions, state.cluster.topics[name].partitions, strict=True)
     )
     return TopicMoves(
@@ -168,7 +169,7 @@ def _add_topic(state: ControllerState, topic: LiveTopic) -> None:
             name=topic.name,
             id=UUID(int=first),
             partitions=tuple(
-                Assignment(GroupId(first + number), one.voters)
+                Assignment(GroupId(first + number), one.voters, one.observers)
                 for number, one in enumerate(topic.partitions)
             ),
             configs=dict(topic.own),
@@ -179,6 +180,7 @@ def _add_topic(state: ControllerState, topic: LiveTopic) -> None:
 def _add_moves(state: ControllerState, client: Client, balance: DescribeBalanceResponse) -> None:
     """What moves already."""
     own = {(one.topic, one.partition) for one in balance.moves}
+    observed = describe_observers(client)
     for (topic, index), one in moving_partitions(client).items():
         known = state.cluster.topics.get(topic)
         target = tuple(
@@ -186,7 +188,15 @@ def _add_moves(state: ControllerState, client: Client, balance: DescribeBalanceR
         )
         if known is not None and index < len(known.partitions) and target:
             group = known.partitions[index].group
-            state.replay(ReassignmentSet(group, target, by_balancer=(topic, index) in own))
+            observers = observed.get((topic, index), Observed()).wanted or ()
+            state.replay(
+                ReassignmentSet(
+                    group,
+                    tuple(one for one in target if one not in observers),
+                    by_balancer=(topic, index) in own,
+                    observers=tuple(one for one in observers if one in target),
+                )
+            )
 
 
 def _condition(balance: DescribeBalanceResponse) -> Condition:
@@ -221,7 +231,7 @@ def _with_copies(
     found = []
     for step in steps:
         leader = leaders[step.partition]
-        source = leader if leader in step.before else step.before[0]
+        source = leader if leader in step.before.voters else step.before.voters[0]
         copies = tuple(
             Copy(
                 source=source,

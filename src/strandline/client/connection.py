@@ -12,7 +12,7 @@ from collections import deque
 from typing import TypeVar
 
 from strandline.base.errors import ProtocolError
-from strandline.client.errors import CannotConnectError, ClientError
+from strandline.client.errors import CannotConnectError, ClientError, NotOfferedError
 from strandline.client.transport import Stream, Transport
 from strandline.config.addresses import format_address
 from strandline.model.cluster import Address
@@ -72,13 +72,13 @@ class Connection:
         return len(self._due)
 
     def version(self, api: Api) -> int:
-        """The version in which this broker is asked; raises ClientError when there is none."""
+        """The version in which this broker is asked; raises NotOfferedError when there is none."""
         if api.key not in self._versions:
-            raise ClientError(f"{format_address(self.address)} does not offer {api.name}")
+            raise NotOfferedError(f"{format_address(self.address)} does not offer {api.name}")
         low, high = self._versions[api.key]
         version = min(high, VERSIONS_MAX.get(api.key, api.max_version), api.max_version)
         if version < max(low, api.min_version):
-            raise ClientError(
+            raise NotOfferedError(
                 f"{format_address(self.address)} does not offer {api.name} in a version that this "
                 f"client knows: it offers {low} to {high}"
             )

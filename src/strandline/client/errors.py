@@ -2,6 +2,7 @@
 
     StrandlineError
     |- ClientError              the answer makes no sense, or the records cannot be sent
+    |  |- NotOfferedError       the broker does not know such requests
     |  `- CannotConnectError    no broker was reached, or none answered in time
     `- ApiError(code)           a broker refused; `refusal` words it
 
@@ -15,6 +16,10 @@ _NAMES = {int(error): error.name for error in Error}
 
 class ClientError(StrandlineError):
     """A request cannot be made, or its answer cannot be used."""
+
+
+class NotOfferedError(ClientError):
+    """The broker does not know such requests: it is of another version."""
 
 
 class CannotConnectError(ClientError):

@@ -51,11 +51,13 @@ class TopicConfig:
     )
     confluent_placement_constraints: str = key(
         "",
-        "The same in Confluent's JSON, versions 1 and 2, with `replicas` only; `rack` is the label "
-        "`region`. Replicas move when it is changed. Not a key of Kafka's.",
+        "The same in Confluent's JSON, versions 1 and 2, with `replicas` and `observers`; `rack` "
+        "is the label `region`. No observer is promoted yet. Replicas move when it is changed. Not "
+        "a key of Kafka's.",
         cluster_name="confluent.log.placement.constraints",
         reloadable=True,
-        example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}]}',
+        example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}],'
+        '"observers":[{"count":1,"constraints":{"rack":"west"}}]}',
     )
     delete_retention_ms: int = key(
         DAY_MS,

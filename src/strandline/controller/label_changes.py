@@ -143,8 +143,8 @@ class LabelChecks:
 
 
 def _is_right(plans: Plans, ask: Ask, partition: Partition) -> bool:
-    wanted = plans.of(ask, partition.replicas)
-    return isinstance(wanted, Wanted) and wanted.is_right(partition.replicas)
+    wanted = plans.of(ask, partition.roles)
+    return isinstance(wanted, Wanted) and wanted.is_right(partition.roles)
 
 
 def _topics(names: list[str]) -> str:

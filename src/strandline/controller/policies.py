@@ -190,15 +190,9 @@ def _tells_leaders(said: Said | None) -> bool:
 
 def _decode(name: str, text: str) -> Policy:
     try:
-        policy = _READERS[name](text, source=name)
+        return _READERS[name](text, source=name)
     except OperatorError as error:
         raise ApiError(int(Error.INVALID_CONFIG), str(error)) from None
-    reason = ""
-    if policy.observer_rules():
-        reason = "observers of topics are not there yet: leave them out"
-    if reason:
-        raise refuse(Error.INVALID_CONFIG, f"{name}: {reason}")
-    return policy
 
 
 def candidates_of(

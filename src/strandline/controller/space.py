@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterator
 from functools import cache
 
 from strandline.controller.balancer.evening import is_surplus, places_of
-from strandline.controller.balancer.plans import Plans, Replicas, Wanted
+from strandline.controller.balancer.plans import Plans, Wanted
 from strandline.controller.decision import Facts, refuse
 from strandline.controller.listing import listed
-from strandline.model.cluster import Partition
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.amounts import format_bytes
 from strandline.protocol.errors import Error
@@ -77,26 +77,27 @@ def _replicas_that_leave(
     plans = Plans(cluster.brokers.values(), frozenset())
 
     @cache
-    def places(wanted: Wanted, replicas: Replicas, broker: BrokerId) -> tuple[BrokerId, ...]:
+    def places(wanted: Wanted, replicas: Roles, broker: BrokerId) -> tuple[BrokerId, ...]:
         return tuple(one for one in places_of(wanted, replicas, broker) if one not in leaving)
 
     for topic in cluster.topics.values():
         ask = plans.ask(topic, cluster)
         for partition in topic.partitions:
-            for broker in partition.replicas:
+            replicas = partition.roles
+            for broker in replicas.all:
                 if broker not in leaving or partition.is_moving:
                     continue
                 found: tuple[BrokerId, ...] = ()
-                wanted = plans.of(ask, partition.replicas)
+                wanted = plans.of(ask, replicas)
                 if not isinstance(wanted, str) and not wanted.refusal:
-                    if is_surplus(wanted, partition.replicas, broker):
+                    if is_surplus(wanted, replicas, broker):
                         continue  # It goes, and nobody gets it.
-                    found = places(wanted, partition.replicas, broker)
+                    found = places(wanted, replicas, broker)
                 if not found:  # Several have to move together; who else, nobody can say yet.
-                    others = set(cluster.brokers) - set(leaving) - set(partition.replicas)
+                    others = set(cluster.brokers) - set(leaving) - set(replicas.all)
                     found = tuple(sorted(others))
                 yield partition, sizes[partition.group], found
 
 
 def _held(facts: Facts, broker: BrokerId) -> list[Partition]:
-    return [one for one in facts.state.cluster.groups.values() if broker in one.replicas]
+    return [one for one in facts.state.cluster.groups.values() if broker in one.roles.all]

@@ -101,6 +101,14 @@ class Roles:
         """Both, voters first."""
         return self.voters + self.observers
 
+    def exchanged(self, one: BrokerId, other: BrokerId) -> "Roles":
+        """The same, with `other` in the place of `one`."""
+        voters, observers = (
+            tuple(other if each == one else each for each in some)
+            for some in (self.voters, self.observers)
+        )
+        return Roles(voters, observers)
+
     def is_alike(self, other: "Roles") -> bool:
         """Whether everybody has the same role there, in whatever order."""
         mine, others = (self.voters, self.observers), (other.voters, other.observers)

@@ -49,6 +49,10 @@ from strandline.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
+from strandline.protocol.messages.describe_observers import (
+    DescribeObserversRequest,
+    DescribeObserversResponse,
+)
 from strandline.protocol.messages.describe_replica_status import (
     DescribeReplicaStatusRequest,
     DescribeReplicaStatusResponse,
@@ -200,6 +204,7 @@ APIS: dict[int, Api] = {
         _api(DescribeWritersRequest, DescribeWritersResponse),
         _api(DescribeLeadershipRequest, DescribeLeadershipResponse),
         _api(AlterBrokerLabelsRequest, AlterBrokerLabelsResponse),
+        _api(DescribeObserversRequest, DescribeObserversResponse),
         _api(DescribeReplicaStatusRequest, DescribeReplicaStatusResponse),
         _api(IsolateBrokerRequest, IsolateBrokerResponse),
     )

@@ -12,7 +12,7 @@ from strandline.config.topic import TopicConfig
 from strandline.controller.policies import policy_of
 from strandline.model.cluster import Cluster, Partition
 from strandline.model.ids import GroupId
-from strandline.placement.solver.judge import judge
+from strandline.placement.solver.judge import judge, seated
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.solve import missing_for
@@ -62,15 +62,12 @@ def placement_of(partition: Partition, cluster: Cluster) -> PlacementKnown | Non
     count = len(partition.replicas)
     request = Request(policy=policy, min_insync_replicas=least, default_voters=count)
     plan = make_plan(request, Universe(candidates), voters=count)
-    is_right = (
-        not missing_for(policy, candidates)
-        and judge(plan, [(one, "voter") for one in partition.replicas]).is_right
-    )
+    is_right = not missing_for(policy, candidates) and judge(plan, seated(partition.roles)).is_right
     labels = ",".join(f"{one.id}:{one.labels.region}" for one in plan.universe.candidates)
     return PlacementKnown(
         group=partition.group,
         state_version=cluster.version,
-        replicas=partition.replicas,
+        replicas=partition.roles.all,
         is_moving=partition.is_moving,
         is_right=is_right,
         question=(configs.get(found[0], found[0]), f"{least} {labels}"),

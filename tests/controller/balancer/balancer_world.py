@@ -169,13 +169,13 @@ class BalancerWorld(World):
         for group in list(self.state.cluster.moving):
             one = self.state.cluster.groups[group]
             if not one.pending:
-                self.run(RequestVoters(group, one.version, one.target))
+                self.run(RequestVoters(group, one.version, one.target, one.target_observers))
 
     def finish(self, group: GroupId) -> None:
         """What moves of this group is done."""
         one = self.state.cluster.groups[group]
         if not one.pending:
-            self.run(RequestVoters(group, one.version, one.target))
+            self.run(RequestVoters(group, one.version, one.target, one.target_observers))
         one = self.state.cluster.groups[group]
         self.run(ReportVoters(group, one.version + 1, one.pending))
 
@@ -209,9 +209,14 @@ class BalancerWorld(World):
         partitions = self.state.cluster.topics[name].partitions
         return [tuple(sorted(one.replicas)) for one in partitions]
 
-    def regions(self, name: str = "flights") -> set[tuple[str, ...]]:
+    def observers(self, name: str = "flights") -> list[tuple[int, ...]]:
+        partitions = self.state.cluster.topics[name].partitions
+        return [tuple(sorted(one.observers)) for one in partitions]
+
+    def regions(self, name: str = "flights", *, watch: bool = False) -> set[tuple[str, ...]]:
+        """Of the voters of each partition; or of the observers, who `watch`."""
         brokers = self.state.cluster.brokers
         return {
             tuple(sorted(brokers[BrokerId(one)].labels.region for one in each))
-            for each in self.replicas(name)
+            for each in (self.observers(name) if watch else self.replicas(name))
         }

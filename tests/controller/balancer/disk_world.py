@@ -51,7 +51,7 @@ class DiskWorld(BalancerWorld):
         found = {}
         for group, one in self.state.cluster.groups.items():
             size = self.log_bytes.get(group, 0)
-            if broker in one.replicas:
+            if broker in one.roles.all:
                 found[group] = size
             elif broker in one.hosts:
                 found[group] = int(size * self.copied)

@@ -9,6 +9,7 @@ from tests.controller.balancer.balancer_world import CLUSTER, BalancerWorld, ids
 from strandline.controller.balancer.evening import Movable, exchanged
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.commands import AlterReassignments, WantedReplicas
+from strandline.model.cluster import Roles
 
 SIX = ("east", "east", "east", "west", "west", "south")
 IN_EAST = '{"leaders":{"prefer":[[{"label":"region","op":"in","values":["east"]}]]}}'
@@ -186,9 +187,9 @@ def test_leaders_that_follow_the_writers_stay_in_their_region_when_replicas_are_
     set_policy(world, "{survive: [region, 2 brokers], leaders: {follow: writers}}")
     cluster = world.state.cluster
     plans = Plans(cluster.brokers.values(), frozenset())
-    wanted = plans.of(plans.ask(cluster.topics["flights"], cluster), world.partition().replicas)
+    wanted = plans.of(plans.ask(cluster.topics["flights"], cluster), world.partition().roles)
     assert not isinstance(wanted, str)
     movable = Movable(world.partition(), wanted)
     leader, other, new = ids(1, 2, 6)
-    assert exchanged(movable, leader, new) == ids(2, 6, 3, 4, 5)
-    assert exchanged(movable, other, new) == ids(1, 6, 3, 4, 5)
+    assert exchanged(movable, leader, new) == Roles(ids(2, 6, 3, 4, 5))
+    assert exchanged(movable, other, new) == Roles(ids(1, 6, 3, 4, 5))

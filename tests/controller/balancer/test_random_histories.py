@@ -23,6 +23,9 @@ POLICIES = (
     '{"rules":[{"count":1,"where":[{"label":"region","op":"in","values":["south"]}]},{"count":2}]}',
     '{"leaders":{"prefer":[[{"label":"region","op":"in","values":["north"]}]]}}',
     '{"residency":{"deny":[{"label":"region","op":"in","values":["north"]}]}}',
+    '{"survive":[{"broker":1}],"rules":[{"role":"observer","count":1}]}',
+    '{"rules":[{"count":2,"where":[{"label":"region","op":"in","values":["east","west"]}]},'
+    '{"role":"observer","count":2,"where":[{"label":"region","op":"notIn","values":["east"]}]}]}',
     None,
 )
 TOPICS = ("one", "two", "plain")
@@ -179,7 +182,7 @@ class DiskHistory(History):
         of which nobody who is up has all."""
         held = 0
         for group, one in self.world.state.cluster.groups.items():
-            is_whole = not self.world.alive.isdisjoint(one.replicas)
+            is_whole = not self.world.alive.isdisjoint(one.roles.all)
             if broker in one.hosts:
                 known = self.disks.log_bytes[group] if is_whole else 0
                 held += max(known, self.disks.held(broker)[group])

@@ -14,7 +14,7 @@ from strandline.controller.balancer.fullness import LASTING_MS
 from strandline.controller.balancer.relief import _choice
 from strandline.controller.commands import AlterReassignments, WantedReplicas
 from strandline.controller.reports import Report
-from strandline.model.cluster import Partition
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
 
 SIX = ("east", "east", "west", "west", "south", "south")
@@ -137,10 +137,10 @@ def test_a_log_that_went_takes_its_room_again_where_it_comes_back() -> None:
         pass
     assert room.free_bytes(BrokerId(2)) == 5 * GB
     assert not room.has_room(BrokerId(2), partition)
-    room.move(partition, ids(2))
+    room.move(partition, Roles(ids(2)))
     assert room.free_bytes(BrokerId(2)) == -5 * GB
     assert room.excess_bytes(BrokerId(1)) == -5 * GB and room.free_bytes(BrokerId(1)) == -5 * GB
-    room.move(replace(partition, target=ids(2)), ())
+    room.move(replace(partition, target=ids(2)), Roles(()))
     assert (room.free_bytes(BrokerId(2)), room.excess_bytes(BrokerId(1))) == (5 * GB, 5 * GB)
 
 

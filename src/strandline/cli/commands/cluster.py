@@ -64,7 +64,7 @@ def explain(
     ]
     universe = Universe(cluster.candidates)
     placed = [
-        (placement_of(universe, alike.voters, topic.request), alike.lost, len(alike.partitions))
+        (placement_of(universe, alike.roles, topic.request), alike.lost, len(alike.partitions))
         for topic, told in topics
         for alike in told.alike
     ]

@@ -163,10 +163,16 @@ def _described(
     request = Request(
         policy=policy,
         min_insync_replicas=min_insync or DESCRIBED_MIN_INSYNC,
-        default_voters=replicas or DESCRIBED_REPLICAS,
+        default_voters=_voters(policy, replicas) or DESCRIBED_REPLICAS,
         round_trips=described.round_trips,
     )
     return request, described.candidates
+
+
+def _voters(policy: "Policy", replicas: int | None) -> int:
+    """Of so many replicas, as a replication factor counts them; 0 where nobody says how many."""
+    observers = sum(rule.count or 0 for rule in policy.observer_rules())
+    return max(1, replicas - observers) if replicas else 0
 
 
 def _live(
@@ -183,7 +189,7 @@ def _live(
     request = Request(
         policy=policy,
         min_insync_replicas=min_insync or defaults.min_insync_replicas,
-        default_voters=replicas or min(defaults.replicas, len(found.candidates)),
+        default_voters=_voters(policy, replicas) or min(defaults.replicas, len(found.candidates)),
         round_trips=found.round_trips,
         takes_down_brokers=True,
     )

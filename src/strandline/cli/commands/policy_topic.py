@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from strandline.cli.moves import LeaderChange, TopicMoves
     from strandline.client.cluster import Client
     from strandline.controller.balancer.preview import Step
+    from strandline.model.cluster import Roles
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.copies import Copy, CopyCost, Slowest
     from strandline.placement.explain.topics import TopicExplanation
@@ -47,7 +48,8 @@ def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: boo
                 {"partition": one.partition, "before": one.before, "after": one.after}
                 for one in found.leaders
             ],
-            "replicas": [list(one.voters) for one in found.after],
+            "replicas": [list(one.voters + one.observers) for one in found.after],
+            "observers": [list(one.observers) for one in found.after],
             "waits": [
                 {"reason": code, "text": text, "partitions": one.count}
                 for (code, text), one in found.preview.waits.found.items()
@@ -66,8 +68,10 @@ def _move_json(step: "Step", copies: "Iterable[Copy]") -> Json:
 
     return {
         "partition": step.partition,
-        "before": list(step.before),
-        "after": list(step.after),
+        "before": list(step.before.all),
+        "after": list(step.after.all),
+        "observers_before": list(step.before.observers),
+        "observers_after": list(step.after.observers),
         "reason": step.code,
         "copies": [builtins(one) for one in copies],
     }
@@ -98,7 +102,7 @@ def _tell(found: "TopicMoves", told: "TopicExplanation", policy: "Policy") -> No
 
 
 def _tell_cost(found: "TopicMoves") -> None:
-    moving = {step.partition for step, _ in found.steps if set(step.before) != set(step.after)}
+    moving = {step.partition for step, _ in found.steps if not step.before.is_alike(step.after)}
     if not moving:
         print_line("no replica moves")
         return
@@ -168,10 +172,10 @@ def _tell_leaders(changes: "Iterable[LeaderChange]", *, follows: bool) -> None:
 
 
 def _tell_steps(found: "TopicMoves") -> None:
-    from strandline.cli.explaining import ranges
+    from strandline.cli.explaining import ranges, roles
     from strandline.placement.explain.amounts import format_bytes
 
-    alike: dict[tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], str, int], list[int]] = {}
+    alike: dict[tuple[Roles, Roles, str, int], list[int]] = {}
     sizes: Counter[tuple[object, ...]] = Counter()
     for step, copies in found.steps:
         source = copies[0].source if copies else -1
@@ -181,9 +185,9 @@ def _tell_steps(found: "TopicMoves") -> None:
     rows = [
         (
             ranges(partitions),
-            ids(before),
-            ids(after),
-            _ways(source, [one for one in after if one not in before]),
+            roles(before),
+            roles(after),
+            _ways(source, [one for one in after.all if one not in before.all]),
             format_bytes(sizes[before, after, code, source]),
             code,
         )

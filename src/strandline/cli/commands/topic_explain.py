@@ -15,12 +15,13 @@ from strandline.cli.options import (
     Timeout,
     open_client,
 )
-from strandline.cli.output import Table, ids, print_line, print_table, show
+from strandline.cli.output import Json, Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.live_cluster import LiveCluster, LiveTopic
     from strandline.client.cluster import Client
     from strandline.client.leadership import LeaderWaiting
+    from strandline.model.cluster import Roles
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
     from strandline.placement.explain.topics import PartitionState, TopicExplanation
@@ -50,9 +51,11 @@ def explain(
     from strandline.cli.live_cluster import look
     from strandline.cli.writers import tell_writers, writers_json
     from strandline.client.writers import describe_writers
+    from strandline.model.cluster import Roles
     from strandline.placement.explain import explanation
     from strandline.placement.explain.mending import mended
     from strandline.placement.explain.topics import explain_topic
+    from strandline.placement.solver.judge import seated
 
     table = read_prices(prices)
     with open_client(bootstrap, timeout) as client:
@@ -64,15 +67,16 @@ def explain(
     told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
     index = told.alike[0].partitions[0] if partition is None else partition
     one = _partition(topic, index)
+    present = Roles(one.voters, one.observers)
     closely = explanation.explain(
         topic.request,
         cluster.candidates,
-        [(voter, "voter") for voter in one.voters],
+        seated(present),
         prices=table,
         behind=one.behind,
     )
     is_right = closely.judgement.is_right and not closely.broken
-    found = None if is_right else mended(topic.request, cluster.candidates, one.voters)
+    found = None if is_right else mended(topic.request, cluster.candidates, present)
 
     def people() -> None:
         _tell_topic(topic, told, waits, currency="" if table is None else table.currency)
@@ -94,7 +98,7 @@ def explain(
             "leaders_elsewhere": builtins(waits),
             "details": builtins(closely),
             "writers": writers_json(written),
-            "mended": list(found) if isinstance(found, tuple) else None,
+            **_mended_json(found),
         },
         people=people,
     )
@@ -128,9 +132,13 @@ def _tell_topic(
     from strandline.cli.explaining import few, tell_survival
 
     count = len(topic.partitions)
+    voters, observers = _counts(told)
+    of = f"{voters} replicas"
+    if observers != "0":
+        of = f"{voters} voters and {observers} observer{'s' * (observers != '1')}"
     print_line(
-        f"topic {topic.name}: {count} partition{'s' * (count > 1)} of {replica_counts(told)} "
-        f"replicas, min.insync.replicas={topic.request.min_insync_replicas}"
+        f"topic {topic.name}: {count} partition{'s' * (count > 1)} of {of}, "
+        f"min.insync.replicas={topic.request.min_insync_replicas}"
     )
     print_line(f"policy: {policy_of(topic, told)}")
     tell_survival(told.writes, told.data, before="as placed, ")
@@ -180,8 +188,18 @@ def _tell_waits(told: "TopicExplanation") -> None:
 
 
 def replica_counts(told: "TopicExplanation") -> str:
-    """How many replicas partitions have: `5`, or `3 to 5`."""
-    counts = [len(one.voters) for one in told.alike]
+    """How many replicas partitions have: `5`, or `3 to 5`; `3 +1` with an observer."""
+    voters, observers = _counts(told)
+    return voters if observers == "0" else f"{voters} +{observers}"
+
+
+def _counts(told: "TopicExplanation") -> tuple[str, str]:
+    """(how many voters partitions have, how many observers)"""
+    voters = [len(one.voters) for one in told.alike]
+    return _span(voters), _span([len(one.observers) for one in told.alike])
+
+
+def _span(counts: "Sequence[int]") -> str:
     return str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
@@ -228,10 +246,12 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
     from strandline.cli.explaining import ranges
 
     has_behind = any(one.behind for one in told.alike)
+    has_observers = any(one.observers for one in told.alike)
     rows = [
         (
             ranges(one.partitions),
             ids(one.voters),
+            *([ids(one.observers)] if has_observers else []),
             f"{one.write_quorum} of {len(one.voters)}",
             ids(one.down),
             *([ids(one.behind)] if has_behind else []),
@@ -241,7 +261,8 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
     ]
     heads = (
         "PARTITIONS",
-        "REPLICAS",
+        "VOTERS" if has_observers else "REPLICAS",
+        *(["OBSERVERS"] if has_observers else []),
         "A WRITE IS ON",
         "DOWN",
         *(["BEHIND"] if has_behind else []),
@@ -271,16 +292,31 @@ def _tell_partition(state: "PartitionState", told: "Explanation", cluster: "Live
     tell_ways(told)
 
 
-def _tell_mending(
-    topic: "LiveTopic", state: "PartitionState", found: "tuple[BrokerId, ...] | Refusal"
-) -> None:
+def _mended_json(found: "Roles | Refusal | None") -> dict[str, Json]:
+    from strandline.model.cluster import Roles
+
+    return {
+        "mended": list(found.all) if isinstance(found, Roles) else None,
+        "mended_observers": list(found.observers) if isinstance(found, Roles) else None,
+    }
+
+
+def _tell_mending(topic: "LiveTopic", state: "PartitionState", found: "Roles | Refusal") -> None:
+    from strandline.cli.explaining import roles
     from strandline.cli.output import program
     from strandline.placement.solver.refusal import Refusal
 
     print_line("")
     if isinstance(found, Refusal):
         print_line(f"no placement is as the policy wants: {found}")
+        return
+    is_list = not state.observers and not found.observers
+    if state.observers and len(state.observers) == len(found.observers):
+        stay = set(state.observers) & set(found.voters) | set(state.voters) & set(found.observers)
+        is_list = not stay and len(state.voters) == len(found.voters)
+    if not is_list:  # A list of brokers says nothing of roles.
+        print_line(f"the balancer moves it to what the policy wants, as {roles(found)} would be")
     else:
-        to = ",".join(map(str, found))
+        to = ",".join(map(str, found.all))
         print_line("this would be as the policy wants:")
         print_line(f"  {program()} partition move {topic.name} {state.index} --to {to}")

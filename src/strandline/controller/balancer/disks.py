@@ -22,9 +22,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from strandline.controller.balancer.plans import Replicas
 from strandline.controller.reports import Report, Reports
-from strandline.model.cluster import Cluster, Partition
+from strandline.model.cluster import Cluster, Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
 
 VALID_MS = 30_000
@@ -165,9 +164,9 @@ class Room:
         total = max(1, self.part_bytes(broker, 100))
         return (self._worst[broker] + self._coming_bytes(broker, partition)) / total
 
-    def move(self, partition: Partition, target: Replicas) -> None:
+    def move(self, partition: Partition, target: Roles) -> None:
         """Another target is asked for."""
-        after = replace(partition, target=target)
+        after = replace(partition, target=target.voters, target_observers=target.observers)
         for broker in {*partition.hosts, *after.hosts}:
             if broker in self._told:
                 was, then = self._share(broker, partition), self._share(broker, after)
@@ -190,7 +189,7 @@ class Room:
         if broker not in partition.hosts:
             return -here, -here
         is_new = self._changed_ms.get(group, -1) >= told.asked_ms
-        is_coming = broker not in partition.replicas or is_new
+        is_coming = broker not in partition.roles.all or is_new
         lacking = max(0, self.sizes[group] - here) if is_coming else 0
-        stays = broker in (partition.target or partition.replicas)
+        stays = broker in (partition.wanted if partition.is_moving else partition.roles).all
         return (lacking if stays else -here), lacking

@@ -10,8 +10,8 @@ Source: decision 0010."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.controller.balancer.plans import Replicas, Wanted
-from strandline.model.cluster import Partition
+from strandline.controller.balancer.plans import Wanted
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.contract import Seat
 
@@ -40,35 +40,35 @@ def uneven_pairs(
             yield full, empty
 
 
-def exchanged(movable: Movable, full: BrokerId, empty: BrokerId) -> Replicas | None:
+def exchanged(movable: Movable, full: BrokerId, empty: BrokerId) -> Roles | None:
     """The replicas with the one broker in place of the other, if that is as good."""
-    replicas = movable.partition.replicas
-    if full not in replicas or empty in replicas:
+    replicas = movable.partition.roles
+    if full not in replicas.all or empty in replicas.all:
         return None
     wanted, plan = movable.wanted, movable.wanted.plan()
-    after = tuple(empty if one == full else one for one in replicas)
+    after = replicas.exchanged(full, empty)
     others, group, mask = _without(wanted, replicas, full)
     bit = plan.universe.index[empty]
     if not mask >> bit & 1 or plan.cost([*others, (bit, group)]) > wanted.cost(replicas):
         return None
-    return wanted.lead_first(after, {}, present=replicas[0])
+    return wanted.lead_first(after, {}, present=replicas.voters[0])
 
 
-def is_surplus(wanted: Wanted, replicas: Replicas, broker: BrokerId) -> bool:
+def is_surplus(wanted: Wanted, replicas: Roles, broker: BrokerId) -> bool:
     """Whether no rule asks for this broker's replica beside the others."""
     bit = wanted.plan().universe.index[broker]
     return all(seat != bit for seat, _ in wanted.seats(replicas))
 
 
-def places_of(wanted: Wanted, replicas: Replicas, broker: BrokerId) -> list[BrokerId]:
+def places_of(wanted: Wanted, replicas: Roles, broker: BrokerId) -> list[BrokerId]:
     """Who may have this broker's place by the hard constraints, if the other replicas stay. Some
     rule asks for it."""
     _, _, mask = _without(wanted, replicas, broker)
     index = wanted.plan().universe.index
-    return [one for one, bit in index.items() if mask >> bit & 1 and one not in replicas]
+    return [one for one, bit in index.items() if mask >> bit & 1 and one not in replicas.all]
 
 
-def _without(wanted: Wanted, replicas: Replicas, broker: BrokerId) -> tuple[list[Seat], int, int]:
+def _without(wanted: Wanted, replicas: Roles, broker: BrokerId) -> tuple[list[Seat], int, int]:
     """(the seats of the others, the group of this one, who may take its seat, as bits)"""
     plan = wanted.plan()
     bit = plan.universe.index[broker]
@@ -85,6 +85,6 @@ def by_broker(movables: Sequence[Movable]) -> dict[BrokerId, list[Movable]]:
     """{broker: the partitions of which it holds a replica}"""
     found: dict[BrokerId, list[Movable]] = {}
     for one in movables:
-        for broker in one.partition.replicas:
+        for broker in one.partition.roles.all:
             found.setdefault(broker, []).append(one)
     return found

@@ -9,18 +9,19 @@ Source: design section 7; decision 0010."""
 
 from collections.abc import Collection, Mapping
 
-from strandline.controller.balancer.plans import Replicas, Wanted
+from strandline.controller.balancer.plans import Wanted
+from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId
 
 
 def replace_lost(
     wanted: Wanted,
-    replicas: Replicas,
+    replicas: Roles,
     *,
     settled: Collection[BrokerId],
     loads: Mapping[BrokerId, int],
     may_break_more: bool,
-) -> Replicas | None:
+) -> Roles | None:
     """The replicas without those lost ones for which somebody was found, in the same order; None
     where nobody was. `settled`: who may be given replicas."""
     plan = wanted.plan()
@@ -28,11 +29,11 @@ def replace_lost(
     for lost in wanted.lost(replicas):
         bit = plan.universe.index[lost]
         allowed = next((plan.allowed[group] for one, group in wanted.seats(found) if one == bit), 0)
-        best: tuple[tuple[int, int, int, BrokerId], Replicas] | None = None
+        best: tuple[tuple[int, int, int, BrokerId], Roles] | None = None
         for broker in settled:
-            if broker in found or not allowed >> plan.universe.index[broker] & 1:
+            if broker in found.all or not allowed >> plan.universe.index[broker] & 1:
                 continue
-            after = tuple(broker if one == lost else one for one in found)
+            after = found.exchanged(lost, broker)
             if not may_break_more and wanted.breaks_more(after, than=found):
                 continue
             broken = sum(wanted.broken(after).values())

@@ -9,14 +9,16 @@ How:    needs, the most urgent first: a replica's broker is lost, or to be empti
         replaced by what there is, where no policy says otherwise.
 Source: decision 0010."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 from strandline.controller.balancer.makeshift import replace_lost
-from strandline.controller.balancer.plans import Replicas, Wanted, voters
+from strandline.controller.balancer.plans import Wanted
+from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.least_allocated import LeastAllocated
+from strandline.placement.solver.judge import seated
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.refusal import refusal_of
 from strandline.placement.solver.repair import Repair, repair
@@ -31,7 +33,7 @@ Wait = tuple[str, str]
 """A code of `reasons.WAITS`, and words."""
 
 
-def need_of(wanted: Wanted, replicas: Replicas) -> str:
+def need_of(wanted: Wanted, replicas: Roles) -> str:
     """Why the replicas should be others: a code of `reasons.MOVES`; empty when they are right."""
     lost = wanted.lost(replicas)
     if lost:
@@ -43,37 +45,37 @@ def need_of(wanted: Wanted, replicas: Replicas) -> str:
     best = wanted.best_cost()
     if best is not None and wanted.cost(replicas) > best:
         return "policy-dearer"
-    if wanted.lead_first(replicas, {}, present=replicas[0]) != replicas:
+    if wanted.lead_first(replicas, {}, present=replicas.voters[0]) != replicas:
         return "leaders"
     return ""
 
 
-def hindrance(wanted: Wanted, replicas: Replicas, up: frozenset[BrokerId]) -> Wait | None:
-    """Why these replicas cannot be changed now, whatever they need."""
-    margin = margin_of(wanted, replicas, up)
+def hindrance(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerId]) -> Wait | None:
+    """Why replicas with these voters cannot be changed now, whatever they need."""
+    margin = margin_of(wanted, voters, up)
     if margin >= 0:
         return None
-    count = sum(one in up for one in replicas)
-    total = len(replicas)
+    count = sum(one in up for one in voters)
+    total = len(voters)
     return "no-quorum", f"{count - margin} of {total} replicas have to be up, and {count} are"
 
 
-def margin_of(wanted: Wanted, replicas: Replicas, up: frozenset[BrokerId]) -> int:
-    """How many more of the replicas may go down before nothing can be written; negative where that
+def margin_of(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerId]) -> int:
+    """How many more of the voters may go down before nothing can be written; negative where that
     is so."""
-    quorum = Quorum.of(len(replicas), wanted.request.min_insync_replicas).write_quorum
-    return sum(one in up for one in replicas) - quorum
+    quorum = Quorum.of(len(voters), wanted.request.min_insync_replicas).write_quorum
+    return sum(one in up for one in voters) - quorum
 
 
 def mend(
     wanted: Wanted,
-    replicas: Replicas,
+    replicas: Roles,
     *,
     settled: frozenset[BrokerId],
     loads: Mapping[BrokerId, int],
     led: Mapping[BrokerId, int],
     best_effort: bool = False,
-) -> Replicas | Wait:
+) -> Roles | Wait:
     """The replicas that there should be, the preferred leader first; or why there are none.
 
     `settled`: who may be given replicas. `loads`: how many each broker holds, `led`: of how many it
@@ -92,15 +94,18 @@ def mend(
             )
         if makeshift is None:
             return _shortage(wanted, replicas, settled)
-        return wanted.lead_first(makeshift, led, present=replicas[0])
-    kept = [one for one in replicas if one not in found.leaving]
-    after = (*kept, *(broker for broker, _ in found.coming))
-    return wanted.lead_first(after, led, present=replicas[0])
+        return wanted.lead_first(makeshift, led, present=replicas.voters[0])
+    stay = [one for one in seated(replicas) if one in found.kept]
+    voters, observers = (
+        tuple(broker for broker, role in (*stay, *found.coming) if role == wanted_role)
+        for wanted_role in ("voter", "observer")
+    )
+    return wanted.lead_first(Roles(voters, observers), led, present=replicas.voters[0])
 
 
 def _repair(
     wanted: Wanted,
-    replicas: Replicas,
+    replicas: Roles,
     *,
     settled: frozenset[BrokerId],
     loads: Mapping[BrokerId, int],
@@ -113,7 +118,7 @@ def _repair(
         for excused in combinations(lost, count):
             found = repair(
                 wanted.plan(excused),
-                voters(replicas),
+                seated(replicas),
                 may_come=may_come,
                 loads=held,
                 cost_max=best if wanted.has_policy else wanted.cost(replicas),
@@ -129,7 +134,7 @@ def _repair(
     excused = tuple(one for one in lost if one not in leaving)
     return repair(
         wanted.plan(excused),
-        voters(replicas),
+        seated(replicas),
         may_come=may_come,
         loads=held,
         leaving_max=len(leaving),
@@ -137,7 +142,7 @@ def _repair(
     )
 
 
-def _shortage(wanted: Wanted, replicas: Replicas, settled: frozenset[BrokerId]) -> Wait:
+def _shortage(wanted: Wanted, replicas: Roles, settled: frozenset[BrokerId]) -> Wait:
     lost = wanted.lost(replicas)
     if lost:
         each = [place_of(wanted, one) for one in lost]

@@ -23,11 +23,11 @@ from strandline.controller.policies import (
     TOPIC_POLICY_KEYS,
     policy_of,
 )
-from strandline.model.cluster import Broker, Cluster, Topic
+from strandline.model.cluster import Broker, Cluster, Roles, Topic
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.contract import Seat
-from strandline.placement.policy.document import Policy, Role, needed_labels
-from strandline.placement.solver.judge import judge, seat
+from strandline.placement.policy.document import Policy, needed_labels, with_observers
+from strandline.placement.solver.judge import judge, seat, seated
 from strandline.placement.solver.plan import Plan, make_plan
 from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.request import Request
@@ -42,14 +42,13 @@ HOPELESS_MAX = 200_000
 SPREAD = Policy(distinct_host=False)
 """What topics without a policy are held against: their spread, and nothing else."""
 
-Replicas = tuple[BrokerId, ...]
 _TOPIC_KEYS = (*TOPIC_POLICY_KEYS, MIN_INSYNC)
 _CLUSTER_KEYS = (*CLUSTER_POLICY_KEYS, TOPIC_KEYS_BY_NAME[MIN_INSYNC].cluster_name)
 
 
 @dataclass(slots=True, eq=False)
 class Wanted:
-    """A policy for so many voters, in this cluster."""
+    """A policy for so many voters, in this cluster; its observers come on top."""
 
     request: Request
     voters: int
@@ -60,10 +59,10 @@ class Wanted:
     refusal: str = ""
     """Why no placement keeps all of it, whoever is up; empty where one does."""
     _plans: dict[frozenset[BrokerId], Plan] = field(default_factory=dict)
-    _right: dict[tuple[frozenset[BrokerId], Replicas], bool] = field(default_factory=dict)
-    _costs: dict[Replicas, int] = field(default_factory=dict)
+    _right: dict[tuple[frozenset[BrokerId], Roles], bool] = field(default_factory=dict)
+    _costs: dict[Roles, int] = field(default_factory=dict)
     _best: list[int | None] = field(default_factory=list)
-    _broken: dict[Replicas, Mapping[str, int]] = field(default_factory=dict)
+    _broken: dict[Roles, Mapping[str, int]] = field(default_factory=dict)
 
     def plan(self, excused: Collection[BrokerId] = ()) -> Plan:
         """The constraints; lost brokers are down, but for those that are excused."""
@@ -73,22 +72,22 @@ class Wanted:
             self._plans[key] = make_plan(self.request, universe, voters=self.voters)
         return self._plans[key]
 
-    def lost(self, replicas: Replicas) -> Replicas:
+    def lost(self, replicas: Roles) -> tuple[BrokerId, ...]:
         """Those of the replicas whose brokers are lost, or are being decommissioned."""
-        return tuple(one for one in replicas if one in self.plans.lost)
+        return tuple(one for one in replicas.all if one in self.plans.lost)
 
-    def leaving(self, replicas: Replicas) -> Replicas:
+    def leaving(self, replicas: Roles) -> tuple[BrokerId, ...]:
         """Those of the replicas whose brokers are being decommissioned."""
-        return tuple(one for one in replicas if one in self.plans.leaving)
+        return tuple(one for one in replicas.all if one in self.plans.leaving)
 
-    def is_right(self, replicas: Replicas, excused: Collection[BrokerId] = ()) -> bool:
+    def is_right(self, replicas: Roles, excused: Collection[BrokerId] = ()) -> bool:
         """Whether these replicas keep every hard constraint, and are as many as are asked for."""
         key = frozenset(excused), replicas
         if key not in self._right:
-            self._right[key] = judge(self.plan(excused), voters(replicas)).is_right
+            self._right[key] = judge(self.plan(excused), seated(replicas)).is_right
         return self._right[key]
 
-    def cost(self, replicas: Replicas) -> int:
+    def cost(self, replicas: Roles) -> int:
         """What they cost by the soft constraints, whoever is lost."""
         if replicas not in self._costs:
             self._costs[replicas] = self.plan().cost(self.seats(replicas))
@@ -103,16 +102,16 @@ class Wanted:
             self._best.append(found.cost if is_known else None)
         return self._best[0]
 
-    def broken(self, replicas: Replicas) -> Mapping[str, int]:
+    def broken(self, replicas: Roles) -> Mapping[str, int]:
         """{hard constraint: how many of these replicas break it}, were nobody lost."""
         if replicas not in self._broken:
             found = Counter[str]()
-            for one in judge(self.plan(self.plans.lost), voters(replicas)).violations:
+            for one in judge(self.plan(self.plans.lost), seated(replicas)).violations:
                 found[one.constraint] += len(one.brokers)
             self._broken[replicas] = found
         return self._broken[replicas]
 
-    def breaks_more(self, replicas: Replicas, *, than: Replicas) -> bool:
+    def breaks_more(self, replicas: Roles, *, than: Roles) -> bool:
         """Whether more is broken by these replicas; where the policy cannot be met, the soft
         constraints count, too."""
         before, after = self.broken(than), self.broken(replicas)
@@ -120,35 +119,37 @@ class Wanted:
             return True
         return bool(self.refusal) and self.cost(replicas) > self.cost(than)
 
-    def unlabelled(self, replicas: Replicas) -> str:
+    def unlabelled(self, replicas: Roles) -> str:
         """Who lacks which label, if nothing is wrong with these replicas but that; else empty."""
-        found = judge(self.plan(), voters(replicas))
+        found = judge(self.plan(), seated(replicas))
         if found.unknown or found.surplus or found.missing:
             return ""
         missing = missing_for(self.request.policy, self.plan().universe.candidates)
         lacking = {one.broker for one in missing}
         if not all(lacking.issuperset(one.brokers) for one in found.violations):
             return ""
-        first = next((one for one in missing if one.broker in replicas), None)
+        first = next((one for one in missing if one.broker in replicas.all), None)
         return "" if first is None else f"{self.key}: {first}"
 
-    def seats(self, replicas: Replicas) -> list[Seat]:
+    def seats(self, replicas: Roles) -> list[Seat]:
         """The replicas with their groups."""
         plan = self.plan()
         index = plan.universe.index
-        known: list[tuple[int, Role]] = [(index[one], "voter") for one in replicas]
+        known = [(index[one], role) for one, role in seated(replicas)]
         return seat(plan, known)[0]
 
     def lead_first(
-        self, replicas: Sequence[BrokerId], led: Mapping[BrokerId, int], *, present: BrokerId
-    ) -> Replicas:
-        """The same replicas, the first of them where leaders should be: the present preferred
-        leader if it is there, else the one that leads fewest."""
-        may = self.may_lead(replicas, near=present)
+        self, replicas: Roles, led: Mapping[BrokerId, int], *, present: BrokerId
+    ) -> Roles:
+        """The same replicas, the first voter where leaders should be: the present preferred leader
+        if it is there, else the one that leads fewest."""
+        voters = replicas.voters
+        may = self.may_lead(voters, near=present)
         first = present
         if present not in may:
-            first = min(may, key=lambda one: (led.get(one, 0), replicas.index(one)))
-        return (first, *(one for one in replicas if one != first))
+            first = min(may, key=lambda one: (led.get(one, 0), voters.index(one)))
+        order = (first, *(one for one in voters if one != first))
+        return Roles(order, replicas.observers)
 
     def labels(self) -> list[str]:
         """The labels by which replicas are told apart."""
@@ -159,33 +160,28 @@ class Wanted:
         return list(dict.fromkeys(found))
 
     def may_lead(
-        self, replicas: Sequence[BrokerId], *, near: BrokerId | None = None
+        self, voters: Sequence[BrokerId], *, near: BrokerId | None = None
     ) -> list[BrokerId]:
-        """Those of the replicas that meet the best preference any of them meets. Where leaders
+        """Those of the voters that meet the best preference any of them meets. Where leaders
         follow the writers: those in the region of `near`, or of the first, for there they are."""
         plan = self.plan()
         if self.request.policy.leaders.follow:
-            return self._in_region(replicas, replicas[0] if near is None else near)
+            return self._in_region(voters, voters[0] if near is None else near)
         for tier in plan.leader_tiers:
             may = [
                 one
-                for one in replicas
+                for one in voters
                 if tier >> plan.universe.index[one] & 1 and one not in self.plans.lost
             ]
             if may:
                 return may
-        return list(replicas)
+        return list(voters)
 
-    def _in_region(self, replicas: Sequence[BrokerId], of: BrokerId) -> list[BrokerId]:
+    def _in_region(self, voters: Sequence[BrokerId], of: BrokerId) -> list[BrokerId]:
         brokers = self.plans.brokers
-        there = [one for one in replicas if one not in self.plans.lost]
+        there = [one for one in voters if one not in self.plans.lost]
         near = [one for one in there if brokers[one].labels.region == brokers[of].labels.region]
-        return near or there or list(replicas)
-
-
-def voters(replicas: Iterable[BrokerId]) -> list[tuple[BrokerId, Role]]:
-    """The replicas, each a voter."""
-    return [(one, "voter") for one in replicas]
+        return near or there or list(voters)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,7 +195,7 @@ class Ask:
     mistake: str = ""
 
 
-Vain = tuple[Wanted, Replicas, frozenset[BrokerId], bool]
+Vain = tuple[Wanted, Roles, frozenset[BrokerId], bool]
 """What is wanted, replicas, who may be given some, and whether the policy may be broken by that."""
 
 
@@ -223,12 +219,12 @@ class Plans:
         """{what was looked for: why nobody can mend it}"""
         self.hopeful: set[Vain] = set()
         """The same, of what somebody can mend."""
-        self.places: dict[tuple[Wanted, Replicas, BrokerId], Mapping[BrokerId, int]] = {}
+        self.places: dict[tuple[Wanted, Roles, BrokerId], Mapping[BrokerId, int]] = {}
         """{(what is wanted, replicas, one of them): who may have its place, at which cost}"""
         self._universes: dict[frozenset[BrokerId], Universe] = {}
         self._asks: dict[tuple[str | None, ...], Ask] = {}
-        self._known: dict[tuple[Ask, Replicas], Wanted | str] = {}
-        self._wanted: dict[tuple[Ask, int], Wanted | str] = {}
+        self._known: dict[tuple[Ask, Roles], Wanted | str] = {}
+        self._wanted: dict[tuple[Ask, int, int], Wanted | str] = {}
         self._fewer: dict[tuple[Ask, int], Wanted] = {}
 
     def note_hopeless(self, vain: Vain, why: tuple[str, str]) -> None:
@@ -275,20 +271,23 @@ class Plans:
             self._asks[values] = _read(topic, cluster)
         return self._asks[values]
 
-    def of(self, ask: Ask, replicas: Replicas) -> Wanted | str:
+    def of(self, ask: Ask, replicas: Roles) -> Wanted | str:
         """What is wanted of a partition with these replicas; or why its policy says nothing."""
         key = ask, replicas
         if key not in self._known:
             self._known[key] = self._find(ask, replicas)
         return self._known[key]
 
-    def _find(self, ask: Ask, replicas: Replicas) -> Wanted | str:
-        count = len(replicas)
+    def _find(self, ask: Ask, replicas: Roles) -> Wanted | str:
+        count = len(replicas.voters)
         if ask.mistake:
             return ask.mistake
-        if (ask, count) not in self._wanted:
-            self._wanted[ask, count] = self._plan(ask, count)
-        whole = self._wanted[ask, count]
+        # Without a policy there are to be as many observers as there are.
+        observers = 0 if ask.key else len(replicas.observers)
+        key = ask, count, observers
+        if key not in self._wanted:
+            self._wanted[key] = self._plan(ask, count, observers)
+        whole = self._wanted[key]
         if isinstance(whole, str) or count >= whole.voters:
             return whole
         if ask.policy.fixed_replicas() is None:
@@ -301,9 +300,9 @@ class Plans:
                 return fewer
         return whole
 
-    def _plan(self, ask: Ask, count: int) -> Wanted | str:
+    def _plan(self, ask: Ask, count: int, observers: int) -> Wanted | str:
         request = Request(
-            policy=ask.policy,
+            policy=with_observers(ask.policy, observers),
             min_insync_replicas=ask.min_insync_replicas,
             default_voters=count,
         )

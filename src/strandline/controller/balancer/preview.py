@@ -15,13 +15,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from strandline.controller.balancer.health import Condition
-from strandline.controller.balancer.plans import Plans, Replicas
+from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.reasons import Waits
 from strandline.controller.balancer.round import Round, Settings
 from strandline.controller.decision import leaving_of
 from strandline.controller.records import ReassignmentSet, VotersGranted, VotersStable
 from strandline.controller.state import ControllerState
-from strandline.model.ids import GroupId
+from strandline.model.cluster import Roles
+from strandline.model.ids import BrokerId, GroupId
 
 LOOKS_MAX = 1_000_000
 """So many times partitions are looked at: about ten seconds."""
@@ -37,14 +38,14 @@ class Step:
 
     topic: str
     partition: int
-    before: Replicas
-    after: Replicas
+    before: Roles
+    after: Roles
     code: str
 
     @property
-    def coming(self) -> Replicas:
+    def coming(self) -> tuple[BrokerId, ...]:
         """Who gets a copy."""
-        return tuple(one for one in self.after if one not in self.before)
+        return tuple(one for one in self.after.all if one not in self.before.all)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,13 @@ def preview(
         for move in one.moves:
             command = move.command
             partition = cluster.groups[command.group]
-            steps.append(
-                Step(
-                    partition.topic, partition.index, partition.replicas, command.target, move.code
+            after = Roles(command.target, command.target_observers)
+            steps.append(Step(partition.topic, partition.index, partition.roles, after, move.code))
+            state.replay(
+                ReassignmentSet(
+                    command.group, after.voters, by_balancer=True, observers=after.observers
                 )
             )
-            state.replay(ReassignmentSet(command.group, command.target, by_balancer=True))
         _arrive(state, sorted(cluster.moving))
         is_over = not one.moves and not one.is_cut
         if is_over:
@@ -106,5 +108,6 @@ def _arrive(state: ControllerState, groups: Iterable[GroupId]) -> None:
     for group in groups:
         one = state.cluster.groups[group]
         if not one.pending:
-            state.replay(VotersGranted(group, one.version + 1, one.target))
+            version = one.version + 1
+            state.replay(VotersGranted(group, version, one.target, one.target_observers))
         state.replay(VotersStable(group, one.version + 1))

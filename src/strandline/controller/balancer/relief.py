@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from strandline.controller.balancer.disks import Room
 from strandline.controller.balancer.evening import Movable
 from strandline.controller.balancer.mending import Wait, place_of
-from strandline.controller.balancer.plans import Plans, Replicas, voters
-from strandline.model.cluster import Partition
+from strandline.controller.balancer.plans import Plans
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.explain.amounts import format_bytes
-from strandline.placement.solver.judge import judge
+from strandline.placement.solver.judge import judge, seated
 
 SEARCHES_MAX = 200
 """Of places for one replica, in one round. They are remembered, so that the next one makes
@@ -39,7 +39,7 @@ class Relieved:
     """A replica that should go, whereto, and what to say while it waits."""
 
     partition: Partition
-    target: Replicas
+    target: Roles
     text: str
 
 
@@ -143,12 +143,12 @@ class Relief:
     def _wait_of(self, partition: Partition) -> Wait | None:
         if partition.group in self.left_alone:
             return self.left_alone[partition.group]
-        away = [one for one in partition.replicas if one not in self.up]
+        away = [one for one in partition.roles.all if one not in self.up]
         return ("broker-down", f"broker {away[0]} is down") if away else None
 
     def _moved(self, one: Movable, source: BrokerId, taker: BrokerId) -> Relieved:
         partition = one.partition
-        after = _exchanged(partition.replicas, source, taker)
+        after = partition.roles.exchanged(source, taker)
         target = one.wanted.lead_first(after, self.led, present=partition.replicas[0])
         self._gone.add(partition.group)
         return Relieved(partition, target, self.said(source))
@@ -163,10 +163,10 @@ class Relief:
             for broker in self.takers
             if room.knows(broker) and room.has_room(broker, partition)
         ]
-        if not roomy or not set(roomy).difference(partition.replicas):
+        if not roomy or not set(roomy).difference(partition.roles.all):
             return None
         places = self._places(one, source)
-        now = one.wanted.cost(partition.replicas)
+        now = one.wanted.cost(partition.roles)
         able = [
             (places[broker], room.used_ratio(broker, partition), broker)
             for broker in roomy
@@ -177,7 +177,7 @@ class Relief:
     def _places(self, one: Movable, source: BrokerId) -> Mapping[BrokerId, int]:
         """{who may have the place by the hard constraints, up or down, full or not: what the
         placement costs then}"""
-        replicas, wanted = one.partition.replicas, one.wanted
+        replicas, wanted = one.partition.roles, one.wanted
         key = wanted, replicas, source
         if key in self.plans.places:
             return self.plans.places[key]
@@ -188,9 +188,9 @@ class Relief:
         found: dict[BrokerId, int] = {}
         cost_max = None if wanted.has_policy else wanted.cost(replicas)
         for broker in self.plans.ids:
-            if broker in replicas or broker in self.plans.lost:
+            if broker in replicas.all or broker in self.plans.lost:
                 continue
-            judged = judge(wanted.plan(), voters(_exchanged(replicas, source, broker)))
+            judged = judge(wanted.plan(), seated(replicas.exchanged(source, broker)))
             if judged.is_right and (cost_max is None or judged.cost <= cost_max):
                 found[broker] = judged.cost
         self.plans.places[key] = found
@@ -236,7 +236,3 @@ def _choice(sizes: Sequence[int], excess: int) -> int:
     if enough < len(sizes) and (sizes[enough] <= 2 * excess or sum(sizes[:enough]) < excess):
         return enough
     return enough - 1 if enough else 0
-
-
-def _exchanged(replicas: Replicas, source: BrokerId, taker: BrokerId) -> Replicas:
-    return tuple(taker if one == source else one for one in replicas)

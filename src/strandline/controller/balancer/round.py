@@ -22,11 +22,11 @@ from strandline.controller.balancer.evening import Movable, by_broker, exchanged
 from strandline.controller.balancer.health import Condition
 from strandline.controller.balancer.leaders import evened_leaders
 from strandline.controller.balancer.mending import Wait, hindrance, margin_of, mend, need_of
-from strandline.controller.balancer.plans import Ask, Plans, Replicas, Vain, Wanted
+from strandline.controller.balancer.plans import Ask, Plans, Vain, Wanted
 from strandline.controller.balancer.reasons import MOVES, Waits
 from strandline.controller.balancer.relief import Relief, Relieved, Stuck
 from strandline.controller.commands import BalancedReplicas
-from strandline.model.cluster import Cluster, Partition
+from strandline.model.cluster import Cluster, Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
 
 COUNT_STEP = 500
@@ -40,6 +40,8 @@ AHEAD_MAX = 50
 """Searches that one round makes for what has to wait for its turn anyhow. What they find out is
 remembered, too, so that the next round makes others."""
 NOT_KNOWN: Mapping[BrokerId, int] = {}
+NOBODY = Roles(())
+"""As a target: what there is stays."""
 _RANKS = {code: rank for rank, code in enumerate(MOVES)}
 _URGENT = ("broker-lost", "decommission", "best-effort", "policy-broken")
 
@@ -167,9 +169,9 @@ class Round:
 
     def _count(self) -> Iterator[None]:
         for number, partition in enumerate(list(self._cluster.groups.values())):
-            after = partition.target or partition.replicas
-            self._loads.update(after)
-            self._led[after[0]] += 1
+            after = partition.wanted if partition.is_moving else partition.roles
+            self._loads.update(after.all)
+            self._led[after.voters[0]] += 1
             if number % COUNT_STEP == 0:
                 yield
         yield from self._room.steps(self._cluster)
@@ -177,15 +179,15 @@ class Round:
     # ---- looking -----------------------------------------------------------------------------
 
     def _look(self, partition: Partition, ask: Ask) -> None:
-        wanted = self._plans.of(ask, partition.replicas)
+        wanted = self._plans.of(ask, partition.roles)
         if isinstance(wanted, str):
             self._wait(partition, ("cannot-be-met", wanted))
             if partition.by_balancer and not partition.pending and self._settings.is_enabled:
-                self._set(partition, (), "policy-broken")
+                self._set(partition, NOBODY, "policy-broken")
             return
         if wanted.refusal:
             self._wait(partition, ("cannot-be-met", wanted.refusal))
-        code = need_of(wanted, partition.replicas)
+        code = need_of(wanted, partition.roles)
         if partition.by_balancer:
             self._look_at_own(partition, wanted, ask, code)
             return
@@ -194,10 +196,10 @@ class Round:
                 self._wait(partition, ("by-hand", "moved by hand meanwhile"))
             return
         self._note_down(partition)
-        if code == "policy-broken" and (lacking := wanted.unlabelled(partition.replicas)):
+        if code == "policy-broken" and (lacking := wanted.unlabelled(partition.roles)):
             self._wait(partition, ("no-label", lacking))
             return
-        is_held = not self._condition.overfull.isdisjoint(partition.replicas)
+        is_held = not self._condition.overfull.isdisjoint(partition.roles.all)
         if is_held and code not in _URGENT and not wanted.refusal:
             self._relievable.append(Movable(partition, wanted))
         if not code:
@@ -227,7 +229,7 @@ class Round:
         self.waits.add(*wait, partition.name, leaving)
 
     def _note_down(self, partition: Partition) -> None:
-        for broker in partition.replicas:
+        for broker in partition.roles.all:
             if broker in self._condition.down_since_ms and broker not in self._plans.lost:
                 text = f"broker {broker} is down, and taken for lost after "
                 text += f"{self._settings.lost_after_ms / 1_000:g} s"
@@ -241,26 +243,26 @@ class Round:
         was_urgent = self._reasons.get(partition.group) in _URGENT
         good = self._is_good(partition, ask)
         if is_right and (was_urgent or not good):
-            self._set(partition, (), self._reasons.get(partition.group, "policy-broken"))
+            self._set(partition, NOBODY, self._reasons.get(partition.group, "policy-broken"))
         elif not good:
             found = self._mend(partition, wanted, code)
-            if isinstance(found[0], str):
+            if not isinstance(found, Roles):
                 self._wait(partition, found)
-                self._set(partition, (), code)
-            elif found != partition.target:
+                self._set(partition, NOBODY, code)
+            elif found != partition.wanted:
                 self._set(partition, found, self._code_of(wanted, partition, found, code))
 
     def _is_good(self, partition: Partition, ask: Ask) -> bool:
         """Whether what is wanted can be had, and would be right."""
-        wanted, code = self._plans.of(ask, partition.target), self._reasons.get(partition.group)
+        wanted, code = self._plans.of(ask, partition.wanted), self._reasons.get(partition.group)
         if isinstance(wanted, str) or set(partition.adding) & self._condition.absent:
             return False
         if code == "disk-high" and set(partition.adding) & self._condition.full:
             return False
-        if need_of(wanted, partition.target) not in _URGENT:
+        if need_of(wanted, partition.wanted) not in _URGENT:
             return True
         is_makeshift = code == "best-effort"
-        return is_makeshift and not wanted.lost(partition.target)
+        return is_makeshift and not wanted.lost(partition.wanted)
 
     # ---- moving ------------------------------------------------------------------------------
 
@@ -269,14 +271,14 @@ class Round:
         wait = self._wait_of(need)
         if wait is None and need.code == "leaders":
             self._leader_changes += 1
-            led = wanted.lead_first(partition.replicas, self._led, present=partition.replicas[0])
+            led = wanted.lead_first(partition.roles, self._led, present=partition.replicas[0])
             self._set(partition, led, need.code)
             return
         if wait is None and self.moving_count >= self._settings.moves_max:
             wait = self._look_ahead(need)
         elif wait is None:
             found = self._mend(partition, wanted, need.code)
-            if isinstance(found[0], str):
+            if not isinstance(found, Roles):
                 wait = found
                 self._plans.note_hopeless(self._key(need), found)
                 self._vain_count += 1
@@ -295,7 +297,7 @@ class Round:
             if self._ahead_count < AHEAD_MAX:
                 self._ahead_count += 1
                 found = self._mend(need.partition, need.wanted, need.code)
-                if isinstance(found[0], str):
+                if not isinstance(found, Roles):
                     self._plans.note_hopeless(key, found)
                     return found
                 self._plans.hopeful.add(key)
@@ -327,13 +329,13 @@ class Round:
     def _key(self, need: _Need) -> Vain:
         takers = self._takers(need.partition, need.code)
         is_best_effort = self._settings.is_best_effort
-        return need.wanted, need.partition.replicas, takers, is_best_effort
+        return need.wanted, need.partition.roles, takers, is_best_effort
 
-    def _code_of(self, wanted: Wanted, partition: Partition, target: Replicas, code: str) -> str:
+    def _code_of(self, wanted: Wanted, partition: Partition, target: Roles, code: str) -> str:
         """Why it moves; said where the policy is broken by that."""
         if not self._settings.is_best_effort or not wanted.has_policy:
             return code
-        return "best-effort" if wanted.breaks_more(target, than=partition.replicas) else code
+        return "best-effort" if wanted.breaks_more(target, than=partition.roles) else code
 
     def _takers(self, partition: Partition, code: str) -> frozenset[BrokerId]:
         """Who may be given a replica of it now. What is only better may not fill a disk."""
@@ -343,11 +345,11 @@ class Round:
         return frozenset(
             one
             for one in takers
-            if one in partition.replicas or self._room.has_room(one, partition)
+            if one in partition.roles.all or self._room.has_room(one, partition)
         )
 
-    def _mend(self, partition: Partition, wanted: Wanted, code: str) -> Replicas | Wait:
-        condition, replicas = self._condition, partition.replicas
+    def _mend(self, partition: Partition, wanted: Wanted, code: str) -> Roles | Wait:
+        condition, replicas = self._condition, partition.roles
         takers = self._takers(partition, code)
         find = partial(
             mend,
@@ -358,31 +360,35 @@ class Round:
             best_effort=self._settings.is_best_effort,
         )
         found = find(settled=takers)
-        if not isinstance(found[0], str) or takers == condition.settled:
+        if isinstance(found, Roles) or takers == condition.settled:
             return found
         wider = find(settled=condition.settled)
-        if isinstance(wider[0], str):
+        if not isinstance(wider, Roles):
             return found
-        lacking = sorted(set(wider).difference(takers, replicas))
+        lacking = sorted(set(wider.all).difference(takers, replicas.all))
         text = f"the disks of brokers {', '.join(map(str, lacking))}, which could take a replica, "
         if condition.full.issuperset(lacking):
             return "disk-full", f"{text}are more than {self._settings.disk_high_percent} % full"
         return "disk-full", f"{text}have no room for it below {self._room.low_percent} %"
 
-    def _set(self, partition: Partition, target: Replicas, code: str) -> None:
+    def _set(self, partition: Partition, target: Roles, code: str) -> None:
         """Ask for a move, and count what it changes."""
-        before, after = partition.target or partition.replicas, target or partition.replicas
-        self._loads.subtract(before)
-        self._loads.update(after)
-        self._led[before[0]] -= 1
-        self._led[after[0]] += 1
+        before = partition.wanted if partition.is_moving else partition.roles
+        after = target if target.voters else partition.roles
+        self._loads.subtract(before.all)
+        self._loads.update(after.all)
+        self._led[before.voters[0]] -= 1
+        self._led[after.voters[0]] += 1
         self._room.move(partition, target)
         command = BalancedReplicas(
             group=partition.group,
             version=partition.version,
             replicas=partition.replicas,
+            observers=partition.observers,
             target_before=partition.target,
-            target=target,
+            target_observers_before=partition.target_observers,
+            target=target.voters,
+            target_observers=target.observers,
         )
         self.moves.append(Move(command, code))
 
@@ -474,7 +480,6 @@ class Round:
         for found in evened_leaders(free, self._led, changes_max=LEADER_CHANGES_MAX):
             if found is not None:
                 one, leader = found
-                replicas = one.partition.replicas
-                order = one.wanted.lead_first(replicas, {}, present=leader)
+                order = one.wanted.lead_first(one.partition.roles, {}, present=leader)
                 self._set(one.partition, order, "leaders-uneven")
             yield

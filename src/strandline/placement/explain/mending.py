@@ -3,9 +3,10 @@
 Source: decision 0008."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from strandline.model.ids import BrokerId
+from strandline.model.cluster import Roles
+from strandline.placement.solver.judge import seated
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.repair import repair
@@ -15,18 +16,22 @@ from strandline.placement.topology.universe import Candidate, Universe
 
 
 def mended(
-    request: Request, candidates: Iterable[Candidate], voters: Sequence[BrokerId]
-) -> tuple[BrokerId, ...] | Refusal | None:
-    """The voters after the fewest moves, those that stay first, in their order; why no placement
-    is right; or None where none was found from here."""
+    request: Request, candidates: Iterable[Candidate], replicas: Roles
+) -> Roles | Refusal | None:
+    """The replicas after the fewest moves, of each role those that stay first, in their order; why
+    no placement is right; or None where none was found from here."""
     universe = Universe(candidates)
     anew = solve(request, universe.candidates, rng=random.Random(0))
     if isinstance(anew, Refusal):
         return anew
     plan = make_plan(request, universe, voters=len(anew.partitions[0].voters))
-    found = repair(plan, [(voter, "voter") for voter in voters])
+    present = seated(replicas)
+    found = repair(plan, present)
     if found is None:
         return None
-    kept = {broker for broker, _ in found.kept}
-    coming = sorted(broker for broker, role in found.coming if role == "voter")
-    return (*(voter for voter in voters if voter in kept), *coming)
+    stay = [one for one in present if one in found.kept]
+    voters, observers = (
+        tuple(broker for broker, is_of in (*stay, *sorted(found.coming)) if is_of == role)
+        for role in ("voter", "observer")
+    )
+    return Roles(voters, observers)

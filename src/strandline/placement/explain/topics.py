@@ -2,7 +2,7 @@
 as they were placed and without the brokers that are down.
 
 Why:    a topic has many partitions, and an operator asks for the weakest of them.
-How:    partitions with the same voters are alike, and are judged once. What holds for all of them
+How:    partitions with the same replicas are alike, and are judged once. What holds for all of them
         holds for the topic.
 Source: decision 0008."""
 
@@ -13,13 +13,14 @@ from decimal import Decimal
 
 import msgspec
 
+from strandline.model.cluster import Roles
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.explain.latency import commit_latencies
 from strandline.placement.explain.prices import Prices
 from strandline.placement.explain.traffic import Traffic, traffic_of
 from strandline.placement.policy.document import Goal
 from strandline.placement.policy.text import encode_policy
-from strandline.placement.solver.judge import Judgement, judge
+from strandline.placement.solver.judge import Judgement, judge, seated
 from strandline.placement.solver.leaders import LeaderChoice
 from strandline.placement.solver.plan import Plan, make_plan
 from strandline.placement.solver.request import Request
@@ -39,26 +40,40 @@ class PartitionState:
     """The preferred leader first; they are all candidates."""
     leader: BrokerId = NO_BROKER
     adding: tuple[BrokerId, ...] = ()
-    """Who is to become a voter."""
+    """Who is to get a replica."""
     behind: tuple[BrokerId, ...] = ()
     """Voters that are not in sync, as the leader says."""
+    observers: tuple[BrokerId, ...] = ()
+    """They are all candidates, too."""
+
+    @property
+    def roles(self) -> Roles:
+        """Both, by id: what partitions that are alike have in common."""
+        return Roles(tuple(sorted(self.voters)), tuple(sorted(self.observers)))
 
 
 class Alike(msgspec.Struct, frozen=True):
-    """Partitions with the same voters, of which the same are behind."""
+    """Partitions with the same voters and observers, of which the same are behind."""
 
     partitions: tuple[int, ...]
     voters: tuple[BrokerId, ...]
     """By id."""
+    observers: tuple[BrokerId, ...]
+    """By id; whether they are up or not, writes go on."""
     write_quorum: int
     down: tuple[BrokerId, ...]
-    """Those that are down."""
+    """The voters that are down."""
     behind: tuple[BrokerId, ...]
-    """Those that are up and not in sync."""
+    """The voters that are up and not in sync."""
     faults: tuple[str, ...]
     """What is not as the policy wants; empty where all is."""
     has_stopped: bool
     """Whether so many are down or behind that writes have stopped."""
+
+    @property
+    def roles(self) -> Roles:
+        """The voters and observers."""
+        return Roles(self.voters, self.observers)
 
     @property
     def lost(self) -> tuple[BrokerId, ...]:
@@ -115,29 +130,32 @@ def explain_topic(
     """Explain a topic with at least one partition, each with at least one voter."""
     universe = Universe(candidates)
     down = frozenset(one.id for one in universe.candidates if one.state is BrokerState.DOWN)
-    groups: dict[tuple[tuple[BrokerId, ...], tuple[BrokerId, ...]], list[PartitionState]] = {}
+    groups: dict[tuple[Roles, tuple[BrokerId, ...]], list[PartitionState]] = {}
     for one in partitions:
         behind = tuple(sorted(broker for broker in one.behind if broker not in down))
-        groups.setdefault((tuple(sorted(one.voters)), behind), []).append(one)
-    placements = {voters: placement_of(universe, voters, request) for voters, _ in groups}
+        groups.setdefault((one.roles, behind), []).append(one)
+    placements = {roles: placement_of(universe, roles, request) for roles, _ in groups}
     plans = {
-        count: make_plan(request, universe, voters=count) for count in set(map(len, placements))
+        count: make_plan(request, universe, voters=count)
+        for count in {len(roles.voters) for roles in placements}
     }
     faults = {
-        voters: _faults(plans[len(voters)], placement) for voters, placement in placements.items()
+        roles: _faults(plans[len(roles.voters)], placement)
+        for roles, placement in placements.items()
     }
     alike = []
-    for (voters, behind), members in groups.items():
-        quorum = placements[voters].quorum
-        gone = tuple(voter for voter in voters if voter in down)
+    for (roles, behind), members in groups.items():
+        quorum = placements[roles].quorum
+        gone = tuple(voter for voter in roles.voters if voter in down)
         alike.append(
             Alike(
                 partitions=tuple(one.index for one in members),
-                voters=voters,
+                voters=roles.voters,
+                observers=roles.observers,
                 write_quorum=quorum.write_quorum,
                 down=gone,
                 behind=behind,
-                faults=faults[voters],
+                faults=faults[roles],
                 has_stopped=len(gone) + len(behind) >= quorum.stops_at,
             )
         )
@@ -146,7 +164,7 @@ def explain_topic(
     writes_now, data_now = writes, data
     if any(one.lost for one in alike):
         writes_now, data_now = _goals(
-            [(placements[one.voters], one.lost) for one in alike if not one.has_stopped]
+            [(placements[one.roles], one.lost) for one in alike if not one.has_stopped]
         )
     ways = _ways(placements, partitions)
     return TopicExplanation(
@@ -168,16 +186,19 @@ def explain_topic(
     )
 
 
-def placement_of(universe: Universe, voters: Iterable[BrokerId], request: Request) -> Placement:
-    """Voters with their labels."""
+def placement_of(universe: Universe, roles: Roles, request: Request) -> Placement:
+    """Voters and observers with their labels."""
     return Placement(
-        [Replica(one, universe.candidates[universe.index[one]].labels) for one in voters],
+        [
+            Replica(one, universe.candidates[universe.index[one]].labels, role)
+            for one, role in seated(roles)
+        ],
         min_insync_replicas=request.min_insync_replicas,
     )
 
 
 def _faults(plan: Plan, placement: Placement) -> tuple[str, ...]:
-    judgement = judge(plan, [(one.broker, "voter") for one in placement.voters])
+    judgement = judge(plan, [(one.broker, one.role) for one in placement.replicas])
     return tuple(faults_of(judgement, broken_goals(plan.request.policy.survive, placement)))
 
 
@@ -233,7 +254,7 @@ def _elsewhere(plans: Mapping[int, Plan], partitions: Sequence[PartitionState]) 
 def _waits(
     request: Request,
     alike: Iterable[Alike],
-    placements: Mapping[tuple[BrokerId, ...], Placement],
+    placements: Mapping[Roles, Placement],
     partitions: Sequence[PartitionState],
 ) -> tuple[Wait, ...]:
     if request.round_trips is None:
@@ -242,7 +263,7 @@ def _waits(
     by_leader = {
         (index, wait.leader): wait.commit_ms
         for one in alike
-        for wait in commit_latencies(placements[one.voters].without(one.lost), trips)
+        for wait in commit_latencies(placements[one.roles].without(one.lost), trips)
         for index in one.partitions
     }
     found: dict[int | None, list[int]] = {}
@@ -256,15 +277,15 @@ def _waits(
 
 
 def _ways(
-    placements: Mapping[tuple[BrokerId, ...], Placement], partitions: Sequence[PartitionState]
+    placements: Mapping[Roles, Placement], partitions: Sequence[PartitionState]
 ) -> list[Traffic]:
     """What the leader of each partition that is led sends."""
     by_leader = {
-        (voters, one.leader): one
-        for voters, placement in placements.items()
+        (roles, one.leader): one
+        for roles, placement in placements.items()
         for one in traffic_of(placement)
     }
-    found = (by_leader.get((tuple(sorted(one.voters)), one.leader)) for one in partitions)
+    found = (by_leader.get((one.roles, one.leader)) for one in partitions)
     return [one for one in found if one is not None]
 
 

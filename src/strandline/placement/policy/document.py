@@ -129,6 +129,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         return None if None in counts else sum(count or 0 for count in counts)
 
 
+def with_observers(policy: Policy, count: int) -> Policy:
+    """The policy, with so many observers besides, wherever they are: for topics that have some
+    which no policy asks for."""
+    rules = (*policy.rules, *((Rule(role="observer", count=count),) if count else ()))
+    return msgspec.structs.replace(policy, rules=rules)
+
+
 def goal_levels(goal: Goal) -> dict[str, int]:
     """{level: how many of its domains are lost}, widest first, without zeros."""
     levels = {name: getattr(goal, name) for name in goal.__struct_fields__}

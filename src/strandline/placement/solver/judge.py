@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.contract import Seat, Seats, Violation
 from strandline.placement.policy.document import Role
@@ -83,6 +84,12 @@ def _right_seats(plan: Plan, replicas: Sequence[tuple[int, Role]]) -> list[Seat]
         plan, nobody_alike, allowed=allowed, good_enough=ANY_COST, nodes_max=SEATINGS_MAX
     )
     return search.run().seats
+
+
+def seated(replicas: Roles) -> list[tuple[BrokerId, Role]]:
+    """The replicas, each with its role."""
+    voters: list[tuple[BrokerId, Role]] = [(one, "voter") for one in replicas.voters]
+    return [*voters, *((one, "observer") for one in replicas.observers)]
 
 
 def seat(plan: Plan, replicas: Sequence[tuple[int, Role]]) -> tuple[list[Seat], list[int]]:

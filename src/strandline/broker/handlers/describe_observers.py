@@ -1,0 +1,33 @@
+"""DescribeObservers: which replicas of partitions are observers.
+
+How:    answered from what this broker knows of the cluster, as Metadata is.
+Source: docs/decisions/0017-observers.md."""
+
+from strandline.broker.context import RequestContext
+from strandline.protocol.messages.describe_observers import (
+    DescribeObserversRequest,
+    DescribeObserversResponse,
+    ObservedPartition,
+)
+
+
+async def handle(
+    request: DescribeObserversRequest, context: RequestContext
+) -> DescribeObserversResponse:
+    """Describe those that have some; nothing of a topic that there is not."""
+    topics = context.services.cluster.topics
+    names = sorted(topics if request.topics is None else topics.keys() & set(request.topics))
+    return DescribeObserversResponse(
+        partitions=[
+            ObservedPartition(
+                topic=name,
+                partition=one.index,
+                observers=list(one.observers),
+                is_moving=one.is_moving,
+                target_observers=list(one.target_observers),
+            )
+            for name in names
+            for one in topics[name].partitions
+            if one.observers or one.target_observers
+        ]
+    )

@@ -1,0 +1,51 @@
+"""Which replicas are observers: brokers tell, and Kafka's Metadata does not.
+
+How:    whoever knows most is asked. A broker of a release without observers has none to tell of.
+Source: docs/decisions/0017-observers.md."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.client.cluster import Client
+from strandline.client.errors import NotOfferedError, refusal
+from strandline.model.ids import BrokerId
+from strandline.protocol.messages.describe_observers import (
+    DescribeObserversRequest,
+    DescribeObserversResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The observers of a partition. `wanted`: those in the end, while its replicas move; else
+    None."""
+
+    present: tuple[BrokerId, ...] = ()
+    wanted: tuple[BrokerId, ...] | None = None
+
+
+AllObserved = Mapping[tuple[str, int], Observed]
+"""{(topic, partition): its observers}"""
+
+
+def describe_observers(client: Client, topics: Sequence[str] | None = None) -> AllObserved:
+    """{(topic, partition): its observers}, of those that have some or are to have some."""
+    request = DescribeObserversRequest(topics=None if topics is None else list(topics))
+
+    def look(until: int) -> DescribeObserversResponse:
+        answer = client.ask_best_informed(request, DescribeObserversResponse, deadline_ms=until)
+        if answer.error_code:
+            raise refusal(answer.error_code, "the observers")
+        return answer
+
+    try:
+        found = client.attempt(look).partitions
+    except NotOfferedError:
+        return {}
+    return {
+        (one.topic, one.partition): Observed(
+            tuple(map(BrokerId, one.observers)),
+            tuple(map(BrokerId, one.target_observers)) if one.is_moving else None,
+        )
+        for one in found
+    }
