@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.client.fake_cluster import FakeCluster, FakeTransport
+from tests.client.fake_cluster import FakeCluster, FakeTransport, metadata
 
 from strandline.cli.commands import (
     broker,
@@ -44,6 +44,10 @@ from strandline.protocol.messages.describe_leadership import (
     DescribeLeadershipResponse,
     LeaderWait,
 )
+from strandline.protocol.messages.describe_observers import (
+    DescribeObserversResponse,
+    ObservedPartition,
+)
 from strandline.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
@@ -55,6 +59,7 @@ from strandline.protocol.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from strandline.protocol.messages.metadata import MetadataResponse
 from strandline.protocol.table import Message
 
 Run = Callable[..., tuple[int, str, str]]
@@ -148,6 +153,48 @@ def test_a_topic_is_created_listed_described_and_deleted(run: Run, cluster: Fake
     ]  # fmt: skip
     assert run("topic", "delete", "orders")[:2] == (0, "topic orders deleted\n")
     assert json.loads(run("topic", "list", "--json")[1]) == {"topics": []}
+
+
+def test_observers_are_told_in_a_column_of_their_own(run: Run, cluster: FakeCluster) -> None:
+    """And lack nothing by not being in sync, for they never are."""
+    cluster.add_topic("orders", 1)
+    cluster.add_topic("plain", 1)
+    watched = [ObservedPartition(topic="orders", partition=0, observers=[3])]
+
+    def describe(fake: FakeCluster, broker: int, request: Message) -> Message:
+        answer = metadata(fake, broker, request)
+        assert isinstance(answer, MetadataResponse)
+        for one in answer.topics:
+            if one.name == "orders":
+                one.partitions[0].isr_nodes = [1, 2]
+        return answer
+
+    cluster.extra["Metadata"] = describe
+    cluster.extra["DescribeObservers"] = lambda *_: DescribeObserversResponse(partitions=watched)
+    code, out, _ = run("topic", "describe", "orders", "--json")
+    (partition,) = json.loads(out)["topics"][0]["partitions"]
+    assert (code, partition["replicas"], partition["observers"]) == (0, [1, 2, 3], [3])
+    lines = [line.split() for line in run("topic", "describe", "orders")[1].splitlines()]
+    assert lines[2] == ["PARTITION", "LEADER", "EPOCH", "REPLICAS", "OBSERVERS", "IN", "SYNC",
+                        "START", "END"]  # fmt: skip
+    assert lines[3][-4:] == ["3", "1,2", "0", "0"]
+    assert "OBSERVERS" not in run("topic", "describe", "plain")[1]
+    lines = [line.split() for line in run("topic", "list")[1].splitlines()]
+    assert lines == [
+        ["TOPIC", "PARTITIONS", "REPLICAS", "OBSERVERS", "LEADERLESS", "UNDER-REPLICATED"],
+        ["orders", "1", "3", "1", "0", "0"],
+        ["plain", "1", "3", "0", "0", "0"],
+    ]
+
+
+def test_brokers_that_know_of_no_observers_have_none_to_tell(
+    run: Run, cluster: FakeCluster
+) -> None:
+    """As those of Kafka, or of an earlier release."""
+    cluster.add_topic("orders", 1)
+    cluster.max_versions = {20_005: -1}
+    code, out, _ = run("topic", "describe", "orders", "--json")
+    assert (code, json.loads(out)["topics"][0]["partitions"][0]["observers"]) == (0, [])
 
 
 def test_the_oldest_records_of_a_partition_are_deleted(

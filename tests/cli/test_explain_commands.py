@@ -29,6 +29,10 @@ from strandline.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from strandline.protocol.messages.describe_observers import (
+    DescribeObserversResponse,
+    ObservedPartition,
+)
 from strandline.protocol.messages.describe_topology import (
     DescribeTopologyResponse,
     TopologyBroker,
@@ -73,12 +77,14 @@ class World:
     moving: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     writers: list[WrittenPartition] = field(default_factory=list)
     networks: str = ""
+    observers: dict[int, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fake.extra = {
             "DescribeConfigs": self._configs,
             "DescribeLeadership": self._leadership,
             "DescribeLogDirs": self._log_dirs,
+            "DescribeObservers": self._observers,
             "DescribeTopology": self._topology,
             "DescribeWriters": self._writers,
             "ListPartitionReassignments": self._moves,
@@ -101,12 +107,18 @@ class World:
         for topic in answer.topics:
             for one in topic.partitions if topic.name == "t" else ():
                 voters = self.voters[one.partition_index]
+                watching = self.observers.get(one.partition_index, [])
                 adding, _ = self.moving.get(one.partition_index, ([], []))
                 up = [voter for voter in voters if voter not in fake.down]
-                one.replica_nodes = adding + voters
+                one.replica_nodes = adding + voters + watching
                 one.isr_nodes = [v for v in up if v not in self.behind]
                 one.leader_id = up[0] if len(up) > len(voters) // 2 else -1
         return answer
+
+    def _observers(self, *_: object) -> Message:
+        return DescribeObserversResponse(
+            partitions=[ObservedPartition("t", one, some) for one, some in self.observers.items()]
+        )
 
     def _configs(self, fake: FakeCluster, broker: int, request: Message) -> Message:
         assert isinstance(request, DescribeConfigsRequest)
@@ -290,6 +302,54 @@ def test_what_no_longer_holds_is_told_first_with_what_would(world: World, told: 
     assert lines[-1].endswith("partition move t 2 --to 1,2,3,4,5")
     fine = told("topic", "explain", "t", "--partition", "0")
     assert "this would be as the policy wants:" not in fine
+
+
+WATCHED = (
+    '{"rules":[{"count":2,"where":[{"label":"region","op":"in","values":["east","west"]}]},'
+    '{"role":"observer","count":1,"where":[{"label":"region","op":"in","values":["south"]}]}]}'
+)
+
+
+def test_observers_are_told_apart_and_count_for_nothing(world: World, told: Lines) -> None:
+    world.policy = (WATCHED, FROM_TOPIC)
+    world.voters = [[1, 3]]
+    world.observers = {0: [5]}
+    lines = told("topic", "explain", "t")
+    assert lines[0].startswith("topic t: 1 partition of 2 voters and 1 observer, min.insync")
+    assert "as placed, some writes stop with the loss of one replica" in lines
+    assert cells(lines, "PARTITIONS") == [["0", "1,3", "5", "2 of 2", "-", "yes"]]
+    assert [row[:2] for row in cells(lines, "BROKER  ROLE")] == [
+        ["1", "voter"], ["3", "voter"], ["5", "observer"],
+    ]  # fmt: skip
+    assert "a write waits 30 ms for its quorum, as partitions are led now" in lines
+    assert "bytes that cross regions for each byte produced: 2" in lines
+    assert cells(told("cluster", "explain"), "TOPIC")[0][:3] == ["t", "1", "2 +1"]
+    # One that is down stops nothing, and who explains says so.
+    world.fake.down.add(5)
+    lines = told("topic", "explain", "t")
+    assert not any("is down" in line for line in lines)
+
+
+def test_observers_that_a_policy_wants_elsewhere_are_moved_by_a_list_that_names_them_last(
+    world: World, told: Lines
+) -> None:
+    world.policy = (WATCHED, FROM_TOPIC)
+    world.voters, world.observers = [[1, 3]], {0: [4]}
+    lines = told("topic", "explain", "t")
+    assert lines[-1].endswith("partition move t 0 --to 1,3,5")
+    world.observers = {}
+    lines = told("topic", "explain", "t")
+    assert lines[-1] == "the balancer moves it to what the policy wants, as 1,3 +5 would be"
+
+
+def test_a_topic_without_a_policy_is_not_blamed_for_its_observers(
+    world: World, told: Lines
+) -> None:
+    world.policy = ("", DEFAULT)
+    world.voters, world.observers = [[1, 3, 5]], {0: [4]}
+    lines = told("topic", "explain", "t")
+    assert cells(lines, "PARTITIONS") == [["0", "1,3,5", "4", "2 of 3", "-"]]
+    assert not any("would be as the policy wants" in line for line in lines)
 
 
 def test_a_policy_that_cannot_hold_any_more_says_why(world: World, told: Lines) -> None:

@@ -25,6 +25,8 @@ from strandline.cli.output import Json, Table, ids, print_line, print_table, sho
 if TYPE_CHECKING:
     from strandline.client.cluster import Client, TopicView
     from strandline.client.configs import ConfigView
+    from strandline.client.observers import AllObserved
+    from strandline.model.ids import BrokerId
 
 
 app = typer.Typer(
@@ -55,6 +57,7 @@ def create(
 ) -> None:
     """Create topics; returns when every partition has a leader."""
     from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
+    from strandline.client.observers import describe_observers
 
     configs = parse_pairs(config, option="--config")
     if policy is not None:
@@ -72,7 +75,8 @@ def create(
             )
             for name in names
         ]
-    show(as_json, {"topics": [_summary(one) for one in topics]}, people=lambda: _list(topics))
+        observed = describe_observers(client, names)
+    _show_list(topics, observed, as_json=as_json)
 
 
 @app.command("list")
@@ -83,10 +87,13 @@ def list_topics(
     as_json: AsJson = False,
 ) -> None:
     """List the topics of the cluster."""
+    from strandline.client.observers import describe_observers
+
     with open_client(bootstrap, timeout) as client:
         found = client.metadata(None).topics
+        observed = describe_observers(client)
     topics = [found[name] for name in sorted(found) if internal or not found[name].is_internal]
-    show(as_json, {"topics": [_summary(one) for one in topics]}, people=lambda: _list(topics))
+    _show_list(topics, observed, as_json=as_json)
 
 
 @app.command()
@@ -98,6 +105,7 @@ def describe(
 ) -> None:
     """Show partitions, leaders, replicas, offsets and configuration of topics."""
     from strandline.client.configs import describe_topic_configs
+    from strandline.client.observers import describe_observers
 
     described = []
     with open_client(bootstrap, timeout) as client:
@@ -106,14 +114,15 @@ def describe(
             topic = client.topic(name)
             configs = describe_topic_configs(client, name)
             described.append((topic, _offsets(client, topic), configs))
+        observed = describe_observers(client, names)
 
     def people() -> None:
         for topic, offsets, configs in described:
-            _describe_for_people(topic, offsets, configs, regions=regions)
+            _describe_for_people(topic, offsets, configs, regions=regions, observed=observed)
 
     show(
         as_json,
-        {"topics": [_describe(*one) for one in described]},
+        {"topics": [_describe(*one, observed) for one in described]},
         people=people,
     )
 
@@ -226,16 +235,27 @@ def _offsets(client: "Client", topic: "TopicView") -> dict[int, tuple[int | None
     return offsets | {index: (starts[index], ends[index]) for index in with_leader}
 
 
-def _summary(topic: "TopicView") -> Json:
+def _observers(observed: "AllObserved", topic: str, partition: int) -> "tuple[BrokerId, ...]":
+    one = observed.get((topic, partition))
+    return () if one is None else one.present
+
+
+def _summary(topic: "TopicView", observed: "AllObserved") -> dict[str, Json]:
+    """`replicas` counts observers, too; they are never in sync, as clients are told."""
+    voters = {
+        one.index: set(one.replicas).difference(_observers(observed, topic.name, one.index))
+        for one in topic.partitions
+    }
     return {
         "name": topic.name,
         "id": str(topic.id),
         "internal": topic.is_internal,
         "partitions": len(topic.partitions),
         "replicas": len(topic.partitions[0].replicas) if topic.partitions else 0,
+        "observers": len(_observers(observed, topic.name, 0)),
         "leaderless": sum(1 for one in topic.partitions if one.leader < 0),
         "under_replicated": sum(
-            1 for one in topic.partitions if len(one.in_sync) < len(one.replicas)
+            1 for one in topic.partitions if len(one.in_sync) < len(voters[one.index])
         ),
     }
 
@@ -244,6 +264,7 @@ def _describe(
     topic: "TopicView",
     offsets: dict[int, tuple[int | None, int | None]],
     configs: "list[ConfigView]",
+    observed: "AllObserved",
 ) -> Json:
     from strandline.config.effective import ConfigSource
 
@@ -257,6 +278,7 @@ def _describe(
                 "leader": one.leader,
                 "epoch": one.epoch,
                 "replicas": list(one.replicas),
+                "observers": list(_observers(observed, topic.name, one.index)),
                 "in_sync": list(one.in_sync),
                 "offline": list(one.offline),
                 "start_offset": offsets[one.index][0],
@@ -271,21 +293,17 @@ def _describe(
     }
 
 
-def _list(topics: "list[TopicView]") -> None:
-    heads = ("TOPIC", "PARTITIONS", "REPLICAS", "LEADERLESS", "UNDER-REPLICATED")
-    rows = []
-    for topic in topics:
-        summary = _summary(topic)
-        assert isinstance(summary, dict)
-        rows.append(
-            (
-                topic.name,
-                len(topic.partitions),
-                str(summary["replicas"]),
-                str(summary["leaderless"]),
-                str(summary["under_replicated"]),
-            )
-        )
+def _show_list(topics: "list[TopicView]", observed: "AllObserved", *, as_json: bool) -> None:
+    found = [_summary(one, observed) for one in topics]
+    show(as_json, {"topics": [*found]}, people=lambda: _list(found))
+
+
+def _list(found: "list[dict[str, Json]]") -> None:
+    columns = ["partitions", "replicas", "observers", "leaderless", "under_replicated"]
+    if not any(one["observers"] for one in found):
+        columns.remove("observers")
+    heads = ("TOPIC", *(one.upper().replace("_", "-") for one in columns))
+    rows = [(str(one["name"]), *(str(one[column]) for column in columns)) for one in found]
     print_table(Table(heads=heads, rows=rows, right=frozenset(heads[1:])))
 
 
@@ -295,6 +313,7 @@ def _describe_for_people(
     configs: "list[ConfigView]",
     *,
     regions: dict[int, str],
+    observed: "AllObserved",
 ) -> None:
     from strandline.config.effective import ConfigSource
 
@@ -305,9 +324,12 @@ def _describe_for_people(
     print_line(f"topic {topic.name}  id {topic.id}")
     changed = [f"{one.name}={one.value}" for one in configs if one.source == ConfigSource.TOPIC]
     print_line(f"configuration {' '.join(changed) or 'as the cluster has it'}")
+    observers = {one.index: _observers(observed, topic.name, one.index) for one in topic.partitions}
+    has_observers = any(observers.values())
+    watch = ("OBSERVERS",) if has_observers else ()
     print_table(
         Table(
-            heads=("PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "START", "END"),
+            heads=("PARTITION", "LEADER", "EPOCH", "REPLICAS", *watch, "IN SYNC", "START", "END"),
             right=frozenset({"PARTITION", "EPOCH", "START", "END"}),
             rows=[
                 (
@@ -315,6 +337,7 @@ def _describe_for_people(
                     place(one.leader) if one.leader >= 0 else "none",
                     one.epoch,
                     " ".join(place(broker) for broker in one.replicas),
+                    *((ids(observers[one.index]),) if has_observers else ()),
                     ids(one.in_sync),
                     *("?" if offset is None else offset for offset in offsets[one.index]),
                 )
