@@ -11,7 +11,7 @@ Owns:   nothing that outlives its process.
 Source: design section 3 ("only two places put a broker together"); `cli.serve` is the other one."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,6 +39,8 @@ from strandline.controller.records import (
 )
 from strandline.model.cluster import KeptLabels, Labels, Partition
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Index, Offset
+from strandline.placement.policy.document import Policy, Role, Rule, Selector
+from strandline.placement.policy.text import encode_policy
 from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import decode_response_header, encode_request
@@ -83,7 +85,7 @@ from strandline.simulation.placements import placement_of
 
 if TYPE_CHECKING:
     from strandline.simulation.checker import Checker
-    from strandline.simulation.scenario import Scenario
+    from strandline.simulation.scenario import GroupPlan, Scenario
     from strandline.simulation.trace import Trace
 
 UPKEEP_INTERVAL_MS = 400
@@ -368,20 +370,7 @@ class BrokerMember(Member):
                 if one.error_code:
                     failed(f"NoUnexpectedError: {one.name}: {one.error_message}")
 
-        configs = [CreatableTopicConfig(key, value) for key, value in self.scenario.topic_configs]
-        topics = [
-            CreatableTopic(
-                name=plan.name,
-                num_partitions=-1,
-                replication_factor=-1,
-                assignments=[CreatableReplicaAssignment(0, list(plan.voters))],
-                configs=[
-                    *configs,
-                    CreatableTopicConfig("min.insync.replicas", str(plan.min_insync)),
-                ],
-            )
-            for plan in self.scenario.groups
-        ]
+        topics = [_topic(plan, self.scenario.topic_configs) for plan in self.scenario.groups]
         self.ask(
             CreateTopicsRequest(topics=topics),
             CreateTopicsResponse,
@@ -424,3 +413,27 @@ class BrokerMember(Member):
         return CONTROLLER_GROUP in replicas and not any(
             replica.raft.is_amnesiac for replica in replicas.values()
         )
+
+
+def _topic(plan: "GroupPlan", configs: Sequence[tuple[str, str]]) -> CreatableTopic:
+    """A topic of one partition on these brokers; one with observers has a policy that says so."""
+    values = [*configs, ("min.insync.replicas", str(plan.min_insync))]
+    if plan.observers:
+        values.append(("placement.policy", _pinned(plan)))
+    by_hand = [CreatableReplicaAssignment(0, list(plan.voters))]
+    return CreatableTopic(
+        name=plan.name,
+        num_partitions=1 if plan.observers else -1,
+        replication_factor=-1,
+        assignments=[] if plan.observers else by_hand,
+        configs=[CreatableTopicConfig(key, value) for key, value in values],
+    )
+
+
+def _pinned(plan: "GroupPlan") -> str:
+    def rule(role: Role, brokers: Sequence[BrokerId]) -> Rule:
+        here = Selector("broker", "in", tuple(map(str, brokers)))
+        return Rule(role=role, count=len(brokers), where=(here,))
+
+    rules = (rule("voter", plan.voters), rule("observer", plan.observers))
+    return encode_policy(Policy(rules=rules))

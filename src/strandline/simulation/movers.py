@@ -34,6 +34,8 @@ FAILURES = {
 }
 """What a faulty cluster may say (the disk of the controller's log may be full), and one in which
 nothing moves any more."""
+OBSERVED_FAILURES = {Error.INVALID_REPLICA_ASSIGNMENT}
+"""Where there are observers, a random list mostly says of roles what none may."""
 
 
 class Mover(Admin):
@@ -49,12 +51,18 @@ class Mover(Admin):
         plan = self.rng.choice(self.world.scenario.groups)
         replicas: list[int] | None = None
         if self.rng.random() >= CANCEL_SHARE:
-            count = self.rng.choice((len(plan.voters), self.rng.randint(1, len(brokers))))
+            present = len(plan.voters) + len(plan.observers)
+            count = self.rng.choice((present, self.rng.randint(1, len(brokers))))
             replicas = list(self.rng.sample(brokers, count))
         topic = ReassignableTopic(plan.name, [ReassignablePartition(0, replicas)])
-        self.ask(self.rng.choice(brokers), lambda member: self._ask(member, topic), lambda: None)
+        failures = FAILURES | OBSERVED_FAILURES if plan.observers else FAILURES
+        self.ask(
+            self.rng.choice(brokers),
+            lambda member: self._ask(member, topic, failures),
+            lambda: None,
+        )
 
-    def _ask(self, member: "Member", topic: ReassignableTopic) -> None:
+    def _ask(self, member: "Member", topic: ReassignableTopic, failures: set[Error]) -> None:
         """Inside the broker."""
         assert isinstance(member, BrokerMember)
 
@@ -62,7 +70,7 @@ class Mover(Admin):
             code = answer.error_code or answer.responses[0].partitions[0].error_code
             if code == Error.NONE:
                 self.move_count += 1
-            elif code not in FAILURES:
+            elif code not in failures:
                 self.world.checker.fail(
                     f"NoUnexpectedError: {self.name} was told {code} of {topic}", Subject(None)
                 )

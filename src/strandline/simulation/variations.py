@@ -7,6 +7,7 @@ How:    `draw(seed)` is `Scenario.draw(seed)`, with some of these:
             cached writes      `write.caching`: half of them in a world whose power never fails,
                                where all is kept; in the others acks=all promises what acks=1 does
             moves              an admin moves the replicas of topics, where no disk is lost
+            observers          topics of whole brokers have one, by a policy that pins everybody
             a distrusted disk  one broker's disk lies about flushes, or bits of what it holds flip,
                                in the segment that is written to as well. What is lost then, nobody
                                may know to be missing; so an acknowledgement waits for one copy
@@ -18,13 +19,14 @@ import random
 from dataclasses import replace
 
 from strandline.simulation.faults import FAULTS
-from strandline.simulation.scenario import Scenario
+from strandline.simulation.scenario import GroupPlan, Scenario
 
 DELETING_SHARE = 0.4
 DELETE_INTERVAL_MS = (50, 200, 600)
 CACHED_SHARE = 0.15
 FLUSH_MS = (20, 200, 2_000)
 FLUSH_MESSAGES = (10, 1_000_000)
+OBSERVING_SHARE = 0.3
 MOVING_SHARE = 0.3
 MOVE_INTERVAL_MS = (300, 1_000, 3_000)
 DISTRUST_SHARE = 0.15
@@ -35,7 +37,8 @@ OTHER_LOSSES = ("lost-disk", "bit-rot", "configuration-change")
 
 def draw(seed: int) -> Scenario:
     """The scenario of a seed."""
-    return with_moves(with_distrust(with_caching(with_deletions(Scenario.draw(seed)))))
+    drawn = with_distrust(with_caching(with_deletions(Scenario.draw(seed))))
+    return with_observers(with_moves(drawn))
 
 
 def with_deletions(scenario: Scenario) -> Scenario:
@@ -99,3 +102,21 @@ def with_moves(scenario: Scenario) -> Scenario:
         kind: weight for kind, weight in scenario.fault_weights.items() if kind not in OTHER_LOSSES
     }
     return replace(scenario, fault_weights=weights, move_interval_ms=rng.choice(MOVE_INTERVAL_MS))
+
+
+def with_observers(scenario: Scenario, *, share: float = OBSERVING_SHARE) -> Scenario:
+    """Observers, for some seeds of whole brokers; those of groups are drawn with them."""
+    rng = random.Random(f"observers of {scenario.seed}")
+    if rng.random() >= share or not scenario.has_brokers:
+        return scenario
+    return replace(
+        scenario, groups=tuple(_observed(plan, scenario, rng) for plan in scenario.groups)
+    )
+
+
+def _observed(plan: GroupPlan, scenario: Scenario, rng: random.Random) -> GroupPlan:
+    others = [one for one in scenario.brokers if one not in plan.voters]
+    if not others or rng.random() < 0.3:
+        return plan
+    observer = rng.choice(others)
+    return replace(plan, observers=(observer,), hosts=(*plan.voters, observer))
