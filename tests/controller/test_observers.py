@@ -224,6 +224,8 @@ def test_the_balancer_s_move_rests_on_the_observers_that_it_looked_at() -> None:
     assert not world.balance(roles((1, 2), (5,)), before=roles((1, 2), (5,)))
     assert world.balance(roles((1, 2), (5,)))
     assert world.partition.wanted == roles((1, 2), (5,))
+    assert not world.balance(roles((1, 2), (2,)))
+    assert not world.balance(roles((), (2,)))
     assert world.balance(roles(()))
     assert not world.partition.is_moving
 

@@ -232,6 +232,31 @@ def test_after_the_loss_of_a_broker_only_so_many_elections_are_under_way_at_once
     assert len(world.liveness.timed_out()) == 1
 
 
+def test_observers_keep_no_voter_from_standing() -> None:
+    """They never stand themselves, and come in turns to know that nobody leads."""
+    watching = Configuration(voters=(LEADER, FIRST, SECOND), observers=(SELF,))
+    observers = [
+        Follower(group=GroupId(number), configuration=watching)
+        for number in range(3 * STANDING_COUNT_MAX)
+    ]
+    voters = [
+        Follower(group=GroupId(len(observers) + number)) for number in range(STANDING_COUNT_MAX)
+    ]
+    world = World(*observers, *voters)
+    for one in (*observers, *voters):
+        one.timeout_ms = SETTINGS.election_timeout_ms
+    world.clock.now_ms += SETTINGS.election_timeout_ms
+    due = world.liveness.timed_out()
+    assert {one.group for one in due} >= {one.group for one in voters}
+    assert len(due) == 2 * STANDING_COUNT_MAX
+    told = {one.group for one in due}
+    for one in voters:
+        one.is_leader = True
+    for _ in range(2):
+        told |= {one.group for one in world.liveness.timed_out()}
+    assert told == {one.group for one in (*observers, *voters)}
+
+
 def test_followers_of_a_silent_leader_are_looked_at_when_their_time_comes_and_not_at_each_tick(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -375,10 +375,13 @@ class Liveness:
         return found
 
     def timed_out(self) -> list["Replica"]:
-        """Replicas whose election time-out has come; their timers start anew."""
+        """Replicas whose election time-out has come; their timers start anew.
+
+        Observers learn by it that nobody leads: they are in no voter's way."""
         now = self._clock.monotonic_ms()
         self._watch_groups_of_silent_peers(now)
         due: list[Replica] = []
+        watching: list[Replica] = []
         covered: list[GroupId] = []
         self._forget_decided(now)
         room = STANDING_COUNT_MAX - len(self._standing)
@@ -396,11 +399,18 @@ class Liveness:
             if now < due_ms:
                 replica.look_ms = due_ms
                 continue
-            due.append(replica)
-            self._standing[group] = self._leaderless[group] = replica
+            if replica.self_id in replica.configuration.all_voters:
+                due.append(replica)
+                self._standing[group] = replica
+            elif len(watching) < STANDING_COUNT_MAX:
+                watching.append(replica)
+            else:
+                continue
+            self._leaderless[group] = replica
             self.await_election(replica)
         for group in covered:
             del self._uncovered[group]
+        due += watching
         for replica in due:  # Who stands in vain must not stand before the others for ever.
             self._uncovered[replica.group] = self._uncovered.pop(replica.group)
         return due

@@ -39,4 +39,5 @@ def _fits(facts: Facts, move: BalancedReplicas) -> bool:
     coming = set(wanted.all) - set(partition.roles.all)
     may_come = coming <= facts.state.cluster.brokers.keys() - facts.leaving
     is_sound = bool(wanted.voters) or not wanted.observers
+    is_sound = is_sound and len(set(wanted.all)) == len(wanted.all)
     return is_sound and wanted != partition.wanted and may_come
