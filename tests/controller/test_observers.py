@@ -145,8 +145,18 @@ def test_a_broker_that_changes_its_role_holds_the_log_all_the_time() -> None:
         assert set(world.partition.hosts) == {1, 2, 3}
         assert world.report(*wanted.voters, version=version + 1)
         assert world.partition.roles == wanted
-    has_lost = world.state.has_lost
-    assert not any(has_lost(BrokerId(one), world.partition.group) for one in (1, 2, 3))
+
+
+def test_a_voter_that_became_an_observer_is_never_new_again() -> None:
+    """It has voted. Where it has no log, as where an older release took its removal from the voters
+    for its removal, it has forgotten that."""
+    world = Watched()
+    has_lost, group = world.state.has_lost, world.partition.group
+    world.balance(roles((1, 3), (2,)))
+    world.request(roles((1, 3), (2,)))
+    assert not any(has_lost(BrokerId(one), group) for one in (1, 2, 3))
+    world.report(1, 3)
+    assert [has_lost(BrokerId(one), group) for one in (1, 2, 3)] == [False, True, False]
 
 
 def test_an_observer_that_went_and_came_back_begins_as_one_that_lost_its_disk() -> None:

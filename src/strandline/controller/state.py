@@ -42,7 +42,8 @@ class Founded:
     """How a group began: the cluster's version before it, its first voters, in order, and its first
     observers.
 
-    `holders`: those of them that have held the log ever since."""
+    `holders`: those of them that have held the log ever since, and were never voters that became
+    observers: a release that knows no observers has removed the log of those."""
 
     since_version: int
     roles: Roles
@@ -183,6 +184,9 @@ class ControllerState:
     def _on_voters_stable(self, record: VotersStable) -> None:
         partition = self.cluster.groups[record.group]
         assert partition.pending and record.version == partition.version + 1, partition.name
+        founded = self._founded[record.group]
+        demoted = set(partition.replicas).difference(partition.pending)
+        self._founded[record.group] = replace(founded, holders=founded.holders - demoted)
         stable = replace(
             partition,
             replicas=partition.pending,
