@@ -229,3 +229,35 @@ def test_programs_get_the_same(world: Previewed, told: Lines, file: Path) -> Non
 def test_a_topic_takes_no_description_of_another(world: Previewed, run: Run, file: Path) -> None:
     code, _, err = run("policy", "test", str(file), "--topic", "t", "-p", "3")
     assert code == 1 and "--topic" in err
+
+
+FAR = (
+    "rules: [{count: 2, where: [{label: region, op: in, values: [east, west]}]},"
+    "{role: observer, count: 1, where: [{label: region, op: in, values: [south]}]}]"
+)
+
+
+def test_who_becomes_an_observer_is_told_and_costs_no_copy(
+    world: Previewed, told: Lines, file: Path
+) -> None:
+    world.voters = [[1, 3, 5]]
+    file.write_text(FAR)
+    lines = told("policy", "test", str(file), "--topic", "t")
+    assert lines[1].startswith("1 partition would change replicas; 0 copies, ")
+    assert cells(lines, "PARTITIONS")[0][:4] == ["0", "1,3,5", "1,3 +5", "-"]
+    answer = json.loads("\n".join(told("policy", "test", str(file), "--topic", "t", "--json")))
+    assert (answer["replicas"], answer["observers"]) == ([[1, 3, 5]], [[5]])
+    (move,) = answer["moves"]
+    assert (move["observers_before"], move["observers_after"]) == ([], [5])
+    world.voters, world.observers = [[1, 3]], {0: [5]}
+    assert told("policy", "test", str(file), "--topic", "t")[1] == "no replica moves"
+
+
+def test_an_observer_is_copied_to_whom_the_policy_wants_it_from(
+    world: Previewed, told: Lines, file: Path
+) -> None:
+    world.voters, world.observers = [[1, 3]], {0: [2]}
+    file.write_text(FAR)
+    lines = told("policy", "test", str(file), "--topic", "t")
+    assert cells(lines, "PARTITIONS")[0][1:4] == ["1,3 +2", "1,3 +5", "1 to 5"]
+    assert lines[1].startswith("1 partition would change replicas; 1 copy, 1.0 MB, 1.0 MB of it")

@@ -106,7 +106,6 @@ def test_an_observer_holds_the_log_and_is_none_of_the_voters() -> None:
     one = Watched().partition
     assert one.roles == roles((1, 2), (3,))
     assert one.hosts == (1, 2, 3)
-    assert one.watching == (3,)
     assert not one.is_moving
 
 
@@ -124,7 +123,6 @@ def test_an_observer_is_replaced_by_a_grant_though_no_voter_changes() -> None:
     assert world.balance(roles((1, 2), (4,)))
     assert world.partition.hosts == (1, 2, 4, 3)
     assert (world.partition.adding, world.partition.removing) == ((4,), (3,))
-    assert world.partition.watching == (4, 3)
     assert not world.request(roles((1, 2)))
     assert not world.request(roles((1, 2), (3,)))
     assert world.request(roles((1, 2), (4,)))

@@ -169,15 +169,6 @@ class Partition:
         return tuple(dict.fromkeys(self.wanted.all + self.granted.all + self.roles.all))
 
     @property
-    def watching(self) -> tuple[BrokerId, ...]:
-        """Those of the hosts that are observers, or are to become one and are no voters yet."""
-        return tuple(
-            one
-            for one in self.hosts
-            if one not in self.replicas and one in self.observers + self.target_observers
-        )
-
-    @property
     def adding(self) -> tuple[BrokerId, ...]:
         """Who is to get a replica."""
         return tuple(one for one in self.wanted.all if one not in self.roles.all)
