@@ -164,8 +164,8 @@ class Partition:
     def hosts(self) -> tuple[BrokerId, ...]:
         """Who holds the log: what is wanted first, then who holds it until that is so; of each,
         voters before observers."""
-        if not self.target:
-            return self.roles.all
+        if not self.target:  # Asked of every partition for one answer.
+            return self.replicas + self.observers if self.observers else self.replicas
         return tuple(dict.fromkeys(self.wanted.all + self.granted.all + self.roles.all))
 
     @property
