@@ -213,6 +213,28 @@ def test_a_list_changes_no_role_and_no_number(ids: tuple[int, ...], words: str) 
     assert not world.partition.is_moving
 
 
+def test_while_replicas_move_a_list_is_read_by_what_is_wanted() -> None:
+    """Who is to become an observer is told in Metadata, too, and must not become a voter by it."""
+    world = Watched()
+    world.balance(roles((1, 2), (3, 4)))
+    for ids, words in (
+        ((1, 2, 3), "name 4 brokers"),
+        ((1, 4, 2, 3), "broker 4 is an observer"),
+        ((5, 3, 6, 4), "broker 3 is an observer"),
+    ):
+        result = world.alter(*ids)
+        assert result.error_code == Error.INVALID_REPLICA_ASSIGNMENT
+        assert words in (result.message or "")
+    assert world.alter(2, 5, 4, 6).error_code == 0
+    assert world.partition.wanted == roles((2, 5), (4, 6))
+    assert "broker 1 is a voter" in (world.alter(2, 5, 4, 1).message or "")
+    assert "broker 3 is an observer" in (world.alter(2, 3, 4, 6).message or "")
+    plain = Watched()
+    plain.balance(roles((1, 2)))
+    assert "broker 3 is an observer" in (plain.alter(1, 3).message or "")
+    assert plain.alter(1, 4).error_code == 0
+
+
 def test_a_cancel_after_the_grant_asks_for_the_observers_there_were() -> None:
     world = Watched()
     world.alter(1, 2, 4)

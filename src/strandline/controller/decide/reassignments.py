@@ -65,12 +65,12 @@ def _decide_one(
 def _roles_of(partition: Partition, replicas: tuple[BrokerId, ...]) -> Roles:
     """What a list means for a partition with observers: it names them last, as Metadata does.
 
-    It says nothing of roles, so it can change none: neither how many there are of each, nor that of
-    a broker which stays."""
-    observers = len(partition.observers)
-    if not observers:
+    It says nothing of roles, so it can change none: neither how many there are, or are to be, of
+    each, nor that of a broker which stays."""
+    basis = partition.wanted if partition.is_moving else partition.roles
+    voters, observers = len(basis.voters), len(basis.observers)
+    if not observers and not partition.observers:
         return Roles(replicas)
-    voters = len(partition.replicas)
     held = f"{partition.name} has {voters} voter{'s' * (voters != 1)} and {observers} "
     held += f"observer{'s' * (observers != 1)}"
     if len(replicas) != voters + observers:
@@ -80,10 +80,14 @@ def _roles_of(partition: Partition, replicas: tuple[BrokerId, ...]) -> Roles:
             "change the topic's policy",
         )
     target = Roles(replicas[:voters], replicas[voters:])
-    for broker, before, after in (
-        *((one, "an observer", "voters") for one in target.voters if one in partition.observers),
-        *((one, "a voter", "observers") for one in target.observers if one in partition.replicas),
-    ):
+    for broker in replicas:
+        known = basis if broker in basis.all else partition.roles
+        if broker in target.voters and broker in known.observers:
+            before, after = "an observer", "voters"
+        elif broker in target.observers and broker in known.voters:
+            before, after = "a voter", "observers"
+        else:
+            continue
         raise refuse(
             Error.INVALID_REPLICA_ASSIGNMENT,
             f"{held}, which are the last of the list: broker {broker} is {before} and stands among "
