@@ -8,6 +8,7 @@ Source: design sections 2 and 3."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from uuid import UUID
 
 from strandline.model.ids import BrokerId, GroupId
@@ -195,6 +196,35 @@ class Topic:
     configs: dict[str, str] = field(default_factory=dict)
 
 
+Domain = tuple[str, ...]
+"""A region, (region,), or a zone, (region, zone)."""
+
+
+class Ruling(StrEnum):
+    """What a person has said about a domain."""
+
+    NONE = ""
+    HOLD = "hold"
+    """Nothing is made anew elsewhere, whether it is down or not."""
+    RELEASE = "release"
+    """What is lost there is made anew elsewhere though it is down."""
+    LOST = "lost"
+    """The same, and nobody waits for its brokers any longer."""
+
+
+NO_END_MS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """What is taken down of a domain (docs/decisions/0018-outages.md)."""
+
+    is_down: bool = False
+    ruling: Ruling = Ruling.NONE
+    until_ms: int = NO_END_MS
+    """Until when the ruling holds, in milliseconds since 1970."""
+
+
 @dataclass(slots=True)
 class Cluster:
     """All of it. `version` counts the records applied."""
@@ -208,6 +238,8 @@ class Cluster:
     broker_configs: dict[BrokerId, dict[str, str]] = field(default_factory=dict)
     silent_ms: dict[BrokerId, int] = field(default_factory=dict)
     """{broker that its controller does not hear: for how long at least, when that was written}"""
+    outages: dict[Domain, Outage] = field(default_factory=dict)
+    """{domain that is down, or of which a person has said something}"""
     moving: set[GroupId] = field(default_factory=set)
     """The groups of the partitions whose replicas move."""
     next_group: int = 1

@@ -1,0 +1,6 @@
+"""Decides whether a broker, a zone, a region or a link is down, and whose repair waits. Pure.
+
+Map:    domains.py (zones and regions, and how they are named), sight.py (who is heard from which
+        zones), marks.py (when a domain is down, and when it is back), happenings.py (what is going
+        on, in words), judging.py (all of it together, as time goes by).
+Source: design section 8; decision 0018."""

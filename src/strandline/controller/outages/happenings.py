@@ -1,0 +1,55 @@
+"""What is going on: a broker, a zone or a region that is down, a cut, something that was planned.
+
+Why:    who is woken at night has to know at once which of these it is, and the numbers.
+How:    each has a key that stays while it goes on, so that it is told once when it begins, and once
+        when it is over; and words with the numbers.
+Owns:   nothing.
+Source: design section 8."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from strandline.model.ids import BrokerId
+
+MINUTE_MS = 60_000
+
+
+class Kind(StrEnum):
+    """The class of what goes on."""
+
+    BROKER = "broker"
+    ZONE = "zone"
+    REGION = "region"
+    CUT = "network-cut"
+    PLANNED = "planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something that goes on. `subject`: the broker, zone or region, by name; `text`: a sentence
+    with the numbers."""
+
+    kind: Kind
+    subject: str
+    text: str
+    since_ms: int
+    """Monotonic."""
+
+    @property
+    def key(self) -> tuple[Kind, str]:
+        """What stays the same while it goes on."""
+        return self.kind, self.subject
+
+
+def clock_time(wall_ms: int) -> str:
+    """The time of day, as in "12:03 UTC"."""
+    minutes = wall_ms // MINUTE_MS
+    return f"{minutes // 60 % 24:02}:{minutes % 60:02} UTC"
+
+
+def brokers_text(brokers: Iterable[BrokerId]) -> str:
+    """Brokers in words: "broker 4", "brokers 4, 5"."""
+    listed = sorted(brokers)
+    noun = "broker" if len(listed) == 1 else "brokers"
+    return f"{noun} {', '.join(map(str, listed))}"

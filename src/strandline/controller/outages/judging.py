@@ -1,0 +1,341 @@
+"""Who is silent and who is cut off, which domains are down, and what follows for repair, as time
+goes by. Pure.
+
+Why:    copies of a whole zone, for a cable that comes back, cost terabytes across regions; a single
+        broker that is lost must not wait for that.
+How:    brokers that have been silent for a while count against their zone and their region
+        (`marks`). Of a broker in a domain that is down nothing is made anew, until the domain is
+        back or a person says so; the narrower domain's ruling counts before the wider one's. Who is
+        merely cut off is never replaced. What is left silent when a domain is back is given as long
+        as any broker before it is lost; who has come back is not lost for having been away.
+        Brokers in maintenance count neither as silent nor at all; nor those that are emptied.
+Owns:   since when domains are down, and what is cut; on the active controller. Whether a domain is
+        down, and rulings, are in the log (`Cluster.outages`): what is handed in.
+Source: design section 8; decision 0018."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from strandline.controller.balancer.health import Condition, own_look_ms
+from strandline.controller.outages.domains import (
+    domains_of,
+    full_name,
+    is_region,
+    members,
+    short_name,
+    vantage_name,
+    vantage_of,
+)
+from strandline.controller.outages.happenings import Happening, Kind, brokers_text, clock_time
+from strandline.controller.outages.marks import Marks, Share, is_down
+from strandline.controller.outages.sight import Hearing, Seen, Verdict, look
+from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling
+from strandline.model.ids import BrokerId
+
+NO_LIMIT = -1
+_NOTHING = Outage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is configured."""
+
+    lost_after_ms: int
+    marks: Marks = field(default_factory=Marks)
+    hold_max_ms: int = NO_LIMIT
+    """For how long a domain that is down is held without a person; NO_LIMIT: for as long as it
+    is down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What is the case now, on the active controller."""
+
+    controller: BrokerId
+    now_ms: int
+    wall_ms: int
+    brokers: Mapping[BrokerId, Labels]
+    condition: Condition
+    hears: Hearing
+    leaving: Collection[BrokerId] = ()
+    outages: Mapping[Domain, Outage] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DomainView:
+    """A zone or a region now. `since_ms`: monotonic, since when it is down."""
+
+    brokers: frozenset[BrokerId]
+    silent: frozenset[BrokerId]
+    planned: frozenset[BrokerId]
+    """Those in maintenance, or to be emptied: they do not count."""
+    is_down: bool
+    is_held: bool
+    outage: Outage
+    since_ms: int | None = None
+
+    @property
+    def total(self) -> int:
+        """How many count."""
+        return len(self.brokers - self.planned)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is to be thought of it all."""
+
+    seen: Mapping[BrokerId, Seen] = field(default_factory=dict)
+    domains: Mapping[Domain, DomainView] = field(default_factory=dict)
+    happenings: tuple[Happening, ...] = ()
+    held: Mapping[BrokerId, str] = field(default_factory=dict)
+    """{broker whose replicas are not made anew: why}"""
+    lost: frozenset[BrokerId] = frozenset()
+    """Those that a person has declared lost."""
+    wanted: Mapping[Domain, Outage] = field(default_factory=dict)
+    """{domain: what should be taken down of it}, where that is something else than there is."""
+
+
+@dataclass(slots=True)
+class _Down:
+    since_ms: int
+    since_wall_ms: int
+
+
+class Outages:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._down: dict[Domain, _Down] = {}
+        # {domain that was down: since when it is not}
+        self._back_ms: dict[Domain, int] = {}
+        # {who is cut off: since when}
+        self._cut_ms: dict[BrokerId, int] = {}
+        self._held: Mapping[BrokerId, str] = {}
+
+    def step(self, scene: Scene, rules: Rules) -> Judgement:
+        """Judge anew; called about once a second."""
+        seen = look(scene.brokers, scene.hears, scene.controller)
+        patience_ms = own_look_ms(rules.lost_after_ms)
+        down_since_ms = scene.condition.down_since_ms
+        unheard = frozenset(
+            one for one in down_since_ms if one in seen and seen[one].verdict is Verdict.SILENT
+        )
+        silent = frozenset(
+            one for one in unheard if scene.now_ms - down_since_ms[one] >= patience_ms
+        )
+        planned = scene.condition.spared.union(scene.leaving)
+        counted = members(scene.brokers)
+        wanted = {one: _NOTHING for one in scene.outages if one not in counted}
+        domains: dict[Domain, DomainView] = {}
+        for domain, inside in counted.items():
+            was_down = scene.outages.get(domain, _NOTHING).is_down or domain in self._down
+            # Who has not been heard yet is not back: a new controller has not heard everybody.
+            gone = (inside & (unheard if was_down else silent)) - planned
+            view = self._look_at(domain, inside, gone, planned, scene, rules)
+            domains[domain] = view
+            if view.outage != scene.outages.get(domain, _NOTHING):
+                wanted[domain] = view.outage
+        self._forget(counted, seen, scene.now_ms)
+        happenings = tuple(self._happenings(scene, domains, seen, silent, patience_ms))
+        lost, held = self._held_and_lost(scene, rules, domains, seen, silent)
+        self._held = held
+        return Judgement(seen, domains, happenings, held, lost, wanted)
+
+    # ---- domains ---------------------------------------------------------------------------------
+
+    def _look_at(
+        self,
+        domain: Domain,
+        inside: frozenset[BrokerId],
+        gone: frozenset[BrokerId],
+        planned: frozenset[BrokerId],
+        scene: Scene,
+        rules: Rules,
+    ) -> DomainView:
+        known = scene.outages.get(domain, _NOTHING)
+        share = Share(len(inside - planned), len(gone))
+        down = is_down(share, rules.marks, was_down=known.is_down or domain in self._down)
+        if down and domain not in self._down:
+            since_ms = _since(gone, scene, share, rules.marks)
+            since_wall_ms = scene.wall_ms - (scene.now_ms - since_ms)
+            self._down[domain] = _Down(since_ms, since_wall_ms)
+            self._back_ms.pop(domain, None)
+        elif not down and self._down.pop(domain, None) is not None:
+            self._back_ms[domain] = scene.now_ms
+        ruling, until_ms = known.ruling, known.until_ms
+        is_over = until_ms != NO_END_MS and scene.wall_ms >= until_ms
+        is_back = not gone or not share.is_below(rules.marks.high_percent)
+        if is_over or (is_back and not down and ruling in (Ruling.RELEASE, Ruling.LOST)):
+            ruling, until_ms = Ruling.NONE, NO_END_MS
+        outage = Outage(down, ruling, until_ms)
+        since = self._down.get(domain)
+        is_held = ruling is Ruling.HOLD or (
+            since is not None and ruling is Ruling.NONE and not _is_over(since, scene, rules)
+        )
+        return DomainView(
+            brokers=inside,
+            silent=gone,
+            planned=inside & planned,
+            is_down=down,
+            is_held=is_held,
+            outage=outage,
+            since_ms=None if since is None else since.since_ms,
+        )
+
+    def _forget(
+        self, counted: Collection[Domain], seen: Mapping[BrokerId, Seen], now_ms: int
+    ) -> None:
+        for gone in [one for one in self._down if one not in counted]:
+            del self._down[gone]
+        for gone in [one for one in self._back_ms if one not in counted]:
+            del self._back_ms[gone]
+        cut = [one for one, what in seen.items() if what.verdict is Verdict.CUT]
+        self._cut_ms = {one: self._cut_ms.get(one, now_ms) for one in cut}
+
+    # ---- what goes on ----------------------------------------------------------------------------
+
+    def _happenings(
+        self,
+        scene: Scene,
+        domains: Mapping[Domain, DomainView],
+        seen: Mapping[BrokerId, Seen],
+        silent: frozenset[BrokerId],
+        patience_ms: int,
+    ) -> Iterator[Happening]:
+        explained: set[BrokerId] = set()
+        for domain in sorted(domains, key=lambda one: (not is_region(one), one)):
+            view = domains[domain]
+            if view.is_down and not view.silent <= explained:
+                yield self._domain_down(domain, view, domains)
+                explained |= view.silent
+        planned = scene.condition.spared & scene.condition.down_since_ms.keys()
+        for broker in sorted(silent | planned):
+            since_ms = scene.condition.down_since_ms[broker]
+            if broker in planned:
+                text = f"broker {broker} is down, and in maintenance"
+                yield Happening(Kind.PLANNED, f"broker {broker}", text, since_ms)
+            elif broker not in explained:
+                since = clock_time(scene.wall_ms - (scene.now_ms - since_ms))
+                text = f"broker {broker} is silent since {since}"
+                for domain in domains_of(scene.brokers[broker])[:1]:
+                    view = domains[domain]
+                    where = full_name(domain, domains)
+                    text += f", {len(view.silent)} of {view.total} in {where}"
+                yield Happening(Kind.BROKER, f"broker {broker}", text, since_ms)
+        yield from self._cuts(scene, domains, seen, patience_ms)
+
+    def _domain_down(
+        self, domain: Domain, view: DomainView, domains: Collection[Domain]
+    ) -> Happening:
+        kind = Kind.REGION if is_region(domain) else Kind.ZONE
+        if view.outage.ruling is Ruling.HOLD:
+            kind = Kind.PLANNED
+        name = full_name(domain, domains)
+        return Happening(kind, name, self._down_text(domain, view, domains), view.since_ms or 0)
+
+    def _down_text(self, domain: Domain, view: DomainView, domains: Collection[Domain]) -> str:
+        since = clock_time(self._down[domain].since_wall_ms)
+        name = full_name(domain, domains)
+        count = f"{len(view.silent)} of {view.total} brokers silent"
+        return f"{name} is down since {since}, {count}"
+
+    def _cuts(
+        self,
+        scene: Scene,
+        domains: Collection[Domain],
+        seen: Mapping[BrokerId, Seen],
+        patience_ms: int,
+    ) -> Iterator[Happening]:
+        cut: dict[Domain, list[BrokerId]] = {}
+        for broker, since_ms in self._cut_ms.items():
+            if scene.now_ms - since_ms >= patience_ms:
+                cut.setdefault(vantage_of(broker, scene.brokers[broker]), []).append(broker)
+        for vantage in sorted(cut):
+            brokers = sorted(cut[vantage])
+            deaf = sorted({one for broker in brokers for one in seen[broker].deaf})
+            hearing = sorted({one for broker in brokers for one in seen[broker].hearing})
+            names = [vantage_name(one, domains) for one in deaf]
+            where = vantage_name(vantage, domains)
+            said = brokers_text(brokers)
+            text = f"{said} in {where} {'is' if len(brokers) == 1 else 'are'} heard from "
+            text += ", ".join(vantage_name(one, domains) for one in hearing) or "the controller"
+            text += " and not from " + (", ".join(names) or "the controller")
+            since_ms = min(self._cut_ms[one] for one in brokers)
+            yield Happening(Kind.CUT, where, text, since_ms)
+
+    # ---- what follows ----------------------------------------------------------------------------
+
+    def _held_and_lost(
+        self,
+        scene: Scene,
+        rules: Rules,
+        domains: Mapping[Domain, DomainView],
+        seen: Mapping[BrokerId, Seen],
+        silent: frozenset[BrokerId],
+    ) -> tuple[frozenset[BrokerId], dict[BrokerId, str]]:
+        held: dict[BrokerId, str] = {}
+        lost: set[BrokerId] = set()
+        condition = scene.condition
+        for broker in sorted(condition.down_since_ms.keys() | condition.lost):
+            if broker not in seen:
+                continue
+            if broker in condition.up:
+                if broker in self._held:  # It was not lost; now it settles.
+                    held[broker] = f"broker {broker} has come back"
+                continue
+            mine = domains_of(scene.brokers[broker])
+            ruled = next((one for one in mine if domains[one].outage.ruling), None)
+            ruling = Ruling.NONE if ruled is None else domains[ruled].outage.ruling
+            if ruling is Ruling.LOST and broker in silent:
+                lost.add(broker)
+            elif ruling is Ruling.HOLD and ruled is not None:
+                held[broker] = _hold_text(ruled, domains)
+            elif ruling is Ruling.NONE:
+                text = self._held_text(broker, mine, scene, rules, domains, seen)
+                if text:
+                    held[broker] = text
+        return frozenset(lost), held
+
+    def _held_text(
+        self,
+        broker: BrokerId,
+        mine: tuple[Domain, ...],
+        scene: Scene,
+        rules: Rules,
+        domains: Mapping[Domain, DomainView],
+        seen: Mapping[BrokerId, Seen],
+    ) -> str:
+        for domain in reversed(mine):
+            if domains[domain].is_held:
+                text = self._down_text(domain, domains[domain], domains)
+                name = short_name(domain, domains)
+                return f"{text}: until it is back, or by `strandline zone release {name}`"
+        if seen[broker].verdict is Verdict.CUT:
+            return f"broker {broker} is cut off from the controller, and others hear it"
+        for domain in mine:
+            back_ms = self._back_ms.get(domain)
+            if back_ms is not None and scene.now_ms - back_ms < rules.lost_after_ms:
+                text = f"{full_name(domain, domains)} is back, and broker {broker} not yet: taken "
+                return text + f"for lost after {rules.lost_after_ms / 1_000:g} s"
+        return ""
+
+
+def _since(gone: Collection[BrokerId], scene: Scene, share: Share, marks: Marks) -> int:
+    """When the share fell below the low mark, by when its brokers fell silent."""
+    times = sorted(scene.condition.down_since_ms[one] for one in gone)
+    for count, since_ms in enumerate(times, 1):
+        if is_down(Share(share.total, count), marks, was_down=False):
+            return since_ms
+    return times[-1] if times else scene.now_ms
+
+
+def _is_over(since: _Down, scene: Scene, rules: Rules) -> bool:
+    return rules.hold_max_ms != NO_LIMIT and scene.now_ms - since.since_ms >= rules.hold_max_ms
+
+
+def _hold_text(domain: Domain, domains: Mapping[Domain, DomainView]) -> str:
+    until_ms = domains[domain].outage.until_ms
+    text = f"{full_name(domain, domains)} is held by hand: until "
+    if until_ms != NO_END_MS:
+        text += f"{clock_time(until_ms)}, or by "
+    return text + f"`strandline zone release {short_name(domain, domains)}`"

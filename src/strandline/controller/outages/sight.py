@@ -1,0 +1,73 @@
+"""Who is heard from where: a cut link is not a dead broker. Pure.
+
+Why:    the controller alone cannot tell a broker that has died from one that it does not reach; who
+        is heard by others must not be replaced.
+How:    every broker that the controller hears tells whom it hears. A zone hears a broker when any
+        of its brokers does: hearing proves that the other lives, not hearing proves little. Silent
+        is who is heard neither by the controller nor from half of the zones that tell; cut off, who
+        is heard by some zones and not by others. The controller's own view is one of the reports.
+Owns:   nothing.
+Source: design section 8; decision 0018."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from strandline.controller.outages.domains import vantage_of
+from strandline.model.cluster import Domain, Labels
+from strandline.model.ids import BrokerId
+
+
+class Verdict(Enum):
+    """What is to be thought of a broker."""
+
+    HEARD = "heard"
+    CUT = "cut"
+    """Some hear it, others do not; it lives."""
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A broker, as seen from the zones that tell. Both lists are sorted."""
+
+    verdict: Verdict
+    hearing: tuple[Domain, ...] = ()
+    """The zones that hear it."""
+    deaf: tuple[Domain, ...] = ()
+    """Those that do not."""
+
+
+Hearing = Mapping[BrokerId, Collection[BrokerId]]
+"""{who tells: whom it hears}, the controller included."""
+
+
+def look(
+    brokers: Mapping[BrokerId, Labels], hears: Hearing, controller: BrokerId
+) -> dict[BrokerId, Seen]:
+    """What is to be thought of each broker."""
+    vantages = {one: vantage_of(one, labels) for one, labels in brokers.items()}
+    observers: dict[Domain, list[BrokerId]] = {}
+    for observer in sorted(hears):
+        if observer in vantages:
+            observers.setdefault(vantages[observer], []).append(observer)
+    return {one: _seen(one, hears, observers, controller) for one in brokers}
+
+
+def _seen(
+    broker: BrokerId,
+    hears: Hearing,
+    observers: Mapping[Domain, list[BrokerId]],
+    controller: BrokerId,
+) -> Seen:
+    hearing: list[Domain] = []
+    deaf: list[Domain] = []
+    for vantage in sorted(observers):
+        others = [one for one in observers[vantage] if one != broker]
+        if others:
+            (hearing if any(broker in hears[one] for one in others) else deaf).append(vantage)
+    if broker == controller or broker in hears.get(controller, ()):
+        verdict = Verdict.CUT if deaf else Verdict.HEARD
+    else:
+        verdict = Verdict.SILENT if len(deaf) > len(hearing) else Verdict.CUT
+    return Seen(verdict, tuple(hearing), tuple(deaf))
