@@ -309,8 +309,9 @@ class Balancing:
         """Notice who stops what the balancer moves, and when that is to be thought over."""
         now = self._clock.monotonic_ms()
         if isinstance(record, ConfigsChanged):
-            self._stopped.clear()
-            self._by_hand.clear()
+            if record.values:
+                self._stopped.clear()
+                self._by_hand.clear()
         elif isinstance(record, VotersStable):
             self._own.discard(record.group)
             if record.group in self._by_hand:

@@ -196,6 +196,42 @@ class ClusterConfig:
         minimum=1,
         maximum=32_767,
     )
+    outage_brokers_min: int = key(
+        2,
+        "A zone or region is down only where at least so many of its brokers are silent; fewer are "
+        "failures of brokers, and repaired. 1: where zones have one broker each, and nothing is to "
+        "be copied for any. Not a key of Kafka's.",
+        minimum=1,
+        maximum=10_000,
+        reloadable=True,
+    )
+    outage_high_percent: int = key(
+        66,
+        "A zone or region that is down is back when so much of its brokers, or all, are heard. "
+        "Lower than `outage.low.percent` counts as that. Not a key of Kafka's.",
+        unit="%",
+        minimum=1,
+        maximum=100,
+        reloadable=True,
+    )
+    outage_hold_max_ms: int = key(
+        NO_LIMIT,
+        "For how long replicas in a zone or region that is down are not made anew without "
+        "a person. -1: until it is back, or somebody releases it. Not a key of Kafka's.",
+        unit="ms",
+        minimum=NO_LIMIT,
+        reloadable=True,
+        long=True,
+    )
+    outage_low_percent: int = key(
+        50,
+        "A zone or region is down when less than so much of its brokers are heard: nothing is "
+        "made anew elsewhere of it then. Not a key of Kafka's.",
+        unit="%",
+        minimum=1,
+        maximum=100,
+        reloadable=True,
+    )
     placement_disk_full_percent: int = key(
         99,
         "A broker whose disk is as full as this is given no replica of a new partition, whoever "

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import ProtocolError
-from strandline.model.cluster import Address, Labels
+from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Outage, Ruling
 from strandline.model.ids import BrokerId, GroupId
 
 NO_UUID = UUID(int=0)
@@ -222,6 +222,29 @@ class NoteSilences(msgspec.Struct, frozen=True, tag=True):
     notes: tuple[SilenceNote, ...]
 
 
+class RuleDomain(msgspec.Struct, frozen=True, tag=True):
+    """A person says what is to be thought of a zone or region, until then."""
+
+    domain: Domain
+    ruling: Ruling
+    until_ms: int = NO_END_MS
+
+
+class DomainNote(msgspec.Struct, frozen=True, array_like=True):
+    """A zone or region is so now; `before`: what was taken down of it until now."""
+
+    domain: Domain
+    before: Outage
+    after: Outage
+
+
+class NoteOutages(msgspec.Struct, frozen=True, tag=True):
+    """The controller wants it remembered what is down, and which rulings are over; each for
+    itself."""
+
+    notes: tuple[DomainNote, ...]
+
+
 Command = (
     RegisterBroker
     | UnregisterBroker
@@ -237,6 +260,8 @@ Command = (
     | RequestVoters
     | ReportVoters
     | NoteSilences
+    | RuleDomain
+    | NoteOutages
 )
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -354,6 +379,21 @@ class SilencesNoted(msgspec.Struct, frozen=True, tag=True):
     error_code: int = 0
 
 
+class DomainAnswer(msgspec.Struct, frozen=True, tag=True):
+    """What is so of the zone or region now."""
+
+    outage: Outage
+    error_code: int = 0
+
+
+class OutagesNoted(msgspec.Struct, frozen=True, tag=True):
+    """The zones and regions of which something was taken down; of the others something had
+    changed."""
+
+    domains: tuple[Domain, ...]
+    error_code: int = 0
+
+
 class VotersNoted(msgspec.Struct, frozen=True, tag=True):
     """The request of a group's leader was granted, or its report taken down."""
 
@@ -371,6 +411,8 @@ Answer = (
     | PartitionResults
     | BalanceNoted
     | SilencesNoted
+    | DomainAnswer
+    | OutagesNoted
     | VotersNoted
 )
 

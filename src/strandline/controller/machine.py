@@ -20,11 +20,13 @@ from strandline.controller.commands import (
     CreateTopics,
     DeleteTopics,
     EnsureInternalTopic,
+    NoteOutages,
     NoteSilences,
     Refused,
     RegisterBroker,
     ReportVoters,
     RequestVoters,
+    RuleDomain,
     UnregisterBroker,
 )
 from strandline.controller.decide.alter_configs import decide_alter_configs
@@ -35,6 +37,7 @@ from strandline.controller.decide.create_topics import decide_create_topics
 from strandline.controller.decide.delete_topics import decide_delete_topics
 from strandline.controller.decide.internal_topics import decide_ensure_internal_topic
 from strandline.controller.decide.labels import decide_alter_labels
+from strandline.controller.decide.outages import decide_note_outages, decide_rule_domain
 from strandline.controller.decide.producer_ids import decide_allocate_producer_ids
 from strandline.controller.decide.reassignments import decide_alter_reassignments
 from strandline.controller.decide.silences import decide_note_silences
@@ -59,6 +62,8 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     RequestVoters: decide_request_voters,
     ReportVoters: decide_report_voters,
     NoteSilences: decide_note_silences,
+    RuleDomain: decide_rule_domain,
+    NoteOutages: decide_note_outages,
 }
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import OperatorError
-from strandline.model.cluster import Address, Labels
+from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Ruling
 from strandline.model.ids import BrokerId, GroupId
 
 Scope = Literal["topic", "broker", "cluster"]
@@ -80,14 +80,27 @@ class PartitionsAdded(msgspec.Struct, frozen=True, tag_field="kind", tag="partit
     partitions: tuple[Assignment, ...]
 
 
+class DomainRuled(msgspec.Struct, frozen=True):
+    """A zone or region is down or not, and this is what a person has said of it; `until_ms`: until
+    when that holds, in milliseconds since 1970, -1 without an end."""
+
+    domain: Domain
+    is_down: bool
+    ruling: Ruling = Ruling.NONE
+    until_ms: int = NO_END_MS
+
+
 class ConfigsChanged(msgspec.Struct, frozen=True, tag_field="kind", tag="configs_changed"):
     """Configuration was set, or removed where the value is None.
 
-    `name` is the topic's name, the broker's id as text, or empty for the cluster."""
+    `name` is the topic's name, the broker's id as text, or empty for the cluster. `outages`: what
+    is so of zones and regions from now on, beside that; versions that do not know of it read that
+    nothing was set, and are right."""
 
     scope: Scope
     name: str
     values: dict[str, str | None]
+    outages: tuple[DomainRuled, ...] = ()
 
 
 class ProducerIdsAllocated(

@@ -25,7 +25,7 @@ from strandline.controller.records import (
     VotersGranted,
     VotersStable,
 )
-from strandline.model.cluster import Broker, Cluster, Partition, Roles, Topic
+from strandline.model.cluster import Broker, Cluster, Outage, Partition, Roles, Topic
 from strandline.model.ids import BrokerId, GroupId
 
 
@@ -155,6 +155,11 @@ class ControllerState:
         self._add_partitions(topic, record.partitions)
 
     def _on_configs_changed(self, record: ConfigsChanged) -> None:
+        for ruled in record.outages:
+            outage = Outage(ruled.is_down, ruled.ruling, ruled.until_ms)
+            self.cluster.outages[ruled.domain] = outage
+            if outage == Outage():
+                del self.cluster.outages[ruled.domain]
         values = self._configs_of(record)
         for name, value in record.values.items():
             if value is None:

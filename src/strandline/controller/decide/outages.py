@@ -1,0 +1,84 @@
+"""Takes down what a person says of a zone or region, and what the controller has found of it.
+
+Why:    a hold that the next controller does not know is none.
+How:    a ruling is refused where it would change nothing, or where the brokers that it takes for
+        lost are heard. Notes are compare and set: what does not fit is looked at again in a second.
+        The record is a change of no configuration, with that: versions that know nothing of it read
+        it rightly.
+Source: decision 0018."""
+
+from strandline.controller.commands import (
+    DomainAnswer,
+    DomainNote,
+    NoteOutages,
+    OutagesNoted,
+    RuleDomain,
+)
+from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.outages.domains import full_name, members, short_name
+from strandline.controller.outages.happenings import brokers_text
+from strandline.controller.outages.marks import Share
+from strandline.controller.records import ConfigsChanged, DomainRuled
+from strandline.model.cluster import NO_END_MS, Domain, Outage, Ruling
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+
+
+def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
+    """Take the ruling down, or say why it would be wrong."""
+    labels = {one.id: one.labels for one in facts.brokers}
+    known = members(labels)
+    if command.domain not in known:
+        names = ", ".join(short_name(one, known) for one in known) or "none"
+        raise refuse(
+            Error.INVALID_REQUEST,
+            f"no broker is in {'/'.join(command.domain)[:80]!a}: zones and regions are {names}",
+        )
+    name = full_name(command.domain, known)
+    before = facts.state.cluster.outages.get(command.domain, Outage())
+    ruling, until_ms = command.ruling, command.until_ms
+    match ruling:
+        case Ruling.RELEASE if not before.is_down:
+            if before.ruling is not Ruling.HOLD:
+                text = f"{name} is not down, and nobody holds it: nothing waits for it"
+                raise refuse(Error.POLICY_VIOLATION, text)
+            ruling, until_ms = Ruling.NONE, NO_END_MS
+        case Ruling.LOST:
+            _require_silence(facts, name, known[command.domain])
+        case Ruling.NONE:
+            until_ms = NO_END_MS
+    after = Outage(before.is_down, ruling, until_ms)
+    records = () if after == before else (_record((command.domain, after)),)
+    return Decision(DomainAnswer(after), records)
+
+
+def _require_silence(facts: Facts, name: str, inside: frozenset[BrokerId]) -> None:
+    """A person may be wrong about what is lost: who is heard is not."""
+    alive = inside & set(facts.alive)
+    share = Share(len(inside), len(inside) - len(alive))
+    if not share.is_below(facts.config.outage_low_percent):
+        verb = "is" if len(alive) == 1 else "are"
+        raise refuse(
+            Error.POLICY_VIOLATION,
+            f"{name} is not lost: {brokers_text(alive)} of its {len(inside)} {verb} heard",
+        )
+
+
+def decide_note_outages(facts: Facts, command: NoteOutages) -> Decision:
+    """Note what still fits."""
+    notes = [one for one in command.notes if _fits(facts, one)]
+    answer = OutagesNoted(tuple(one.domain for one in notes))
+    if not notes:
+        return Decision(answer)
+    return Decision(answer, (_record(*((one.domain, one.after) for one in notes)),))
+
+
+def _fits(facts: Facts, note: DomainNote) -> bool:
+    return facts.state.cluster.outages.get(note.domain, Outage()) == note.before
+
+
+def _record(*ruled: tuple[Domain, Outage]) -> ConfigsChanged:
+    outages = tuple(
+        DomainRuled(domain, one.is_down, one.ruling, one.until_ms) for domain, one in ruled
+    )
+    return ConfigsChanged("cluster", "", {}, outages)

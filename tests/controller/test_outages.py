@@ -1,0 +1,114 @@
+"""What is down, and what a person says of it, is taken down. Source: decision 0018."""
+
+import msgspec
+from tests.controller.controller_world import World
+
+from strandline.controller.commands import (
+    Answer,
+    DomainAnswer,
+    DomainNote,
+    NoteOutages,
+    OutagesNoted,
+    Refused,
+    RuleDomain,
+    decode_command,
+    encode,
+)
+from strandline.controller.records import ConfigsChanged, decode_record
+from strandline.controller.state import ControllerState
+from strandline.model.cluster import NO_END_MS, Domain, Outage, Ruling
+from strandline.model.ids import BrokerId
+
+WEST, SOUTH = ("west",), ("south",)
+DOWN = Outage(is_down=True)
+
+
+def rule(world: World, domain: Domain, ruling: Ruling, until_ms: int = NO_END_MS) -> Answer:
+    command = RuleDomain(domain, ruling, until_ms)
+    assert decode_command(encode(command)) == command
+    return world.run(command)
+
+
+def note(world: World, domain: Domain, before: Outage, after: Outage) -> tuple[Domain, ...]:
+    answer = world.run(NoteOutages((DomainNote(domain, before, after),)))
+    assert isinstance(answer, OutagesNoted)
+    return answer.domains
+
+
+def refusal(answer: Answer) -> str:
+    assert isinstance(answer, Refused)
+    return answer.message
+
+
+def test_what_is_down_is_noted_once_and_taken_off_when_it_is_back() -> None:
+    world = World()
+    assert note(world, WEST, Outage(), DOWN) == (WEST,)
+    assert note(world, WEST, Outage(), DOWN) == ()  # Another controller was faster.
+    assert world.state.cluster.outages == {WEST: DOWN}
+    assert note(world, WEST, DOWN, Outage()) == (WEST,)
+    assert world.state.cluster.outages == {}
+
+
+def test_a_note_leaves_what_a_person_has_said_meanwhile() -> None:
+    world = World()
+    rule(world, WEST, Ruling.HOLD)
+    assert note(world, WEST, Outage(), DOWN) == ()
+    assert world.state.cluster.outages == {WEST: Outage(False, Ruling.HOLD)}
+
+
+def test_a_hold_with_an_end_is_written_and_read_again() -> None:
+    world = World()
+    held = Outage(False, Ruling.HOLD, 1_700_000_000_000)
+    assert rule(world, WEST, Ruling.HOLD, held.until_ms) == DomainAnswer(held)
+    again = ControllerState()
+    for value in world.log:
+        again.replay(decode_record(value))
+    assert again.cluster.outages == {WEST: held}
+
+
+def test_release_ends_a_hold_or_lets_what_is_down_be_repaired() -> None:
+    world = World()
+    rule(world, WEST, Ruling.HOLD)
+    assert rule(world, WEST, Ruling.RELEASE, 5) == DomainAnswer(Outage())
+    note(world, WEST, Outage(), DOWN)
+    assert rule(world, WEST, Ruling.RELEASE) == DomainAnswer(Outage(True, Ruling.RELEASE))
+    assert rule(world, WEST, Ruling.HOLD) == DomainAnswer(Outage(True, Ruling.HOLD))
+
+
+def test_what_is_up_and_held_by_nobody_cannot_be_released() -> None:
+    answer = rule(World(), WEST, Ruling.RELEASE)
+    assert refusal(answer) == ("region west is not down, and nobody holds it: nothing waits for it")
+
+
+def test_who_is_heard_is_not_lost() -> None:
+    world = World()
+    world.alive.discard(BrokerId(3))
+    answer = rule(world, WEST, Ruling.LOST)
+    assert refusal(answer) == "region west is not lost: broker 4 of its 2 is heard"
+    world.alive.discard(BrokerId(4))
+    assert rule(world, WEST, Ruling.LOST) == DomainAnswer(Outage(False, Ruling.LOST))
+
+
+def test_a_domain_of_one_broker_can_be_declared_lost() -> None:
+    world = World()
+    world.alive.discard(BrokerId(5))
+    assert rule(world, SOUTH, Ruling.LOST) == DomainAnswer(Outage(False, Ruling.LOST))
+
+
+def test_where_no_broker_is_nothing_can_be_said() -> None:
+    answer = rule(World(), ("", "nowhere"), Ruling.HOLD)
+    assert refusal(answer) == (
+        "no broker is in '/nowhere': zones and regions are east, south, west"
+    )
+
+
+def test_versions_that_know_nothing_of_outages_read_that_nothing_was_set() -> None:
+    class Before(msgspec.Struct, frozen=True, tag_field="kind", tag="configs_changed"):
+        scope: str
+        name: str
+        values: dict[str, str | None]
+
+    world = World()
+    rule(world, WEST, Ruling.HOLD)
+    assert isinstance(decode_record(world.log[-1]), ConfigsChanged)
+    assert msgspec.json.decode(world.log[-1], type=Before) == Before("cluster", "", {})
