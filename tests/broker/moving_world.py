@@ -1,6 +1,6 @@
 """A cluster in which replicas of one topic move while a producer writes, watched all the time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
@@ -60,8 +60,10 @@ STAGES: dict[str, Condition] = {
 class MovingWorld(ClusterWorld):
     """One topic of one partition on brokers 1 to 3, the controller's voters, and a producer."""
 
-    def __init__(self, replicas: tuple[int, ...] = OLD) -> None:
-        super().__init__(BROKERS)
+    def __init__(
+        self, replicas: tuple[int, ...] = OLD, regions: Mapping[int, str] | None = None
+    ) -> None:
+        super().__init__(BROKERS, regions=regions)
         self.until_started()
         placed = ((0, tuple(map(BrokerId, replicas))),)
         configs = (("min.insync.replicas", str(min(2, len(replicas)))),)
@@ -253,10 +255,12 @@ def _ids(some: tuple[int, ...]) -> tuple[BrokerId, ...]:
 
 @contextmanager
 def moving_world(
-    monkeypatch: pytest.MonkeyPatch, replicas: tuple[int, ...] = OLD
+    monkeypatch: pytest.MonkeyPatch,
+    replicas: tuple[int, ...] = OLD,
+    regions: Mapping[int, str] | None = None,
 ) -> Iterator[MovingWorld]:
     """The cluster; every removal of a log is looked at."""
-    world = MovingWorld(replicas)
+    world = MovingWorld(replicas, regions)
     forget = Forgetting.forget
 
     def watched(self: Forgetting, group: GroupId, directory: str, done: Callable[[], None]) -> None:

@@ -9,8 +9,9 @@ Map, from the outside in:
         preferred), following.py (gives it to where writers are) with writers.py (who produces how
         much), draining.py (gives it away in maintenance), leader_ranks.py (how much policies prefer
         each broker), electing.py (when somebody asks), balancing.py (has replicas moved to where
-        policies want them), silences.py (for how long brokers are silent), copy_budget.py
-        (how fast all copies together may be), isolation.py (cut off for a drill),
+        policies want them), silences.py (for how long brokers are silent), outages.py (which
+        zones are down), copy_budget.py (how fast all copies together may be), isolation.py (cut
+        off for a drill),
         server.py (listens, bounds, sweeps), connection.py (one client: frames in, ordered answers
         out) with inbox.py, outbox.py, parts.py and limits.py, router.py (frame -> handler ->
         answer), context.py (one request in hand, and what handlers work with), handler_table.py

@@ -19,6 +19,7 @@ from functools import partial
 from strandline.base.errors import ApiError
 from strandline.broker.context import Services
 from strandline.broker.errand import Errand
+from strandline.broker.outages import OutageWatch
 from strandline.broker.silences import Silences
 from strandline.broker.ticker import Ticker
 from strandline.controller.balancer.disks import Disks
@@ -107,6 +108,7 @@ class Balancing:
         )
         self._asking, self._asking_room, self._noting = Errand(), Errand(), Errand()
         self.silences = Silences(clock=services.clock, controller=services.controller)
+        self.outages = OutageWatch(clock=services.clock, controller=services.controller)
         services.controller.on_applied.append(self._on_applied)
 
     def start(self) -> None:
@@ -119,6 +121,7 @@ class Balancing:
         self._asking.stop()
         self._asking_room.stop()
         self._noting.stop()
+        self.outages.stop()
 
     @property
     def findings(self) -> Findings | None:
@@ -138,6 +141,7 @@ class Balancing:
         self._health, self._fullness, self._disks = Health(), Fullness(), Disks()
         self._room_due_ms = 0
         self._controller.reporting.latest.clear()
+        self.outages.forget()
         self._findings = self._plans = self._round = self._seen = None
 
     def _tick(self) -> None:
@@ -162,6 +166,7 @@ class Balancing:
             silent_ms=self.silences.known_ms,
         )
         self._note_silences(findings)
+        findings.condition = self.outages.look(findings.condition)
         self._look_for_room(now)
         self._note_full(now, settings)
         findings.condition = replace(

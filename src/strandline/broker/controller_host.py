@@ -98,6 +98,11 @@ class ControllerHost:
         return self.state.cluster
 
     @property
+    def self_id(self) -> BrokerId:
+        """This broker."""
+        return self._replication.self_id
+
+    @property
     def leader_id(self) -> BrokerId:
         """The controller as far as known here, or NO_BROKER."""
         replica = self._replica

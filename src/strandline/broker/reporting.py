@@ -73,4 +73,8 @@ class Reporting:
                 in_sync = one.in_sync()
                 voters = one.configuration.all_voters
                 behind[one.group] = tuple(voter for voter in voters if voter not in in_sync)
-        return Report(used_bytes, free_bytes, sizes, behind)
+        hears = None
+        if question.hears:
+            known = (self._replication.self_id, *self._replication.peers)
+            hears = tuple(one for one in known if self._replication.is_peer_alive(one))
+        return Report(used_bytes, free_bytes, sizes, behind, hears)

@@ -1,5 +1,5 @@
-"""What brokers tell the controller about themselves when it has to know: room, logs, who is behind.
-Pure.
+"""What brokers tell the controller about themselves when it has to know: room, logs, who is behind,
+whom they hear. Pure.
 
 Why:    some decisions rest on what is in no log and changes all the time: whether what leaves a
         broker fits elsewhere, and whether who is up is in sync, too.
@@ -16,20 +16,24 @@ from strandline.model.ids import BrokerId, GroupId
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
-    """What to tell besides the room on the disk: how large the logs are; who is in sync."""
+    """What to tell besides the room on the disk: how large the logs are; who is in sync; who is
+    heard."""
 
     sizes: bool = False
     leads: bool = False
+    hears: bool = False
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True):
     """What one broker tells. `sizes`: {group: bytes of its log there}; `behind`: {group that it
-    leads: its voters that are not in sync}."""
+    leads: its voters that are not in sync}; `hears`: the brokers that it hears, itself included;
+    None where that was not asked, or is not known to its version."""
 
     used_bytes: int
     free_bytes: int
     sizes: dict[GroupId, int] = {}
     behind: dict[GroupId, tuple[BrokerId, ...]] = {}
+    hears: tuple[BrokerId, ...] | None = None
 
     @property
     def used_percent(self) -> int:

@@ -2,6 +2,8 @@
 
 Source: docs/decisions/0010-the-balancer.md."""
 
+from dataclasses import replace
+
 import pytest
 from tests.controller.balancer.balancer_world import CLUSTER, LOST_AFTER_MS, BalancerWorld, ids
 
@@ -385,3 +387,13 @@ def test_what_somebody_stopped_is_left_alone() -> None:
     world.stopped = {world.partition().group}
     assert world.round() == []
     assert world.waits()["stopped"][1] == 1
+
+
+def test_what_an_outage_holds_is_not_moved_and_is_counted_once() -> None:
+    world = BalancerWorld(["east", "east", "east", "east", "west", "west"])
+    world.topic(policy='{"rules":[{"count":5,"where":[]}]}', partitions=2)
+    world.lose(5, 6)
+    held = dict.fromkeys(ids(5, 6), ("zone-down", "region west is down"))
+    world.condition = replace(world.condition, lost=frozenset(), held=held)
+    assert not world.look().moves
+    assert world.waits() == {"zone-down": ("region west is down", 2)}

@@ -27,6 +27,10 @@ UNSEEN_MS_MAX = 5_000
 """Of the time between two looks no more than that makes a silence longer."""
 
 
+Wait = tuple[str, str]
+"""A code of `reasons.WAITS`, and words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """How the brokers are at one time."""
@@ -48,6 +52,8 @@ class Condition:
 
     overfull: frozenset[BrokerId] = frozenset()
     """Those that are full for more than a moment: replicas move away from there."""
+    held: Mapping[BrokerId, Wait] = field(default_factory=dict)
+    """{broker that is down, and not lost because of an outage: why}"""
 
     @property
     def takers(self) -> frozenset[BrokerId]:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from strandline.controller.balancer.health import Wait
 from strandline.controller.balancer.makeshift import replace_lost
 from strandline.controller.balancer.plans import Wanted
 from strandline.model.cluster import Roles
@@ -28,9 +29,6 @@ from strandline.placement.topology.labels import BROKER_LABEL
 
 STEPS_MAX = 1_000
 """Steps of one repair: the controller must not be held up."""
-
-Wait = tuple[str, str]
-"""A code of `reasons.WAITS`, and words."""
 
 
 def need_of(wanted: Wanted, replicas: Roles) -> str:

@@ -31,6 +31,8 @@ WAITS = {
     "needs-broker": "nobody can take a replica's place",
     "cannot-be-met": "the policy cannot be met by the brokers there are",
     "no-label": "a replica's broker lacks a label that the policy needs",
+    "zone-down": "a zone or region is down or held: until it is back, or a person decides",
+    "cut-off": "a broker is cut off from the controller, and others hear it",
     "broker-down": "a broker is down, and not for long enough to be replaced",
     "turn": "as much moves as may move at the same time",
     "calm": "what is only better waits until every broker is up and nothing urgent moves",

@@ -19,9 +19,9 @@ from functools import partial
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.disks import Room
 from strandline.controller.balancer.evening import Movable, by_broker, exchanged, uneven_pairs
-from strandline.controller.balancer.health import Condition
+from strandline.controller.balancer.health import Condition, Wait
 from strandline.controller.balancer.leaders import evened_leaders
-from strandline.controller.balancer.mending import Wait, hindrance, margin_of, mend, need_of
+from strandline.controller.balancer.mending import hindrance, margin_of, mend, need_of
 from strandline.controller.balancer.plans import Ask, Plans, Vain, Wanted
 from strandline.controller.balancer.reasons import MOVES, Waits
 from strandline.controller.balancer.relief import Relief, Relieved, Stuck
@@ -229,8 +229,12 @@ class Round:
         self.waits.add(*wait, partition.name, leaving)
 
     def _note_down(self, partition: Partition) -> None:
-        for broker in partition.roles.all:
-            if broker in self._condition.down_since_ms and broker not in self._plans.lost:
+        down, held = self._condition.down_since_ms, self._condition.held
+        away = [one for one in partition.roles.all if one in down and one not in self._plans.lost]
+        for wait in dict.fromkeys(held[one] for one in away if one in held):
+            self._wait(partition, wait)
+        for broker in away:
+            if broker not in held:
                 text = f"broker {broker} is down, and taken for lost after "
                 text += f"{self._settings.lost_after_ms / 1_000:g} s"
                 if broker in self._condition.spared:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from strandline.model.cluster import Domain
 from strandline.model.ids import BrokerId
 
 MINUTE_MS = 60_000
@@ -28,13 +29,15 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Happening:
     """Something that goes on. `subject`: the broker, zone or region, by name; `text`: a sentence
-    with the numbers."""
+    with the numbers; `brokers`: who is concerned; `domain`: what is down, where it is one."""
 
     kind: Kind
     subject: str
     text: str
     since_ms: int
     """Monotonic."""
+    brokers: frozenset[BrokerId] = frozenset()
+    domain: Domain | None = None
 
     @property
     def key(self) -> tuple[Kind, str]:

@@ -16,7 +16,7 @@ Source: design section 8; decision 0018."""
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from strandline.controller.balancer.health import Condition, own_look_ms
+from strandline.controller.balancer.health import Condition, Wait, own_look_ms
 from strandline.controller.outages.domains import (
     domains_of,
     full_name,
@@ -87,12 +87,17 @@ class Judgement:
     seen: Mapping[BrokerId, Seen] = field(default_factory=dict)
     domains: Mapping[Domain, DomainView] = field(default_factory=dict)
     happenings: tuple[Happening, ...] = ()
-    held: Mapping[BrokerId, str] = field(default_factory=dict)
-    """{broker whose replicas are not made anew: why}"""
+    held: Mapping[BrokerId, Wait] = field(default_factory=dict)
+    """{broker whose replicas are not made anew: why, a code of the balancer's and words}"""
     lost: frozenset[BrokerId] = frozenset()
     """Those that a person has declared lost."""
     wanted: Mapping[Domain, Outage] = field(default_factory=dict)
     """{domain: what should be taken down of it}, where that is something else than there is."""
+
+    @property
+    def has_cut(self) -> bool:
+        """Whether somebody is heard by some and not by others."""
+        return any(one.verdict is Verdict.CUT for one in self.seen.values())
 
 
 @dataclass(slots=True)
@@ -110,7 +115,7 @@ class Outages:
         self._back_ms: dict[Domain, int] = {}
         # {who is cut off: since when}
         self._cut_ms: dict[BrokerId, int] = {}
-        self._held: Mapping[BrokerId, str] = {}
+        self._held: Mapping[BrokerId, Wait] = {}
 
     def step(self, scene: Scene, rules: Rules) -> Judgement:
         """Judge anew; called about once a second."""
@@ -213,7 +218,9 @@ class Outages:
             since_ms = scene.condition.down_since_ms[broker]
             if broker in planned:
                 text = f"broker {broker} is down, and in maintenance"
-                yield Happening(Kind.PLANNED, f"broker {broker}", text, since_ms)
+                yield Happening(
+                    Kind.PLANNED, f"broker {broker}", text, since_ms, frozenset((broker,))
+                )
             elif broker not in explained:
                 since = clock_time(scene.wall_ms - (scene.now_ms - since_ms))
                 text = f"broker {broker} is silent since {since}"
@@ -221,7 +228,9 @@ class Outages:
                     view = domains[domain]
                     where = full_name(domain, domains)
                     text += f", {len(view.silent)} of {view.total} in {where}"
-                yield Happening(Kind.BROKER, f"broker {broker}", text, since_ms)
+                yield Happening(
+                    Kind.BROKER, f"broker {broker}", text, since_ms, frozenset((broker,))
+                )
         yield from self._cuts(scene, domains, seen, patience_ms)
 
     def _domain_down(
@@ -231,7 +240,8 @@ class Outages:
         if view.outage.ruling is Ruling.HOLD:
             kind = Kind.PLANNED
         name = full_name(domain, domains)
-        return Happening(kind, name, self._down_text(domain, view, domains), view.since_ms or 0)
+        text = self._down_text(domain, view, domains)
+        return Happening(kind, name, text, self._down[domain].since_ms, view.silent, domain)
 
     def _down_text(self, domain: Domain, view: DomainView, domains: Collection[Domain]) -> str:
         since = clock_time(self._down[domain].since_wall_ms)
@@ -261,7 +271,7 @@ class Outages:
             text += ", ".join(vantage_name(one, domains) for one in hearing) or "the controller"
             text += " and not from " + (", ".join(names) or "the controller")
             since_ms = min(self._cut_ms[one] for one in brokers)
-            yield Happening(Kind.CUT, where, text, since_ms)
+            yield Happening(Kind.CUT, where, text, since_ms, frozenset(brokers))
 
     # ---- what follows ----------------------------------------------------------------------------
 
@@ -272,8 +282,8 @@ class Outages:
         domains: Mapping[Domain, DomainView],
         seen: Mapping[BrokerId, Seen],
         silent: frozenset[BrokerId],
-    ) -> tuple[frozenset[BrokerId], dict[BrokerId, str]]:
-        held: dict[BrokerId, str] = {}
+    ) -> tuple[frozenset[BrokerId], dict[BrokerId, Wait]]:
+        held: dict[BrokerId, Wait] = {}
         lost: set[BrokerId] = set()
         condition = scene.condition
         for broker in sorted(condition.down_since_ms.keys() | condition.lost):
@@ -281,7 +291,7 @@ class Outages:
                 continue
             if broker in condition.up:
                 if broker in self._held:  # It was not lost; now it settles.
-                    held[broker] = f"broker {broker} has come back"
+                    held[broker] = "zone-down", f"broker {broker} has come back"
                 continue
             mine = domains_of(scene.brokers[broker])
             ruled = next((one for one in mine if domains[one].outage.ruling), None)
@@ -289,14 +299,14 @@ class Outages:
             if ruling is Ruling.LOST and broker in silent:
                 lost.add(broker)
             elif ruling is Ruling.HOLD and ruled is not None:
-                held[broker] = _hold_text(ruled, domains)
+                held[broker] = "zone-down", _hold_text(ruled, domains)
             elif ruling is Ruling.NONE:
-                text = self._held_text(broker, mine, scene, rules, domains, seen)
-                if text:
-                    held[broker] = text
+                why = self._why_held(broker, mine, scene, rules, domains, seen)
+                if why is not None:
+                    held[broker] = why
         return frozenset(lost), held
 
-    def _held_text(
+    def _why_held(
         self,
         broker: BrokerId,
         mine: tuple[Domain, ...],
@@ -304,20 +314,23 @@ class Outages:
         rules: Rules,
         domains: Mapping[Domain, DomainView],
         seen: Mapping[BrokerId, Seen],
-    ) -> str:
+    ) -> Wait | None:
         for domain in reversed(mine):
             if domains[domain].is_held:
                 text = self._down_text(domain, domains[domain], domains)
                 name = short_name(domain, domains)
-                return f"{text}: until it is back, or by `strandline zone release {name}`"
+                text += f": until it is back, or by `strandline zone release {name}`"
+                return "zone-down", text
         if seen[broker].verdict is Verdict.CUT:
-            return f"broker {broker} is cut off from the controller, and others hear it"
+            text = f"broker {broker} is cut off from the controller, and others hear it"
+            return "cut-off", text
         for domain in mine:
             back_ms = self._back_ms.get(domain)
             if back_ms is not None and scene.now_ms - back_ms < rules.lost_after_ms:
                 text = f"{full_name(domain, domains)} is back, and broker {broker} not yet: taken "
-                return text + f"for lost after {rules.lost_after_ms / 1_000:g} s"
-        return ""
+                text += f"for lost after {rules.lost_after_ms / 1_000:g} s"
+                return "zone-down", text
+        return None
 
 
 def _since(gone: Collection[BrokerId], scene: Scene, share: Share, marks: Marks) -> int:

@@ -1,0 +1,146 @@
+"""Watches for outages as long as this broker is the controller, and has repair held meanwhile.
+
+Why:    what is judged rests on whom others hear, and on what is in the log; both have to be fetched
+        and kept by somebody.
+How:    with each look of the balancer: brokers' health + whom they hear + what is taken down
+        --`controller.outages`--> who is held, what has begun and what is over. Brokers are asked
+        whom they hear now and then, and more often while somebody is not heard by all. What is down
+        is taken down for the controllers to come.
+Owns:   the judgement, whom brokers hear, what was told: all of it is forgotten when another broker
+        becomes the controller. Everything else is in the log.
+Source: design section 8; decision 0018."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from strandline.base.clock import Clock
+from strandline.broker.controller_host import ControllerHost
+from strandline.broker.errand import Errand
+from strandline.config.cluster import ClusterConfig
+from strandline.controller.balancer.health import Condition
+from strandline.controller.commands import DomainNote, NoteOutages, Refused
+from strandline.controller.decision import leaving_of
+from strandline.controller.outages.alarms import Alarm, Alarms
+from strandline.controller.outages.judging import Judgement, Outages, Rules, Scene
+from strandline.controller.outages.marks import Marks
+from strandline.controller.reports import Question
+from strandline.model.cluster import Outage
+from strandline.model.ids import BrokerId
+
+ASK_INTERVAL_MS = 10_000
+ASK_SOON_MS = 2_000
+"""How often brokers are asked whom they hear; while somebody is not heard by all."""
+VALID_MS = 15_000
+"""For how long an answer counts."""
+
+_log = logging.getLogger("strandline.controller")
+
+
+class OutageWatch:
+    """See the module. `on_alarm`: who else is told."""
+
+    def __init__(self, *, clock: Clock, controller: ControllerHost) -> None:
+        self.on_alarm: list[Callable[[Alarm], None]] = []
+        self._clock = clock
+        self._controller = controller
+        self._asking, self._noting = Errand(), Errand()
+        self.forget()
+
+    def forget(self) -> None:
+        """Another broker is the controller."""
+        self.judgement = Judgement()
+        self._outages, self._alarms = Outages(), Alarms()
+        # {who told: (when, whom it hears)}
+        self._told: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
+        self._asked_ms: int | None = None
+
+    def stop(self) -> None:
+        """Ask nobody any more."""
+        self._asking.stop()
+        self._noting.stop()
+
+    def look(self, condition: Condition) -> Condition:
+        """The brokers' health, with what follows from outages; called each second."""
+        now, cluster = self._clock.monotonic_ms(), self._controller.cluster
+        config = ClusterConfig.from_values(cluster.cluster_configs)
+        scene = Scene(
+            controller=self._controller.self_id,
+            now_ms=now,
+            wall_ms=self._clock.wall_ms(),
+            brokers={one.id: one.labels for one in cluster.brokers.values()},
+            condition=condition,
+            hears=self._hears(now, condition),
+            leaving=leaving_of(cluster),
+            outages=cluster.outages,
+        )
+        rules = Rules(
+            lost_after_ms=config.broker_lost_after_ms,
+            hold_max_ms=config.outage_hold_max_ms,
+            marks=Marks(
+                low_percent=config.outage_low_percent,
+                high_percent=config.outage_high_percent,
+                silent_min=config.outage_brokers_min,
+            ),
+        )
+        found = self.judgement = self._outages.step(scene, rules)
+        for alarm in self._alarms.step(found, scene, cluster.silent_ms):
+            self._raise(alarm)
+        self._note(found)
+        self._ask(now, is_urgent=bool(condition.down_since_ms) or found.has_cut)
+        lost = (condition.lost | found.lost) - found.held.keys()
+        return replace(condition, lost=lost, held=found.held)
+
+    def _hears(self, now: int, condition: Condition) -> dict[BrokerId, frozenset[BrokerId]]:
+        """Whom brokers hear that are heard here, as far as they told lately; and this one. What
+        they told before somebody fell silent says nothing about that."""
+        alive = frozenset(self._controller.alive())
+        hears = {
+            one: heard.difference(
+                other for other, down_ms in condition.down_since_ms.items() if down_ms > told_ms
+            )
+            for one, (told_ms, heard) in self._told.items()
+            if one in alive and now - told_ms < VALID_MS
+        }
+        hears[self._controller.self_id] = alive
+        return hears
+
+    def _raise(self, alarm: Alarm) -> None:
+        level = logging.INFO if alarm.is_over else logging.WARNING
+        _log.log(level, "%s: %s", alarm.kind, alarm.text)
+        for callback in self.on_alarm:
+            callback(alarm)
+
+    # ---- asking and noting -----------------------------------------------------------------------
+
+    def _ask(self, now: int, *, is_urgent: bool) -> None:
+        interval_ms = ASK_SOON_MS if is_urgent else ASK_INTERVAL_MS
+        is_due = self._asked_ms is None or now - self._asked_ms >= interval_ms
+        if is_due and not self._asking.is_under_way:
+            self._asked_ms = now
+            self._asking.begin(self._ask_all)
+
+    async def _ask_all(self) -> None:
+        told = self._told
+        question = Question(hears=True)
+        answers = await self._controller.reporting.ask(self._controller.alive(), question)
+        now = self._clock.monotonic_ms()
+        for broker, report in answers.items():
+            if report.hears is not None:
+                told[broker] = now, frozenset(report.hears)
+
+    def _note(self, found: Judgement) -> None:
+        if not found.wanted or self._noting.is_under_way:
+            return
+        known = self._controller.cluster.outages
+        notes = tuple(
+            DomainNote(domain, known.get(domain, Outage()), after)
+            for domain, after in found.wanted.items()
+        )
+        self._noting.begin(partial(self._have_noted, NoteOutages(notes)))
+
+    async def _have_noted(self, command: NoteOutages) -> None:
+        answer = await self._controller.execute(command)
+        if isinstance(answer, Refused):
+            _log.info("what is down cannot be taken down: %s", answer.message)

@@ -1,0 +1,98 @@
+"""What has begun and what is over, each told once. Pure.
+
+Why:    an alarm that repeats itself is turned off; one that never ends is, too.
+How:    what goes on now is held against what went on before. What only changes its name (a broker
+        whose zone is down now, too) is not over. A new controller begins with what the log says, so
+        that it does not tell again what the one before it told.
+Owns:   what was told and is not over; on the active controller.
+Source: design section 8; decision 0018."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from strandline.controller.outages.domains import full_name, is_region, region_of
+from strandline.controller.outages.happenings import MINUTE_MS, Happening, Kind
+from strandline.controller.outages.judging import Judgement, Scene
+from strandline.controller.outages.sight import Verdict
+from strandline.model.cluster import Domain, Outage, Ruling
+from strandline.model.ids import BrokerId
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something has begun, or is over."""
+
+    kind: Kind
+    subject: str
+    is_over: bool
+    text: str
+
+
+class Alarms:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[Kind, str], Happening] = {}
+        self._is_new = True
+
+    def step(
+        self, judgement: Judgement, scene: Scene, noted: Collection[BrokerId] = ()
+    ) -> list[Alarm]:
+        """What is to be told now. `noted`: the brokers that the log says are silent."""
+        now = {one.key: one for one in judgement.happenings}
+        if self._is_new:
+            self._is_new = False
+            self._told = {one.key: one for one in _inherited(judgement, scene, noted)}
+        ended = [one for key, one in self._told.items() if key not in now]
+        begun = [one for key, one in now.items() if key not in self._told]
+        self._told = now
+        found = [Alarm(one.kind, one.subject, False, one.text) for one in begun]
+        for one in ended:
+            text = _end_of(one, judgement, scene)
+            if text:
+                found.append(Alarm(one.kind, one.subject, True, text))
+        return found
+
+
+def _inherited(
+    judgement: Judgement, scene: Scene, noted: Collection[BrokerId]
+) -> Iterator[Happening]:
+    known = judgement.domains
+    for domain in known:
+        if not _is_noted(scene.outages, domain) or (
+            not is_region(domain) and _is_noted(scene.outages, region_of(domain))
+        ):
+            continue
+        kind = Kind.REGION if is_region(domain) else Kind.ZONE
+        if scene.outages[domain].ruling is Ruling.HOLD:
+            kind = Kind.PLANNED
+        yield Happening(kind, full_name(domain, known), "", scene.now_ms, domain=domain)
+    for one in judgement.happenings:
+        if one.domain is None and one.kind is not Kind.CUT and one.brokers <= set(noted):
+            yield one
+
+
+def _is_noted(outages: Mapping[Domain, Outage], domain: Domain) -> bool:
+    return domain in outages and outages[domain].is_down
+
+
+def _end_of(one: Happening, judgement: Judgement, scene: Scene) -> str:
+    """Words for what is over; empty where it is not, or goes on by another name."""
+    minutes = (scene.now_ms - one.since_ms) // MINUTE_MS
+    after = f", after {minutes} min" if minutes else ""
+    if one.domain is not None:
+        view = judgement.domains.get(one.domain)
+        if view is None:
+            return f"{one.subject} has no more brokers"
+        if view.is_down:
+            return ""
+        heard = view.total - len(view.silent)
+        return f"{one.subject} is back, {heard} of {view.total} brokers heard{after}"
+    if one.kind is Kind.CUT:
+        seen = [judgement.seen[broker] for broker in one.brokers if broker in judgement.seen]
+        if any(what.verdict is not Verdict.HEARD for what in seen):
+            return ""
+        return f"{one.subject} is heard from everywhere again{after}"
+    if one.brokers & scene.condition.down_since_ms.keys():
+        return ""
+    return f"{one.subject} is heard again{after}"

@@ -1,0 +1,97 @@
+"""Each thing that goes on is told once, and once that it is over. Source: decision 0018."""
+
+import pytest
+from tests.controller.outages.watched_world import LOST_AFTER_MS, WEST_B, Watched
+
+from strandline.model.cluster import Ruling
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+def told(watched: Watched) -> list[str]:
+    """Of which kind, and what; a line that begins with "-" tells what is over."""
+    found = [f"{'- ' if one.is_over else ''}{one.kind}: {one.text}" for one in watched.raised]
+    watched.raised.clear()
+    return found
+
+
+def test_a_zone_is_told_when_it_goes_down_and_when_it_is_back(watched: Watched) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(720_000)
+    assert told(watched) == ["zone: zone b is down since 22:14 UTC, 3 of 3 brokers silent"]
+    watched.silent = {9}
+    watched.wait(60_000)
+    assert told(watched) == [
+        "broker: broker 9 is silent since 22:14 UTC, 1 of 3 in zone b",
+        "- zone: zone b is back, 2 of 3 brokers heard, after 12 min",
+    ]
+    watched.silent = set()
+    watched.wait(LOST_AFTER_MS)
+    assert told(watched) == ["- broker: broker 9 is heard again, after 13 min"]
+
+
+def test_what_only_grows_is_not_over(watched: Watched) -> None:
+    watched.silent = {9}
+    watched.wait(60_000)
+    watched.silent = {7, 8, 9}
+    watched.wait(60_000)
+    watched.silent = {4, 5, 6, 7, 8, 9}
+    watched.wait(60_000)
+    assert [one.split(" is ")[0] for one in told(watched)] == [
+        "broker: broker 9", "zone: zone b", "region: region west",
+    ]  # fmt: skip
+    watched.silent = set()
+    watched.wait(60_000)
+    assert [one.split(" is ")[0] for one in told(watched)] == ["- region: region west"]
+
+
+def test_a_cut_is_told_and_that_it_is_healed(watched: Watched) -> None:
+    watched.unheard = {4: {9}, 5: {9}, 6: {9}}
+    watched.wait(60_000)
+    watched.unheard = {}
+    watched.wait(60_000)
+    assert told(watched) == [
+        "network-cut: broker 9 in zone b is heard from zone east/a, zone b "
+        "and not from zone west/a",
+        "- network-cut: zone b is heard from everywhere again, after 1 min",
+    ]
+
+
+def test_the_next_controller_tells_nothing_again_and_what_ended_meanwhile(
+    watched: Watched,
+) -> None:
+    watched.silent = {3, 7, 8, 9}
+    watched.wait(60_000)
+    assert len(told(watched)) == 2
+    watched.new_controller()
+    watched.wait(60_000)
+    assert told(watched) == []
+    watched.new_controller()
+    watched.silent = {3}
+    watched.wait(60_000)
+    assert told(watched) == ["- zone: zone b is back, 3 of 3 brokers heard"]
+
+
+def test_what_is_ruled_meanwhile_changes_the_kind_and_is_not_over(watched: Watched) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(60_000)
+    watched.rule(WEST_B, Ruling.HOLD)
+    watched.wait(60_000)
+    assert [one.split(":")[0] for one in told(watched)] == ["zone", "planned"]
+    watched.silent = set()
+    watched.wait(60_000)
+    assert [one.split(":")[0] for one in told(watched)] == ["- planned"]
+
+
+def test_brokers_in_maintenance_are_told_as_planned(watched: Watched) -> None:
+    watched.spared = watched.silent = {9}
+    watched.wait(60_000)
+    watched.silent = set()
+    watched.wait(60_000)
+    assert told(watched) == [
+        "planned: broker 9 is down, and in maintenance",
+        "- planned: broker 9 is heard again, after 1 min",
+    ]
