@@ -13,6 +13,12 @@ from tests.broker.test_balancing import CLUSTER, alter, findings, want
 from strandline.controller.commands import DomainAnswer, RuleDomain
 from strandline.model.cluster import Outage, Ruling
 from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_zones import (
+    DescribeZonesRequest,
+    DescribeZonesResponse,
+)
+from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
 
 LOST_AFTER_MS = 8_000
 HELD_BY = (1, 2, 4)
@@ -131,3 +137,43 @@ def test_a_broker_that_only_the_controller_does_not_hear_is_not_replaced(
     assert not world.known.is_moving and set(world.known.replicas) == set(HELD_BY)
     assert "cut-off" in waits(world)
     assert any(one.startswith("network-cut: broker 4 in region west") for one in caplog.messages)
+
+
+def described(world: MovingWorld) -> DescribeZonesResponse:
+    leader = world._controller_known_at()
+    return world.ask(leader, DescribeZonesRequest(), DescribeZonesResponse, 0)
+
+
+def test_the_controller_describes_zones_and_takes_rulings(world: MovingWorld) -> None:
+    lose_west(world)
+    world.advance(4 * LOST_AFTER_MS)
+    found = described(world)
+    (west,) = [one for one in found.zones if one.is_down]
+    assert (west.name, west.silent, west.is_held, west.waiting_count) == ("west", [4, 5], True, 1)
+    assert west.down_ms >= 3 * LOST_AFTER_MS
+    assert [one.kind for one in found.happenings] == ["region"]
+    assert [one.broker_id for one in found.brokers if one.verdict == "silent"] == [4, 5]
+    request = RuleZoneRequest(region="west", ruling="release", for_ms=60_000)
+    for broker in (1, 2):  # Whoever is asked; saying it twice does no harm.
+        answer = world.ask(broker, request, RuleZoneResponse, 0)
+        assert answer.error_code == 0 and answer.ruling == "release" and answer.ruling_until_ms > 0
+    world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
+
+
+def test_rulings_that_make_no_sense_are_refused(world: MovingWorld) -> None:
+    def ask(**values: str | int) -> RuleZoneResponse:
+        request = RuleZoneRequest(**values)  # type: ignore[arg-type]
+        return world.ask(1, request, RuleZoneResponse, 0)
+
+    assert ask(region="west", ruling="maybe").error_code == Error.INVALID_REQUEST
+    assert ask(region="west", ruling="hold", for_ms=0).error_code == Error.INVALID_REQUEST
+    assert "no broker is in" in (ask(region="mars", ruling="hold").error_message or "")
+    refused = ask(region="west", ruling="lost")
+    assert refused.error_code == Error.POLICY_VIOLATION
+    assert refused.error_message == "region west is not lost: brokers 4, 5 of its 2 are heard"
+
+
+def test_only_the_controller_knows_the_zones(world: MovingWorld) -> None:
+    other = next(one for one in (1, 2, 3) if one != world._controller_known_at())
+    answer = world.ask(other, DescribeZonesRequest(), DescribeZonesResponse, 0)
+    assert answer.error_code == Error.NOT_CONTROLLER

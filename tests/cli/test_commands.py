@@ -19,6 +19,7 @@ from strandline.cli.commands import (
     partition,
     produce,
     topic,
+    zone,
 )
 from strandline.cli.commands import cluster_balance as balance_commands
 from strandline.cli.main import main
@@ -108,7 +109,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 
     for module in (
         broker, broker_label, cluster_alter, balance_commands, topic, partition, produce, consume,
-        group,
+        group, zone,
     ):  # fmt: skip
         monkeypatch.setattr(module, "open_client", open_client)
     return fake

@@ -26,6 +26,7 @@ from strandline.broker.handlers import (
     describe_topic_partitions,
     describe_topology,
     describe_writers,
+    describe_zones,
     elect_leaders,
     fetch,
     find_coordinator,
@@ -43,6 +44,7 @@ from strandline.broker.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    rule_zone,
     sync_group,
     unregister_broker,
 )
@@ -86,4 +88,6 @@ HANDLERS: dict[int, Handler] = {
     20_005: Cold(describe_observers.handle),
     20_006: Cold(describe_replica_status.handle),
     20_007: Cold(isolate_broker.handle),
+    20_008: Cold(describe_zones.handle),
+    20_009: Cold(rule_zone.handle),
 }

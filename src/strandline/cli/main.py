@@ -29,6 +29,7 @@ from strandline.cli.commands import (
     serve,
     topic,
     version,
+    zone,
 )
 from strandline.cli.exit_codes import CANNOT_CONNECT, ERROR, INTERRUPTED
 from strandline.cli.output import print_error
@@ -56,6 +57,7 @@ app.add_typer(policy.app, name="policy")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(drill.app, name="drill")
 app.add_typer(broker.app, name="broker")
+app.add_typer(zone.app, name="zone")
 app.command("version")(version.version)
 
 

@@ -69,6 +69,10 @@ from strandline.protocol.messages.describe_writers import (
     DescribeWritersRequest,
     DescribeWritersResponse,
 )
+from strandline.protocol.messages.describe_zones import (
+    DescribeZonesRequest,
+    DescribeZonesResponse,
+)
 from strandline.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from strandline.protocol.messages.fetch import FetchRequest, FetchResponse
 from strandline.protocol.messages.find_coordinator import (
@@ -105,6 +109,7 @@ from strandline.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 from strandline.protocol.messages.produce import ProduceRequest, ProduceResponse
+from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
 from strandline.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from strandline.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
@@ -207,6 +212,8 @@ APIS: dict[int, Api] = {
         _api(DescribeObserversRequest, DescribeObserversResponse),
         _api(DescribeReplicaStatusRequest, DescribeReplicaStatusResponse),
         _api(IsolateBrokerRequest, IsolateBrokerResponse),
+        _api(DescribeZonesRequest, DescribeZonesResponse),
+        _api(RuleZoneRequest, RuleZoneResponse),
     )
 }
 """{API key: row}, ascending."""

@@ -1,0 +1,66 @@
+"""DescribeZones: what is down, by zones and regions, and whose repair waits.
+
+How:    only the controller knows; others say that they are not it.
+Source: decision 0018."""
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import RequestContext
+from strandline.controller.outages.domains import is_region, short_name, vantage_name
+from strandline.controller.outages.judging import DomainView, Judgement
+from strandline.model.cluster import Cluster, Domain
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_zones import (
+    DescribedZone,
+    DescribeZonesRequest,
+    DescribeZonesResponse,
+    SeenBroker,
+    ZoneHappening,
+)
+
+
+async def handle(_: DescribeZonesRequest, context: RequestContext) -> DescribeZonesResponse:
+    """Describe what was found in the last look."""
+    services = context.services
+    if services.balancing.findings is None:
+        raise ApiError(Error.NOT_CONTROLLER, "this broker is not the controller")
+    found, now = services.balancing.outages.judgement, services.clock.monotonic_ms()
+    known = found.domains
+    return DescribeZonesResponse(
+        zones=[_zone(domain, view, found, services.cluster, now) for domain, view in known.items()],
+        happenings=[
+            ZoneHappening(one.kind, one.subject, one.text, now - one.since_ms)
+            for one in found.happenings
+        ],
+        brokers=[
+            SeenBroker(
+                broker,
+                seen.verdict.value,
+                [vantage_name(one, known) for one in seen.hearing],
+                [vantage_name(one, known) for one in seen.deaf],
+            )
+            for broker, seen in sorted(found.seen.items())
+        ],
+    )
+
+
+def _zone(
+    domain: Domain, view: DomainView, found: Judgement, cluster: Cluster, now_ms: int
+) -> DescribedZone:
+    held = view.brokers & found.held.keys()
+    waiting = sum(not held.isdisjoint(one.replicas) for one in cluster.groups.values())
+    # A ruling holds from when it is in the log, not from the next look.
+    outage = cluster.outages.get(domain, view.outage)
+    return DescribedZone(
+        region=domain[0],
+        zone="" if is_region(domain) else domain[-1],
+        name=short_name(domain, found.domains),
+        is_down=view.is_down,
+        is_held=view.is_held,
+        down_ms=-1 if view.since_ms is None else now_ms - view.since_ms,
+        ruling=outage.ruling,
+        ruling_until_ms=outage.until_ms,
+        brokers=sorted(view.brokers),
+        silent=sorted(view.silent),
+        planned=sorted(view.planned),
+        waiting_count=waiting if held else 0,
+    )

@@ -1,0 +1,38 @@
+"""RuleZone: a person holds, releases or gives up a zone or region.
+
+Source: decision 0018."""
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import RequestContext
+from strandline.controller.commands import DomainAnswer, RuleDomain
+from strandline.model.cluster import NO_END_MS, Ruling
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
+
+FOR_MS_MAX = 10 * 365 * 24 * 60 * 60 * 1_000
+_KNOWN = [one.value for one in Ruling if one]
+
+
+async def handle(request: RuleZoneRequest, context: RequestContext) -> RuleZoneResponse:
+    """Take it down, or say why not."""
+    if request.ruling not in _KNOWN or not (
+        request.for_ms == NO_END_MS or 0 < request.for_ms <= FOR_MS_MAX
+    ):
+        text = f"a ruling is one of {', '.join(_KNOWN)}, for 1 to {FOR_MS_MAX} ms, or -1"
+        return RuleZoneResponse(error_code=Error.INVALID_REQUEST, error_message=text)
+    until_ms = NO_END_MS
+    if request.for_ms != NO_END_MS:
+        until_ms = context.services.clock.wall_ms() + request.for_ms
+    domain = (request.region, request.zone) if request.zone else (request.region,)
+    command = RuleDomain(domain, Ruling(request.ruling), until_ms)
+    try:
+        answer = await context.services.controller.submit(command)
+    except ApiError as error:
+        return RuleZoneResponse(error_code=error.code, error_message=error.message or None)
+    if not isinstance(answer, DomainAnswer):
+        message = getattr(answer, "message", "") or None
+        return RuleZoneResponse(error_code=answer.error_code, error_message=message)
+    outage = answer.outage
+    return RuleZoneResponse(
+        is_down=outage.is_down, ruling=outage.ruling, ruling_until_ms=outage.until_ms
+    )

@@ -1,0 +1,169 @@
+"""What `strandline zone` asks of a cluster, and what it says.
+
+Source: docs/decisions/0018-outages.md."""
+
+import io
+import json
+import sys
+
+import pytest
+from tests.cli.test_commands import Run, cluster, run
+from tests.client.fake_cluster import FakeCluster
+
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_zones import (
+    DescribedZone,
+    DescribeZonesResponse,
+    SeenBroker,
+    ZoneHappening,
+)
+from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
+from strandline.protocol.table import Message
+
+__all__ = ["cluster", "run"]  # The fixtures.
+
+TEXT = "zone b is down since 12:03 UTC, 3 of 3 brokers silent"
+WEST_B = DescribedZone(
+    region="west",
+    zone="b",
+    name="b",
+    is_down=True,
+    is_held=True,
+    down_ms=610_000,
+    brokers=[7, 8, 9],
+    silent=[7, 8, 9],
+    waiting_count=40,
+)
+
+
+class Zones:
+    """The controller's answers."""
+
+    def __init__(self, fake: FakeCluster) -> None:
+        self.asked: list[RuleZoneRequest] = []
+        self.answer = RuleZoneResponse(is_down=True, ruling="lost")
+        self.described = DescribeZonesResponse(
+            zones=[
+                DescribedZone(region="west", name="west", brokers=[4, 5, 6, 7, 8, 9]),
+                DescribedZone(region="east", zone="a", name="east/a", brokers=[1, 2, 3]),
+                DescribedZone(region="west", zone="a", name="west/a", brokers=[4, 5, 6]),
+                WEST_B,
+            ],
+            happenings=[ZoneHappening("zone", "zone b", TEXT, 610_000)],
+            brokers=[
+                SeenBroker(1, "heard", ["zone west/a"], []),
+                SeenBroker(7, "silent", [], ["zone east/a", "zone west/a"]),
+            ],
+        )
+        fake.extra = {"RuleZone": self._rule, "DescribeZones": lambda *_: self.described}
+
+    def _rule(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, RuleZoneRequest) and broker == fake.controller
+        self.asked.append(request)
+        return self.answer
+
+
+@pytest.fixture
+def zones(cluster: FakeCluster) -> Zones:
+    """Three zones in two regions, one of them down."""
+    return Zones(cluster)
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+def test_the_status_tells_what_is_down_and_what_waits(run: Run, zones: Zones) -> None:
+    code, out, _ = run("zone", "status")
+    assert code == 0 and out.splitlines() == [
+        "NAME    LEVEL   STATE            HEARD  SILENT  REPAIR                 WAITING",
+        "west    region  up                 6/6  -       as usual                     0",
+        "east/a  zone    up                 3/3  -       as usual                     0",
+        "west/a  zone    up                 3/3  -       as usual                     0",
+        "b       zone    down for 10 min    0/3  7,8,9   held until it is back       40",
+        f"zone: {TEXT}",
+        "broker 7: heard from nowhere; not from zone east/a, zone west/a",
+    ]
+    told = json.loads(run("zone", "status", "--json")[1])
+    assert told["zones"][3] == {
+        "name": "b",
+        "level": "zone",
+        "region": "west",
+        "down": True,
+        "held": True,
+        "down_ms": 610_000,
+        "ruling": None,
+        "until_ms": None,
+        "brokers": [7, 8, 9],
+        "silent": [7, 8, 9],
+        "planned": [],
+        "waiting": 40,
+    }
+    assert told["happenings"][0]["class"] == "zone"
+    assert told["brokers"][1]["not_heard_from"] == ["zone east/a", "zone west/a"]
+
+
+def test_a_cluster_without_labels_is_told_how_to_get_them(run: Run, zones: Zones) -> None:
+    zones.described = DescribeZonesResponse()
+    assert run("zone", "status")[1].splitlines() == [
+        "no broker has a label region or zone: `strandline broker label` sets them",
+        "nothing is down, and nothing is cut off",
+    ]
+
+
+def test_a_hold_is_asked_for_with_its_end(run: Run, zones: Zones) -> None:
+    zones.answer = RuleZoneResponse(ruling="hold", ruling_until_ms=1_700_000_000_000)
+    code, out, _ = run("zone", "hold", "west/a", "--for", "30m")
+    assert (code, out) == (0, "zone west/a is held by hand until 2023-11-14 22:13 UTC\n")
+    assert zones.asked == [RuleZoneRequest("west", "a", "hold", 1_800_000)]
+    zones.answer = RuleZoneResponse()
+    assert run("zone", "release", "west")[1] == "region west is held no more\n"
+    assert zones.asked[1] == RuleZoneRequest("west", "", "release", -1)
+
+
+def test_who_declares_a_zone_lost_types_its_name_again(
+    run: Run, zones: Zones, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(monkeypatch, "yes\n")
+    code, out, err = run("zone", "declare-lost", "b")
+    assert code == 1 and out == "" and not zones.asked
+    assert "3 of 3 brokers of zone b are silent, and 40 partitions wait for them." in err
+    assert "that is not its name: nothing was done" in err
+    answer_with(monkeypatch, "b\n")
+    code, out, _ = run("zone", "declare-lost", "west/b", "--json")
+    assert code == 0 and zones.asked == [RuleZoneRequest("west", "b", "lost", -1)]
+    assert json.loads(out) == {"name": "b", "down": True, "ruling": "lost", "until_ms": None}
+
+
+def test_with_yes_nobody_is_asked(run: Run, zones: Zones, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_with(monkeypatch, "")
+    code, out, err = run("zone", "declare-lost", "b", "--yes")
+    assert (code, out, err) == (0, "zone b is declared lost\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("hold", "nowhere"), "no broker is in 'nowhere'; there are: region west, zone east/a"),
+        (("hold", "a"), "zone a is there more than once: say east/a or west/a"),
+        (("hold", "b", "--region"), "no broker is in 'b'"),
+        (("hold", "b", "--for", "soon"), "--for 'soon' must look like 30m, 12h or 7d"),
+        (("hold", "b", "--for", "0m"), "--for '0m' must look like 30m, 12h or 7d"),
+    ],
+)
+def test_mistakes_are_told(run: Run, zones: Zones, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = run("zone", *arguments)
+    assert code == 1 and out == "" and said in err and not zones.asked
+
+
+def test_what_the_controller_refuses_is_told(run: Run, zones: Zones) -> None:
+    text = "zone b is not lost: brokers 8, 9 of its 3 are heard"
+    zones.answer = RuleZoneResponse(error_code=Error.POLICY_VIOLATION, error_message=text)
+    code, _, err = run("zone", "declare-lost", "b", "--yes")
+    assert code == 1 and text in err
+
+
+def test_an_older_controller_is_told_of(run: Run, cluster: FakeCluster, zones: Zones) -> None:
+    cluster.max_versions = {20_008: -1}
+    code, _, err = run("zone", "status")
+    assert code == 1 and "does not offer DescribeZones" in err
