@@ -3,6 +3,7 @@ says otherwise.
 
 Source: docs/decisions/0018-outages.md."""
 
+import json
 import logging
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 from tests.broker.moving_world import MovingWorld, moving_world
 from tests.broker.test_balancing import CLUSTER, alter, findings, want
 
+from strandline.config.cluster import validate_cluster_config
 from strandline.controller.commands import DomainAnswer, RuleDomain
 from strandline.model.cluster import Outage, Ruling
 from strandline.model.ids import BrokerId
@@ -177,3 +179,31 @@ def test_only_the_controller_knows_the_zones(world: MovingWorld) -> None:
     other = next(one for one in (1, 2, 3) if one != world._controller_known_at())
     answer = world.ask(other, DescribeZonesRequest(), DescribeZonesResponse, 0)
     assert answer.error_code == Error.NOT_CONTROLLER
+
+
+def test_alarms_are_posted_where_that_is_configured(world: MovingWorld) -> None:
+    posted: list[tuple[str, dict[str, object]]] = []
+    for broker in (1, 2, 3):
+        outages = world.broker(broker).services.balancing.outages
+        outages.post = lambda url, body: posted.append((url, json.loads(body)))
+    world.hosts[5].fail_power()
+    world.advance(LOST_AFTER_MS)
+    assert posted == []
+    alter(world, CLUSTER, "", "alarm.webhook.url", "http://alarms.example/x")
+    world.hosts[4].fail_power()
+    world.advance(LOST_AFTER_MS)
+    start_west(world)
+    world.advance(LOST_AFTER_MS)
+    assert [(url, one["class"], one["state"]) for url, one in posted] == [
+        ("http://alarms.example/x", "region", "begun"),
+        ("http://alarms.example/x", "region", "over"),
+    ]
+    assert posted[0][1]["subject"] == "region west"
+    assert str(posted[0][1]["text"]).endswith("2 of 2 brokers silent")
+
+
+@pytest.mark.parametrize("url", ["alarms.example", "file:///etc/passwd", "http://", "http:// x"])
+def test_what_is_no_url_is_no_webhook(url: str) -> None:
+    assert validate_cluster_config("alarm.webhook.url", url) is not None
+    assert validate_cluster_config("alarm.webhook.url", "https://alarms.example/a?b=c") is None
+    assert validate_cluster_config("alarm.webhook.url", "") is None

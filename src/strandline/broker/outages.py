@@ -10,6 +10,7 @@ Owns:   the judgement, whom brokers hear, what was told: all of it is forgotten 
         becomes the controller. Everything else is in the log.
 Source: design section 8; decision 0018."""
 
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,10 +40,11 @@ _log = logging.getLogger("strandline.controller")
 
 
 class OutageWatch:
-    """See the module. `on_alarm`: who else is told."""
+    """See the module. `post`: takes a URL and JSON for it, and neither waits nor raises; None:
+    nothing can be posted."""
 
     def __init__(self, *, clock: Clock, controller: ControllerHost) -> None:
-        self.on_alarm: list[Callable[[Alarm], None]] = []
+        self.post: Callable[[str, bytes], None] | None = None
         self._clock = clock
         self._controller = controller
         self._asking, self._noting = Errand(), Errand()
@@ -86,7 +88,7 @@ class OutageWatch:
         )
         found = self.judgement = self._outages.step(scene, rules)
         for alarm in self._alarms.step(found, scene, cluster.silent_ms):
-            self._raise(alarm)
+            self._raise(alarm, config.alarm_webhook_url)
         self._note(found)
         self._ask(now, is_urgent=bool(condition.down_since_ms) or found.has_cut)
         lost = (condition.lost | found.lost) - found.held.keys()
@@ -106,11 +108,20 @@ class OutageWatch:
         hears[self._controller.self_id] = alive
         return hears
 
-    def _raise(self, alarm: Alarm) -> None:
+    def _raise(self, alarm: Alarm, url: str) -> None:
         level = logging.INFO if alarm.is_over else logging.WARNING
         _log.log(level, "%s: %s", alarm.kind, alarm.text)
-        for callback in self.on_alarm:
-            callback(alarm)
+        if self.post is not None and url:
+            told = {
+                "cluster": self._controller.cluster.cluster_id,
+                "class": alarm.kind,
+                "subject": alarm.subject,
+                "state": "over" if alarm.is_over else "begun",
+                "text": alarm.text,
+                "at_ms": self._clock.wall_ms(),
+                "controller": self._controller.self_id,
+            }
+            self.post(url, json.dumps(told).encode())
 
     # ---- asking and noting -----------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from strandline.config.broker import BrokerConfig
 from strandline.model.cluster import Labels
 from strandline.network.loop_clock import LoopClock
 from strandline.network.tcp import TcpNetwork
+from strandline.network.webhook import Webhook
 from strandline.replication.host import Replication
 from strandline.replication.settings import ReplicationSettings
 from strandline.storage.identity import DataDirectory
@@ -86,6 +87,7 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
         settings=replication_settings(config),
         data_directory=config.broker.data_directory,
     )
+    webhook = Webhook()
     failures: list[str] = []
 
     def end_failed(reason: str) -> None:
@@ -114,6 +116,7 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
             on_failed=end_failed,
         )
         broker.allow_isolation(network.silence)
+        broker.services.balancing.outages.post = webhook.post
         await _unless(ended, broker.start())
         if not ended.is_set():
             await broker.listen(server_limits(config), claimed=claimed)
@@ -126,6 +129,7 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
     finally:
         if broker is not None:
             broker.stop()
+        webhook.stop()
         replication.stop()
         network.stop()
         if claimed is not None:

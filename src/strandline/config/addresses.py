@@ -12,11 +12,13 @@ from strandline.model.ids import BrokerId
 
 WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 RTT_MS_MAX = 60_000
+URL_CHARACTERS_MAX = 2_000
 
 _HOST = re.compile(
     r"(?=[A-Za-z0-9])(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?"
     r"|(?=.*:)[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]+)?"
 )
+_URL = re.compile(r"https?://[!-.0-~][!-~]*")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
@@ -124,3 +126,11 @@ def check_label(value: Value) -> str | None:
         "must be 1 to 63 of A-Z a-z 0-9 . _ - with a letter or digit at both ends, "
         f"not {str(value)[:80]!r}"
     )
+
+
+def check_webhook_url(value: Value) -> str | None:
+    """Why nothing can be posted there; None where that can be tried, or nothing is given."""
+    text = str(value)
+    if not text or (_URL.fullmatch(text) and len(text) <= URL_CHARACTERS_MAX):
+        return None
+    return f"must look like https://host/path, of at most {URL_CHARACTERS_MAX} characters"

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from strandline.config.addresses import check_webhook_url
 from strandline.config.client_networks import check_client_networks
 from strandline.config.keys import LONG_MAX, Key, Value, key, keys_of
 from strandline.config.topic import DAY_MS, TOPIC_KEYS, unknown_key
@@ -24,6 +25,14 @@ _SESSION_MS_MAX = 30 * 60 * 1000
 class ClusterConfig:
     """Cluster-wide configuration. Field `num_partitions` is Kafka's `num.partitions`."""
 
+    alarm_webhook_url: str = key(
+        "",
+        "Where the controller posts, as JSON, what goes down and what is back: brokers, zones, "
+        "regions, links; http or https. Not a key of Kafka's.",
+        check=check_webhook_url,
+        example="https://alarms.example/strandline",
+        reloadable=True,
+    )
     auto_create_topics_enable: bool = key(
         True, "Whether a topic is created when a client asks for it and allows it.", reloadable=True
     )

@@ -1,0 +1,136 @@
+"""Alarms are posted, and whoever does not take them costs nothing. Source: decision 0018."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from strandline.network.webhook import ATTEMPTS_MAX, QUEUED_COUNT_MAX, Webhook
+
+WAIT_S = 30
+
+
+class Receiver:
+    """A server that answers as it is told, in turn, and then as the last time."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes, self.got = list(codes), list[tuple[str, bytes]]()
+        self.changed = threading.Condition()
+        self.gate = threading.Event()
+        self.gate.set()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.gate.wait(WAIT_S)
+                with receiver.changed:
+                    code = receiver.codes[0]
+                    if len(receiver.codes) > 1:
+                        receiver.codes.pop(0)
+                    receiver.got.append((self.headers["Content-Type"], body))
+                    receiver.changed.notify_all()
+                self.send_response(code)
+                self.send_header("Location", "/elsewhere")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/secret"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def wait(self, count: int) -> list[bytes]:
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.got) >= count, WAIT_S)
+            return [body for _, body in self.got]
+
+    def close(self) -> None:
+        self.gate.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    made = Webhook(pause_s=0.001)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def receivers() -> Iterator[list[Receiver]]:
+    made: list[Receiver] = []
+    yield made
+    for one in made:
+        one.close()
+
+
+def receive(receivers: list[Receiver], *codes: int) -> Receiver:
+    receivers.append(Receiver(*codes))
+    return receivers[-1]
+
+
+def test_messages_come_in_order_as_json(webhook: Webhook, receivers: list[Receiver]) -> None:
+    receiver = receive(receivers, 204)
+    for number in range(3):
+        webhook.post(receiver.url, b"%d" % number)
+    assert receiver.wait(3) == [b"0", b"1", b"2"]
+    assert {kind for kind, _ in receiver.got} == {"application/json"}
+
+
+def test_a_failure_is_tried_again(webhook: Webhook, receivers: list[Receiver]) -> None:
+    receiver = receive(receivers, 503, 200)
+    webhook.post(receiver.url, b"a")
+    webhook.post(receiver.url, b"b")
+    assert receiver.wait(3) == [b"a", b"a", b"b"]
+
+
+@pytest.mark.parametrize("code", [500, 302, 404])
+def test_what_is_refused_is_dropped_after_some_attempts(
+    webhook: Webhook, receivers: list[Receiver], caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    caplog.set_level(logging.WARNING)
+    receiver = receive(receivers, *(code for _ in range(ATTEMPTS_MAX)), 200)
+    webhook.post(receiver.url, b"a")
+    webhook.post(receiver.url, b"b")
+    assert receiver.wait(ATTEMPTS_MAX + 1) == [b"a"] * ATTEMPTS_MAX + [b"b"]
+    host = receiver.url.removesuffix("/secret")
+    assert caplog.messages == [f"an alarm could not be posted to {host}: it answers {code}"]
+
+
+def test_who_takes_nothing_costs_a_bounded_queue(
+    webhook: Webhook, receivers: list[Receiver], caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver = receive(receivers, 200)
+    receiver.gate.clear()
+    for _ in range(QUEUED_COUNT_MAX + 10):
+        webhook.post(receiver.url, b"a")
+    dropped = [one for one in caplog.messages if "100 wait for the receiver" in one]
+    assert len(dropped) in (9, 10)  # One is with the receiver, or about to be.
+    receiver.gate.set()
+    receiver.wait(QUEUED_COUNT_MAX + 10 - len(dropped))
+
+
+def test_nobody_there_is_no_error_of_the_brokers(
+    webhook: Webhook, receivers: list[Receiver]
+) -> None:
+    gone = Receiver(200)
+    gone.close()
+    receiver = receive(receivers, 200)
+    webhook.post(gone.url, b"a")
+    webhook.post("http://[broken", b"b")
+    webhook.post(receiver.url, b"c")
+    assert receiver.wait(1) == [b"c"]
+
+
+def test_once_stopped_nothing_is_posted(webhook: Webhook, receivers: list[Receiver]) -> None:
+    receiver = receive(receivers, 200)
+    webhook.stop()
+    webhook.post(receiver.url, b"a")
+    other = Webhook()
+    other.post(receiver.url, b"b")
+    assert receiver.wait(1) == [b"b"]
