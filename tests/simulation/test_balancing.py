@@ -13,9 +13,12 @@ import pytest
 
 from strandline.broker import balancing, draining
 from strandline.broker.balancing import Balancing, Findings
+from strandline.broker.outages import OutageWatch
 from strandline.controller.balancer import fullness, mending
 from strandline.controller.balancer.health import NOBODY, Condition, Health
 from strandline.controller.decide import brokers
+from strandline.controller.outages import judging, marks
+from strandline.controller.outages.marks import Marks, Share
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.solver.plan import Plan
 from strandline.placement.solver.repair import Repair, repair
@@ -57,6 +60,17 @@ def test_a_broker_that_flaps_moves_nothing() -> None:
     assert outcome.violation is None
     assert outcome.tally.balance_count == 0
     assert outcome.tally.fault_counts == {"kill": 4}
+
+
+@pytest.mark.simulation
+def test_of_a_region_that_is_down_for_ten_minutes_no_byte_is_copied() -> None:
+    outcome = run("region-down-for-ten-minutes")
+    assert outcome.violation is None
+    assert outcome.tally.balance_count == 0 and not moved(outcome)
+    assert outcome.tally.fault_counts == {"region-power-failure": 1}
+    told = [line.split(": region: ")[-1] for line in outcome.trace if "region east is " in line]
+    assert len(told) == 2 and told[0].endswith(", 2 of 2 brokers silent")
+    assert told[1].endswith("region east is back, 2 of 2 brokers heard, after 10 min")
 
 
 @pytest.mark.simulation
@@ -194,6 +208,25 @@ def forget_what_was_changed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(brokers, "carried_over", lambda kept, *, said, says: says)
 
 
+def hold_nothing(patch: pytest.MonkeyPatch) -> None:
+    honest = OutageWatch.look
+
+    def look(self: OutageWatch, condition: Condition) -> Condition:
+        honest(self, condition)
+        return condition
+
+    patch.setattr(OutageWatch, "look", look)
+
+
+def never_end_an_outage(patch: pytest.MonkeyPatch) -> None:
+    honest = marks.is_down
+
+    def is_down(share: Share, marks: Marks, *, was_down: bool) -> bool:
+        return was_down or honest(share, marks, was_down=was_down)
+
+    patch.setattr(judging, "is_down", is_down)
+
+
 def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
     """A second is enough."""
     honest = Health.step
@@ -232,6 +265,8 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         (keep_who_is_to_leave, "decommission-under-load", "BalancerProgress"),
         (leave_full_disks, "disks-fill-under-load", "BalancerProgress"),
         (keep_leading_in_maintenance, "maintenance-under-load", "BalancerProgress"),
+        (hold_nothing, "region-down-for-ten-minutes", "RepairHeldIffZoneDown"),
+        (never_end_an_outage, "region-down-for-ten-minutes", "BalancerProgress"),
     ],
 )
 def test_a_planted_mistake_is_found(

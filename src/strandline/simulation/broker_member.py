@@ -73,7 +73,7 @@ from strandline.protocol.table import Message
 from strandline.raft.configuration import Configuration
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.replication.replica import Replica
-from strandline.simulation.facts import BalancerMoved, ConfigurationCommitted, ReplicaRemoved
+from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved
 from strandline.simulation.host import Seams
 from strandline.simulation.member import (
     DATA_DIRECTORY,
@@ -81,6 +81,7 @@ from strandline.simulation.member import (
     Member,
     ReadDone,
 )
+from strandline.simulation.outages import balancer_moved
 from strandline.simulation.placements import placement_of
 
 if TYPE_CHECKING:
@@ -233,8 +234,7 @@ class BrokerMember(Member):
         """Tell of placements that have changed, and of all where what they are judged by has."""
         cluster = self.made.controller.cluster
         if isinstance(record, ReassignmentSet) and record.by_balancer and record.target:
-            fact = BalancerMoved(record.group, cluster.version, record.target)
-            self._checker.balancer_moved(fact)
+            self._checker.balancer_moved(balancer_moved(record, cluster))
         if isinstance(record, ReassignmentSet | VotersStable):
             changed = [cluster.groups[record.group]]
         elif isinstance(record, ConfigsChanged | BrokerRegistered):

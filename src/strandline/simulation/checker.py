@@ -64,6 +64,7 @@ from strandline.simulation.invariants import (
     OffsetsDense,
     SingleLeaderPerEpoch,
 )
+from strandline.simulation.outages import RepairHeldIffZoneDown
 from strandline.simulation.placements import PlacementHolds
 from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable
 from strandline.simulation.superseding import Superseding
@@ -110,6 +111,7 @@ class Checker:
             RemovedWhereStable(),
             OneGrantPerVersion(),
             PlacementHolds(),
+            RepairHeldIffZoneDown(),
             Progress(),
             BalancerProgress(),
             Convergence(),
@@ -181,7 +183,7 @@ class Checker:
 
     def balancer_moved(self, fact: BalancerMoved) -> None:
         """See `facts.BalancerMoved`."""
-        self._tell(fact)
+        self._judge(fact, lambda invariant: invariant.on_balancer_moved(fact))
         self.balanced.add(fact)
 
     def log_audited(self, fact: LogAudited) -> None:

@@ -207,11 +207,16 @@ class PlacementKnown:
 
 @dataclass(frozen=True, slots=True)
 class BalancerMoved:
-    """The balancer has set a target, as of a version of the controller's state."""
+    """The balancer has set a target, as of a version of the controller's state.
+
+    `leaving`: who loses a replica by that; `held`: the silent brokers of zones and regions that the
+    state says are down, without a person who said that they are to be repaired."""
 
     group: GroupId
     state_version: int
     target: tuple[BrokerId, ...]
+    leaving: frozenset[BrokerId] = frozenset()
+    held: frozenset[BrokerId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

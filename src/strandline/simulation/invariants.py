@@ -13,6 +13,7 @@ from strandline.simulation.facts import (
     Acknowledged,
     AuditedBatch,
     BalanceAwaited,
+    BalancerMoved,
     ConfigurationCommitted,
     Deleted,
     DeletionAsked,
@@ -80,6 +81,9 @@ class Invariant:
 
     def on_placement_known(self, fact: PlacementKnown) -> None:
         """See `facts.PlacementKnown`."""
+
+    def on_balancer_moved(self, fact: BalancerMoved) -> None:
+        """See `facts.BalancerMoved`."""
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""

@@ -160,6 +160,8 @@ def _imbalance(world: "World") -> str:
             return f"{partition.name} moves from {partition.replicas} to {partition.target}"
         if known is not None and not known.is_right:
             return f"{partition.name} is on brokers {partition.replicas}: {known.question}"
+    for domain in sorted(cluster.outages):
+        return f"{'/'.join(domain)} is taken for down, and every broker is up"
     for broker in sorted(leaving_of(cluster)):
         held = [one.name for one in cluster.groups.values() if broker in one.hosts]
         if held:
