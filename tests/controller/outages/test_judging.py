@@ -237,3 +237,12 @@ def test_in_any_history_repair_of_a_zone_that_is_down_is_held_and_controllers_ag
         assert watched.found == again.found
         for broker in watched.replaced & watched.condition.down_since_ms.keys():
             assert watched.found.seen[broker].verdict is Verdict.SILENT
+
+
+def test_who_comes_back_is_not_cut_off_for_what_others_told_before() -> None:
+    watched = Watched(Rules(lost_after_ms=4_000))
+    watched.unheard = {4: {9}, 5: {9}, 6: {9}}
+    watched.wait(9_000)
+    watched.unheard = {}
+    watched.wait(60_000)
+    assert not watched.told

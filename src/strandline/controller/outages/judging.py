@@ -33,6 +33,9 @@ from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling
 from strandline.model.ids import BrokerId
 
 NO_LIMIT = -1
+CUT_MS = 10_000
+"""How long somebody has to be cut off before that is told: for who has just come back, others tell
+for a while what was so before."""
 _NOTHING = Outage()
 
 
@@ -141,7 +144,7 @@ class Outages:
             if view.outage != scene.outages.get(domain, _NOTHING):
                 wanted[domain] = view.outage
         self._forget(counted, seen, scene.now_ms)
-        happenings = tuple(self._happenings(scene, domains, seen, silent, patience_ms))
+        happenings = tuple(self._happenings(scene, domains, seen, silent))
         lost, held = self._held_and_lost(scene, rules, domains, seen, silent)
         self._held = held
         return Judgement(seen, domains, happenings, held, lost, wanted)
@@ -205,7 +208,6 @@ class Outages:
         domains: Mapping[Domain, DomainView],
         seen: Mapping[BrokerId, Seen],
         silent: frozenset[BrokerId],
-        patience_ms: int,
     ) -> Iterator[Happening]:
         explained: set[BrokerId] = set()
         for domain in sorted(domains, key=lambda one: (not is_region(one), one)):
@@ -231,7 +233,7 @@ class Outages:
                 yield Happening(
                     Kind.BROKER, f"broker {broker}", text, since_ms, frozenset((broker,))
                 )
-        yield from self._cuts(scene, domains, seen, patience_ms)
+        yield from self._cuts(scene, domains, seen)
 
     def _domain_down(
         self, domain: Domain, view: DomainView, domains: Collection[Domain]
@@ -254,11 +256,10 @@ class Outages:
         scene: Scene,
         domains: Collection[Domain],
         seen: Mapping[BrokerId, Seen],
-        patience_ms: int,
     ) -> Iterator[Happening]:
         cut: dict[Domain, list[BrokerId]] = {}
         for broker, since_ms in self._cut_ms.items():
-            if scene.now_ms - since_ms >= patience_ms:
+            if scene.now_ms - since_ms >= CUT_MS:
                 cut.setdefault(vantage_of(broker, scene.brokers[broker]), []).append(broker)
         for vantage in sorted(cut):
             brokers = sorted(cut[vantage])

@@ -1,0 +1,129 @@
+"""A whole region of real brokers is killed under load: nothing is copied until somebody says so,
+somebody outside is told, and the page about it does what it says.
+
+Source: docs/decisions/0018-outages.md; docs/operating/outages.md."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.pages import commands, type_in
+from tests.integration.placed_load import PARTITIONS, TIMEOUT_S, TOPIC, Load, balance, expect_read
+
+pytestmark = pytest.mark.integration
+
+PAGE = "outages.md"
+LOST_AFTER_MS = 4_000
+ANY_THREE = '{"rules":[{"count":3}]}'
+
+
+@pytest.fixture
+def told() -> Iterator[tuple[str, list[dict[str, object]]]]:
+    """A URL, and what is posted there."""
+    posted: list[dict[str, object]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/", posted
+    server.shutdown()
+    server.server_close()
+
+
+def replicas(admin: AdminClient) -> list[tuple[int, ...]]:
+    partitions = admin.list_topics(TOPIC, TIMEOUT_S).topics[TOPIC].partitions
+    return [tuple(sorted(partitions[one].replicas)) for one in sorted(partitions)]
+
+
+def west(cluster: DevCluster) -> dict[str, object]:
+    shown = cluster.run("zone", "status", "--json", "--bootstrap", cluster.bootstrap).stdout
+    (found,) = [one for one in json.loads(shown)["zones"] if one["name"] == "west"]
+    assert isinstance(found, dict)
+    return found
+
+
+def silence(cluster: DevCluster, brokers: list[int]) -> None:
+    """Kill them, and wait for much longer than it takes to be lost."""
+    for broker in brokers:
+        cluster.kill(broker)
+
+    def down_ms() -> int:
+        value = west(cluster)["down_ms"]
+        return value if isinstance(value, int) else 0
+
+    wait_until(lambda: down_ms() > 3 * LOST_AFTER_MS, what="the outage", timeout_s=90)
+
+
+def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
+    five: DevCluster, told: tuple[str, list[dict[str, object]]]
+) -> None:
+    url, posted = told
+    where = ("--bootstrap", five.bootstrap)
+    settings = (f"broker.lost.after.ms={LOST_AFTER_MS}", f"alarm.webhook.url={url}")
+    for one in settings:
+        five.run("cluster", "alter", "-c", one, *where)
+    create = (
+        "topic",
+        "create",
+        TOPIC,
+        "-p",
+        str(PARTITIONS),
+        "-c",
+        f"placement.policy={ANY_THREE}",
+    )
+    five.run(*create, *where)
+    admin = AdminClient({"bootstrap.servers": five.bootstrap})
+    brokers = west(five)["brokers"]
+    assert isinstance(brokers, list) and len(brokers) == 2
+    load = Load(five.bootstrap)
+    try:
+        wait_until(lambda: load.count > 500, what="the load")
+        before = replicas(admin)
+        silence(five, brokers)
+        assert replicas(admin) == before and not balance(five)["moves"]
+        shown = type_in(five, commands(PAGE, "What to look at first"))
+        assert "region: region west is down since" in shown
+        assert "or by `strandline zone release west`" in shown
+        for broker in brokers:
+            five.start(broker)
+        wait_until(lambda: west(five)["down"] is False, what="the region")
+        type_in(five, commands(PAGE, "It will come back"))
+        assert west(five)["ruling"] == "hold" and replicas(admin) == before
+        # One of the two may be told of before the other is silent, too.
+        kinds = [(one["class"], one["state"]) for one in posted if one["class"] != "broker"]
+        assert kinds == [
+            ("region", "begun"),
+            ("region", "over"),
+        ]
+        type_in(five, commands(PAGE, "It will take long, and copies are missed"))
+        assert west(five)["ruling"] is None
+
+        silence(five, brokers)
+        assert replicas(admin) == before
+        type_in(five, commands(PAGE, "It will not come back"))
+        wait_until(
+            lambda: not {one for each in replicas(admin) for one in each} & set(brokers),
+            what="replicas elsewhere",
+            timeout_s=90,
+        )
+        for broker in brokers:
+            five.start(broker)
+        wait_until(lambda: west(five)["ruling"] is None, what="the end of it")
+        type_in(five, commands(PAGE, "Set the alarm and the marks"))
+        count = load.count
+        wait_until(lambda: load.count > count + 500, what="more load")
+    finally:
+        load.stop()
+    expect_read(five, load.written)
