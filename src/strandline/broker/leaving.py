@@ -3,8 +3,9 @@
 Why:    an orderly stop should cost a round trip, not the election time-out that a kill costs.
 How:    every group led here is handed to another replica in sync, on a broker in maintenance only
         where there is no other. Then waits until they have new leaders, but not for brokers that
-        are ending too: the others find a leader by themselves. It looks whenever a group here is
-        led no more, and now and then, for who hangs up says nothing.
+        are ending too: the others find a leader by themselves. One in maintenance may give back
+        what it was given, as long as this broker lives: it is given again. It looks whenever a
+        group here is led no more, and now and then, for who hangs up says nothing.
 Source: Raft thesis 3.10; Kafka's controlled shutdown."""
 
 import asyncio
@@ -47,7 +48,7 @@ async def hand_over(
             except TimeoutError:
                 pass
             waiting = [
-                (replica, to)
+                (replica, _give_again(replica, to, spared))
                 for replica, to in waiting
                 if replica.is_waited_for and not replication.has_hung_up(to)
             ]
@@ -60,3 +61,11 @@ def _give(replica: Replica, spared: Collection[BrokerId]) -> BrokerId:
     """Who is to lead; who is spared where nobody else could."""
     to = replica.hand_over(spared)
     return replica.hand_over() if to == NO_BROKER and spared else to
+
+
+def _give_again(replica: Replica, to: BrokerId, spared: Collection[BrokerId]) -> BrokerId:
+    """Who is to lead what `to` was given, and has given back."""
+    if not replica.is_leader or replica.parting.is_under_way:
+        return to
+    again = _give(replica, spared)
+    return to if again == NO_BROKER else again
