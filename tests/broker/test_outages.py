@@ -8,8 +8,8 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from tests.broker.moving_world import MovingWorld, moving_world
-from tests.broker.test_balancing import CLUSTER, alter, findings, want
+from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_balancing import CLUSTER, TOPIC_SCOPE, alter, findings, want
 
 from strandline.config.cluster import validate_cluster_config
 from strandline.controller.commands import DomainAnswer, RuleDomain
@@ -207,3 +207,24 @@ def test_what_is_no_url_is_no_webhook(url: str) -> None:
     assert validate_cluster_config("alarm.webhook.url", url) is not None
     assert validate_cluster_config("alarm.webhook.url", "https://alarms.example/a?b=c") is None
     assert validate_cluster_config("alarm.webhook.url", "") is None
+
+
+def test_what_was_placed_against_the_policy_meanwhile_is_undone_when_the_region_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    regions = {1: "east", 2: "south", 3: "south", 4: "west", 5: "west"}
+    with moving_world(monkeypatch, HELD_BY, regions) as world:
+        alter(world, CLUSTER, "", "broker.lost.after.ms", str(LOST_AFTER_MS))
+        alter(world, CLUSTER, "", "balancer.best.effort.enable", "true")
+        alter(world, TOPIC_SCOPE, TOPIC, "placement.policy", "survive: region")
+        world.advance(2 * LOST_AFTER_MS)
+        lose_west(world)
+        world.advance(4 * LOST_AFTER_MS)
+        assert set(world.known.replicas) == set(HELD_BY) and not world.known.is_moving
+        rule(world, Ruling.RELEASE)
+        world.until(lambda: set(world.known.replicas) == {1, 2, 3} and not world.known.is_moving)
+        assert findings(world).begun == {"best-effort": 1}
+        start_west(world)
+        world.until(lambda: bool({4, 5} & set(world.known.replicas)) and not world.known.is_moving)
+        assert {regions[one] for one in world.known.replicas} == {"east", "south", "west"}
+        world.finish(*world.known.replicas)

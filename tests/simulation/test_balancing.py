@@ -18,6 +18,7 @@ from strandline.controller.balancer import fullness, mending
 from strandline.controller.balancer.health import NOBODY, Condition, Health
 from strandline.controller.decide import brokers
 from strandline.controller.outages import judging, marks
+from strandline.controller.outages.happenings import Kind
 from strandline.controller.outages.marks import Marks, Share
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.solver.plan import Plan
@@ -70,7 +71,17 @@ def test_of_a_region_that_is_down_for_ten_minutes_no_byte_is_copied() -> None:
     assert outcome.tally.fault_counts == {"region-power-failure": 1}
     told = [line.split(": region: ")[-1] for line in outcome.trace if "region east is " in line]
     assert len(told) == 2 and told[0].endswith(", 2 of 2 brokers silent")
+    assert any("  region: " in line for line in outcome.trace)
     assert told[1].endswith("region east is back, 2 of 2 brokers heard, after 10 min")
+
+
+@pytest.mark.simulation
+def test_in_half_an_hour_of_jitter_and_lost_packets_there_is_no_alarm() -> None:
+    outcome = run("half-an-hour-without-faults")
+    assert outcome.violation is None and outcome.tally.virtual_us > 1_800 * 1_000_000
+    kinds = tuple(f"  {kind}: " for kind in Kind)
+    assert [line for line in outcome.trace if any(kind in line for kind in kinds)] == []
+    assert outcome.tally.balance_count == 0
 
 
 @pytest.mark.simulation
