@@ -94,8 +94,7 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
         failures.append(reason)
         ended.set()
 
-    broker: Broker | None = None
-    claimed: socket.socket | None = None
+    broker, claimed = None, None
     try:
         # Before the cluster hears of this broker: one that can take no client must not join.
         claimed = await claim_port(config.kafka_bind.host, config.kafka_bind.port)
