@@ -74,16 +74,16 @@ class Case:
 
 
 CASES: Sequence[Case] = (
-    Case("SingleLeaderPerEpoch", mutants.answer_before_the_state_is_durable, 12),
-    Case("LogMatching", mutants.let_a_lost_disk_vote, 1),
-    Case("LeaderCompleteness", mutants.let_a_lost_disk_vote, 1),
+    Case("SingleLeaderPerEpoch", mutants.answer_before_the_state_is_durable, 317),
+    Case("LogMatching", mutants.let_a_lost_disk_vote, 132),
+    Case("LeaderCompleteness", mutants.let_a_lost_disk_vote, 233),
     Case("NoAcknowledgedRecordLost", mutants.acknowledge_before_the_quorum, 6),
     Case("OffsetsDense", skip_records, 1, mutants.acknowledge_before_the_quorum),
     Case("HighWatermarkMonotonic", show_what_is_committed_now, 1, mutants.read_without_a_lease),
-    Case("NoReadOfWhatDisappeared", mutants.let_a_lost_disk_vote, 1),
-    Case("CommittedPrefixEqual", mutants.let_a_lost_disk_vote, 1),
+    Case("NoReadOfWhatDisappeared", mutants.let_a_lost_disk_vote, 333),
+    Case("CommittedPrefixEqual", mutants.let_a_lost_disk_vote, 132),
     Case("NoDuplicateFromIdempotentProducer", mutants.forget_what_producers_wrote, 3),
-    Case("GroupOffsetsMonotonic", mutants.commit_offsets_at_once, 31),
+    Case("GroupOffsetsMonotonic", mutants.commit_offsets_at_once, 63),
     Case("Progress", mutants.forget_the_names_of_files, 10),
     Case("Convergence", forget_the_marks_of_followers, 1, mutants.acknowledge_before_the_quorum),
 )
