@@ -175,6 +175,14 @@ def test_rulings_that_make_no_sense_are_refused(world: MovingWorld) -> None:
     assert refused.error_message == "region west is not lost: brokers 4, 5 of its 2 are heard"
 
 
+def test_a_ruling_is_told_as_soon_as_it_holds_and_is_over(world: MovingWorld) -> None:
+    """Not with the next look, which may be a second away."""
+    for ruling, told in (("hold", "hold"), ("release", "")):
+        request = RuleZoneRequest(region="west", ruling=ruling)
+        assert world.ask(1, request, RuleZoneResponse, 0).error_code == 0
+        assert [one.ruling for one in described(world).zones if one.name == "west"] == [told]
+
+
 def test_only_the_controller_knows_the_zones(world: MovingWorld) -> None:
     other = next(one for one in (1, 2, 3) if one != world._controller_known_at())
     answer = world.ask(other, DescribeZonesRequest(), DescribeZonesResponse, 0)

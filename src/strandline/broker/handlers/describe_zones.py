@@ -7,7 +7,7 @@ from strandline.base.errors import ApiError
 from strandline.broker.context import RequestContext
 from strandline.controller.outages.domains import is_region, short_name, vantage_name
 from strandline.controller.outages.judging import DomainView, Judgement
-from strandline.model.cluster import Cluster, Domain
+from strandline.model.cluster import Cluster, Domain, Outage
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_zones import (
     DescribedZone,
@@ -49,7 +49,7 @@ def _zone(
     held = view.brokers & found.held.keys()
     waiting = sum(not held.isdisjoint(one.replicas) for one in cluster.groups.values())
     # A ruling holds from when it is in the log, not from the next look.
-    outage = cluster.outages.get(domain, view.outage)
+    outage = cluster.outages.get(domain, Outage())
     return DescribedZone(
         region=domain[0],
         zone="" if is_region(domain) else domain[-1],
