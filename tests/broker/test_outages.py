@@ -181,6 +181,7 @@ def test_a_ruling_is_told_as_soon_as_it_holds_and_is_over(world: MovingWorld) ->
         request = RuleZoneRequest(region="west", ruling=ruling)
         assert world.ask(1, request, RuleZoneResponse, 0).error_code == 0
         assert [one.ruling for one in described(world).zones if one.name == "west"] == [told]
+        world.advance(2_000)  # The next look sees it.
 
 
 def test_only_the_controller_knows_the_zones(world: MovingWorld) -> None:
