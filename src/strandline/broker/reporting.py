@@ -64,9 +64,9 @@ class Reporting:
         used_bytes, free_bytes = self._replication.space()
         here = [one for one in self._replication.replicas.values() if one.failed is None]
         sizes = {}
-        for one in here if question.sizes else ():
-            if one.group != CONTROLLER_GROUP:
-                sizes[one.group] = one.log.size_bytes()
+        if question.sizes:
+            sizes = {one.group: one.log.size_bytes() for one in here}
+            sizes.pop(CONTROLLER_GROUP, None)
         behind = {}
         for one in here if question.leads else ():
             if one.can_serve_reads:
