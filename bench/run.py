@@ -2,7 +2,7 @@
 
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
                                            quorum, failover, start, memory, recovery, partitions,
-                                           restart, placement
+                                           restart, placement, region-loss
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -26,6 +26,7 @@ from confluent_kafka.admin import AdminClient
 
 import bench.partitions
 import bench.placement
+import bench.region_loss
 import bench.restart
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
@@ -283,6 +284,11 @@ def placement(work: Path) -> None:
     bench.placement.measure(partial(say, "placement"))
 
 
+def region_loss(work: Path) -> None:
+    """The region with the leaders cut off twenty times; five times with Kafka."""
+    bench.region_loss.measure(work, partial(say, "region-loss"), drills=20, kafka_drills=5)
+
+
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     "one-broker": one_broker,
     "three-replicas": three_replicas,
@@ -296,6 +302,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "recovery": recovery,
     "restart": restart,
     "placement": placement,
+    "region-loss": region_loss,
 }
 
 

@@ -41,8 +41,29 @@ HOSTS = (*BROKERS, *CLIENTS)
 REGIONS = ("east", "west", "south")
 BROKER_IDS = tuple(host.broker for host in BROKERS)
 BOOTSTRAP = ",".join(f"{host.address}:{KAFKA_PORT}" for host in BROKERS)
-ROUND_TRIP_MS = {("east", "west"): 30, ("east", "south"): 80, ("south", "west"): 90}
 INSIDE_ROUND_TRIP_MS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What lies between the regions. `round_trip_ms`: {two regions in order of names: how long};
+    `jitter_ms`: how much that varies in all; `loss`: the share of packets that is lost."""
+
+    name: str
+    round_trip_ms: dict[tuple[str, str], float]
+    jitter_ms: float = 0.0
+    loss: float = 0.0
+
+
+CALM = Profile("calm", {("east", "west"): 30, ("east", "south"): 80, ("south", "west"): 90})
+ATLANTIC = Profile(
+    "atl",
+    {("east", "west"): 64, ("east", "south"): 70, ("south", "west"): 118},
+    jitter_ms=3,
+    loss=0.001,
+)
+"""Virginia, Oregon and Ireland; jitter and loss between regions only."""
+
 
 Link = tuple[str, str]
 """One direction: (host that sends, host that is sent to)."""
@@ -53,12 +74,12 @@ def links_between(senders: tuple[Host, ...], targets: tuple[Host, ...]) -> tuple
     return tuple((one.name, other.name) for one in senders for other in targets if one != other)
 
 
-def one_way_ms(one: Host, other: Host) -> float:
+def one_way_ms(one: Host, other: Host, profile: Profile = CALM) -> float:
     """How long a packet takes."""
     if one.region == other.region:
         return INSIDE_ROUND_TRIP_MS / 2
     low, high = sorted((one.region, other.region))
-    return ROUND_TRIP_MS[low, high] / 2
+    return profile.round_trip_ms[low, high] / 2
 
 
 def hosts_in(region: str) -> tuple[Host, ...]:

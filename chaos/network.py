@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from chaos import processes
-from chaos.hosts import HOSTS, PREFIX_BITS, ChaosError, Host, one_way_ms
+from chaos.hosts import CALM, HOSTS, PREFIX_BITS, ChaosError, Host, Profile, one_way_ms
 from chaos.plan import Fault
 from chaos.targets import Kind
 
@@ -24,8 +24,9 @@ TUN_NUMBER = (10, 200)
 class Network:
     """See the module."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, profile: Profile = CALM) -> None:
         self._work = work
+        self._profile = profile
         self._relay: processes.Process | None = None
         self._made: list[str] = []
 
@@ -47,11 +48,16 @@ class Network:
 
     def command(self, host: Host) -> list[str]:
         """What stands before a command that is to run on a host; its process id stays."""
-        return ["nsenter", f"--net=/run/netns/{_namespace(host)}", "--"]
+        return ["nsenter", f"--net={self.namespace(host)}", "--"]
+
+    def namespace(self, host: Host) -> Path:
+        """The file that stands for a host's namespace."""
+        return Path("/run/netns") / _namespace(host)
 
     def set_faults(self, active: Collection[Fault]) -> None:
         """Make the links so; returns when they are."""
-        self._tell([link_state(one, other, active) for one in HOSTS for other in HOSTS])
+        hosts = HOSTS
+        self._tell([link_state(a, b, active, self._profile) for a in hosts for b in hosts])
 
     def _make(self) -> None:
         if not TUN.exists():
@@ -101,9 +107,14 @@ class Network:
         self._made.clear()
 
 
-def link_state(one: Host, other: Host, active: Collection[Fault]) -> list[float | bool]:
+def link_state(
+    one: Host, other: Host, active: Collection[Fault], profile: Profile = CALM
+) -> list[float | bool]:
     """What the relay is told of one direction, while these faults are active."""
-    delay_ms, loss, is_cut = one_way_ms(one, other), 0.0, False
+    is_far = one.region != other.region
+    delay_ms, loss, is_cut = one_way_ms(one, other, profile), 0.0, False
+    if is_far:
+        loss = profile.loss
     for fault in active:
         if (one.name, other.name) not in fault.target.links:
             continue
@@ -113,7 +124,8 @@ def link_state(one: Host, other: Host, active: Collection[Fault]) -> list[float 
             delay_ms += fault.target.amount
         else:
             loss = max(loss, fault.target.amount)
-    return [HOSTS.index(one), HOSTS.index(other), delay_ms, loss, is_cut]
+    jitter_ms = profile.jitter_ms / 2 if is_far else 0.0
+    return [HOSTS.index(one), HOSTS.index(other), delay_ms, loss, is_cut, jitter_ms]
 
 
 def _namespace(host: Host) -> str:

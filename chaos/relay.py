@@ -4,8 +4,8 @@ Why:    delay, loss and cuts have to strike every packet of real connections, on
         itself; not every kernel has netem, while every Linux has TUN devices.
 How:    a packet that a host sends is read here, dropped or kept until its time, and written to the
         device of its destination; no two change places on one link. A line of JSON on standard
-        input is the state of all links, [[from, to, delay_ms, loss, is_cut], ...] with hosts by
-        their number; it is answered by a line. The end of standard input is the end.
+        input is the state of all links, [[from, to, delay_ms, loss, is_cut, jitter_ms], ...] with
+        hosts by their number; it is answered by a line. The end of standard input is the end.
 Owns:   the devices `wan0` in the namespaces that the command line names as NAMESPACE=ADDRESS.
 Source: Linux, tuntap.rst; virtio_net_hdr (packets pass whole, before they are cut in segments)."""
 
@@ -41,6 +41,8 @@ class LinkState:
     """One direction between two hosts."""
 
     delay_ns: int = 0
+    jitter_ns: int = 0
+    """By how much the delay varies in all."""
     loss: float = 0.0
     is_cut: bool = False
     last_due_ns: int = 0
@@ -61,9 +63,10 @@ class Relay:
 
     def configure(self, line: str) -> None:
         """Take the state of the links."""
-        for source, target, delay_ms, loss, is_cut in json.loads(line):
+        for source, target, delay_ms, loss, is_cut, jitter_ms in json.loads(line):
             link = self._links[source][target]
             link.delay_ns = int(delay_ms * MS)
+            link.jitter_ns = int(jitter_ms * MS)
             link.loss = loss
             link.is_cut = is_cut
 
@@ -83,7 +86,10 @@ class Relay:
         is_lost = link.loss > 0 and random.random() < link.loss
         if link.is_cut or is_lost or self._waiting_bytes > QUEUE_BYTES_MAX:
             return
-        link.last_due_ns = max(link.last_due_ns, time.monotonic_ns() + link.delay_ns)
+        delay_ns = link.delay_ns
+        if link.jitter_ns:
+            delay_ns += int((random.random() - 0.5) * link.jitter_ns)
+        link.last_due_ns = max(link.last_due_ns, time.monotonic_ns() + delay_ns)
         self._count += 1
         self._waiting_bytes += len(packet)
         heapq.heappush(self._waiting, (link.last_due_ns, self._count, source, target, packet))

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from chaos.hosts import BROKERS, HOSTS, broker_host, hosts_in, links_between, one_way_ms
+from chaos.hosts import ATLANTIC, BROKERS, HOSTS, broker_host, hosts_in, links_between, one_way_ms
 from chaos.network import link_state
 from chaos.plan import ACTIVE_MAX, CALM_MS, Fault, Plan, draw_plan
 from chaos.report import command_of
@@ -63,8 +63,8 @@ def fault(kind: Kind, links: tuple[tuple[str, str], ...], amount: float = 0.0) -
 def test_a_one_way_cut_leaves_the_way_back() -> None:
     one, other = broker_host(1), broker_host(3)
     cut = fault(CUT, links_between((one,), (other,)))
-    assert link_state(one, other, [cut])[2:] == [15.0, 0.0, True]
-    assert link_state(other, one, [cut])[2:] == [15.0, 0.0, False]
+    assert link_state(one, other, [cut])[2:] == [15.0, 0.0, True, 0.0]
+    assert link_state(other, one, [cut])[2:] == [15.0, 0.0, False, 0.0]
 
 
 def test_faults_on_one_link_add_up_and_end_one_by_one() -> None:
@@ -73,8 +73,16 @@ def test_faults_on_one_link_add_up_and_end_one_by_one() -> None:
     slow, slower = fault(DELAY, links, 50), fault(DELAY, links, 400)
     lossy, lossier = fault(LOSS, links, 0.01), fault(LOSS, links, 0.2)
     all_of_them = [slow, slower, lossy, lossier]
-    assert link_state(one, other, all_of_them)[2:] == [490.0, 0.2, False]
-    assert link_state(one, other, [slow, lossy])[2:] == [90.0, 0.01, False]
+    assert link_state(one, other, all_of_them)[2:] == [490.0, 0.2, False, 0.0]
+    assert link_state(one, other, [slow, lossy])[2:] == [90.0, 0.01, False, 0.0]
+
+
+def test_a_profile_says_what_lies_between_regions_and_nothing_of_what_is_inside() -> None:
+    east, other, south = broker_host(1), broker_host(2), broker_host(5)
+    assert link_state(east, south, [], ATLANTIC)[2:] == [35.0, 0.001, False, 1.5]
+    assert link_state(east, other, [], ATLANTIC)[2:] == [0.5, 0.0, False, 0.0]
+    lossy = fault(LOSS, links_between((east,), (south,)), 0.2)
+    assert link_state(east, south, [lossy], ATLANTIC)[3] == 0.2
 
 
 def test_regions_are_as_far_apart_one_way_as_the_other() -> None:

@@ -8,7 +8,7 @@ import pytest
 from chaos.relay import HEADER_BYTES, MS, Relay
 
 ADDRESSES = [socket.inet_aton(f"198.18.0.{number}") for number in (1, 2, 3)]
-CALM = {"delay_ms": 0, "loss": 0.0, "is_cut": False}
+CALM = {"delay_ms": 0, "loss": 0.0, "is_cut": False, "jitter_ms": 0}
 
 
 class Stage:
@@ -65,6 +65,20 @@ def test_a_packet_reaches_its_host_after_the_delay_of_its_link(stage: Stage) -> 
     assert stage.pass_ms(1) is None
     assert stage.receive(1) == [b"a"]
     assert stage.receive(2) == []
+
+
+def test_jitter_varies_the_delay_and_changes_no_order(stage: Stage) -> None:
+    stage.set(0, 1, delay_ms=40, jitter_ms=20)
+    sent = [b"%d" % number for number in range(9)]
+    for one in sent:
+        stage.send(0, 1, one)
+    stage.pass_ms(29)
+    assert stage.receive(1) == []
+    found = []
+    for _ in range(21):
+        stage.pass_ms(1)
+        found += stage.receive(1)
+    assert found == sent
 
 
 def test_no_packet_overtakes_another_on_its_link(stage: Stage) -> None:
