@@ -249,7 +249,10 @@ def test_a_call_is_answered_or_fails_with_the_reason() -> None:
         async def refuse(sender: BrokerId, payload: bytes) -> bytes:
             raise OperatorError("not today")
 
+        asked = asyncio.Event()
+
         async def never(sender: BrokerId, payload: bytes) -> bytes:
+            asked.set()
             await asyncio.Event().wait()
             return b""
 
@@ -265,7 +268,8 @@ def test_a_call_is_answered_or_fails_with_the_reason() -> None:
             else:
                 raise AssertionError(method)
         pending = asyncio.ensure_future(one.call(TWO, "never", b"", timeout_ms=5_000))
-        await asyncio.sleep(0)
+        async with asyncio.timeout(DEADLINE_S):
+            await asked.wait()
         one.on_peer_lost(TWO)
         for call in (pending, one.call(BrokerId(3), "echo", b"", timeout_ms=5_000)):
             try:
