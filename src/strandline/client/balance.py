@@ -3,7 +3,6 @@
 Source: docs/decisions/0010-the-balancer.md."""
 
 from strandline.client.cluster import Client
-from strandline.client.errors import refusal
 from strandline.protocol.messages.describe_balance import (
     DescribeBalanceRequest,
     DescribeBalanceResponse,
@@ -14,14 +13,4 @@ ENABLE = "balancer.enable"
 
 def describe_balance(client: Client) -> DescribeBalanceResponse:
     """What moves, what waits, and why."""
-
-    def look(until: int) -> DescribeBalanceResponse:
-        controller = client.find_controller(deadline_ms=until)
-        answer = client.ask(
-            controller, DescribeBalanceRequest(), DescribeBalanceResponse, deadline_ms=until
-        )
-        if answer.error_code:
-            raise refusal(answer.error_code, "the balancer", answer.error_message)
-        return answer
-
-    return client.attempt(look)
+    return client.ask_controller(DescribeBalanceRequest(), DescribeBalanceResponse, "the balancer")

@@ -11,7 +11,7 @@ Source: design section 3."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar, cast
 from uuid import UUID
 
 from strandline.base.errors import ApiError
@@ -29,7 +29,21 @@ from strandline.protocol.messages.metadata import (
 )
 from strandline.protocol.table import Message
 
+
+class Refusable(Protocol):
+    """An answer that says as a whole what stands against what was asked."""
+
+    @property
+    def error_code(self) -> int:
+        """Of `protocol.errors`; 0 where nothing does."""
+
+    @property
+    def error_message(self) -> str | None:
+        """In words, where there are more than the code says."""
+
+
 R = TypeVar("R", bound=Message)
+A = TypeVar("A", bound=Refusable)
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT_MS = 30_000
@@ -199,6 +213,21 @@ class Client:
         if controller not in self._brokers:
             raise refusal(Error.LEADER_NOT_AVAILABLE, "the cluster's controller")
         return controller
+
+    def ask_controller(self, request: Message, response: type[A], subject: str) -> A:
+        """Ask the controller, until it answers or time is over. Raises ApiError, which names
+        `subject`, where it refuses; ClientError where there is no answer."""
+
+        def ask(until: int) -> A:
+            controller = self.find_controller(deadline_ms=until)
+            schema = cast("type[Message]", response)
+            answer = self.ask(controller, request, schema, deadline_ms=until)
+            assert isinstance(answer, response)
+            if answer.error_code:
+                raise refusal(answer.error_code, subject, answer.error_message)
+            return answer
+
+        return self.attempt(ask)
 
     def connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
         """The connection to a broker that metadata told of."""

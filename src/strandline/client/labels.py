@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.client.cluster import Client
-from strandline.client.errors import refusal
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.alter_broker_labels import (
     AlterBrokerLabelsRequest,
@@ -43,7 +42,7 @@ def alter_labels(
     validate_only: bool = False,
 ) -> Altered:
     """Change labels of all the brokers, or of none; None takes a label off. `validate_only`: say
-    only what it would come to. Raises ClientError with what stands against it."""
+    only what it would come to. Raises ApiError with what stands against it."""
     request = AlterBrokerLabelsRequest(
         broker_ids=list(brokers),
         changes=[LabelChange(name, value) for name, value in changes.items()],
@@ -51,15 +50,7 @@ def alter_labels(
         validate_only=validate_only,
     )
     what = f"broker {brokers[0]}" if len(brokers) == 1 else "the labels"
-
-    def ask(until: int) -> AlterBrokerLabelsResponse:
-        controller = client.find_controller(deadline_ms=until)
-        answer = client.ask(controller, request, AlterBrokerLabelsResponse, deadline_ms=until)
-        if answer.error_code:
-            raise refusal(answer.error_code, what, answer.error_message)
-        return answer
-
-    answer = client.attempt(ask)
+    answer = client.ask_controller(request, AlterBrokerLabelsResponse, what)
     return Altered(
         labels={
             BrokerId(one.broker_id): {label.name: label.value for label in one.labels}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from strandline.client.balance import describe_balance
 from strandline.client.cluster import Client
-from strandline.client.errors import refusal
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
 from strandline.protocol.messages.unregister_broker import (
@@ -64,15 +63,9 @@ class Lives:
 
 def unregister_broker(client: Client, broker: BrokerId) -> None:
     """Take a broker off the cluster that is empty, and stopped for good."""
-
-    def ask(until: int) -> None:
-        controller = client.find_controller(deadline_ms=until)
-        request = UnregisterBrokerRequest(broker)
-        answer = client.ask(controller, request, UnregisterBrokerResponse, deadline_ms=until)
-        if answer.error_code:
-            raise refusal(answer.error_code, f"broker {broker}", answer.error_message)
-
-    client.attempt(ask)
+    client.ask_controller(
+        UnregisterBrokerRequest(broker), UnregisterBrokerResponse, f"broker {broker}"
+    )
 
 
 def describe_lives(client: Client) -> Lives:
