@@ -12,7 +12,6 @@ from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.model.cluster import Ruling
     from strandline.protocol.messages.describe_zones import DescribedZone, DescribeZonesResponse
     from strandline.protocol.messages.rule_zone import RuleZoneResponse
 
@@ -49,36 +48,31 @@ def status(
     show(as_json, _describe(found), people=lambda: _print(found))
 
 
-@app.command()
-def hold(
-    name: Name,
-    for_: For = "",
-    region: AsRegion = False,
-    bootstrap: Bootstrap = "",
-    timeout: Timeout = DEFAULT_TIMEOUT_S,
-    as_json: AsJson = False,
-) -> None:
-    """Have nothing of a zone made anew elsewhere, whether it is down or not: before planned work,
-    or to go on waiting. Without --for until it is released."""
-    from strandline.model.cluster import Ruling
+def _offer(ruling: str, text: str) -> None:
+    """Offer a command of the name of a `Ruling` that is taken down without asking again."""
 
-    _rule(name, Ruling.HOLD, for_, region, bootstrap, timeout, as_json)
+    @app.command(ruling, help=text)
+    def rule(
+        name: Name,
+        for_: For = "",
+        region: AsRegion = False,
+        bootstrap: Bootstrap = "",
+        timeout: Timeout = DEFAULT_TIMEOUT_S,
+        as_json: AsJson = False,
+    ) -> None:
+        _rule(name, ruling, for_, region, bootstrap, timeout, as_json)
 
 
-@app.command()
-def release(
-    name: Name,
-    for_: For = "",
-    region: AsRegion = False,
-    bootstrap: Bootstrap = "",
-    timeout: Timeout = DEFAULT_TIMEOUT_S,
-    as_json: AsJson = False,
-) -> None:
-    """End a hold. Where the zone is down, have what is lost there made anew elsewhere, as for
-    single brokers, until it is back."""
-    from strandline.model.cluster import Ruling
-
-    _rule(name, Ruling.RELEASE, for_, region, bootstrap, timeout, as_json)
+_offer(
+    "hold",
+    "Have nothing of a zone made anew elsewhere, whether it is down or not: before planned work, "
+    "or to go on waiting. Without --for until it is released.",
+)
+_offer(
+    "release",
+    "End a hold. Where the zone is down, have what is lost there made anew elsewhere, as for "
+    "single brokers, until it is back.",
+)
 
 
 @app.command("declare-lost")
@@ -93,9 +87,7 @@ def declare_lost(
 ) -> None:
     """Give up the silent brokers of a zone: what they hold is made anew elsewhere at once, without
     waiting until they are lost. Ends when the zone is back."""
-    from strandline.model.cluster import Ruling
-
-    _rule(name, Ruling.LOST, for_, region, bootstrap, timeout, as_json, is_sure=yes)
+    _rule(name, "lost", for_, region, bootstrap, timeout, as_json, is_sure=yes)
 
 
 # ---- what is said --------------------------------------------------------------------------------
@@ -103,7 +95,7 @@ def declare_lost(
 
 def _rule(
     name: str,
-    ruling: "Ruling",
+    ruling: str,
     for_: str,
     is_region: bool,
     bootstrap: str,
@@ -113,13 +105,14 @@ def _rule(
     is_sure: bool = True,
 ) -> None:
     from strandline.client.zones import describe_zones, rule_zone
+    from strandline.model.cluster import Ruling
 
     for_ms = _duration_ms(for_)
     with open_client(bootstrap, timeout) as client:
         zone = _find(describe_zones(client).zones, name, is_region=is_region)
         if not is_sure:
             _confirm(zone)
-        answer = rule_zone(client, zone, ruling, for_ms=for_ms)
+        answer = rule_zone(client, zone, Ruling(ruling), for_ms=for_ms)
     told: dict[str, Json] = {
         "name": zone.name,
         "down": answer.is_down,
