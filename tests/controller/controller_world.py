@@ -68,6 +68,13 @@ class World:
             self.log.append(value)
             self.state.replay(decode_record(value))
 
+    def replayed(self) -> ControllerState:
+        """The state of a broker that has replayed the log."""
+        state = ControllerState()
+        for value in self.log:
+            state.replay(decode_record(value))
+        return state
+
     def create(self, *topics: NewTopic, validate_only: bool = False) -> tuple[TopicResult, ...]:
         answer = self.run(CreateTopics(topics, validate_only))
         assert isinstance(answer, TopicResults)
@@ -80,6 +87,10 @@ class World:
             NewTopic(name=name, partitions=partitions, replication_factor=replication_factor)
         )
         return result
+
+
+def brokers(*numbers: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, numbers))
 
 
 def registration(

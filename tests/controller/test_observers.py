@@ -6,26 +6,22 @@ from collections import Counter
 from uuid import UUID
 
 import pytest
-from tests.controller.controller_world import World, registration
+from tests.controller.controller_world import World, brokers, registration
+from tests.controller.one_partition import TOPIC, OnePartition
 
 from strandline.controller.commands import (
     AlterLabels,
-    AlterReassignments,
     BalancedReplicas,
     BalanceNoted,
     BalanceReplicas,
     CreatePartitions,
     MorePartitions,
     NewTopic,
-    PartitionResult,
-    PartitionResults,
     Refused,
-    ReportVoters,
     RequestVoters,
     TopicResult,
     TopicResults,
     VotersNoted,
-    WantedReplicas,
 )
 from strandline.controller.records import (
     Assignment,
@@ -34,44 +30,22 @@ from strandline.controller.records import (
     decode_record,
     encode_record,
 )
-from strandline.controller.state import ControllerState
-from strandline.model.cluster import Partition, Roles
+from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error
-
-TOPIC = "flights"
-
-
-def brokers(*ids: int) -> tuple[BrokerId, ...]:
-    return tuple(map(BrokerId, ids))
 
 
 def roles(voters: tuple[int, ...], observers: tuple[int, ...] = ()) -> Roles:
     return Roles(brokers(*voters), brokers(*observers))
 
 
-class Watched(World):
+class Watched(OnePartition):
     """One partition on brokers 1 and 2, with 3 as its observer, of 6."""
 
     def __init__(self) -> None:
         super().__init__(("east", "west", "south") * 2)
         made = Assignment(GroupId(1), brokers(1, 2), brokers(3))
         self.commit((TopicCreated(name=TOPIC, id=UUID(int=7), partitions=(made,)),))
-
-    @property
-    def partition(self) -> Partition:
-        return self.state.cluster.topics[TOPIC].partitions[0]
-
-    def alter(self, *ids: int, may_change_count: bool = True) -> PartitionResult:
-        return self.ask(brokers(*ids), may_change_count=may_change_count)
-
-    def ask(
-        self, replicas: tuple[BrokerId, ...] | None, *, may_change_count: bool = True
-    ) -> PartitionResult:
-        wanted = WantedReplicas(topic=TOPIC, index=0, replicas=replicas)
-        answer = self.run(AlterReassignments((wanted,), may_change_count))
-        assert isinstance(answer, PartitionResults)
-        return answer.partitions[0]
 
     def balance(self, wanted: Roles, before: Roles | None = None) -> bool:
         """Whether it was taken down."""
@@ -95,10 +69,6 @@ class Watched(World):
         """Whether it was granted."""
         group = self.partition.group
         answer = self.run(RequestVoters(group, version, wanted.voters, wanted.observers))
-        return isinstance(answer, VotersNoted)
-
-    def report(self, *voters: int, version: int = 1) -> bool:
-        answer = self.run(ReportVoters(self.partition.group, version, brokers(*voters)))
         return isinstance(answer, VotersNoted)
 
 
@@ -191,7 +161,7 @@ def test_the_last_of_a_list_are_the_observers() -> None:
     assert world.partition.wanted == roles((1, 4), (5,))
     assert world.alter(1, 2, 6).error_code == 0
     assert world.partition.wanted == roles((1, 2), (6,))
-    assert world.ask(None).error_code == 0
+    assert world.cancel().error_code == 0
     assert not world.partition.is_moving
     assert world.partition.roles == roles((1, 2), (3,))
 
@@ -239,7 +209,7 @@ def test_a_cancel_after_the_grant_asks_for_the_observers_there_were() -> None:
     world = Watched()
     world.alter(1, 2, 4)
     world.request(roles((1, 2), (4,)))
-    assert world.ask(None).error_code == 0
+    assert world.cancel().error_code == 0
     assert world.partition.wanted == roles((1, 2), (3,))
     assert set(world.partition.hosts) == {1, 2, 3, 4}
     world.report(1, 2)
@@ -282,7 +252,7 @@ def test_a_random_history_is_replayed_to_the_same_state() -> None:
             case 0:
                 world.alter(*ids)
             case 1:
-                world.ask(None)
+                world.cancel()
             case 2:
                 world.balance(wanted)
             case 3:
@@ -297,10 +267,7 @@ def test_a_random_history_is_replayed_to_the_same_state() -> None:
             assert after.roles.is_alike(before.granted)
         else:
             assert after.roles.is_alike(before.roles)
-    again = ControllerState()
-    for value in world.log:
-        again.replay(decode_record(value))
-    assert again.cluster == world.state.cluster
+    assert world.replayed().cluster == world.state.cluster
     assert world.partition.version > 3
 
 

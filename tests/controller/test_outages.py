@@ -15,7 +15,6 @@ from strandline.controller.commands import (
     encode,
 )
 from strandline.controller.records import ConfigsChanged, decode_record
-from strandline.controller.state import ControllerState
 from strandline.model.cluster import NO_END_MS, Domain, Outage, Ruling
 from strandline.model.ids import BrokerId
 
@@ -60,10 +59,7 @@ def test_a_hold_with_an_end_is_written_and_read_again() -> None:
     world = World()
     held = Outage(False, Ruling.HOLD, 1_700_000_000_000)
     assert rule(world, WEST, Ruling.HOLD, held.until_ms) == DomainAnswer(held)
-    again = ControllerState()
-    for value in world.log:
-        again.replay(decode_record(value))
-    assert again.cluster.outages == {WEST: held}
+    assert world.replayed().cluster.outages == {WEST: held}
 
 
 def test_release_ends_a_hold_or_lets_what_is_down_be_repaired() -> None:

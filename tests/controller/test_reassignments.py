@@ -3,13 +3,13 @@
 import random
 
 import pytest
-from tests.controller.controller_world import World, registration
+from tests.controller.controller_world import brokers, registration
+from tests.controller.one_partition import TOPIC, OnePartition
 
 from strandline.controller.commands import (
     AlterReassignments,
     DeleteTopics,
     NewTopic,
-    PartitionResult,
     PartitionResults,
     Refused,
     ReportVoters,
@@ -19,50 +19,21 @@ from strandline.controller.commands import (
     WantedReplicas,
 )
 from strandline.controller.records import VotersGranted, decode_record
-from strandline.controller.state import ControllerState
-from strandline.model.cluster import Partition, Roles
+from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error
 
-TOPIC = "flights"
 
-
-def brokers(*ids: int) -> tuple[BrokerId, ...]:
-    return tuple(map(BrokerId, ids))
-
-
-class Moves(World):
+class Moves(OnePartition):
     """One partition on brokers 1, 2, 3 of 5."""
 
     def __init__(self) -> None:
         super().__init__()
         self.create(NewTopic(name=TOPIC, assignments=((0, brokers(1, 2, 3)),)))
 
-    @property
-    def partition(self) -> Partition:
-        return self.state.cluster.topics[TOPIC].partitions[0]
-
-    def alter(self, *ids: int, may_change_count: bool = True) -> PartitionResult:
-        return self.ask(brokers(*ids), may_change_count=may_change_count)
-
-    def cancel(self) -> PartitionResult:
-        return self.ask(None)
-
-    def ask(
-        self, replicas: tuple[BrokerId, ...] | None, *, may_change_count: bool = True
-    ) -> PartitionResult:
-        wanted = WantedReplicas(topic=TOPIC, index=0, replicas=replicas)
-        answer = self.run(AlterReassignments((wanted,), may_change_count))
-        assert isinstance(answer, PartitionResults)
-        return answer.partitions[0]
-
     def request(self, *ids: int, version: int = 0) -> bool:
         """Whether it was granted."""
         answer = self.run(RequestVoters(self.partition.group, version, brokers(*ids)))
-        return isinstance(answer, VotersNoted)
-
-    def report(self, *ids: int, version: int = 1) -> bool:
-        answer = self.run(ReportVoters(self.partition.group, version, brokers(*ids)))
         return isinstance(answer, VotersNoted)
 
     def shape(self) -> tuple[object, ...]:
@@ -266,8 +237,5 @@ def test_records_are_decoded_again_and_replayed_to_the_same_state() -> None:
             assert set(after.replicas) == set(before.replicas)
         if before.pending and after.version == before.version:
             assert after.pending == before.pending
-    again = ControllerState()
-    for value in world.log:
-        again.replay(decode_record(value))
-    assert again.cluster == world.state.cluster
+    assert world.replayed().cluster == world.state.cluster
     assert any(isinstance(decode_record(value), VotersGranted) for value in world.log)

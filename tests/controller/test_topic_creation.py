@@ -1,7 +1,7 @@
 """Topics are created each for itself, with legal names, sound counts and known configuration."""
 
 import pytest
-from tests.controller.controller_world import World
+from tests.controller.controller_world import World, brokers
 
 from strandline.controller.commands import (
     CreateTopics,
@@ -13,10 +13,6 @@ from strandline.controller.commands import (
 )
 from strandline.controller.names import OFFSETS_TOPIC
 from strandline.model.ids import BrokerId
-
-
-def brokers(*numbers: int) -> tuple[BrokerId, ...]:
-    return tuple(BrokerId(number) for number in numbers)
 
 
 def test_a_topic_gets_its_partitions_a_group_each_and_an_id() -> None:

@@ -16,7 +16,6 @@ from strandline.controller.records import (
     BrokerRegistered,
     ConfigsChanged,
     TopicCreated,
-    decode_record,
 )
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Roles
@@ -38,9 +37,7 @@ Moves = list[tuple[str, int, Roles, Roles, str]]
 
 def previewed(world: BalancerWorld, policy: str | None) -> tuple[Preview, ControllerState]:
     """What would follow, and the state then; the world's own stays as it is."""
-    state = ControllerState()
-    for value in world.log:
-        state.replay(decode_record(value))
+    state = world.replayed()
     state.replay(ConfigsChanged("topic", TOPIC, {POLICY: policy}))
     settings = Settings.of(state.cluster.cluster_configs)
     return preview(state, world.condition, settings, topic=TOPIC), state
