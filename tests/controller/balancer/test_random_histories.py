@@ -46,6 +46,20 @@ class History:
             self.world.topic(name, partitions=4, replicas=replicas)
         self.count = len(regions)
 
+    def run(self, events: int = EVENTS) -> None:
+        """So much happens, with a round of the balancer after each."""
+        for _ in range(events):
+            self.event()
+            self.round()
+
+    def rest(self) -> None:
+        """Nothing happens any more: everybody is up, and the balancer moves what it wants."""
+        world = self.world
+        world.alter("", "balancer.enable", "true", scope=CLUSTER)
+        world.up(*range(1, self.count + 1))
+        world.wait(LOST_AFTER_MS)
+        world.rest(rounds=100)
+
     def event(self) -> None:
         """Something happens."""
         world, rng = self.world, self.rng
@@ -115,13 +129,8 @@ class History:
 def test_in_the_end_everything_is_where_it_should_be(seed: int) -> None:
     history = History(seed)
     world = history.world
-    for _ in range(EVENTS):
-        history.event()
-        history.round()
-    world.alter("", "balancer.enable", "true", scope=CLUSTER)
-    world.up(*range(1, history.count + 1))
-    world.wait(LOST_AFTER_MS)
-    world.rest(rounds=100)
+    history.run()
+    history.rest()
     waits = world.waits()
     assert set(waits) <= {"cannot-be-met", "no-label"}, waits
     assert not world.state.cluster.moving
@@ -193,13 +202,8 @@ class DiskHistory(History):
 def test_no_disk_is_filled_by_what_relieves_another_and_in_the_end_nothing_moves(seed: int) -> None:
     history = DiskHistory(seed)
     world = history.disks
-    for _ in range(EVENTS):
-        history.event()
-        history.round()
-    world.alter("", "balancer.enable", "true", scope=CLUSTER)
-    world.up(*range(1, history.count + 1))
-    world.wait(LOST_AFTER_MS)
-    world.rest(rounds=100)
+    history.run()
+    history.rest()
     world.wait(LASTING_MS)
     world.rest(rounds=100)
     assert set(world.waits()) <= {"cannot-be-met", "no-label", "disk-high", "disk-full"}
@@ -209,7 +213,5 @@ def test_no_disk_is_filled_by_what_relieves_another_and_in_the_end_nothing_moves
 
 def test_disks_were_relieved_in_these_histories() -> None:
     history = DiskHistory(1)
-    for _ in range(10 * EVENTS):
-        history.event()
-        history.round()
+    history.run(10 * EVENTS)
     assert history.relieved_count > 10
