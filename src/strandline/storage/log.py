@@ -27,8 +27,8 @@ from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.mending import Mending
 from strandline.storage.producers import ProducerSnapshot, ProducerStates
 from strandline.storage.recovery import (
+    LogRecovery,
     RecoveredLog,
-    Recovery,
     keep_producers,
     replay_producers,
 )
@@ -110,7 +110,7 @@ class Log:
         Raises StorageError when something that was flushed is damaged or missing, unless
         `cut_corruption`: then the log ends before the damage, and its owner must not vote as if it
         still had what is gone. Raises OSError when the disk fails."""
-        found = Recovery(
+        found = LogRecovery(
             disk,
             directory,
             config=config,

@@ -68,7 +68,7 @@ class RecoveredLog:
     """Closed segments to be sealed once they are durable."""
 
 
-class Recovery:
+class LogRecovery:
     """One opening of one log's directory."""
 
     def __init__(
