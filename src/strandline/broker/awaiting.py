@@ -99,11 +99,9 @@ async def make_partitions(
     """Have the controller make topics or partitions, and wait until those that it made are led;
     what became of each, or why none was looked at."""
     try:
-        answer = await services.controller.submit(command)
+        answer = await services.obtain(command, TopicResults)
     except ApiError as error:
         return Refused(error.code, error.message)
-    if not isinstance(answer, TopicResults):
-        return Refused(answer.error_code, getattr(answer, "message", ""))
     made = [r.name for r in answer.topics if r.error_code == Error.NONE and r.name is not None]
     if not command.validate_only:
         await wait_for_leaders(services, made, timeout_ms=timeout_ms)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
@@ -26,7 +26,7 @@ from strandline.broker.producer_ids import ProducerIds
 from strandline.broker.purgatory import Deadlines
 from strandline.broker.topic_configs import TopicConfigs
 from strandline.broker.writers import Writers
-from strandline.controller.commands import AllocateProducerIds
+from strandline.controller.commands import AllocateProducerIds, Answer, Command
 from strandline.controller.commands import ProducerIds as ProducerIdBlock
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from strandline.replication.host import Replication
 
 API_VERSIONS_KEY = 18
+
+A = TypeVar("A", bound=Answer)
 
 
 @dataclass(slots=True)
@@ -85,11 +87,19 @@ class Services:
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self.isolation = Isolation(self.clock, is_enabled=self.config.drills.enable)
 
+    async def obtain(self, command: Command, wanted: type[A]) -> A:
+        """Have the controller carry out a command that is answered so. Raises ApiError as `submit`
+        does, and where the command is refused."""
+        answer = await self.controller.submit(command)
+        if not isinstance(answer, wanted):
+            code = answer.error_code or Error.UNKNOWN_SERVER_ERROR
+            raise ApiError(code, getattr(answer, "message", ""))
+        return answer
+
     async def _allocate_producer_ids(self) -> tuple[int, int]:
-        answer = await self.controller.submit(AllocateProducerIds(self.broker_id))
-        if isinstance(answer, ProducerIdBlock):
-            return answer.first, answer.count
-        raise ApiError(answer.error_code or Error.UNKNOWN_SERVER_ERROR)
+        command = AllocateProducerIds(self.broker_id)
+        answer = await self.obtain(command, ProducerIdBlock)
+        return answer.first, answer.count
 
 
 class AnswerSink(Protocol):

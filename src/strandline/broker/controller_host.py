@@ -157,17 +157,13 @@ class ControllerHost:
                 raise ApiError(Error.REQUEST_TIMED_OUT, "no controller answers")
             await self._sleep(RETRY_MS)
 
-    async def execute(self, command: Command) -> Answer:
-        """Have it carried out here; `Refused` where this broker is not the controller."""
-        return await self._execute(command)
-
     async def _try(self, command: Command, deadline: int) -> Answer | None:
         """One attempt; None when another one may be made."""
         leader = self.leader_id
         if leader == NO_BROKER:
             return None
         if leader == self._replication.self_id:
-            answer = await self._execute(command)
+            answer = await self.execute(command)
         else:
             left = max(1, min(CALL_TIMEOUT_MS, deadline - self._clock.monotonic_ms()))
             try:
@@ -184,11 +180,12 @@ class ControllerHost:
         return answer
 
     async def _on_call(self, _: BrokerId, payload: bytes) -> bytes:
-        return encode(await self._execute(decode_command(payload)))
+        return encode(await self.execute(decode_command(payload)))
 
     # ---- where this broker leads -----------------------------------------------------------------
 
-    async def _execute(self, command: Command) -> Answer:
+    async def execute(self, command: Command) -> Answer:
+        """Have it carried out here; `Refused` where this broker is not the controller."""
         async with self._turn:
             replica = self._replica
             if replica is None or not replica.is_serving:

@@ -26,11 +26,9 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     else:
         wanted = tuple(TopicToDelete(name) for name in request.topic_names)
     try:
-        answer = await context.services.controller.submit(DeleteTopics(wanted))
+        answer = await context.services.obtain(DeleteTopics(wanted), TopicResults)
     except ApiError as error:
         return _refuse_all(wanted, error.code, error.message)
-    if not isinstance(answer, TopicResults):
-        return _refuse_all(wanted, answer.error_code, getattr(answer, "message", ""))
     names_may_be_null = context.api_version >= STATES_SINCE_VERSION
     return DeleteTopicsResponse(
         responses=[_result(one, names_may_be_null=names_may_be_null) for one in answer.topics]

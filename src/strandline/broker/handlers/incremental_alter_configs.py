@@ -24,11 +24,9 @@ async def handle(
     """Change the resources, each as a whole or not at all."""
     command = AlterConfigs(tuple(map(_changes, request.resources)), request.validate_only)
     try:
-        answer = await context.services.controller.submit(command)
+        answer = await context.services.obtain(command, ResourceResults)
     except ApiError as error:
         return _refuse_all(request, error.code, error.message)
-    if not isinstance(answer, ResourceResults):
-        return _refuse_all(request, answer.error_code, getattr(answer, "message", ""))
     return IncrementalAlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(

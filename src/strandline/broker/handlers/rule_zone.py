@@ -14,25 +14,18 @@ _KNOWN = [one.value for one in Ruling if one]
 
 
 async def handle(request: RuleZoneRequest, context: RequestContext) -> RuleZoneResponse:
-    """Take it down, or say why not."""
+    """Take it down; raises ApiError with why not."""
     if request.ruling not in _KNOWN or not (
         request.for_ms == NO_END_MS or 0 < request.for_ms <= FOR_MS_MAX
     ):
         text = f"a ruling is one of {', '.join(_KNOWN)}, for 1 to {FOR_MS_MAX} ms, or -1"
-        return RuleZoneResponse(error_code=Error.INVALID_REQUEST, error_message=text)
+        raise ApiError(Error.INVALID_REQUEST, text)
     until_ms = NO_END_MS
     if request.for_ms != NO_END_MS:
         until_ms = context.services.clock.wall_ms() + request.for_ms
     domain = (request.region, request.zone) if request.zone else (request.region,)
     command = RuleDomain(domain, Ruling(request.ruling), until_ms)
-    try:
-        answer = await context.services.controller.submit(command)
-    except ApiError as error:
-        return RuleZoneResponse(error_code=error.code, error_message=error.message or None)
-    if not isinstance(answer, DomainAnswer):
-        message = getattr(answer, "message", "") or None
-        return RuleZoneResponse(error_code=answer.error_code, error_message=message)
-    outage = answer.outage
+    outage = (await context.services.obtain(command, DomainAnswer)).outage
     return RuleZoneResponse(
         is_down=outage.is_down, ruling=outage.ruling, ruling_until_ms=outage.until_ms
     )
