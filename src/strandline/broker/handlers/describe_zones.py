@@ -47,7 +47,9 @@ def _zone(
     domain: Domain, view: DomainView, found: Judgement, cluster: Cluster, now_ms: int
 ) -> DescribedZone:
     held = view.brokers & found.held.keys()
-    waiting = sum(not held.isdisjoint(one.replicas) for one in cluster.groups.values())
+    waiting = 0
+    if held:  # All groups are looked at: not for each zone of a cluster in which nothing waits.
+        waiting = sum(not held.isdisjoint(one.replicas) for one in cluster.groups.values())
     # A ruling holds from when it is in the log, not from the next look.
     outage = cluster.outages.get(domain, Outage())
     return DescribedZone(
@@ -62,5 +64,5 @@ def _zone(
         brokers=sorted(view.brokers),
         silent=sorted(view.silent),
         planned=sorted(view.planned),
-        waiting_count=waiting if held else 0,
+        waiting_count=waiting,
     )
