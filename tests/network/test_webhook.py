@@ -56,7 +56,7 @@ class Receiver:
 
 @pytest.fixture
 def webhook() -> Iterator[Webhook]:
-    made = Webhook(pause_s=0.001)
+    made = Webhook(pause_ms=1)
     yield made
     made.stop()
 

@@ -16,8 +16,8 @@ from collections import deque
 
 QUEUED_COUNT_MAX = 100
 ATTEMPTS_MAX = 3
-PAUSE_S = 2.0
-TIMEOUT_S = 5.0
+PAUSE_MS = 2_000
+TIMEOUT_MS = 5_000
 """Of one attempt, for each wait for the receiver."""
 
 _log = logging.getLogger("strandline.network")
@@ -31,8 +31,8 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 class Webhook:
     """See the module. `post` never waits, and never raises."""
 
-    def __init__(self, *, pause_s: float = PAUSE_S, timeout_s: float = TIMEOUT_S) -> None:
-        self._pause_s, self._timeout_s = pause_s, timeout_s
+    def __init__(self, *, pause_ms: int = PAUSE_MS, timeout_ms: int = TIMEOUT_MS) -> None:
+        self._pause_ms, self._timeout_ms = pause_ms, timeout_ms
         self._queue: deque[tuple[str, bytes]] = deque()
         self._lock = threading.Lock()
         self._is_running = False
@@ -70,7 +70,7 @@ class Webhook:
     def _deliver(self, url: str, body: bytes) -> None:
         reason = ""
         for attempt in range(ATTEMPTS_MAX):
-            if attempt and self._stopped.wait(self._pause_s):
+            if attempt and self._stopped.wait(self._pause_ms / 1000):
                 return
             reason = self._try(url, body)
             if not reason:
@@ -82,7 +82,7 @@ class Webhook:
         headers = {"Content-Type": "application/json", "User-Agent": "strandline"}
         try:
             request = urllib.request.Request(url, data=body, headers=headers, method="POST")
-            with self._opener.open(request, timeout=self._timeout_s):
+            with self._opener.open(request, timeout=self._timeout_ms / 1000):
                 return ""
         except urllib.error.HTTPError as error:
             error.close()
