@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from strandline.controller.balancer.reasons import Wait
 from strandline.model.ids import BrokerId
 
 SPARED_MS_MAX = 24 * 60 * 60 * 1_000
@@ -25,10 +26,6 @@ SETTLE_MS = 10_000
 DOWNS_MAX = 20
 UNSEEN_MS_MAX = 5_000
 """Of the time between two looks no more than that makes a silence longer."""
-
-
-Wait = tuple[str, str]
-"""A code of `reasons.WAITS`, and words."""
 
 
 @dataclass(frozen=True, slots=True)

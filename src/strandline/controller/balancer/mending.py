@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from strandline.controller.balancer.health import Wait
 from strandline.controller.balancer.makeshift import replace_lost
 from strandline.controller.balancer.plans import Wanted
+from strandline.controller.balancer.reasons import Wait
 from strandline.model.cluster import Roles
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.least_allocated import LeastAllocated

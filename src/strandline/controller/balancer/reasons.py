@@ -42,6 +42,9 @@ WAITS = {
 }
 """Why replicas do not move."""
 
+Wait = tuple[str, str]
+"""A code of these, and words."""
+
 EXAMPLES_MAX = 3
 
 
@@ -59,7 +62,7 @@ class Waits:
     """What waits, by code and words."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], Waiting] = {}
+        self._found: dict[Wait, Waiting] = {}
 
     def add(self, code: str, text: str, partition: str, leaving: Iterable[BrokerId] = ()) -> None:
         """One partition waits. `leaving`: who holds it and is being decommissioned."""

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 from strandline.controller.balancer.disks import Room
 from strandline.controller.balancer.evening import Movable
-from strandline.controller.balancer.health import Wait
 from strandline.controller.balancer.mending import place_of
 from strandline.controller.balancer.plans import Plans
+from strandline.controller.balancer.reasons import Wait
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.explain.amounts import format_bytes

@@ -19,11 +19,11 @@ from functools import partial
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.disks import Room
 from strandline.controller.balancer.evening import Movable, by_broker, exchanged, uneven_pairs
-from strandline.controller.balancer.health import Condition, Wait
+from strandline.controller.balancer.health import Condition
 from strandline.controller.balancer.leaders import evened_leaders
 from strandline.controller.balancer.mending import hindrance, margin_of, mend, need_of
 from strandline.controller.balancer.plans import Ask, Plans, Vain, Wanted
-from strandline.controller.balancer.reasons import MOVES, Waits
+from strandline.controller.balancer.reasons import MOVES, Wait, Waits
 from strandline.controller.balancer.relief import Relief, Relieved, Stuck
 from strandline.controller.commands import BalancedReplicas
 from strandline.model.cluster import Cluster, Partition, Roles

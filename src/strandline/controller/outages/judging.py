@@ -16,7 +16,8 @@ Source: design section 8; decision 0018."""
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from strandline.controller.balancer.health import Condition, Wait, own_look_ms
+from strandline.controller.balancer.health import Condition, own_look_ms
+from strandline.controller.balancer.reasons import Wait
 from strandline.controller.outages.domains import (
     domains_of,
     full_name,
