@@ -16,6 +16,7 @@ Source: design section 8; decision 0018."""
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from strandline.config.cluster import NO_LIMIT
 from strandline.controller.balancer.health import Condition, own_look_ms
 from strandline.controller.balancer.reasons import Wait
 from strandline.controller.outages.domains import (
@@ -33,7 +34,6 @@ from strandline.controller.outages.sight import Hearing, Seen, Verdict, look
 from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling
 from strandline.model.ids import BrokerId
 
-NO_LIMIT = -1
 CUT_MS = 10_000
 """How long somebody has to be cut off before that is told: for who has just come back, others tell
 for a while what was so before."""
