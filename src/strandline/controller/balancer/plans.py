@@ -38,7 +38,8 @@ from strandline.placement.topology.universe import BrokerState, Candidate, Unive
 NODES_MAX = 1_000
 """Steps of a search for the best placement: the controller must not be held up. What is not proved
 within them moves nothing."""
-HOPELESS_MAX = 200_000
+SEARCHES_KEPT_MAX = 200_000
+"""So many searches, in vain or not, are remembered; then all of their kind are forgotten."""
 SPREAD = Policy(distinct_host=False)
 """What topics without a policy are held against: their spread, and nothing else."""
 
@@ -230,9 +231,15 @@ class Plans:
     def note_hopeless(self, vain: Vain, why: tuple[str, str]) -> None:
         """Nobody can mend it. Room on disks comes and goes, so what was looked for is forgotten
         when it has become too much."""
-        if len(self.hopeless) >= HOPELESS_MAX:
+        if len(self.hopeless) >= SEARCHES_KEPT_MAX:
             self.hopeless.clear()
         self.hopeless[vain] = why
+
+    def note_hopeful(self, vain: Vain) -> None:
+        """Somebody can mend it; forgotten alike."""
+        if len(self.hopeful) >= SEARCHES_KEPT_MAX:
+            self.hopeful.clear()
+        self.hopeful.add(vain)
 
     def are_for(
         self, brokers: Iterable[Broker], lost: frozenset[BrokerId], leaving: frozenset[BrokerId]

@@ -304,7 +304,7 @@ class Round:
                 if not isinstance(found, Roles):
                     self._plans.note_hopeless(key, found)
                     return found
-                self._plans.hopeful.add(key)
+                self._plans.note_hopeful(key)
             else:
                 self.is_cut = True
         return self._turn
