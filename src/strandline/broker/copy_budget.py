@@ -28,7 +28,16 @@ from strandline.controller.records import (
     ConfigsChanged,
     Record,
 )
-from strandline.controller.shares import VALID_MS, WHOLE, Claim, Granted, Shares
+from strandline.controller.shares import (
+    ALL,
+    CROSS_REGION,
+    TO_BROKER,
+    VALID_MS,
+    WHOLE,
+    Claim,
+    Granted,
+    Shares,
+)
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
@@ -38,8 +47,6 @@ METHOD = "moves.share"
 LOOK_INTERVAL_MS = 250
 CLAIM_INTERVAL_MS = 500
 CALL_TIMEOUT_MS = 1_000
-ALL, CROSS_REGION = "all", "cross-region"
-"""The names of the budgets."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -114,8 +121,8 @@ class CopyBudget:
         for broker in sorted(cluster.brokers):
             rate = self._rate_of(broker, TAKEN_RATE)
             if rate < LONG_MAX:
-                self._takers[f"to broker {broker}"] = broker
-                budgets[f"to broker {broker}"] = rate
+                self._takers[f"{TO_BROKER}{broker}"] = broker
+                budgets[f"{TO_BROKER}{broker}"] = rate
         own = self._rate_of(self._replication.self_id, SENT_RATE)
         self._budgets, self._sent_rate = budgets, own if own < LONG_MAX else None
         self._limit()

@@ -11,8 +11,6 @@ from strandline.placement.explain.amounts import format_bytes
 if TYPE_CHECKING:
     from strandline.protocol.messages.describe_balance import CopyRate
 
-_WORDS = {"all": "", "cross-region": " between regions"}
-
 
 def describe_rates(rates: "Iterable[CopyRate]") -> Json:
     """For programs: {budget: what it is, and who has how much of it}."""
@@ -27,9 +25,12 @@ def describe_rates(rates: "Iterable[CopyRate]") -> Json:
 
 def rate_lines(rates: "Iterable[CopyRate]") -> list[str]:
     """For people: a line for each budget."""
+    from strandline.controller.shares import ALL, CROSS_REGION
+
+    words = {ALL: "", CROSS_REGION: " between regions"}
     lines = []
     for one in rates:
-        which = _WORDS.get(one.name, f" {one.name}")
+        which = words.get(one.name, f" {one.name}")
         line = f"copies{which} may take {_rate(one.bytes_per_s)} together"
         if not one.bytes_per_s:
             line = f"copies{which} are halted"

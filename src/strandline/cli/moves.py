@@ -31,6 +31,7 @@ from strandline.controller.records import (
     ReassignmentSet,
     TopicCreated,
 )
+from strandline.controller.shares import ALL, TO_BROKER
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Address
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
@@ -43,7 +44,6 @@ RECOVERY = "replication.recovery_bytes_per_s"
 RECOVERY_FAR = "replication.recovery_cross_region_bytes_per_s"
 MOVES = "moves.bytes.per.s"
 MOVES_FAR = "moves.cross.region.bytes.per.s"
-_TO_BROKER = "to broker "
 _NOWHERE = Address("", 0)
 
 
@@ -277,10 +277,10 @@ def _limits(
             if key in values:
                 found.append(Limit(key, values[key], source=source, crosses=crosses))
     for one in balance.rates:
-        if one.name.startswith(_TO_BROKER):
-            target = BrokerId(int(one.name.removeprefix(_TO_BROKER)))
+        if one.name.startswith(TO_BROKER):
+            target = BrokerId(int(one.name.removeprefix(TO_BROKER)))
             found.append(Limit(TAKEN_RATE, one.bytes_per_s, target=target))
-        elif one.name == "all":
+        elif one.name == ALL:
             found.append(Limit(MOVES, one.bytes_per_s))
         else:
             found.append(Limit(MOVES_FAR, one.bytes_per_s, crosses=True))

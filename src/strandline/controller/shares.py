@@ -18,6 +18,10 @@ import msgspec
 
 from strandline.model.ids import BrokerId
 
+ALL, CROSS_REGION = "all", "cross-region"
+TO_BROKER = "to broker "
+"""The names of budgets, as clients are told them too: over all copies, over those between regions,
+and, with its id behind, over those that one broker takes."""
 WHOLE = 1_000_000
 """Shares are so many parts of it."""
 VALID_MS = 2_000
