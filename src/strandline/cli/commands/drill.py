@@ -199,7 +199,7 @@ def _tell(outcome: "Outcome") -> None:
     verdict = outcome.verdict
     heads = (
         "PARTITION", "LEADER BEFORE", "PRODUCER WAITED MS", "P50 MS", "CONSUMER WAITED MS",
-        "P50 MS ",
+        "P50 MS",
     )  # fmt: skip
     rows = [
         (
