@@ -12,17 +12,17 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    disk.py, made of file_image.py (bytes) and directory_tree.py (names), network.py,
                    made of link.py (one direction)
         load       clients.py (the way to the brokers and back), lookups.py (who leads, which id,
-                   how far), producers.py, consumers.py, group_consumers.py,
-                   table_readers.py, values.py (the
-                   records they know again); admins.py: deleters.py (DeleteRecords), movers.py
-                   (replicas that move); operators.py (policies and labels that change)
+                   how far), producers.py, consumers.py, group_consumers.py, table_readers.py,
+                   values.py (the records they know again); admins.py: deleters.py
+                   (DeleteRecords), movers.py (replicas that move); operators.py (policies and
+                   labels that change)
         faults     faults.py (one function for each kind), damage.py (bad disks)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),
                    deleted_records.py (what DeleteRecords took), removals.py (who lets go of its
-                   data), placements.py (that policies hold), outages.py (that repair
-                   is held), wiretap.py and entries_sent.py (what
-                   goes over the network), audit.py (whole logs, read), compacted.py and
-                   superseding.py (what compaction may take), verdicts.py (what is awaited
-                   once the faults are over), endings.py (what must have come of it)
+                   data), placements.py (that policies hold), outages.py (that repair is held),
+                   wiretap.py and entries_sent.py (what goes over the network), audit.py (whole
+                   logs, read), compacted.py and superseding.py (what compaction may take),
+                   verdicts.py (what is awaited once the faults are over), endings.py (what must
+                   have come of it)
 Source: design section 10."""
