@@ -9,7 +9,7 @@ Source: decision 0008."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strandline.base.errors import OperatorError
 from strandline.client.cluster import Client, ClusterView, PartitionView, TopicView
@@ -33,6 +33,9 @@ from strandline.placement.policy.document import Policy, with_observers
 from strandline.placement.solver.request import Request
 from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate
+from strandline.protocol.messages.list_partition_reassignments import (
+    OngoingPartitionReassignment,
+)
 
 MIN_INSYNC = "min.insync.replicas"
 DEFAULT_REPLICAS = "default.replication.factor"
@@ -54,7 +57,8 @@ class LiveTopic:
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    """All that was asked. `led`: how many partitions each broker leads."""
+    """All that was asked. `led`: how many partitions each broker leads; `moving`: {(topic,
+    partition): what is added and removed}, and `observed`: the observers, of all topics."""
 
     cluster_id: str
     controller: BrokerId
@@ -62,6 +66,8 @@ class LiveCluster:
     round_trips: RoundTrips
     led: Mapping[BrokerId, int]
     topics: tuple[LiveTopic, ...]
+    moving: Mapping[tuple[str, int], OngoingPartitionReassignment] = field(default_factory=dict)
+    observed: AllObserved = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,8 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
             raise OperatorError(f"topic {name}: is being made or deleted: try again")
     whole = sorted(name for name, one in view.topics.items() if one.partitions)
     wanted = whole if names is None else names
-    adding = {place: one.adding_replicas for place, one in moving_partitions(client).items()}
+    moving = moving_partitions(client)
+    adding = {place: one.adding_replicas for place, one in moving.items()}
     observed = describe_observers(client)
     candidates = _candidates(topology, view)
     regions = {one.id: one.labels.region for one in candidates}
@@ -111,6 +118,8 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
             )
             for name in wanted
         ),
+        moving=moving,
+        observed=observed,
     )
 
 

@@ -16,8 +16,7 @@ from strandline.client.balance import describe_balance
 from strandline.client.cluster import Client
 from strandline.client.configs import alter_topic_configs, describe_broker_configs, describe_configs
 from strandline.client.log_dirs import log_sizes
-from strandline.client.observers import Observed, describe_observers
-from strandline.client.reassignments import moving_partitions
+from strandline.client.observers import Observed
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, SENT_RATE, TAKEN_RATE
 from strandline.config.effective import ConfigSource
 from strandline.controller.balancer.health import SETTLE_MS, Condition
@@ -158,7 +157,7 @@ def _state(
             state.replay(ConfigsChanged("broker", str(broker.broker_id), life))
     for topic in cluster.topics:
         _add_topic(state, topic)
-    _add_moves(state, client, balance)
+    _add_moves(state, cluster, balance)
     return state
 
 
@@ -177,18 +176,19 @@ def _add_topic(state: ControllerState, topic: LiveTopic) -> None:
     )
 
 
-def _add_moves(state: ControllerState, client: Client, balance: DescribeBalanceResponse) -> None:
+def _add_moves(
+    state: ControllerState, cluster: LiveCluster, balance: DescribeBalanceResponse
+) -> None:
     """What moves already."""
     own = {(one.topic, one.partition) for one in balance.moves}
-    observed = describe_observers(client)
-    for (topic, index), one in moving_partitions(client).items():
+    for (topic, index), one in cluster.moving.items():
         known = state.cluster.topics.get(topic)
         target = tuple(
             BrokerId(broker) for broker in one.replicas if broker not in one.removing_replicas
         )
         if known is not None and index < len(known.partitions) and target:
             group = known.partitions[index].group
-            observers = observed.get((topic, index), Observed()).wanted or ()
+            observers = cluster.observed.get((topic, index), Observed()).wanted or ()
             state.replay(
                 ReassignmentSet(
                     group,
