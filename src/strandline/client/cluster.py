@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, cast
 from uuid import UUID
 
-from strandline.base.errors import ApiError
+from strandline.base.errors import ApiError, StrandlineError
 from strandline.client.connection import Connection
 from strandline.client.errors import CannotConnectError, ClientError, refusal
 from strandline.client.transport import TcpTransport, Transport
@@ -199,6 +199,13 @@ class Client:
         """Ask one broker."""
         connection = self.connection(broker, deadline_ms)
         return connection.call(request, response, self._patience(deadline_ms))
+
+    def look(self, broker: BrokerId, request: Message, response: type[R]) -> R | None:
+        """Ask one broker for what can be done without; None where it does not say soon."""
+        try:
+            return self.ask(broker, request, response, deadline_ms=self.look_deadline())
+        except StrandlineError:
+            return None
 
     def ask_best_informed(self, request: Message, response: type[R], *, deadline_ms: int) -> R:
         """Ask what every broker can answer: the controller where there is one, else any broker."""

@@ -4,7 +4,6 @@ Source: docs/ARCHITECTURE.md (Metadata names those that are alive, but for the l
 
 from collections.abc import Mapping
 
-from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client, TopicView
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.metadata import (
@@ -21,10 +20,8 @@ def in_sync_replicas(client: Client, topic: TopicView) -> Mapping[int, tuple[Bro
     )
     found: dict[int, tuple[BrokerId, ...]] = {}
     for leader in sorted({one.leader for one in topic.partitions if one.leader >= 0}):
-        until = client.look_deadline()
-        try:
-            answer = client.ask(leader, request, MetadataResponse, deadline_ms=until)
-        except StrandlineError:
+        answer = client.look(leader, request, MetadataResponse)
+        if answer is None:
             continue
         for one in (each for told in answer.topics for each in told.partitions):
             if one.leader_id == leader:

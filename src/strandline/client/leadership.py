@@ -6,7 +6,6 @@ Source: decision 0012."""
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_leadership import (
@@ -31,14 +30,8 @@ def describe_leadership(client: Client, brokers: Iterable[BrokerId]) -> list[Lea
     """What these brokers say of what they lead."""
     found = []
     for broker in brokers:
-        try:
-            answer = client.ask(
-                broker,
-                DescribeLeadershipRequest(),
-                DescribeLeadershipResponse,
-                deadline_ms=client.look_deadline(),
-            )
-        except StrandlineError:
+        answer = client.look(broker, DescribeLeadershipRequest(), DescribeLeadershipResponse)
+        if answer is None:
             continue
         found += [
             LeaderWaiting(

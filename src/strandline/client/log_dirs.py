@@ -5,7 +5,6 @@ Source: KIP-113, KIP-827."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_log_dirs import (
@@ -55,11 +54,9 @@ def log_sizes(
 def _ask(
     client: Client, broker: BrokerId, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResult | None:
-    until = client.look_deadline()
-    try:
-        answer = client.ask(broker, request, DescribeLogDirsResponse, deadline_ms=until)
-    except StrandlineError:
+    answer = client.look(broker, request, DescribeLogDirsResponse)
+    if answer is None or answer.error_code:
         return None
-    if answer.error_code or len(answer.results) != 1 or answer.results[0].error_code:
+    if len(answer.results) != 1 or answer.results[0].error_code:
         return None
     return answer.results[0]

@@ -5,7 +5,6 @@ Source: reference observers 4.4 (kafka-replica-status)."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client, ClusterView, PartitionView
 from strandline.client.errors import ClientError
 from strandline.model.ids import BrokerId
@@ -112,11 +111,8 @@ def _ask(
         request = DescribeReplicaStatusRequest(
             topics=[ReplicaStatusTopic(topic, indexes) for topic, indexes in led.items()]
         )
-        try:
-            answer = client.ask(
-                leader, request, DescribeReplicaStatusResponse, deadline_ms=client.look_deadline()
-            )
-        except StrandlineError:
+        answer = client.look(leader, request, DescribeReplicaStatusResponse)
+        if answer is None:
             continue
         found |= {
             (topic.name, one.partition_index): one

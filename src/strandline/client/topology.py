@@ -8,7 +8,6 @@ Source: decision 0008."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.errors import refusal
 from strandline.model.cluster import Labels
@@ -54,18 +53,10 @@ def describe_topology(client: Client) -> Topology:
     answers = [first]
     for one in first.brokers:
         if one.is_alive and one.broker_id != first.broker_id:
-            until = client.look_deadline()
-            try:
-                answers.append(
-                    client.ask(
-                        BrokerId(one.broker_id),
-                        DescribeTopologyRequest(),
-                        DescribeTopologyResponse,
-                        deadline_ms=until,
-                    )
-                )
-            except StrandlineError:
-                continue
+            broker, request = BrokerId(one.broker_id), DescribeTopologyRequest()
+            answer = client.look(broker, request, DescribeTopologyResponse)
+            if answer is not None:
+                answers.append(answer)
     return Topology(
         brokers=tuple(
             PlacedBroker(

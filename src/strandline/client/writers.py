@@ -2,7 +2,6 @@
 
 Source: decision 0014."""
 
-from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client, TopicView
 from strandline.protocol.messages.describe_writers import (
     DescribeWritersRequest,
@@ -16,15 +15,9 @@ def describe_writers(client: Client, topic: TopicView) -> list[WrittenPartition]
     found: dict[int, WrittenPartition] = {}
     for leader in sorted({one.leader for one in topic.partitions if one.leader >= 0}):
         led = {one.index for one in topic.partitions if one.leader == leader}
-        until = client.look_deadline()
-        try:
-            answer = client.ask(
-                leader,
-                DescribeWritersRequest(topic=topic.name),
-                DescribeWritersResponse,
-                deadline_ms=until,
-            )
-        except StrandlineError:
+        request = DescribeWritersRequest(topic=topic.name)
+        answer = client.look(leader, request, DescribeWritersResponse)
+        if answer is None:
             continue
         found |= {one.partition: one for one in answer.partitions if one.partition in led}
     return [found[index] for index in sorted(found)]
