@@ -24,6 +24,7 @@ def test_a_changed_policy_moves_the_data_and_no_more_of_it_than_it_has_to() -> N
     assert world.regions() == {("east", "east")}
     assert world.alter("flights", POLICY, "survive: [region, 2 brokers]") == (0, "")
     moves = world.look().moves
+    assert len(moves) == 6
     assert all(set(one.command.replicas) <= set(one.command.target) for one in moves)
     world.rest()
     assert world.regions() == {("east", "east", "south", "west", "west")}
