@@ -64,7 +64,7 @@ class Disks:
             one: told for one, told in self._told.items() if now_ms - told.asked_ms <= VALID_MS
         }
         others = [told.report for one, told in self._told.items() if one not in valid]
-        return Room(valid, self._changed_ms, others, low_percent=low_percent)
+        return Room(valid, dict(self._changed_ms), others, low_percent=low_percent)
 
 
 class Room:
