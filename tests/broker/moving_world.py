@@ -116,6 +116,16 @@ class MovingWorld(ClusterWorld):
                 return one
         return 0
 
+    def kill_one(self, victim: str, *, added: int, removed: int) -> None:
+        """Have a broker lose its power for a while: "leader", "controller", "added", "removed"."""
+        dead = {
+            "leader": self.leader_of(TOPIC) or 2,
+            "controller": self.controller_leader(),
+            "added": added,
+            "removed": removed,
+        }[victim]
+        self.lose_power_of(dead, for_ms=3_000)
+
     def is_settled(self, *replicas: int, observers: tuple[int, ...] = ()) -> bool:
         """Whether everybody who runs has let go, or has it all."""
         states = self.states

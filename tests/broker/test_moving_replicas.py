@@ -68,13 +68,7 @@ def test_who_dies_at_any_stage_stops_no_move_and_loses_nothing(
 ) -> None:
     world.move(*NEW)
     world.reach(stage)
-    dead = {
-        "leader": world.leader_of(TOPIC) or 2,
-        "controller": world.controller_leader(),
-        "added": 4,
-        "removed": 1,
-    }[victim]
-    world.lose_power_of(dead, for_ms=3_000)
+    world.kill_one(victim, added=4, removed=1)
     world.finish(*NEW)
 
 

@@ -111,13 +111,7 @@ def test_an_observer_is_replaced_whoever_dies_at_whatever_stage(
 ) -> None:
     world.balance(VOTERS, (5,))
     reach(world, stage)
-    dead = {
-        "leader": world.leader_of(TOPIC) or 2,
-        "controller": world.controller_leader(),
-        "added": 5,
-        "removed": 4,
-    }[victim]
-    world.lose_power_of(dead, for_ms=3_000)
+    world.kill_one(victim, added=5, removed=4)
     world.finish(*VOTERS, observers=(5,))
 
 
