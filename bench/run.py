@@ -133,8 +133,8 @@ def _measure_replicated(cluster: Cluster) -> None:
 
 
 def mixed_acks(work: Path) -> None:
-    """acks=all alone, and beside acks=1 on the same partition; with cached writes; Kafka in the
-    same run."""
+    """acks=all alone, beside acks=1 and beside more of acks=all on the same partition; with cached
+    writes; Kafka in the same run."""
     with strandline(work / "strandline", regions="east=1,west=1,south=1") as cluster:
         for configs in (dict[str, str](), {"write.caching": "true"}):
             for figures in mixed_acks_latencies(cluster.bootstrap, configs):

@@ -40,17 +40,17 @@ R = TypeVar("R", bound=Message)
 
 
 class ClusterWorld:
-    """See the module. Brokers are named by their ids. With `scrubs`, they look for damage all the
-    time. `regions`: {broker: its region}, where they have some."""
+    """See the module. Brokers are named by their ids. With `scrub_rate`, in bytes a second, they
+    look for damage all the time. `regions`: {broker: its region}, where they have some."""
 
     def __init__(
         self,
         brokers: Iterable[int] = BROKERS,
         *,
-        scrubs: bool = False,
+        scrub_rate: int = 0,
         regions: Mapping[int, str] | None = None,
     ) -> None:
-        self.scrubs = scrubs
+        self.scrub_rate = scrub_rate
         self.regions = dict(regions or {})
         self.kept_labels: dict[int, KeptLabels] = {}
         self.scheduler = Scheduler()
@@ -97,7 +97,7 @@ class ClusterWorld:
                 StorageSection(
                     retention_check_interval_ms=CLEAN_INTERVAL_MS,
                     preallocate=False,
-                    scrub_rate=StorageSection().scrub_rate if self.scrubs else 0,
+                    scrub_rate=self.scrub_rate,
                     scrub_interval_ms=SCRUB_INTERVAL_MS,
                 ),
             ),
@@ -253,7 +253,7 @@ def joined(world: ClusterWorld) -> Iterator[ClusterWorld]:
 
 
 @contextmanager
-def three_brokers(*, scrubs: bool = False) -> Iterator[ClusterWorld]:
+def three_brokers(*, scrub_rate: int = 0) -> Iterator[ClusterWorld]:
     """The controller's voters alone, once they have joined."""
-    with joined(ClusterWorld(VOTERS, scrubs=scrubs)) as world:
+    with joined(ClusterWorld(VOTERS, scrub_rate=scrub_rate)) as world:
         yield world

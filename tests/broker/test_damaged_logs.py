@@ -5,10 +5,16 @@ Source: reliability reference 1b (disk corruption) and 6 (CRC per batch, checked
 from collections.abc import Iterator
 
 import pytest
-from tests.broker.cluster_world import DATA_DIRECTORY, ClusterWorld, three_brokers
+from tests.broker.cluster_world import (
+    DATA_DIRECTORY,
+    SCRUB_INTERVAL_MS,
+    ClusterWorld,
+    three_brokers,
+)
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 
 from strandline.base.errors import StorageError
+from strandline.config.broker import StorageSection
 from strandline.model.ids import BrokerId, Offset
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.fetch import (
@@ -33,6 +39,7 @@ from strandline.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from strandline.records.batch import HEADER_BYTES, iterate_headers
+from strandline.replication.repairs import SLICE_BYTES
 from strandline.replication.replica import Replica
 from strandline.simulation.file_image import FileImage
 from strandline.storage.scrubbing import Scrub
@@ -48,7 +55,7 @@ VALUES = [b"%d" % number for number in range(5)]
 @pytest.fixture
 def scrubbed() -> Iterator[ClusterWorld]:
     """Three brokers that have joined and look for damage."""
-    with three_brokers(scrubs=True) as world:
+    with three_brokers(scrub_rate=StorageSection().scrub_rate) as world:
         yield world
 
 
@@ -301,6 +308,26 @@ def test_a_leader_whose_damage_is_mended_sends_followers_what_they_lack(
     cluster.until(lambda: cluster.replicas_of("t")[away].high_watermark == len(VALUES))
     assert fetch(cluster, "t", at=away) == VALUES
     cluster.until(lambda: is_sound(cluster, leader, "t"))
+
+
+def test_the_scrub_reads_at_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    rate, seconds = 64 << 10, 8
+    looked_at: list[int] = []
+    step = Scrub.step
+
+    def counted(self: Scrub, bytes_max: int) -> int:
+        looked_at.append(step(self, bytes_max))
+        return looked_at[-1]
+
+    with three_brokers(scrub_rate=rate) as world:
+        world.create_topic("t")
+        for _ in range(40):  # More than can be looked at meanwhile.
+            assert produce(world, "t", bytes(20_000)).error_code == 0
+        world.advance(2 * SCRUB_INTERVAL_MS)
+        monkeypatch.setattr(Scrub, "step", counted)
+        world.advance(seconds * 1000)
+    of_each = sum(looked_at) / 3
+    assert rate * seconds * 0.9 < of_each <= rate * seconds + SLICE_BYTES
 
 
 def test_replicas_that_are_all_damaged_mend_each_other(scrubbed: ClusterWorld) -> None:
