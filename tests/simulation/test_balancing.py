@@ -76,12 +76,16 @@ def test_of_a_region_that_is_down_for_ten_minutes_no_byte_is_copied() -> None:
 
 
 @pytest.mark.simulation
-def test_in_half_an_hour_of_jitter_and_lost_packets_there_is_no_alarm() -> None:
-    outcome = run("half-an-hour-without-faults")
+@pytest.mark.parametrize(
+    "scenario", ["half-an-hour-without-faults", "half-an-hour-on-the-worst-network"]
+)
+def test_in_half_an_hour_of_jitter_and_lost_packets_there_is_no_alarm(scenario: str) -> None:
+    outcome = run(scenario)
     assert outcome.violation is None and outcome.tally.virtual_us > 1_800 * 1_000_000
     kinds = tuple(f"  {kind}: " for kind in Kind)
     assert [line for line in outcome.trace if any(kind in line for kind in kinds)] == []
     assert outcome.tally.balance_count == 0
+    assert outcome.tally.election_count == 3  # The controller's and two groups', when they began.
 
 
 @pytest.mark.simulation
