@@ -67,6 +67,8 @@ class Services:
     on_failure: Callable[[RequestContext], None] | None = None
     # Which partition a fetch that cannot hold all of them begins with: counts full answers.
     fetch_turn: int = 0
+    # Bytes of records in the answers to fetches so far.
+    fetched_bytes: int = 0
     topic_configs: TopicConfigs = field(default_factory=TopicConfigs)
     leader_ranks: LeaderRanks = field(default_factory=LeaderRanks)
     writers: Writers = field(default_factory=Writers)

@@ -137,7 +137,7 @@ class FetchCall:
             or request.max_wait_ms <= 0
             or not self._partitions
         ):
-            self._respond()
+            self._respond(found_bytes)
             return
         # No partition has failed, so each has its replica, at its own position.
         self._parked = Parked(
@@ -309,14 +309,14 @@ class FetchCall:
 
     def _finish(self) -> None:
         try:
-            self._read_all()
-            self._respond()
+            self._respond(self._read_all())
         except Exception:  # Nobody above this call-back knows which request it is for.
             self._context.fail()
 
     # ---- the answer ----------------------------------------------------------------------------
 
-    def _respond(self) -> None:
+    def _respond(self, found_bytes: int) -> None:
+        self._services.fetched_bytes += found_bytes
         if self._is_full:
             self._services.fetch_turn += 1
         response = FetchResponse(responses=self._topics)

@@ -22,11 +22,13 @@ class Keeper(Protocol):
 
 
 class MemoryBudget:
-    """See the module. `used_bytes` are units; `kept_bytes` could be had back at once."""
+    """See the module. `used_bytes` are units; `kept_bytes` could be had back at once; `taken_bytes`
+    counts all units that were ever taken."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
+        self.taken_bytes = 0
         self.kept_bytes = 0
         # {who keeps something: how many bytes}; whose turn it is to let go comes first.
         self._kept: dict[Keeper, int] = {}
@@ -40,6 +42,7 @@ class MemoryBudget:
     def take(self, count: int) -> None:
         """Account for `count` bytes."""
         self.used_bytes += count
+        self.taken_bytes += count
         self._reclaim()
 
     def give_back(self, count: int) -> None:

@@ -98,6 +98,8 @@ class Replication:
         self.settings = settings
         self.replicas: dict[GroupId, Replica] = {}
         self.led = LedGroups()
+        self.candidacy_count = 0
+        """Elections in which a replica here stood."""
         self.memory = MemoryBudget(settings.memory_bytes_max)
         self.queues = BulkQueues(clock, limit_bytes=settings.queue_bytes_max)
         self.recovery = Recovery(
@@ -340,6 +342,7 @@ class Replication:
             self.persist_base(replica, done)
             return
         self.liveness.moved_on(replica)
+        self.candidacy_count += effect.vote == self.self_id
         state = GroupState(effect.epoch, effect.vote, replica.base, replica.raft.is_amnesiac)
         self._journal.put(replica.group, state, done)
 

@@ -6,7 +6,8 @@ How:    told by what was acknowledged as flushed in this leader's reign. A repli
         up when the first entry that it lacks was appended; one whose broker is silent, no later
         than it was last heard. An entry of an earlier leader was appended nobody knows
         when: whoever lacks one has not been caught up since this leader leads, and for how long is
-        not told. Who is a voter and who an observer is by the configuration in force.
+        not told. Who votes is by the configuration in force; an observer is who does not, or is
+        one by its placement.
 Source: reference observers 4.4 (the fields of kafka-replica-status)."""
 
 from dataclasses import dataclass
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
     from strandline.replication.replica import Replica
 
 UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many replicas a partition has, as its leader knows them. `observers_in_sync`: those that
+    were promoted."""
+
+    replicas: int
+    observers: int
+    in_sync: int
+    caught_up: int
+    observers_in_sync: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +65,7 @@ def standings(replica: "Replica") -> list[Standing]:
         Standing(
             broker=broker,
             is_leader=broker == replica.self_id,
-            is_observer=broker not in voters,
+            is_observer=broker not in voters or broker in replica.lasting_observers,
             is_isr_eligible=broker in voters,
             is_in_isr=broker in in_sync,
             is_caught_up=replica.may_count(broker),
@@ -65,6 +78,22 @@ def standings(replica: "Replica") -> list[Standing]:
         )
         for broker in configuration.members
     ]
+
+
+def counts(replica: "Replica") -> Counts:
+    """What `standings` says, counted; for who asks of thousands of partitions."""
+    configuration = replica.configuration
+    voters, members = configuration.all_voters, configuration.members
+    in_sync, lasting = replica.in_sync(), replica.lasting_observers
+    return Counts(
+        replicas=len(members),
+        observers=sum(one not in voters or one in lasting for one in members)
+        if lasting or len(members) > len(voters)
+        else 0,
+        in_sync=len(in_sync),
+        caught_up=sum(map(replica.may_count, members)),
+        observers_in_sync=sum(one in lasting for one in in_sync) if lasting else 0,
+    )
 
 
 def leading_ms(replica: "Replica") -> int:
