@@ -538,6 +538,7 @@ def test_the_reference_is_written_where_it_is_wanted(run: Run, tmp_path: Path) -
     assert sorted(Path(one).name for one in json.loads(out)["written"]) == [
         "broker-config.md",
         "cli.md",
+        "metrics.md",
         "topic-config.md",
     ]
 

@@ -202,6 +202,15 @@ def test_the_rendered_file_is_what_the_broker_reads() -> None:
     assert config.peer_rtt_ms == {1: 80, 2: 80}
 
 
+def test_each_broker_has_a_port_for_metrics_of_its_own() -> None:
+    plan = replace(make_plan(), settings=parse_settings(["metrics.port=9404", "metrics.host=::1"]))
+    for broker in plan.brokers:
+        config = load_broker_config(render_config(plan, broker, data=Path("/d")), file="f")
+        assert (config.metrics.host, config.metrics.port) == ("::1", 9403 + broker.id)
+    off = load_broker_config(render_config(make_plan(), broker, data=Path("/d")), file="f")
+    assert off.metrics.port == 0
+
+
 def test_a_cluster_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     directory = ClusterDirectory(tmp_path / "deep" / "cluster")
     assert directory.read() is None

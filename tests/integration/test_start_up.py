@@ -104,6 +104,9 @@ def test_a_misspelt_key_is_named_with_the_one_that_was_meant(configuration: Conf
         ("[broker]", "[broker", r"is not TOML: .*line 2"),
         ("[rpc]", '[log]\nlevel = "loud"\n[rpc]', r"\[log\] level: must be"),
         ("[rpc]", "[rcp]", r"\[rcp\]: unknown section \(did you mean rpc\?\)"),
+        ("[rpc]", "[metrics]\nport = 70000\n[rpc]", r"\[metrics\] port: must be 0 to 65535"),
+        ("[rpc]", "[metrics]\nlisteners = 1\n[rpc]", r"\[metrics\] listeners: unknown key.*"),
+        ("[rpc]", '[metrics]\nhost = "a b"\n[rpc]', r"\[metrics\] host: must be a host name.*"),
         ("[rpc]", '[log]\nfile = "/"\n[rpc]', r"\[log\] file: cannot append to /: Is a directory"),
     ],
 )
@@ -159,6 +162,21 @@ def test_an_rpc_port_in_use_is_named(configuration: Configuration, taken: int) -
     configuration.change(str(configuration.rpc_port), str(taken))
     line = refusal(configuration.path)
     assert f"[rpc] port: cannot listen on 127.0.0.1:{taken}: Address already in use" in line
+
+
+def test_a_port_for_metrics_in_use_is_noticed_before_the_cluster_hears_of_the_broker(
+    configuration: Configuration, taken: int
+) -> None:
+    configuration.change("[rpc]", f"[metrics]\nport = {taken}\n[rpc]")
+    line = refusal(configuration.path)
+    assert f"[metrics] port: cannot listen on 127.0.0.1:{taken}: Address already in use" in line
+    assert not (configuration.data / "logs").exists()
+
+
+def test_a_port_for_metrics_that_is_another_ones_is_refused(configuration: Configuration) -> None:
+    configuration.change("[rpc]", f"[metrics]\nport = {configuration.kafka_port}\n[rpc]")
+    line = refusal(configuration.path)
+    assert "[metrics] port: must differ from [listener] kafka_port" in line
 
 
 def test_a_host_that_is_not_this_machines_is_named(configuration: Configuration) -> None:

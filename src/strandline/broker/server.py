@@ -25,6 +25,7 @@ from strandline.broker.limits import ServerLimits
 from strandline.broker.ticker import Ticker
 
 LISTEN_BACKLOG = 1024
+KAFKA_PORT_KEY = "[listener] kafka_port"
 SWEEP_INTERVAL_MS = 1_000
 ACCEPT_PAUSE_MS = 500
 RESUME_RATIO_PERCENT = 75
@@ -44,8 +45,9 @@ class Memory(Protocol):
         """Call `callback` once when there is room again."""
 
 
-async def claim_port(host: str, port: int) -> socket.socket:
-    """A socket that has the address and does not listen yet. Raises OperatorError.
+async def claim_port(host: str, port: int, *, key: str = KAFKA_PORT_KEY) -> socket.socket:
+    """A socket that has the address and does not listen yet. Raises OperatorError, with the `key`
+    of the configuration that names the port.
 
     For who has much to do before it serves, and would rather know at once that it cannot."""
     try:
@@ -60,12 +62,14 @@ async def claim_port(host: str, port: int) -> socket.socket:
             claimed.close()
             raise
     except OSError as error:
-        raise _cannot_listen(host, port, error) from error
+        raise _cannot_listen(host, port, error, key=key) from error
     return claimed
 
 
-def _cannot_listen(host: str, port: int, error: OSError) -> OperatorError:
-    return OperatorError(f"[listener] kafka_port: cannot listen on {host}:{port}: {error.strerror}")
+def _cannot_listen(
+    host: str, port: int, error: OSError, *, key: str = KAFKA_PORT_KEY
+) -> OperatorError:
+    return OperatorError(f"{key}: cannot listen on {host}:{port}: {error.strerror}")
 
 
 class Server:

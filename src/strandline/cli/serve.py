@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 
+from strandline.admin.endpoint import MetricsEndpoint
 from strandline.base.errors import OperatorError, StrandlineError
 from strandline.broker.broker import Broker
 from strandline.broker.limits import ServerLimits
@@ -78,16 +79,8 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
     network = _open_network(config)
     clock = LoopClock(loop)
     rng = random.Random()
-    replication = Replication(
-        self_id=config.broker_id,
-        clock=clock,
-        rng=rng,
-        disk=disk,
-        network=network,
-        settings=replication_settings(config),
-        data_directory=config.broker.data_directory,
-    )
-    webhook = Webhook()
+    replication = _new_replication(config, clock=clock, rng=rng, disk=disk, network=network)
+    webhook, metrics = Webhook(), MetricsEndpoint(config.metrics)
     failures: list[str] = []
 
     def end_failed(reason: str) -> None:
@@ -98,6 +91,7 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
     try:
         # Before the cluster hears of this broker: one that can take no client must not join.
         claimed = await claim_port(config.kafka_bind.host, config.kafka_bind.port)
+        await metrics.claim()
         await network.start()
         replication.start()
         broker = Broker(
@@ -116,19 +110,23 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
         )
         broker.allow_isolation(network.silence)
         broker.services.balancing.outages.post = webhook.post
+        await metrics.serve(broker)
         await _unless(ended, broker.start())
         if not ended.is_set():
             await broker.listen(server_limits(config), claimed=claimed)
             settle_memory()
+            metrics.set_ready(True)
         await ended.wait()
         if failures:
             raise OperatorError(failures[0])
         _log.info("ending")
+        metrics.set_ready(False)
         await broker.leave()
     finally:
         if broker is not None:
             broker.stop()
         webhook.stop()
+        metrics.stop()
         replication.stop()
         network.stop()
         if claimed is not None:
@@ -194,6 +192,25 @@ def server_limits(config: BrokerConfig) -> ServerLimits:
         connection_requests_max=keys.connection_requests_max,
         inflight_bytes_max=keys.inflight_bytes_max,
         partial_bytes_max=keys.partial_bytes_max,
+    )
+
+
+def _new_replication(
+    config: BrokerConfig,
+    *,
+    clock: LoopClock,
+    rng: random.Random,
+    disk: RealDisk,
+    network: TcpNetwork,
+) -> Replication:
+    return Replication(
+        self_id=config.broker_id,
+        clock=clock,
+        rng=rng,
+        disk=disk,
+        network=network,
+        settings=replication_settings(config),
+        data_directory=config.broker.data_directory,
     )
 
 

@@ -365,6 +365,34 @@ class LogSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSection:
+    """[metrics]: where monitors ask, over HTTP: `/metrics` for Prometheus, `/healthz` and `/readyz`
+    for whoever starts brokers anew."""
+
+    host: str = key(
+        "127.0.0.1",
+        "The address to listen on; 0.0.0.0 for all. Whoever may connect may read: names of topics, "
+        "counts and sizes, no records.",
+        check=check_host,
+        example="0.0.0.0",
+    )
+    port: int = key(
+        0,
+        "The port to listen on; 0: nobody is answered.",
+        minimum=0,
+        maximum=_PORT_MAX,
+        example="9404",
+    )
+    partition_count_max: int = key(
+        10_000,
+        "Of how many partitions that are led here each has series of its own, the oldest first; 0: "
+        "of none. What is counted over all partitions is told all the same.",
+        minimum=0,
+        maximum=1_000_000,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrillsSection:
     """[drills]: what `strandline drill` may do to this broker."""
 
@@ -402,6 +430,7 @@ class BrokerConfig:
     limits: LimitsSection = LimitsSection()
     storage: StorageSection = StorageSection()
     log: LogSection = LogSection()
+    metrics: MetricsSection = MetricsSection()
     drills: DrillsSection = DrillsSection()
     dev: DevSection = DevSection()
 
@@ -461,6 +490,7 @@ SECTIONS: dict[str, type] = {
     "limits": LimitsSection,
     "storage": StorageSection,
     "log": LogSection,
+    "metrics": MetricsSection,
     "drills": DrillsSection,
     "dev": DevSection,
 }

@@ -33,11 +33,19 @@ def _addresses(config: BrokerConfig) -> Iterator[tuple[str, str]]:
             "[rpc] advertised_host",
             f"must be given when host is {rpc.host}: nobody can connect to that",
         )
-    same_host = listener.kafka_host == rpc.host or any(
-        is_wildcard(host) for host in (listener.kafka_host, rpc.host)
-    )
-    if same_host and listener.kafka_port == rpc.port:
+    if _is_same_host(listener.kafka_host, rpc.host) and listener.kafka_port == rpc.port:
         yield "[rpc] port", f"must differ from kafka_port, which is {rpc.port} too"
+    metrics = config.metrics
+    for other, host, port in (
+        ("[listener] kafka_port", listener.kafka_host, listener.kafka_port),
+        ("[rpc] port", rpc.host, rpc.port),
+    ):
+        if _is_same_host(metrics.host, host) and metrics.port == port:
+            yield "[metrics] port", f"must differ from {other}, which is {port} too"
+
+
+def _is_same_host(one: str, other: str) -> bool:
+    return one == other or is_wildcard(one) or is_wildcard(other)
 
 
 def _seeds(config: BrokerConfig) -> Iterator[tuple[str, str]]:

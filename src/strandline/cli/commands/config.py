@@ -62,12 +62,17 @@ def reference(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Write the reference pages: every configuration key, every command."""
+    """Write the reference pages: every configuration key, every command, every metric."""
+    from strandline.admin.metrics_page import PAGE, render_metrics_page
     from strandline.base.errors import OperatorError
     from strandline.cli.reference import render_cli_page
     from strandline.config.reference import render_pages
 
-    pages = {**render_pages(), "cli.md": render_cli_page()}
+    pages = {
+        **render_pages(),
+        "cli.md": render_cli_page(),
+        PAGE: render_metrics_page(),
+    }
     try:
         write.mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():

@@ -64,7 +64,7 @@ def start(
             "--set",
             metavar="SECTION.KEY=VALUE",
             help="Configuration for every broker, as in log.level=debug; may be repeated. Kept "
-            "for the next start.",
+            "for the next start. metrics.port is that of broker 1; each one after it has the next.",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -171,6 +171,9 @@ def render_config(plan: Plan, broker: PlannedBroker, *, data: Path) -> str:
         sections["dev"] = {"peer_rtt": links}
     for section, values in plan.settings.items():
         sections.setdefault(section, {}).update(values)
+    metrics_port = plan.settings.get("metrics", {}).get("port")
+    if isinstance(metrics_port, int) and metrics_port:  # One for each broker: they share a machine.
+        sections["metrics"]["port"] = metrics_port + broker.id - 1
     blocks = [
         "\n".join([f"[{section}]", *(f"{name} = {_toml(value)}" for name, value in values.items())])
         for section, values in sections.items()

@@ -1,0 +1,85 @@
+"""The pages for monitors beside one broker, where its configuration names a port.
+
+How:    /metrics   the scrape
+        /healthz   200 while the broker's loop runs
+        /readyz    200 while Kafka clients are served, 503 before that and at the end
+        The port is claimed before the broker joins, and answered from when there is a broker.
+Owns:   the socket, the server.
+Source: decision 0023; docs/operating/monitoring.md."""
+
+import logging
+import socket
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from strandline.broker.broker import Broker
+from strandline.broker.server import claim_port
+from strandline.config.addresses import format_address
+from strandline.config.broker import MetricsSection
+from strandline.model.cluster import Address
+
+if TYPE_CHECKING:
+    from strandline.admin.exposition import Exposition
+    from strandline.admin.http_server import HttpServer
+
+PORT_KEY = "[metrics] port"
+
+_log = logging.getLogger("strandline.admin")
+
+
+class MetricsEndpoint:
+    """See the module. All of it does nothing where no port is configured."""
+
+    def __init__(self, config: MetricsSection) -> None:
+        self._config = config
+        self._claimed: socket.socket | None = None
+        self._exposition: Exposition | None = None
+        self._server: HttpServer | None = None
+
+    async def claim(self) -> None:
+        """Have the address. Raises OperatorError."""
+        config = self._config
+        if config.port:
+            self._claimed = await claim_port(config.host, config.port, key=PORT_KEY)
+
+    async def serve(self, broker: Broker) -> None:
+        """Answer for this broker, which need not have started. Raises OSError."""
+        if self._claimed is None:
+            return
+        # Three megabytes, only where they are used.
+        from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+        from strandline.admin.exposition import Exposition
+        from strandline.admin.http_server import Answer, HttpServer
+
+        exposition = self._exposition = Exposition(broker)
+
+        async def metrics() -> Answer:
+            return Answer(await exposition.blocks(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+        async def health() -> Answer:
+            return Answer([b"ok\n"])
+
+        async def readiness() -> Answer:
+            if exposition.is_ready:
+                return Answer([b"ready\n"])
+            return Answer([b"not ready\n"], HTTPStatus.SERVICE_UNAVAILABLE)
+
+        pages = {"/metrics": metrics, "/healthz": health, "/readyz": readiness}
+        self._server = HttpServer(pages)
+        claimed, self._claimed = self._claimed, None
+        await self._server.start(claimed)
+        address = format_address(Address(self._config.host, self._config.port))
+        _log.info("metrics are at http://%s/metrics", address)
+
+    def set_ready(self, is_ready: bool) -> None:
+        """Whether Kafka clients are served."""
+        if self._exposition is not None:
+            self._exposition.is_ready = is_ready
+
+    def stop(self) -> None:
+        """Answer nobody any more."""
+        if self._server is not None:
+            self._server.stop()
+        if self._claimed is not None:
+            self._claimed.close()

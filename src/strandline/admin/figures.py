@@ -1,0 +1,168 @@
+"""What a broker tells of itself, and the controller of the cluster, but for single partitions.
+
+How:    {name of the metric: a value, or {values of its labels: a value}}, read when it is asked
+        for. The state of the cluster is walked once, in slices.
+Owns:   nothing.
+Source: decision 0023."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from strandline.admin.happenings import Happenings
+from strandline.admin.pace import Pace
+from strandline.admin.partitions import LedPartitions
+from strandline.broker.balancing import Findings
+from strandline.broker.broker import Broker
+from strandline.broker.context import Services
+from strandline.broker.partitions import known_leader, may_be_named
+from strandline.controller.balancer.reasons import WAITS
+from strandline.controller.outages.domains import is_region
+from strandline.controller.outages.happenings import Kind
+from strandline.controller.outages.judging import DomainView
+from strandline.model.ids import NO_BROKER
+from strandline.replication.replica import Replica
+
+STATES = ("up", "settling", "down", "lost")
+STEP = 50
+"""After so many partitions it is looked whether the slice is over."""
+
+Values = Mapping[tuple[str, ...], float]
+Figures = Mapping[str, float | Values]
+
+
+@dataclass(slots=True)
+class Walk:
+    """What all partitions of the cluster are counted for. Of those with a replica here: `closed`,
+    it is not open; `leaderless`, it knows no leader that lives. By the controller only: `offline`,
+    without a leader; `elsewhere`, with another one than the first of the replicas."""
+
+    hosted: int = 0
+    closed: int = 0
+    leaderless: int = 0
+    offline: int = 0
+    elsewhere: int = 0
+
+
+async def walk(services: Services, pace: Pace, *, is_controller: bool) -> Walk:
+    """Look at every partition of the cluster once."""
+    found = Walk()
+    replicas, self_id = services.replication.replicas, services.broker_id
+    for position, partition in enumerate(list(services.cluster.groups.values())):
+        if position % STEP == 0:
+            await pace.rest()
+        is_led = True
+        if self_id in partition.hosts:
+            found.hosted += 1
+            replica = replicas.get(partition.group)
+            if replica is None or replica.failed is not None:
+                found.closed += 1
+            elif not _knows_leader(services, replica):
+                is_led = False
+                found.leaderless += 1
+        if is_controller:
+            leader, _ = known_leader(services, partition)
+            is_led = is_led and leader != NO_BROKER and may_be_named(services, leader)
+            found.offline += not is_led
+            found.elsewhere += is_led and leader != partition.replicas[0]
+    return found
+
+
+def _knows_leader(services: Services, replica: Replica) -> bool:
+    """Whether a leader that lives is known here; oneself only while nobody else can lead."""
+    leader = replica.leader_id
+    if leader == services.broker_id:
+        return replica.can_serve_reads
+    return leader != NO_BROKER and may_be_named(services, leader)
+
+
+def broker_figures(
+    broker: Broker,
+    *,
+    happenings: Happenings,
+    led: LedPartitions,
+    walked: Walk,
+    is_ready: bool,
+) -> Figures:
+    """`BROKER_METRICS`. Raises OSError where nobody knows how full the disk is."""
+    services, replication = broker.services, broker.replication
+    used_bytes, free_bytes = replication.space()
+    own = services.cluster.brokers.get(services.broker_id)
+    region, zone = ("", "") if own is None else (own.labels.region, own.labels.zone)
+    info = (str(services.broker_id), services.cluster.cluster_id, region, zone)
+    peers = [one for one in services.cluster.brokers if one != services.broker_id]
+    up = {one: replication.is_peer_alive(one) for one in peers}
+    round_trips = {one: replication.round_trip_ms(one) for one in peers if up[one]}
+    server = broker.server
+    return {
+        "strandline_broker_info": {(*info, version("strandline")): 1},
+        "strandline_broker_ready": is_ready,
+        "strandline_replicas": walked.hosted,
+        "strandline_offline_replicas": walked.closed,
+        "strandline_leaderless_replicas": walked.leaderless,
+        "strandline_leaders": led.leaders,
+        "strandline_under_replicated_partitions": led.under_replicated,
+        "strandline_under_min_isr_partitions": led.under_min_isr,
+        "strandline_at_min_isr_partitions": led.at_min_isr,
+        "strandline_not_caught_up_partitions": led.not_caught_up,
+        "strandline_reassigning_partitions": led.reassigning,
+        "strandline_partitions_without_series": led.without_series,
+        "strandline_elections_total": replication.candidacy_count,
+        "strandline_leader_changes_total": _by_label(happenings.leader_changes),
+        "strandline_replica_failures_total": _by_label(happenings.failures),
+        "strandline_disk_used_bytes": used_bytes,
+        "strandline_disk_free_bytes": free_bytes,
+        "strandline_produced_bytes_total": replication.memory.taken_bytes,
+        "strandline_fetched_bytes_total": services.fetched_bytes,
+        "strandline_client_connections": 0 if server is None else server.connection_count,
+        "strandline_replication_memory_bytes": replication.memory.used_bytes,
+        "strandline_replication_memory_limit_bytes": replication.memory.limit_bytes,
+        "strandline_peer_up": {(str(one),): is_up for one, is_up in up.items()},
+        "strandline_peer_round_trip_seconds": {
+            (str(one),): ms / 1_000 for one, ms in round_trips.items() if ms is not None
+        },
+        "strandline_controller_active": services.balancing.findings is not None,
+    }
+
+
+def controller_figures(services: Services, findings: Findings, walked: Walk) -> Figures:
+    """`CONTROLLER_METRICS`, by the last look of this controller."""
+    cluster, judged = services.cluster, services.balancing.outages.judgement
+    alarms = Counter(dict.fromkeys(map(str, Kind), 0))
+    alarms.update(str(one.kind) for one in judged.happenings)
+    states = Counter(dict.fromkeys(STATES, 0))
+    states.update(map(findings.condition.of, cluster.brokers))
+    waiting = Counter(dict.fromkeys(WAITS, 0))
+    for (code, _), one in findings.waits.found.items():
+        waiting[code] += one.count
+    domains = {
+        (domain[0], "" if is_region(domain) else domain[-1]): view
+        for domain, view in judged.domains.items()
+    }
+    return {
+        "strandline_controller_alarms": _by_label(alarms),
+        "strandline_controller_domain_down": _of_domains(domains, lambda one: one.is_down),
+        "strandline_controller_domain_held": _of_domains(domains, lambda one: one.is_held),
+        "strandline_controller_domain_silent_brokers": _of_domains(
+            domains, lambda one: len(one.silent)
+        ),
+        "strandline_controller_held_brokers": len(judged.held),
+        "strandline_controller_brokers": _by_label(states),
+        "strandline_controller_topics": len(cluster.topics),
+        "strandline_controller_partitions": len(cluster.groups),
+        "strandline_controller_offline_partitions": walked.offline,
+        "strandline_controller_preferred_replica_imbalance": walked.elsewhere,
+        "strandline_controller_moving_partitions": len(cluster.moving),
+        "strandline_controller_waiting_partitions": _by_label(waiting),
+    }
+
+
+def _by_label(counts: Mapping[str, int]) -> Values:
+    return {(label,): count for label, count in counts.items()}
+
+
+def _of_domains(
+    domains: Mapping[tuple[str, str], DomainView], value: Callable[[DomainView], float]
+) -> Values:
+    return {labels: value(view) for labels, view in domains.items()}

@@ -1,0 +1,100 @@
+"""The partitions that this broker leads: the series of each, and the counts over all of them.
+
+Why:    this is nearly all of a scrape, ten lines for each of thousands of partitions, so it is made
+        with as little as possible: text at once, a ninth of what it costs through objects.
+How:    one walk over the leaders, in slices, makes a column of lines for each metric; the format
+        wants all lines of a metric together. Names of topics have nothing in them to escape.
+Owns:   nothing.
+Source: Prometheus, "Exposition formats"; decision 0023."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from strandline.admin.metric_table import PARTITION_METRICS
+from strandline.admin.pace import Pace
+from strandline.broker.context import Services
+from strandline.model.cluster import Partition
+from strandline.replication.standing import counts
+
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
+STEP = 20
+"""After so many partitions it is looked whether the slice is over."""
+_REPLICAS, _OBSERVERS, _IN_SYNC, _CAUGHT_UP, _NOT_CAUGHT_UP, _OBSERVERS_IN_ISR = range(6)
+_UNDER_REPLICATED, _UNDER_MIN_ISR, _LOG_START, _LOG_END = range(6, 10)
+
+
+@dataclass(slots=True)
+class LedPartitions:
+    """What was found. `blocks`: a text for each metric that has series."""
+
+    blocks: list[str] = field(default_factory=list)
+    leaders: int = 0
+    under_replicated: int = 0
+    under_min_isr: int = 0
+    at_min_isr: int = 0
+    not_caught_up: int = 0
+    reassigning: int = 0
+    without_series: int = 0
+
+
+async def led_partitions(services: Services, pace: Pace, *, count_max: int) -> LedPartitions:
+    """Look at all that are led here; of `count_max` of them each has its series."""
+    found = LedPartitions()
+    columns: list[list[str]] = [[] for _ in PARTITION_METRICS]
+    for position, replica in enumerate(services.replication.led.all):
+        if position % STEP == 0:
+            await pace.rest()
+        partition = services.cluster.groups.get(replica.group)
+        if partition is None or not replica.is_leader:
+            continue
+        values = values_of(replica, partition)
+        _count(found, values, replica, partition)
+        if found.leaders > count_max:
+            found.without_series += 1
+            continue
+        labels = f'{{topic="{partition.topic}",partition="{partition.index}"}} '
+        for column, value in zip(columns, values, strict=True):
+            column.append(f"{labels}{value}\n")
+    for metric, column in zip(PARTITION_METRICS, columns, strict=True):
+        await pace.rest()
+        head = f"# HELP {metric.name} {metric.told}\n# TYPE {metric.name} {metric.kind}\n"
+        if column:
+            found.blocks.append(head + metric.name + metric.name.join(column))
+    return found
+
+
+def values_of(replica: "Replica", partition: Partition) -> Sequence[int]:
+    """The values of a partition that is led here, in the order of `PARTITION_METRICS`."""
+    told = counts(replica)
+    voters = told.in_sync - told.observers_in_sync
+    return (
+        told.replicas,
+        told.observers,
+        told.in_sync,
+        told.caught_up,
+        int(told.caught_up < told.replicas),
+        told.observers_in_sync,
+        int(voters < len(partition.replicas)),
+        int(told.in_sync < _min_isr(replica, partition)),
+        replica.log_start_offset,
+        replica.log_end_offset,
+    )
+
+
+def _min_isr(replica: "Replica", partition: Partition) -> int:
+    return min(replica.configuration.min_insync, len(partition.replicas))
+
+
+def _count(
+    found: LedPartitions, values: Sequence[int], replica: "Replica", partition: Partition
+) -> None:
+    found.leaders += 1
+    found.under_replicated += values[_UNDER_REPLICATED]
+    found.under_min_isr += values[_UNDER_MIN_ISR]
+    is_at_min = values[_IN_SYNC] == _min_isr(replica, partition)
+    found.at_min_isr += bool(values[_UNDER_REPLICATED]) and is_at_min
+    found.not_caught_up += values[_NOT_CAUGHT_UP]
+    found.reassigning += partition.is_moving

@@ -1,0 +1,195 @@
+"""The small HTTP server over real sockets: what it answers, and whom it gives up.
+
+Source: RFC 9112; decision 0023."""
+
+import asyncio
+import gzip
+import socket
+from collections.abc import Awaitable, Callable, Coroutine
+from http.client import HTTPResponse
+from io import BytesIO
+
+import pytest
+
+from strandline.admin.http_server import CONNECTION_COUNT_MAX, HEAD_BYTES_MAX, Answer, HttpServer
+
+TEXT = [b"one 1\n", b"two 2\n" * 1_000]
+WAIT_S = 20
+
+
+class FakeSocket(BytesIO):
+    """Bytes that came in, for the standard library to read as a response."""
+
+    def makefile(self, *_: object) -> BytesIO:
+        return self
+
+
+def read(data: bytes, *, method: str = "GET") -> HTTPResponse:
+    response = HTTPResponse(FakeSocket(data), method=method)  # type: ignore[arg-type]
+    response.begin()
+    return response
+
+
+async def page() -> Answer:
+    return Answer(TEXT)
+
+
+async def broken() -> Answer:
+    raise RuntimeError("no such luck")
+
+
+Ask = Callable[[bytes], Awaitable[bytes]]
+
+
+def served(
+    talk: Callable[[Ask, int, HttpServer], Coroutine[None, None, None]],
+    *,
+    timeout_s: float = WAIT_S,
+) -> None:
+    """Have a server, and talk to it."""
+
+    async def run() -> None:
+        server = HttpServer({"/page": page, "/broken": broken}, timeout_s=timeout_s)
+        claimed = socket.create_server(("127.0.0.1", 0))
+        claimed.setblocking(False)
+        port = claimed.getsockname()[1]
+        await server.start(claimed)
+
+        async def ask(request: bytes) -> bytes:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(request)
+            try:
+                return await asyncio.wait_for(reader.read(), WAIT_S)
+            finally:
+                writer.close()
+
+        try:
+            await talk(ask, port, server)
+        finally:
+            server.stop()
+
+    asyncio.run(run())
+
+
+def get(path: str, *headers: str, method: str = "GET") -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: here", *headers]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def test_a_page_is_answered_and_the_connection_closed() -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        for request in (get("/page"), get("/page?name=x"), get("/page", "Accept-Encoding: br")):
+            response = read(await ask(request))
+            assert (response.status, response.read()) == (200, b"".join(TEXT))
+            assert response.getheader("Connection") == "close"
+            assert response.getheader("Content-Encoding") is None
+
+    served(talk)
+
+
+def test_who_takes_gzip_gets_it() -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        response = read(await ask(get("/page", "Accept-Encoding: deflate, gzip;q=0.5")))
+        body = response.read()
+        assert response.getheader("Content-Encoding") == "gzip"
+        assert int(response.getheader("Content-Length", "0")) == len(body) < sum(map(len, TEXT)) / 5
+        assert gzip.decompress(body) == b"".join(TEXT)
+
+    served(talk)
+
+
+def test_head_has_no_body() -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        data = await ask(get("/page", method="HEAD"))
+        assert data.endswith(b"\r\n\r\n")
+        length = read(data, method="HEAD").getheader("Content-Length")
+        assert length == str(sum(map(len, TEXT)))
+
+    served(talk)
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (get("/"), 404),
+        (get("/pages"), 404),
+        (get("//page"), 404),
+        (get("/page/../page"), 404),
+        (get("/page", method="POST"), 405),
+        (get("/page", method="get"), 405),
+        (b"GET /page\r\n\r\n", 400),
+        (b"GET /page HTTP/2\r\n\r\n", 400),
+        (b"\r\n\r\n", 400),
+        (b"\xff\xfe /page HTTP/1.1\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
+        (get("/page", *(f"H{one}: x" for one in range(200))), 400),
+        (b"GET /page HTTP/1.1\r\n" + b"x" * (HEAD_BYTES_MAX + 1), 431),
+    ],
+)
+def test_what_is_no_page_is_refused(request_: bytes, status: int) -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        response = read(await ask(request_))
+        assert response.status == status
+        assert (response.getheader("Allow") == "GET, HEAD") == (status == 405)
+        assert read(await ask(get("/page"))).status == 200
+
+    served(talk)
+
+
+def test_a_page_that_fails_is_logged_and_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        data = await ask(get("/broken"))
+        assert read(data).status == 500 and b"luck" not in data
+        assert read(await ask(get("/page"))).status == 200
+
+    served(talk)
+    (record,) = caplog.records
+    assert record.getMessage() == "cannot make the page /broken"
+
+
+def test_who_says_nothing_more_is_given_up() -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        assert await ask(b"GET /page HT") == b""
+
+    served(talk, timeout_s=0.05)
+
+
+def test_who_hangs_up_early_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        for request in (b"", b"GET /pa"):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(request)
+            writer.close()
+            await writer.wait_closed()
+        assert read(await ask(get("/page"))).status == 200
+
+    served(talk)
+    assert caplog.records == []
+
+
+def test_with_too_many_connections_the_oldest_goes() -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        held = [
+            await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTION_COUNT_MAX)
+        ]
+        assert read(await ask(get("/page"))).status == 200
+        assert await asyncio.wait_for(held[0][0].read(), WAIT_S) == b""
+        held[-1][1].write(get("/page"))
+        assert read(await asyncio.wait_for(held[-1][0].read(), WAIT_S)).status == 200
+        for _, writer in held:
+            writer.close()
+
+    served(talk)
+
+
+def test_when_it_is_stopped_nobody_is_answered() -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert read(await ask(get("/page"))).status == 200
+        server.stop()
+        assert await asyncio.wait_for(reader.read(), WAIT_S) == b""
+        writer.close()
+        with pytest.raises(OSError):
+            await ask(get("/page"))
+
+    served(talk)
