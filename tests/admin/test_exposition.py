@@ -221,6 +221,22 @@ def test_a_replica_that_is_stopped_is_counted_by_its_cause(
     assert told.value("strandline_replicas") >= 1
 
 
+def test_a_disk_that_tells_nothing_hides_nothing_else(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def space() -> tuple[int, int]:
+        raise OSError(5, "Input/output error")
+
+    leader = world.leader_of("t")
+    monitor = Monitor(world)
+    assert monitor.scrape(leader).value("strandline_disk_free_bytes") > 0
+    monkeypatch.setattr(world.broker(leader).replication, "space", space)
+    world.advance(FRESH_MS)
+    told = monitor.scrape(leader)
+    assert not told.of("strandline_disk_free_bytes")
+    assert told.value("strandline_leaders") >= 1
+
+
 def test_what_goes_in_and_out_is_counted(world: ClusterWorld) -> None:
     leader = world.leader_of("t")
     monitor = Monitor(world)

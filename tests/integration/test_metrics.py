@@ -231,5 +231,8 @@ def test_a_broker_tells_what_is_in_the_table_and_whether_it_serves(
         assert one["strandline_disk_free_bytes"][frozenset()] > 0
     wait_until(lambda: bool(controller(pages)), what="one controller")
     assert all(fetch(f"{url}/readyz") == "ready\n" for url in pages.values())
-    cluster.dev("stop")
+    with urllib.request.urlopen(f"{pages[1]}/metrics") as unread:
+        stopped = cluster.run("dev", "stop", "--dir", str(cluster.directory), "--json")
+        assert json.loads(stopped.stdout)["killed"] == []
+        assert unread.status == 200
     assert all(map(is_gone, pages.values()))

@@ -38,7 +38,7 @@ class Exposition:
         self._made_ms: int | None = None
 
     async def blocks(self) -> Sequence[bytes]:
-        """The text, in parts. Raises OSError where nobody knows how full the disk is."""
+        """The text, in parts."""
         async with self._turn:
             now = self._broker.services.clock.monotonic_ms()
             if self._made_ms is None or now - self._made_ms >= FRESH_MS:

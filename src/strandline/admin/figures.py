@@ -22,6 +22,7 @@ from strandline.controller.outages.domains import is_region
 from strandline.controller.outages.happenings import Kind
 from strandline.controller.outages.judging import DomainView
 from strandline.model.ids import NO_BROKER
+from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 
 STATES = ("up", "settling", "down", "lost")
@@ -85,9 +86,8 @@ def broker_figures(
     walked: Walk,
     is_ready: bool,
 ) -> Figures:
-    """`BROKER_METRICS`. Raises OSError where nobody knows how full the disk is."""
+    """`BROKER_METRICS`."""
     services, replication = broker.services, broker.replication
-    used_bytes, free_bytes = replication.space()
     own = services.cluster.brokers.get(services.broker_id)
     region, zone = ("", "") if own is None else (own.labels.region, own.labels.zone)
     info = (str(services.broker_id), services.cluster.cluster_id, region, zone)
@@ -111,8 +111,7 @@ def broker_figures(
         "strandline_elections_total": replication.candidacy_count,
         "strandline_leader_changes_total": _by_label(happenings.leader_changes),
         "strandline_replica_failures_total": _by_label(happenings.failures),
-        "strandline_disk_used_bytes": used_bytes,
-        "strandline_disk_free_bytes": free_bytes,
+        **_disk_figures(replication),
         "strandline_produced_bytes_total": replication.memory.taken_bytes,
         "strandline_fetched_bytes_total": services.fetched_bytes,
         "strandline_client_connections": 0 if server is None else server.connection_count,
@@ -124,6 +123,17 @@ def broker_figures(
         },
         "strandline_controller_active": services.balancing.findings is not None,
     }
+
+
+def _disk_figures(replication: Replication) -> Figures:
+    """Nothing where the disk does not even tell that."""
+    used: float | Values
+    free: float | Values
+    try:
+        used, free = replication.space()
+    except OSError:
+        used, free = {}, {}
+    return {"strandline_disk_used_bytes": used, "strandline_disk_free_bytes": free}
 
 
 def controller_figures(services: Services, findings: Findings, walked: Walk) -> Figures:

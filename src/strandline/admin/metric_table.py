@@ -76,7 +76,8 @@ PARTITION_METRICS = (
     _partition(
         "under_min_isr",
         f"{_BEAN}UnderMinIsr",
-        "1 where fewer replicas are in sync than min.insync.replicas: acks=all is refused.",
+        "1 where fewer replicas are in sync than min.insync.replicas: nothing is acknowledged with "
+        "acks=all.",
     ),
     _partition(
         "log_start_offset", "kafka.log:type=Log,name=LogStartOffset", "The first offset there is."
@@ -99,7 +100,6 @@ BROKER_METRICS = (
     Metric(
         name="strandline_broker_ready",
         help="1 while Kafka clients are served.",
-        kafka="kafka.server:type=KafkaServer,name=BrokerState",
     ),
     Metric(
         name="strandline_replicas",
@@ -168,7 +168,6 @@ BROKER_METRICS = (
         labels=("cause",),
         help="Replicas here that were stopped until the broker starts anew: a write or a flush "
         "failed (`io`), or the log is damaged (`damage`).",
-        kafka="kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
     ),
     Metric(
         name="strandline_disk_used_bytes",
