@@ -10,11 +10,21 @@ from http.client import HTTPResponse
 from io import BytesIO
 
 import pytest
+import uvloop
 
 from strandline.admin.http_server import CONNECTION_COUNT_MAX, HEAD_BYTES_MAX, Answer, HttpServer
 
 TEXT = [b"one 1\n", b"two 2\n" * 1_000]
 WAIT_S = 20
+
+
+_loop_factory: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop]
+
+
+@pytest.fixture(autouse=True, params=[asyncio.new_event_loop, uvloop.new_event_loop])
+def each_loop(request: pytest.FixtureRequest) -> None:
+    """Everything here on asyncio's own loop, and on the one that brokers use where they can."""
+    _loop_factory[0] = request.param
 
 
 class FakeSocket(BytesIO):
@@ -68,7 +78,8 @@ def served(
         finally:
             server.stop()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=_loop_factory[0]) as runner:
+        runner.run(run())
 
 
 def get(path: str, *headers: str, method: str = "GET") -> bytes:
@@ -178,6 +189,30 @@ def test_with_too_many_connections_the_oldest_goes() -> None:
         assert read(await asyncio.wait_for(held[-1][0].read(), WAIT_S)).status == 200
         for _, writer in held:
             writer.close()
+
+    served(talk)
+
+
+def test_of_many_that_come_at_once_all_but_the_last_are_let_go() -> None:
+    """Also those that are given up before a word was read of them."""
+
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        loop = asyncio.get_running_loop()
+        surplus = CONNECTION_COUNT_MAX
+        come = [
+            socket.create_connection(("127.0.0.1", port))
+            for _ in range(surplus + CONNECTION_COUNT_MAX)
+        ]
+        try:
+            for one in come:
+                one.setblocking(False)
+            for one in come[:surplus]:
+                assert await asyncio.wait_for(loop.sock_recv(one, 1), WAIT_S) == b""
+            await loop.sock_sendall(come[-1], get("/page"))
+            assert await asyncio.wait_for(loop.sock_recv(come[-1], 4), WAIT_S) == b"HTTP"
+        finally:
+            for one in come:
+                one.close()
 
     served(talk)
 

@@ -80,10 +80,17 @@ class HttpServer:
 
     def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._tasks) >= CONNECTION_COUNT_MAX:
-            next(iter(self._tasks)).cancel()
+            oldest = next(iter(self._tasks))
+            del self._tasks[oldest]
+            oldest.cancel()
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop)
+
+        def on_done(_: asyncio.Task[None]) -> None:
+            self._tasks.pop(task, None)
+            writer.transport.abort()  # Also of one that was given up before it began.
+
+        task.add_done_callback(on_done)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -99,8 +106,6 @@ class HttpServer:
             pass  # Who asks has gone, or takes too long.
         except Exception:  # A task boundary: one connection may fail, the broker may not.
             _log.exception("cannot answer an HTTP request")
-        finally:
-            writer.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader) -> tuple[Answer | None, _Request | None]:
         try:
