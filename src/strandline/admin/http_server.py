@@ -4,14 +4,14 @@ Why:    a monitor asks one page now and then. A web framework would be more code
         than the broker's own network; the standard library's server takes a thread for each
         connection, bounds neither their number nor their time, and its threads would read state
         that the loop changes meanwhile.
-How:    one request a connection: head --page--> answer, closed. A head of at most 16 KiB, 30 s from
-        the first byte to the last, 32 connections; beyond that the one that has taken longest goes.
+How:    h11 reads requests and words answers; what is here carries its bytes, finds the page, and
+        sets bounds. One request a connection: head --page--> answer, closed. A head of at most
+        16 KiB, 30 s from the first byte to the last, 32 connections; beyond that the one that has
+        taken longest goes.
 Owns:   the listening socket, the connections.
 Source: RFC 9112; decision 0023."""
 
 import asyncio
-import http.client
-import io
 import logging
 import socket
 import zlib
@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
+import h11
 from prometheus_client.exposition import gzip_accepted
 
 from strandline.admin.pace import Pace
@@ -27,7 +28,8 @@ HEAD_BYTES_MAX = 16 * 1024
 CONNECTION_COUNT_MAX = 32
 TIMEOUT_S = 30.0
 PLAIN = "text/plain; charset=utf-8"
-METHODS = ("GET", "HEAD")
+METHODS = (b"GET", b"HEAD")
+_READ_BYTES = 4096
 _GZIP = 16 + zlib.MAX_WBITS
 _LEVEL = 1
 """Such text is a tenth already at the least effort."""
@@ -47,13 +49,6 @@ class Answer:
 Page = Callable[[], Awaitable[Answer]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    method: str
-    path: str
-    takes_gzip: bool
-
-
 class HttpServer:
     """See the module. `pages`: {path: page}."""
 
@@ -66,9 +61,7 @@ class HttpServer:
 
     async def start(self, claimed: socket.socket) -> None:
         """Listen on a socket that has its address. Raises OSError."""
-        self._server = await asyncio.start_server(
-            self._on_connection, sock=claimed, limit=HEAD_BYTES_MAX
-        )
+        self._server = await asyncio.start_server(self._on_connection, sock=claimed)
 
     def stop(self) -> None:
         """Listen no more, and give up every answer that is under way."""
@@ -95,11 +88,10 @@ class HttpServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(self._timeout_s):
-                answer, request = await self._answer(reader)
-                if answer is not None:
-                    for part in await _encode(answer, request):
-                        writer.write(part)
-                        await writer.drain()
+                peer = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
+                for part in await self._talk(peer, reader):
+                    writer.write(part)
+                    await writer.drain()
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, OSError):
@@ -107,60 +99,68 @@ class HttpServer:
         except Exception:  # A task boundary: one connection may fail, the broker may not.
             _log.exception("cannot answer an HTTP request")
 
-    async def _answer(self, reader: asyncio.StreamReader) -> tuple[Answer | None, _Request | None]:
+    async def _talk(self, peer: h11.Connection, reader: asyncio.StreamReader) -> list[bytes]:
+        """The answer to the first request, in parts; none to who hangs up before it is whole."""
         try:
-            request = _parse(await reader.readuntil(b"\r\n\r\n"))
-        except asyncio.IncompleteReadError:
-            return None, None
-        except asyncio.LimitOverrunError:
-            return _refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE), None
-        except (ValueError, http.client.HTTPException):
-            return _refusal(HTTPStatus.BAD_REQUEST), None
-        page = self._pages.get(request.path)
+            request = await _request(peer, reader)
+        except h11.RemoteProtocolError as error:
+            return await _encode(peer, _refusal(HTTPStatus(error.error_status_hint)), None)
+        if request is None:
+            return []
+        return await _encode(peer, await self._answer(request), request)
+
+    async def _answer(self, request: h11.Request) -> Answer:
+        path = request.target.partition(b"?")[0].decode("ascii")
+        page = self._pages.get(path)
         if page is None:
-            return _refusal(HTTPStatus.NOT_FOUND), request
+            return _refusal(HTTPStatus.NOT_FOUND)
         if request.method not in METHODS:
-            return _refusal(HTTPStatus.METHOD_NOT_ALLOWED), request
+            return _refusal(HTTPStatus.METHOD_NOT_ALLOWED)
         try:
-            return await page(), request
+            return await page()
         except Exception:  # A task boundary: what one page cannot tell ends nothing else.
-            _log.exception("cannot make the page %s", request.path)
-            return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR), request
+            _log.exception("cannot make the page %s", path)
+            return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def _parse(head: bytes) -> _Request:
-    """Raises ValueError, HTTPException."""
-    line, _, rest = head.partition(b"\r\n")
-    method, target, version = line.decode("ascii").split(" ")
-    if not version.startswith("HTTP/1."):
-        raise ValueError("another protocol")
-    headers = http.client.parse_headers(io.BytesIO(rest))
-    accepted = ",".join(headers.get_all("Accept-Encoding", []))
-    return _Request(method, target.partition("?")[0], gzip_accepted(accepted))
+async def _request(peer: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
+    """The head of the request; None where the connection ends before. Raises
+    RemoteProtocolError."""
+    while (event := peer.next_event()) is h11.NEED_DATA:
+        peer.receive_data(await reader.read(_READ_BYTES))
+    return event if isinstance(event, h11.Request) else None
 
 
 def _refusal(status: HTTPStatus) -> Answer:
     return Answer([f"{status.phrase}\n".encode()], status)
 
 
-async def _encode(answer: Answer, request: _Request | None) -> list[bytes]:
+async def _encode(peer: h11.Connection, answer: Answer, request: h11.Request | None) -> list[bytes]:
     """The answer as it goes out, in parts."""
     body = list(answer.body)
     headers = [
-        f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
-        f"Content-Type: {answer.content_type}",
-        "Cache-Control: no-store",
-        "X-Content-Type-Options: nosniff",
-        "Connection: close",
+        ("Content-Type", answer.content_type),
+        ("Cache-Control", "no-store"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Connection", "close"),
     ]
     if answer.status is HTTPStatus.METHOD_NOT_ALLOWED:
-        headers.append(f"Allow: {', '.join(METHODS)}")
-    if request is not None and request.takes_gzip and answer.status is HTTPStatus.OK:
+        headers.append(("Allow", b", ".join(METHODS).decode()))
+    if request is not None and _takes_gzip(request) and answer.status is HTTPStatus.OK:
         body = await _compressed(body)
-        headers.append("Content-Encoding: gzip")
-    headers.append(f"Content-Length: {sum(map(len, body))}")
-    head = "\r\n".join(headers).encode() + b"\r\n\r\n"
-    return [head] if request is not None and request.method == "HEAD" else [head, *body]
+        headers.append(("Content-Encoding", "gzip"))
+    headers.append(("Content-Length", str(sum(map(len, body)))))
+    status = answer.status
+    head = h11.Response(status_code=status.value, headers=headers, reason=status.phrase.encode())
+    events: list[h11.Event] = [head]
+    if request is None or request.method != b"HEAD":
+        events += [h11.Data(data=part) for part in body]
+    return [peer.send(event) or b"" for event in (*events, h11.EndOfMessage())]
+
+
+def _takes_gzip(request: h11.Request) -> bool:
+    accepted = [value for name, value in request.headers if name == b"accept-encoding"]
+    return bool(gzip_accepted(b",".join(accepted).decode("latin-1")))
 
 
 async def _compressed(body: Sequence[bytes]) -> list[bytes]:
