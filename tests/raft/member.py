@@ -62,6 +62,7 @@ class Member:
         min_insync: int = 1,
         commit: int = -1,
         amnesiac: bool = False,
+        promised: int = 0,
     ) -> None:
         log = log or shape()
         self.self_id = self_id
@@ -74,6 +75,7 @@ class Member:
             configuration=configuration(voters, observers=observers, min_insync=min_insync),
             commit=Index(commit),
             amnesiac=amnesiac,
+            promised=Epoch(promised),
         )
 
     def step(self, event: events.Event) -> list[events.Effect]:

@@ -38,11 +38,12 @@ def test_of_five_voters_those_who_have_all_are_ordered_to_vote_for_the_target() 
     """They need not wait for the old leader's own vote: it leads no more in any case."""
     member = Member(voters=FIVE).lead_established()
     member.step(events.PeerReset(5))
-    effects = member.step(events.TransferLeadership(2))
+    member.step(events.TransferLeadership(2))
+    effects = member.step(events.PromisesTimedOut())
     order = LeaderContact(Epoch(1), Index(0), Index(0), BrokerId(2), Index(0))
     assert sent(effects, LeaderContact) == {3: order, 4: order}
     assert sent(effects, TimeoutNow) == {2: TimeoutNow(1, 0, (3, 4))}
-    assert kinds(effects) == ["Send", "Send", "PersistState", "BecameFollower", "Send"]
+    assert kinds(effects) == ["Send", "Send", "BecameFollower", "Send", "PersistState"]
 
 
 def test_of_three_voters_nobody_else_s_vote_is_needed() -> None:
@@ -58,7 +59,8 @@ def test_while_voters_change_votes_of_both_sides_are_asked_for() -> None:
         member.send_all(peer)
         member.hear_all(peer)
     assert member.raft.configuration.is_joint
-    effects = member.step(events.TransferLeadership(4))
+    member.step(events.TransferLeadership(4))
+    effects = member.step(events.PromisesTimedOut())
     assert set(sent(effects, LeaderContact)) == {2, 5}
 
 

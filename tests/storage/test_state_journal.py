@@ -5,6 +5,7 @@ Source: design section 4, "Hard state"."""
 import random
 from errno import ENOSPC
 
+import msgspec
 import pytest
 from tests.storage.storage_world import ForgetfulDisk, PowerFailure
 
@@ -58,6 +59,33 @@ def test_a_put_is_answered_only_when_it_is_durable() -> None:
     again = StateJournal.open(disk, PATH)
     assert again.groups() == [1, 2]
     assert (again.get(GroupId(1)), again.get(GroupId(2))) == (state(3, 2), state(4))
+
+
+def test_a_promised_vote_survives() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    promised = GroupState(Epoch(3), BrokerId(2), None, promised=Epoch(4))
+    journal.put(GroupId(1), promised, Answers())
+    disk.run()
+    disk.crash(random.Random(1))
+    assert StateJournal.open(disk, PATH).get(GroupId(1)) == promised
+
+
+def test_a_record_of_an_earlier_release_promises_nothing() -> None:
+    """It ends before that field; and a broker of that release reads ours without it."""
+
+    class Earlier(msgspec.Struct, frozen=True, array_like=True):
+        epoch: int
+        vote: int
+        configuration: Configuration | None
+        amnesiac: bool = False
+
+    encode = msgspec.msgpack.encode
+    earlier = Earlier(3, 2, None, True)
+    later = GroupState(Epoch(3), BrokerId(2), None, amnesiac=True)
+    assert msgspec.msgpack.decode(encode(earlier), type=GroupState) == later
+    later = msgspec.structs.replace(later, promised=Epoch(4))
+    assert msgspec.msgpack.decode(encode(later), type=Earlier) == earlier
 
 
 def test_a_removed_group_is_gone_after_a_restart() -> None:

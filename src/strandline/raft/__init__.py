@@ -15,6 +15,7 @@ Map:    core.py           the facade: `Raft.step`, `plan_append`, what is the ca
         appends.py        the follower's side
         membership.py     joint consensus
         transfer.py       leadership handed over
+        promises.py       votes that are left to the leader before
         orders.py         what the heir and the other voters are ordered then
         farewell.py       acknowledgements that come after that
         rejoin.py         after the loss of a disk

@@ -19,6 +19,7 @@ from strandline.raft.messages import (
     LeaderContact,
     ResetRequest,
 )
+from strandline.raft.promises import make_promise
 from strandline.raft.rejoin import Rejoin
 from strandline.raft.state import ReplicaState, Role
 
@@ -66,10 +67,13 @@ class Appends:
     def on_leader_contact(
         self, sender: BrokerId, message: LeaderContact, leader_alive: bool
     ) -> None:
-        """The leader lives, and these are its marks; perhaps it orders to vote for another one."""
+        """The leader lives, and these are its marks; perhaps it orders to vote for another one, or
+        asks for a promise."""
         if self._heed(sender, message.epoch):
             if message.heir != NO_BROKER:
                 self._state.order = sender, message
+            if message.asks_promise:
+                make_promise(self._state, sender)
             self._hear_marks(message.commit, message.visible)
             if self._state.amnesiac and self._rejoin.is_due(self._matched):
                 self._acknowledge(sender)

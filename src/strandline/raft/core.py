@@ -10,7 +10,7 @@ How:    `step` looks the handler up by the type of the event, or of the message 
             sending.py     what goes to a peer       transfer.py    leadership handed over
             membership.py  joint consensus           farewell.py    acknowledgements after that
             rejoin.py      after the loss of a disk  orders.py      what who handed over ordered
-            arbitration.py epochs that the controller grants
+            promises.py    votes left to a leader    arbitration.py an epoch that is granted
 Owns:   the state of one replica (`state.ReplicaState`); nobody else writes it.
 Source: Raft (Ongaro, thesis 2014); design sections 4-6."""
 
@@ -32,6 +32,7 @@ from strandline.raft.events import (
     PeerReset,
     PeerSilent,
     PrefixDropped,
+    PromisesTimedOut,
     Propose,
     QuorumLost,
     Received,
@@ -55,7 +56,7 @@ from strandline.raft.progress import AppendPlan, Progress
 from strandline.raft.rejoin import grant_rejoins
 from strandline.raft.replies import Replies
 from strandline.raft.sending import mark_sent, plan
-from strandline.raft.state import ReplicaState, Role
+from strandline.raft.state import NO_EPOCH, ReplicaState, Role
 from strandline.raft.transfer import Transfers
 
 NO_INDEX = Index(-1)
@@ -78,8 +79,10 @@ class Raft:
         commit: Index = NO_INDEX,
         visible: Index = NO_INDEX,
         amnesiac: bool = False,
+        promised: Epoch = NO_EPOCH,
     ) -> None:
-        """`epoch` and `vote` as persisted; `configuration` is the one in force where `log` begins.
+        """`epoch`, `vote` and `promised` as persisted; `configuration` is the one in force where
+        `log` begins.
 
         `commit` and `visible`: as far as known from before, each the end of a batch in `log`.
         `amnesiac`: a member before, but its disk was lost or is not to be trusted: `rejoin`."""
@@ -93,13 +96,14 @@ class Raft:
             commit=commit,
             visible=visible,
             amnesiac=amnesiac,
+            promised=promised,
         )
         self._membership = Membership(state)
         self._appends = Appends(state, self._membership)
-        elections = Elections(state, self._membership)
+        elections = self._elections = Elections(state, self._membership)
         self._orders = Orders(state, elections, self._appends)
         arbitration = Arbitration(state, self._membership)
-        transfers = Transfers(state, elections)
+        transfers = self._transfers = Transfers(state, elections)
         replies = Replies(state, transfers)
         self._on_event: dict[type, Callable[..., None]] = {
             ElectionTimedOut: elections.on_timed_out,
@@ -112,6 +116,7 @@ class Raft:
             ChangeConfiguration: self._membership.on_change,
             TransferLeadership: transfers.on_transfer,
             AbandonTransfer: transfers.on_abandon,
+            PromisesTimedOut: transfers.on_promises_timed_out,
             DeclaredNew: self._on_declared_new,
         }
         self._on_message: dict[type, Callable[..., None]] = {
@@ -119,7 +124,7 @@ class Raft:
             AppendResponse: replies.on_append_response,
             LeaderContact: self._appends.on_leader_contact,
             VoteRequest: elections.on_vote_request,
-            VoteResponse: elections.on_vote_response,
+            VoteResponse: self._on_vote_response,
             TimeoutNow: self._orders.on_timeout_now,
             ResetRequest: self._appends.on_reset_request,
             Fence: arbitration.on_fence,
@@ -214,6 +219,12 @@ class Raft:
         return self._state.vote
 
     @property
+    def promised(self) -> Epoch:
+        """The epoch, this or the next one, whose vote is left to the leader of the one before; 0
+        for none."""
+        return self._state.promised
+
+    @property
     def leader(self) -> BrokerId:
         """The leader of this epoch as far as known, or NO_BROKER."""
         return self._state.leader
@@ -264,6 +275,14 @@ class Raft:
         reign = self._state.reign
         assert reign is not None and event.count > 0, "only a leader's driver proposes"
         reign.on_propose(event)
+
+    def _on_vote_response(
+        self, sender: BrokerId, message: VoteResponse, leader_alive: bool
+    ) -> None:
+        if message.granted and message.promised:
+            self._transfers.on_promised(sender, message)
+        else:
+            self._elections.on_vote_response(sender, message, leader_alive)
 
     def _on_declared_new(self, event: DeclaredNew) -> None:
         self._state.amnesiac = False

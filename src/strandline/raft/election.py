@@ -20,7 +20,7 @@ from strandline.raft.events import ElectionTimedOut, QuorumLost
 from strandline.raft.membership import Membership
 from strandline.raft.messages import Removal, TimeoutNow, VoteRequest, VoteResponse
 from strandline.raft.reign import Reign
-from strandline.raft.state import ReplicaState, Role
+from strandline.raft.state import NO_EPOCH, ReplicaState, Role
 
 NO_END = Index(-1)
 """No leader's log ends here: nobody ordered to stand, or to vote, for one that does."""
@@ -34,6 +34,8 @@ class Elections:
         self._membership = membership
         # Who granted what the present (pre-)candidacy asked for, this replica included.
         self._granted: set[BrokerId] = set()
+        # The epoch that the present pre-candidacy is for.
+        self._asked_epoch = Epoch(0)
         # Who is known to have been sent all of this log by the leader that ordered to stand.
         self._in_step: tuple[BrokerId, ...] = ()
         # Where the log of that leader ended, if one ordered the present candidacy.
@@ -53,11 +55,7 @@ class Elections:
             return
         if state.role != Role.PRECANDIDATE or state.leader != NO_BROKER:
             state.become(Role.PRECANDIDATE, NO_BROKER)
-        self._granted = {state.self_id}
-        if state.configuration.wins_election(self._granted):
-            self._campaign(transfer=False)
-        else:
-            self._ask(Epoch(state.epoch + 1), pre=True, transfer=False)
+        self._ask_whether(self._next_epoch)
 
     def on_quorum_lost(self, event: QuorumLost) -> None:
         """A leader that reaches no quorum steps down, and keeps its vote."""
@@ -70,7 +68,7 @@ class Elections:
         Voters do not protect it from itself, but they do protect who led meanwhile: unlike an
         order to stand, this may come when another leader has a lease."""
         if self._may_campaign():
-            self._campaign(transfer=False)
+            self._campaign(self._next_epoch, transfer=False)
         else:
             self._state.follow(self._state.epoch, NO_BROKER)
 
@@ -79,12 +77,15 @@ class Elections:
         then the sender has voted for this replica, and others may have."""
         if not self._may_campaign():
             return
+        # The one epoch in which those who have left their votes to the sender vote for this one.
+        epoch = Epoch(order.epoch + 1)
         if order.last_index < 0:
-            self._campaign(transfer=True)
+            self._campaign(epoch, transfer=True)
             return
         self._campaign(
+            epoch,
             transfer=True,
-            granted=(sender, *self._givers_for(Epoch(order.epoch + 1), order.last_index)),
+            granted=(sender, *order.promised, *self._givers_for(epoch, order.last_index)),
             in_step=(sender, *order.in_step),
             stands_for=order.last_index,
         )
@@ -101,10 +102,13 @@ class Elections:
         )
         log = state.log
         is_complete = (message.last_epoch, message.last_index) >= (log.last_epoch, log.last_index)
-        granted = is_free and is_complete
+        is_left = self._is_left_to_a_leader(sender, message)
+        granted = is_free and is_complete and not is_left
         if message.pre:
             if not granted:
-                self._refuse(sender, message)
+                is_only_left = is_left and is_free and is_complete
+                promised = state.promised if is_only_left else NO_EPOCH
+                self._refuse(sender, message, promised=promised)
                 return
             state.send(sender, VoteResponse(message.epoch, granted=True, pre=True))
             if state.role == Role.PRECANDIDATE and sender < state.self_id:
@@ -124,6 +128,10 @@ class Elections:
         """A vote, or a refusal."""
         state = self._state
         if not message.granted:
+            if message.promised:
+                if state.role == Role.PRECANDIDATE and message.promised >= self._asked_epoch:
+                    self._ask_whether(Epoch(message.promised + 1))
+                return
             if message.epoch > state.epoch:
                 state.follow(message.epoch, NO_BROKER)
             if message.removal is not None:
@@ -132,10 +140,10 @@ class Elections:
         if message.given_for >= 0:
             self._on_given(sender, message)
         elif message.pre:
-            if state.role == Role.PRECANDIDATE and message.epoch == state.epoch + 1:
+            if state.role == Role.PRECANDIDATE and message.epoch == self._asked_epoch:
                 self._granted.add(sender)
                 if state.configuration.wins_election(self._granted):
-                    self._campaign(transfer=False)
+                    self._campaign(self._asked_epoch, transfer=False)
         elif state.role == Role.CANDIDATE and message.epoch == state.epoch:
             self._granted.add(sender)
             self._lead_if_elected()
@@ -160,13 +168,23 @@ class Elections:
     def _givers_for(self, epoch: Epoch, end: Index) -> set[BrokerId]:
         return self._givers if self._given == (epoch, end) else set()
 
-    def _refuse(self, sender: BrokerId, message: VoteRequest) -> None:
+    def _is_left_to_a_leader(self, sender: BrokerId, message: VoteRequest) -> bool:
+        """Whether this vote is promised, and not asked for by its order: a leader gives one."""
+        state = self._state
+        has_given = message.epoch == state.epoch and state.vote == sender
+        return message.epoch == state.promised and not message.transfer and not has_given
+
+    def _refuse(
+        self, sender: BrokerId, message: VoteRequest, *, promised: Epoch = NO_EPOCH
+    ) -> None:
+        """`promised`: this is why. Brokers of an earlier release learn it from the epoch."""
         removal = self._membership.removal_of(
             sender, (message.configuration_epoch, message.configuration_index)
         )
-        epoch = self._state.epoch
+        epoch = max(self._state.epoch, promised)
         self._state.send(
-            sender, VoteResponse(epoch, granted=False, pre=message.pre, removal=removal)
+            sender,
+            VoteResponse(epoch, granted=False, pre=message.pre, removal=removal, promised=promised),
         )
 
     def _on_told_of_removal(self, removal: Removal) -> None:
@@ -180,19 +198,34 @@ class Elections:
         if not self._membership.may_campaign or state.amnesiac:
             return False
         # Who has nothing of the present grant may lack what was committed in it (`arbitration`).
-        return grant_of(Epoch(state.epoch + 1)) == grant_of(state.log.last_epoch)
+        return grant_of(self._next_epoch) == grant_of(state.log.last_epoch)
+
+    @property
+    def _next_epoch(self) -> Epoch:
+        """The first in which this replica may stand by itself."""
+        return Epoch(max(self._state.epoch, self._state.promised) + 1)
+
+    def _ask_whether(self, epoch: Epoch) -> None:
+        """Would an election be won?"""
+        self._asked_epoch = epoch
+        self._granted = {self._state.self_id}
+        if self._state.configuration.wins_election(self._granted):
+            self._campaign(epoch, transfer=False)
+        else:
+            self._ask(epoch, pre=True, transfer=False)
 
     def _campaign(
         self,
+        epoch: Epoch,
         *,
         transfer: bool,
         granted: tuple[BrokerId, ...] = (),
         in_step: tuple[BrokerId, ...] = (),
         stands_for: Index = NO_END,
     ) -> None:
-        """`granted` have given their votes for the next epoch already."""
+        """`granted` have given their votes for that epoch already."""
         state = self._state
-        state.adopt(Epoch(state.epoch + 1), vote=state.self_id)
+        state.adopt(epoch, vote=state.self_id)
         state.become(Role.CANDIDATE, NO_BROKER)
         self._granted = {state.self_id, *granted}
         self._in_step = in_step

@@ -93,7 +93,8 @@ class ChangeConfiguration(msgspec.Struct, frozen=True, gc=False):
 
 
 class TransferLeadership(msgspec.Struct, frozen=True, gc=False):
-    """For a leader: hand over to `to`, once it was sent everything. Given up by `AbandonTransfer`.
+    """For a leader: hand over to `to`, once it was sent everything, and enough voters have promised
+    theirs (until `PromisesTimedOut`). Given up by `AbandonTransfer`.
 
     Ignored where `to` is no other voter. Proposals are welcome until it has what was there when
     this began (`Raft.accepts_proposals`)."""
@@ -105,6 +106,10 @@ class AbandonTransfer(msgspec.Struct, frozen=True, gc=False):
     """The transfer took too long: a leader that has not handed over yet accepts proposals again.
 
     One that has stands for election itself, unless it has heard of another leader."""
+
+
+class PromisesTimedOut(msgspec.Struct, frozen=True, gc=False):
+    """For a leader that waits for promised votes before it hands over: go on without."""
 
 
 class DeclaredNew(msgspec.Struct, frozen=True, gc=False):
@@ -125,6 +130,7 @@ Event = (
     | ChangeConfiguration
     | TransferLeadership
     | AbandonTransfer
+    | PromisesTimedOut
     | DeclaredNew
 )
 
@@ -132,10 +138,13 @@ Event = (
 
 
 class PersistState(msgspec.Struct, frozen=True, gc=False):
-    """Make epoch and vote durable, before anything later. `vote` is -1 for none."""
+    """Make epoch and vote durable, before anything later. `vote` is -1 for none.
+
+    `promised`: the epoch whose vote is left to the leader of the one before; 0 for none."""
 
     epoch: Epoch
     vote: BrokerId
+    promised: Epoch = Epoch(0)
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):

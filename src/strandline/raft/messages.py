@@ -46,13 +46,18 @@ class VoteResponse(msgspec.Struct, frozen=True, gc=False, tag=2, array_like=True
     With `given_for` (-1: without) it is no answer, but a vote that the leader before ordered (see
     `LeaderContact`), for the log that ends there: it counts for who stands by that leader's order,
     and in no other election. `pre` is set, too: so brokers of an earlier release elect nobody by
-    it."""
+    it.
+
+    With `promised` (0: without), granted, it is no vote either, but says, durably, that this voter
+    leaves its vote of that epoch to the leader of the epoch before (see `promises`). Refused: that
+    is the only reason; a later epoch may be asked for."""
 
     epoch: Epoch
     granted: bool
     pre: bool = False
     removal: Removal | None = None
     given_for: Index = Index(-1)
+    promised: Epoch = Epoch(0)
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -106,13 +111,15 @@ class LeaderContact(msgspec.Struct, frozen=True, gc=False, tag=5, array_like=Tru
     accepted).
 
     With `heir` the sender has led for the last time, and its log ends at `last_index`: the receiver
-    votes for the heir in the next epoch once it has acknowledged all of it."""
+    votes for the heir in the next epoch once it has acknowledged all of it. With `asks_promise` it
+    leads on, and asks for the vote of the next epoch in advance (see `promises`)."""
 
     epoch: Epoch
     commit: Index
     visible: Index
     heir: BrokerId = NO_BROKER
     last_index: Index = Index(-1)
+    asks_promise: bool = False
 
 
 class TimeoutNow(msgspec.Struct, frozen=True, gc=False, tag=6, array_like=True):
@@ -120,11 +127,13 @@ class TimeoutNow(msgspec.Struct, frozen=True, gc=False, tag=6, array_like=True):
 
     With `last_index` (-1: without) the leader of `epoch` has led it for the last time. Its log ends
     there: the receiver stands once it has all of it. Then this is a vote for the next epoch, too;
-    durable, as any. `in_step`: peers that were sent everything."""
+    durable, as any. `in_step`: peers that were sent everything. `promised`: voters that have left
+    their votes to the leader; they are given with this."""
 
     epoch: Epoch
     last_index: Index = Index(-1)
     in_step: tuple[BrokerId, ...] = ()
+    promised: tuple[BrokerId, ...] = ()
 
 
 class ResetRequest(msgspec.Struct, frozen=True, gc=False, tag=7, array_like=True):

@@ -44,6 +44,12 @@ class Reign:
         self.transfer_from = Index(-1)
         # No proposals: the next leader has to have everything, and does not keep up.
         self.is_holding = False
+        # The transfer waits for promised votes, and so does nothing else.
+        self.awaits_promises = False
+        # Who leaves its vote of the next epoch to this leader.
+        self.promises: set[BrokerId] = set()
+        # Who lost its disk in this reign, or was removed: a promise of it may be forgotten.
+        self.forgetful: set[BrokerId] = set()
         self._own = Progress(state.self_id, self.first_index)
         self._own.match_flushed = state.log.flushed_index
         # Their ReplicationReady: there is something to send to all of them.
@@ -76,11 +82,17 @@ class Reign:
         self.transferring_to = to
         self.transfer_from = self._state.log.last_index
         self.is_holding = False
+        self.awaits_promises = not self.gives_enough_votes(to)
+
+    def gives_enough_votes(self, heir: BrokerId) -> bool:
+        """Whether the vote of this leader, and those promised to it, elect `heir`."""
+        state = self._state
+        return state.configuration.wins_election((state.self_id, heir, *self.promises))
 
     def end_transfer(self) -> None:
         """Nobody is."""
         self.transferring_to = None
-        self.is_holding = False
+        self.is_holding = self.awaits_promises = False
 
     # ---- own entries -----------------------------------------------------------------------------
 
@@ -124,6 +136,10 @@ class Reign:
         state = self._state
         configuration = state.configuration
         known = self.progress
+        gone = known.keys() - set(configuration.members)
+        # Whose replica is removed may come back without what it remembered.
+        self.forgetful |= gone
+        self.promises -= gone
         next_index = Index(state.log.last_index + 1)
         self.progress = {
             peer: known.get(peer) or Progress(peer, next_index)

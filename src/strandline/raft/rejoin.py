@@ -65,6 +65,8 @@ def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse)
         progress.match_flushed = Index(-1)
         if is_news:
             reign.has_recovering = True
+            reign.forgetful.add(progress.peer)
+            reign.promises.discard(progress.peer)
             progress.rejoin_marker = reign.append_marker(None)
             progress.rejoin_at = Index(-1)
     elif not progress.is_recovering:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from strandline.raft.reign import Reign
 
 
+NO_EPOCH = Epoch(0)
+"""Nobody votes in it, so no vote of it is promised."""
+
+
 class Role(IntEnum):
     """What a replica is at the moment."""
 
@@ -43,6 +47,7 @@ class ReplicaState:
         "leader",
         "log",
         "order",
+        "promised",
         "reign",
         "role",
         "self_id",
@@ -64,6 +69,7 @@ class ReplicaState:
         commit: Index,
         visible: Index,
         amnesiac: bool,
+        promised: Epoch,
     ) -> None:
         assert epoch >= log.last_epoch, "entries of an epoch that was never persisted"
         self.group = group
@@ -72,6 +78,9 @@ class ReplicaState:
         self.epoch = epoch
         # Whom this replica voted for in `epoch`; durable together with it.
         self.vote = vote
+        # In this epoch, the present one or the next, the vote is for whom the leader of the one
+        # before orders to stand; 0 for none. Durable together with `epoch`.
+        self.promised = promised if promised >= epoch else NO_EPOCH
         self.role = Role.FOLLOWER
         # The leader of `epoch`, NO_BROKER while unknown.
         self.leader = NO_BROKER
@@ -102,11 +111,12 @@ class ReplicaState:
 
     def adopt(self, epoch: Epoch, *, vote: BrokerId) -> None:
         """Make a new epoch and vote durable before anything later."""
-        self.epoch = epoch
-        self.vote = vote
-        if self.farewell is not None and epoch > self.farewell.epoch + 1:
-            self.farewell = None
-        self.effects.append(PersistState(epoch, vote))
+        self._move_on(epoch, vote)
+        self.persist()
+
+    def persist(self) -> None:
+        """Make epoch, vote and promise durable before anything later."""
+        self.effects.append(PersistState(self.epoch, self.vote, self.promised))
 
     def follow(self, epoch: Epoch, leader: BrokerId, *, vote: BrokerId = NO_BROKER) -> None:
         """Be a follower of `leader` (or of nobody known) in `epoch`.
@@ -127,8 +137,14 @@ class ReplicaState:
         self.farewell = self.order = None
 
     def hand_over(self, heir: BrokerId) -> None:
-        """Lead no more, and vote for `heir` in the next epoch."""
-        self.adopt(Epoch(self.epoch + 1), vote=heir)
+        """Lead no more, and vote for `heir` in the next epoch.
+
+        Where this vote was promised it is as good as durable: that can wait (`persist`)."""
+        epoch = Epoch(self.epoch + 1)
+        if self.promised == epoch:
+            self._move_on(epoch, heir)
+        else:
+            self.adopt(epoch, vote=heir)
         self.become(Role.FOLLOWER, NO_BROKER, heir=heir)
 
     def become(self, role: Role, leader: BrokerId, *, heir: BrokerId = NO_BROKER) -> None:
@@ -138,3 +154,11 @@ class ReplicaState:
         self.reign = None
         self.wake.clear()
         self.effects.append(BecameFollower(self.epoch, leader, heir))
+
+    def _move_on(self, epoch: Epoch, vote: BrokerId) -> None:
+        self.epoch = epoch
+        self.vote = vote
+        if self.promised < epoch:
+            self.promised = NO_EPOCH
+        if self.farewell is not None and epoch > self.farewell.epoch + 1:
+            self.farewell = None

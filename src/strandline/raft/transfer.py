@@ -2,27 +2,29 @@
 
 Why:    restarts and placement move leaders; waiting for an election time-out would cost seconds,
         and every round trip of a transfer is one without answers for producers.
-How:    lead on until the target was sent everything --> vote for it in the next epoch, durably -->
-        order it to stand, with that vote --> a follower like any other
+How:    lead on until enough voters have left their votes to the leader, where its own is not
+        enough (see `promises`), and the target was sent everything --> vote for it in the next
+        epoch --> order it to stand, with these votes --> a follower like any other
             The order names the end of the log. The target stands once it has all up to there,
-        which is on its way at that moment, and needs no vote from here any more: of three voters
-        it leads at once. Of more, the others are ordered to vote for it (see `orders`). Proposals
-        are held while the target does not keep up, from when it has what there was at the
-        beginning.
+        which is on its way at that moment, and needs no vote any more: it leads at once. Where
+        promises do not come in time, the others are ordered to vote for it (see `orders`).
+        Proposals are held while the target does not keep up, from when it has what there was at
+        the beginning.
             Who has given its vote away leads no more: its lease ends before the order leaves, and
         no order that comes late, twice or never elects anybody beside it. Only the target's
         progress is looked at: whoever else is behind delays nothing. The driver gives up by
         `AbandonTransfer`, and who has handed over to somebody who never led stands again.
 Owns:   the target, while role is LEADER; in which epoch it was handed over.
 Source: Raft thesis 3.10; Redpanda RFC 20220119 (recoveries that complicated transfers); decision
-        0013."""
+        0013 and 0021."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.raft.election import Elections
-from strandline.raft.events import AbandonTransfer, TransferLeadership
+from strandline.raft.events import AbandonTransfer, PromisesTimedOut, TransferLeadership
 from strandline.raft.farewell import Farewell
-from strandline.raft.messages import LeaderContact, TimeoutNow
+from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
 from strandline.raft.progress import Progress
+from strandline.raft.promises import ask_promises, count_promise
 from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState, Role
 
@@ -45,6 +47,8 @@ class Transfers:
         if progress is None or progress.is_recovering:
             return
         reign.begin_transfer(event.to)
+        if reign.awaits_promises:
+            ask_promises(self._state, reign)
         self.advance(reign, progress)
         if self._state.reign is reign:
             self._state.wake.append(progress.ready)
@@ -61,11 +65,35 @@ class Transfers:
         ):
             self._elections.stand_again()
 
+    def on_promised(self, sender: BrokerId, message: VoteResponse) -> None:
+        """A voter leaves its vote of the next epoch to this leader."""
+        reign = count_promise(self._state, sender, message)
+        if reign is not None and reign.transferring_to is not None and reign.awaits_promises:
+            reign.awaits_promises = not reign.gives_enough_votes(reign.transferring_to)
+            if not reign.awaits_promises:
+                self._go_on(reign)
+
+    def on_promises_timed_out(self, event: PromisesTimedOut) -> None:
+        """Not enough have."""
+        reign = self._state.reign
+        if reign is not None and reign.awaits_promises:
+            reign.awaits_promises = False
+            self._go_on(reign)
+
+    def _go_on(self, reign: Reign) -> None:
+        assert reign.transferring_to is not None
+        progress = reign.progress[reign.transferring_to]
+        self.advance(reign, progress)
+        if self._state.reign is reign:
+            self._state.wake.append(progress.ready)
+
     def advance(self, reign: Reign, progress: Progress) -> None:
         """The target made progress: hand over once it was sent everything."""
         last_index = self._state.log.last_index
         if progress.is_recovering:
             reign.end_transfer()
+        elif reign.awaits_promises:
+            return
         elif progress.has_been_sent(last_index):
             self._hand_over(reign, progress)
         elif progress.match_written >= reign.transfer_from:
@@ -79,13 +107,16 @@ class Transfers:
             for peer, progress in reign.progress.items()
             if progress is not target and progress.has_been_sent(last_index)
         )
-        if not state.configuration.wins_election((state.self_id, target.peer)):
+        if not reign.gives_enough_votes(target.peer):
             self._order_votes(reign, target.peer, in_step)
+        promised = tuple(sorted(reign.promises))
         state.hand_over(target.peer)
         self._given_epoch = state.epoch
         if state.commit < last_index:
             state.farewell = Farewell(state, reign)
-        state.send(target.peer, TimeoutNow(reign.epoch, last_index, in_step))
+        state.send(target.peer, TimeoutNow(reign.epoch, last_index, in_step, promised))
+        if state.promised == state.epoch:
+            state.persist()
 
     def _order_votes(self, reign: Reign, heir: BrokerId, in_step: tuple[BrokerId, ...]) -> None:
         """The heir will lack votes: tell who will have everything to give it theirs.

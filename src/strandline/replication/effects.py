@@ -38,7 +38,8 @@ _log = logging.getLogger("strandline.replication")
 
 
 def _send(replica: "Replica", effect: Send, _: Entries | None) -> None:
-    if isinstance(effect.message, VoteResponse) and effect.message.granted:
+    message = effect.message
+    if isinstance(message, VoteResponse) and message.granted and not message.promised:
         replica.host.liveness.await_election(replica)
     replica.host.send_soon(effect.to, replica.group, effect.message)
 

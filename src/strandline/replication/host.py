@@ -279,6 +279,7 @@ class Replication:
             commit=marks.commit,
             visible=marks.visible,
             amnesiac=state.amnesiac,
+            promised=state.promised,
         )
 
     def close_group(self, group: GroupId, *, remove: bool = False) -> None:
@@ -342,8 +343,11 @@ class Replication:
             self.persist_base(replica, done)
             return
         self.liveness.moved_on(replica)
-        self.candidacy_count += effect.vote == self.self_id
-        state = GroupState(effect.epoch, effect.vote, replica.base, replica.raft.is_amnesiac)
+        is_promise = effect.promised > effect.epoch
+        self.candidacy_count += effect.vote == self.self_id and not is_promise
+        state = GroupState(
+            effect.epoch, effect.vote, replica.base, replica.raft.is_amnesiac, effect.promised
+        )
         self._journal.put(replica.group, state, done)
 
     def persist_base(
@@ -351,9 +355,8 @@ class Replication:
     ) -> None:
         """Make the configuration at the log's start durable; `replica.base` has changed."""
         assert self._journal is not None
-        state = GroupState(
-            replica.raft.epoch, replica.raft.vote, replica.base, replica.raft.is_amnesiac
-        )
+        raft = replica.raft
+        state = GroupState(raft.epoch, raft.vote, replica.base, raft.is_amnesiac, raft.promised)
         self._journal.put(replica.group, state, done or replica.cleaning.on_base_persisted)
 
     def persist_new(self, replica: Replica, done: Callable[[OSError | None], None]) -> None:

@@ -27,6 +27,9 @@ RTT_FACTOR = 4
 ELECTION_MS = 50
 """What an election takes besides its round trips: the state is written twice."""
 ELECTION_ROUND_TRIPS = 2
+PROMISE_MS = 100
+"""What a promise takes besides its round trip: it is written here and there."""
+PROMISE_ROUND_TRIPS = 2
 FRESH_RETRY_MS = 60
 FRESH_PATIENCE_MS = 10_000
 """So long the other voters of a new group leave its lead to the preferred broker while that lives:
@@ -261,6 +264,12 @@ class Liveness:
         self.refresh(replica)
         round_trips_ms = int(ELECTION_ROUND_TRIPS * self._slowest_rtt_ms)
         return self._settings.election_timeout_ms + round_trips_ms
+
+    @property
+    def promise_patience_ms(self) -> int:
+        """How long who is about to hand over waits for the votes of the others in advance."""
+        round_trips_ms = int(PROMISE_ROUND_TRIPS * self._slowest_rtt_ms)
+        return min(PROMISE_MS + round_trips_ms, self._settings.election_timeout_ms)
 
     def on_succession(self, replica: "Replica") -> None:
         """Others are preferred as leaders of the replica's group than before."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
 from strandline.protocol.errors import Error
-from strandline.raft.events import AbandonTransfer, TransferLeadership
+from strandline.raft.events import AbandonTransfer, PromisesTimedOut, TransferLeadership
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
@@ -31,7 +31,7 @@ WAIT_MS_MAX = 3_000
 class Parting:
     """See the module."""
 
-    __slots__ = ("_count", "_replica", "is_under_way")
+    __slots__ = ("_asked_count", "_count", "_replica", "is_under_way")
 
     def __init__(self, replica: "Replica") -> None:
         self._replica = replica
@@ -39,6 +39,8 @@ class Parting:
         """Whether the next leader is not known yet."""
         # How often this replica has handed over: timers are of one time.
         self._count = 0
+        # How often a transfer was begun: as above.
+        self._asked_count = 0
 
     def to_the_best(self, avoid: Collection[BrokerId]) -> BrokerId:
         """See `Replica.hand_over`."""
@@ -59,8 +61,14 @@ class Parting:
         replica = self._replica
         # Of the reign that ends: where all is there already, the step ends it.
         epoch = replica.epoch
+        self._asked_count += 1
+        count = self._asked_count
+        clock = replica.host.clock
         replica.step(TransferLeadership(to))
-        replica.host.clock.call_later(TRANSFER_TIMEOUT_MS, lambda: self._lead_on(epoch))
+        if replica.is_leader:
+            patience_ms = replica.host.liveness.promise_patience_ms
+            clock.call_later(patience_ms, lambda: self._hand_over_anyhow(count))
+        clock.call_later(TRANSFER_TIMEOUT_MS, lambda: self._lead_on(epoch))
 
     def begin(self) -> None:
         """The replica has handed over: it leads no more, and nobody else does yet."""
@@ -88,6 +96,11 @@ class Parting:
     def end(self) -> None:
         """Nothing is waited for any more."""
         self.is_under_way = False
+
+    def _hand_over_anyhow(self, count: int) -> None:
+        """Some voters do not promise: they are away, or of an earlier release."""
+        if count == self._asked_count and self._replica.is_leader:
+            self._replica.step(PromisesTimedOut())
 
     def _lead_on(self, epoch: Epoch) -> None:
         """The other one does not keep up."""

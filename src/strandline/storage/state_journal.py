@@ -45,12 +45,14 @@ class GroupState(msgspec.Struct, frozen=True, array_like=True):
     """What a replica must never forget. `configuration` is the one in force at the log's start.
 
     `amnesiac`: the replica lost what it had acknowledged with an earlier disk, and has not
-    rejoined since."""
+    rejoined since. `promised`: the epoch, this or the next one, whose vote is left to the leader of
+    the one before; 0 for none. Records of earlier releases end before it."""
 
     epoch: Epoch
     vote: BrokerId
     configuration: Configuration | None
     amnesiac: bool = False
+    promised: Epoch = Epoch(0)
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):

@@ -1,8 +1,9 @@
 """What a schedule is like: its cluster, its network, and how often what happens.
 
 Why:    an even mixture of all faults hides mistakes that need several of one kind in a row.
-How:    the seed modulo four says what a schedule dwells on, and from a million on it is leadership
-        handed over among many; the rest is drawn.
+How:    the seed modulo four says what a schedule dwells on; from a million on it is leadership
+        handed over among many, from two millions on votes that were promised for that, while the
+        promises are forgotten, abandoned, late and in vain; the rest is drawn.
 Owns:   nothing."""
 
 import random
@@ -12,10 +13,13 @@ from strandline.raft.configuration import Configuration
 
 FOCUSES = ("anything", "elections", "members", "disks")
 HANDING_OVER_SEED = 1_000_000
+PROMISING_SEED = 2_000_000
 
 
 def focus_of(seed: int) -> str:
     """What the schedule of a seed dwells on."""
+    if seed >= PROMISING_SEED:
+        return "promises"
     return "transfers" if seed >= HANDING_OVER_SEED else FOCUSES[seed % len(FOCUSES)]
 
 
@@ -43,6 +47,8 @@ def draw_character(rng: random.Random, seed: int) -> Character:
     focus = focus_of(seed)
     if focus == "transfers":
         return _draw_transfers(rng)
+    if focus == "promises":
+        return _draw_promises(rng)
     is_any = focus == "anything"
     voter_count = rng.choice((1, 2, 3, 3, 4, 5) if is_any else (3, 3, 3, 4, 5))
     spare_count = rng.randint(1, 3) if focus == "members" else rng.randint(0, 2)
@@ -116,7 +122,48 @@ def _draw_transfers(rng: random.Random) -> Character:
             "heal": 3,
             "transfer": rng.choice((3, 10)),
             "abandon": rng.choice((0.5, 3)),
+            "go_on": rng.choice((0, 0.5, 3)),
             "change": rng.choice((0, 0, 1)),
             "wipe": rng.choice((0, 0.4)),
+        },
+    )
+
+
+def _draw_promises(rng: random.Random) -> Character:
+    """Five voters; leaders seldom go on without promises, heirs are stopped."""
+    node_count = 5 + rng.randint(0, 1)
+    return Character(
+        node_count=node_count,
+        configuration=Configuration((1, 2, 3, 4, 5), (), (), rng.choice((1, 2))),
+        step_count=rng.choice((150, 300)),
+        drop_chance=rng.choice((0.0, 0.0, 0.03)),
+        keep_chance=rng.choice((0.05, 0.2)),
+        reorder=rng.choice((1.0, 1.5)),
+        relaxed_chance=rng.choice((0.0, 0.5)),
+        crash_chance=rng.choice((0.0, 0.002)),
+        loses_power=rng.random() < 0.7,
+        patience_steps=rng.choice((3, 10)),
+        round_steps=rng.choice((5, 15)),
+        wipe_count=rng.choice((0, 0, 1)),
+        weights={
+            "deliver": 40,
+            "flush": rng.choice((15, 25)),
+            "propose": rng.choice((4, 12)),
+            "time_out": rng.choice((4, 10)),
+            "contact": rng.choice((0.5, 2)),
+            "reset_peer": rng.choice((0, 1)),
+            "unseat": rng.choice((0, 0, 1)),
+            "lose_quorum": rng.choice((0, 0.3)),
+            "crash": rng.choice((0, 0.5)),
+            "restart": 10,
+            "heal": 3,
+            "transfer": rng.choice((0, 1, 5)),
+            "strand": rng.choice((1, 3, 6)),
+            "orphan": rng.choice((2, 8)),
+            "resume": rng.choice((1, 2)),
+            "abandon": rng.choice((0, 0.5, 3)),
+            "go_on": rng.choice((0, 0, 0.3)),
+            "change": rng.choice((0, 0, 0, 1)),
+            "wipe": rng.choice((0, 0.4, 1)),
         },
     )

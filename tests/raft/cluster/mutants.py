@@ -23,6 +23,7 @@ from strandline.raft.quorums import Quorums
 from strandline.raft.reign import Reign
 from strandline.raft.rejoin import Rejoin
 from strandline.raft.state import ReplicaState, Role
+from strandline.raft.transfer import Transfers
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def vote_of_the_order_not_persisted(self: Any, heir: int) -> None:
     self.become(Role.FOLLOWER, -1, heir=heir)
 
 
-@_mutant(Elections, "_on_given", seed=1_000_382)
+@_mutant(Elections, "_on_given", seed=1_003_303)
 def vote_by_order_counts_in_any_election(self: Any, sender: int, message: Any) -> None:
     """It is for a log that has the end of the order, and a candidate by time-out may lack that."""
     if self._state.role == Role.CANDIDATE and message.epoch == self._state.epoch:
@@ -164,13 +165,44 @@ def vote_by_order_counts_in_any_election(self: Any, sender: int, message: Any) -
 _on_given = Elections._on_given
 
 
-@_mutant(Orders, "_vote", seed=483)
+@_mutant(Orders, "_vote", seed=1_001_122)
 def vote_by_order_not_persisted(self: Any, order: Any) -> None:
     self._state.epoch += 1
     self._state.vote = order.heir
     self._state.become(Role.FOLLOWER, -1)
     vote = messages.VoteResponse(self._state.epoch, True, True, given_for=order.last_index)
     self._state.send(order.heir, vote)
+
+
+# ---- votes promised ------------------------------------------------------------------------------
+
+
+@_mutant(ReplicaState, "persist", seed=2_013_675)
+def promise_not_persisted(self: Any) -> None:
+    self.effects.append(events.PersistState(self.epoch, self.vote))
+
+
+@_mutant(Elections, "_is_left_to_a_leader", seed=2_011_186)
+def promised_vote_given_to_who_timed_out(self: Any, sender: int, message: Any) -> bool:
+    return False
+
+
+@_mutant(Transfers, "_hand_over", seed=2_000_796)
+def promised_votes_given_for_a_log_that_grows_on(self: Any, reign: Any, target: Any) -> None:
+    """The order names the log's end of when the votes were promised."""
+    state = self._state
+    length = state.log.last_index
+    if not reign.gives_enough_votes(target.peer) or not reign.promises:
+        _hand_over(self, reign, target)
+        return
+    state.log.last_index = max(reign.transfer_from, 0)
+    try:
+        _hand_over(self, reign, target)
+    finally:
+        state.log.last_index = length
+
+
+_hand_over = Transfers._hand_over
 
 
 # ---- acknowledgements ----------------------------------------------------------------------------

@@ -161,6 +161,7 @@ class Node:
         elif kind is events.PersistState:
             self.disk.epoch = effect.epoch
             self.disk.vote = effect.vote
+            self.disk.promised = effect.promised
         elif kind is events.AppendMarker:
             batch = Batch(
                 effect.index,

@@ -31,6 +31,7 @@ class Peace:
         world = self._world
         world.crash_chance = 0.0
         world.cuts.clear()
+        world.stopped.clear()
         for node in world.nodes.values():
             if not node.is_alive:
                 node.start()

@@ -10,7 +10,7 @@ from tests.raft.cluster.character import Character
 from tests.raft.cluster.node import Node
 from tests.raft.cluster.world import World
 
-from strandline.raft import events
+from strandline.raft import events, messages
 
 
 class Trouble:
@@ -34,6 +34,9 @@ class Trouble:
     def _living(self) -> list[Node]:
         return [node for node in self._world.nodes.values() if node.is_alive]
 
+    def _moving(self) -> list[Node]:
+        return [node for node in self._living() if node.id not in self._world.stopped]
+
     def deliver(self) -> None:
         """Some messages come, are lost, or come and will come again."""
         for _ in range(self._rng.choice((1, 2, 4))):
@@ -46,6 +49,8 @@ class Trouble:
         flight = self._world.flight
         at = int(len(flight) * self._rng.random() ** self._character.reorder)
         at = at if self._character.reorder < 3 else min(at, 2)
+        if flight[at][1] in self._world.stopped:
+            return
         if self._rng.random() < self._character.drop_chance:
             del flight[at]
         else:
@@ -68,7 +73,7 @@ class Trouble:
 
     def time_out(self) -> None:
         """Somebody has waited long enough for a leader, or thinks so."""
-        due = [n for n in self._living() if n.is_due(self._world.now)]
+        due = [n for n in self._moving() if n.is_due(self._world.now)]
         if due:
             # Several at once split the votes, and meet in one epoch.
             for node in self._rng.sample(due, min(len(due), self._rng.choice((1, 1, 2)))):
@@ -160,6 +165,38 @@ class Trouble:
         """Transfers took too long."""
         for node in self._living():
             node.step(events.AbandonTransfer())
+
+    def strand(self) -> None:
+        """Leadership goes to a process that is stopped; another one is, too. What is sent to them
+        waits."""
+        leaders = self._world.leaders()
+        if leaders:
+            leader = self._rng.choice(leaders)
+            stopped = self._rng.sample(list(self._world.nodes), 2)
+            self._world.stopped.update(one for one in stopped if one != leader.id)
+            leader.step(events.TransferLeadership(stopped[0]))
+
+    def orphan(self) -> None:
+        """An order to stand takes its time, nobody else hears of a leader, some start anew."""
+        flight = self._world.flight
+        heirs = [to for _, to, message, _ in flight if isinstance(message, messages.TimeoutNow)]
+        if heirs:
+            self._world.stopped = {heirs[-1]}
+            for node in self._living():
+                node.heard_step = node.timed_out_step = -self._world.patience_steps
+                if self._rng.random() < 0.4 and node.id != heirs[-1]:
+                    node.crash(loses_power=self._world.loses_power)
+                    node.start()
+
+    def resume(self) -> None:
+        """A process that was stopped goes on."""
+        if self._world.stopped:
+            self._world.stopped.discard(self._rng.choice(sorted(self._world.stopped)))
+
+    def go_on(self) -> None:
+        """Transfers have waited long enough for promises."""
+        for node in self._living():
+            node.step(events.PromisesTimedOut())
 
     def change(self) -> None:
         """Somebody wants other members."""

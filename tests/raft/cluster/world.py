@@ -45,6 +45,8 @@ class World:
         self.flight: list[tuple[int, int, messages.Message, list[Batch]]] = []
         # {(from, to)} that deliver nothing.
         self.cuts: set[tuple[int, int]] = set()
+        # Nodes that are stopped: what is sent to them waits.
+        self.stopped: set[int] = set()
         self.invariants: list[Invariant] = all_invariants()
         self._watchers = {
             name: [
@@ -80,6 +82,7 @@ class World:
             configuration=disk.image.start_configuration,
             commit=node.noted_commit,
             amnesiac=not disk.is_whole,
+            promised=disk.promised,
         )
 
     def next_id(self) -> int:

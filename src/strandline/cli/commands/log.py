@@ -173,6 +173,7 @@ def _describe_state(state: "GroupState | None") -> Json:
     return {
         "epoch": state.epoch,
         "vote": state.vote,
+        "promised": state.promised,
         "amnesiac": state.amnesiac,
         "base": None
         if base is None

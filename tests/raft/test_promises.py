@@ -1,0 +1,345 @@
+"""Votes that are left to a leader before it hands over. Source: decision 0021."""
+
+import msgspec
+import pytest
+from tests.raft.member import Member, kinds, of_type, sent, shape, target
+
+from strandline.model.ids import BrokerId, Epoch, Index
+from strandline.raft import events
+from strandline.raft.messages import (
+    AppendResponse,
+    Fence,
+    LeaderContact,
+    TimeoutNow,
+    VoteRequest,
+    VoteResponse,
+)
+from strandline.raft.state import Role
+
+FIVE = (1, 2, 3, 4, 5)
+
+QUESTION = LeaderContact(Epoch(1), Index(-1), Index(-1), asks_promise=True)
+
+
+def promise(epoch: int = 1) -> VoteResponse:
+    """Of a follower in that epoch."""
+    return VoteResponse(Epoch(epoch), granted=True, pre=True, promised=Epoch(epoch + 1))
+
+
+def promised(**options: object) -> Member:
+    """A follower of broker 1 in epoch 1, with entries 0 to 4, that has promised."""
+    member = Member(3, log=shape(1, 1, 1, 1, 1), voters=FIVE, **options)  # type: ignore[arg-type]
+    member.append(prev=(4, 1), epoch=1, sender=1)
+    member.receive(1, QUESTION)
+    return member
+
+
+def asking(to: int = 2) -> Member:
+    """A leader of five that has begun to hand over."""
+    member = Member(voters=FIVE).lead_established()
+    member.step(events.TransferLeadership(BrokerId(to)))
+    return member
+
+
+# ---- the leader ----------------------------------------------------------------------------------
+
+
+def test_a_leader_promises_durably_before_it_asks_the_others_and_leads_on() -> None:
+    member = Member(voters=FIVE).lead_established()
+    effects = member.step(events.TransferLeadership(2))
+    assert effects[0] == events.PersistState(1, 1, 2)
+    question = LeaderContact(Epoch(1), Index(0), Index(0), asks_promise=True)
+    assert sent(effects, LeaderContact) == {2: question, 3: question, 4: question, 5: question}
+    assert sent(effects, TimeoutNow) == {}
+    assert member.raft.accepts_proposals
+    member.propose(1)
+
+
+def test_where_two_votes_elect_nobody_is_asked() -> None:
+    effects = Member().lead_established().step(events.TransferLeadership(2))
+    assert sent(effects, LeaderContact) == {}
+    assert sent(effects, TimeoutNow) == {2: TimeoutNow(1, 0, (3,))}
+
+
+def test_with_enough_promises_the_order_carries_them_and_no_flush_comes_before_it() -> None:
+    member = asking()
+    effects = member.receive(4, promise())
+    assert kinds(effects) == ["BecameFollower", "Send", "PersistState"]
+    assert sent(effects, TimeoutNow) == {2: TimeoutNow(1, 0, (3, 4, 5), promised=(4,))}
+    assert effects[-1] == events.PersistState(2, 2, 2)
+
+
+def test_the_order_names_the_end_of_the_log_when_it_is_given_not_when_votes_were_promised() -> None:
+    member = Member(voters=(1, 2, 3, 4, 5, 6, 7)).lead_established()
+    member.step(events.TransferLeadership(2))
+    member.receive(4, promise())
+    member.propose(3)
+    member.send_all(2)
+    order = sent(member.receive(5, promise()), TimeoutNow)[2]
+    assert (order.last_index, order.promised) == (3, (4, 5))
+
+
+def test_nothing_is_held_while_promises_are_awaited() -> None:
+    member = asking()
+    member.propose(2)
+    member.hear_all(2)
+    member.propose(1)
+    member.hear(2, 2)
+    assert member.raft.accepts_proposals
+
+
+def test_a_leader_that_waits_in_vain_hands_over_as_without_promises() -> None:
+    member = asking()
+    effects = member.step(events.PromisesTimedOut())
+    assert set(sent(effects, LeaderContact)) == {3, 4, 5}
+    assert sent(effects, TimeoutNow) == {2: TimeoutNow(1, 0, (3, 4, 5))}
+    member = Member(voters=FIVE).lead_established()
+    assert member.step(events.PromisesTimedOut()) == []
+
+
+def test_promises_are_good_for_another_heir_after_a_transfer_was_abandoned() -> None:
+    member = Member(voters=(1, 2, 3, 4, 5, 6, 7)).lead_established()
+    member.step(events.TransferLeadership(2))
+    member.receive(4, promise())
+    member.step(events.AbandonTransfer())
+    assert sent(member.receive(5, promise()), TimeoutNow) == {}
+    assert member.raft.accepts_proposals
+    effects = member.step(events.TransferLeadership(3))
+    order = TimeoutNow(1, 0, (2, 4, 5, 6, 7), promised=(4, 5))
+    assert sent(effects, TimeoutNow) == {3: order}
+
+
+def test_promises_of_both_sides_are_needed_while_voters_change() -> None:
+    member = Member(voters=FIVE).lead_established()
+    member.step(events.ChangeConfiguration((1, 6, 7), ()))
+    for peer in (2, 3, 4, 6):
+        member.send_all(peer)
+        member.hear_all(peer)
+    assert member.raft.configuration.is_joint
+    assert sent(member.step(events.TransferLeadership(6)), TimeoutNow) == {}
+    assert sent(member.receive(2, promise()), TimeoutNow) == {}
+    assert set(sent(member.receive(3, promise()), TimeoutNow)) == {6}
+
+
+def test_a_promise_to_a_leader_of_another_epoch_does_not_count() -> None:
+    for epoch in (0, 2):
+        assert asking().receive(4, promise(epoch)) == []
+    assert Member(voters=FIVE).receive(4, promise()) == []
+
+
+def test_a_promise_of_who_lost_its_disk_since_does_not_count_whatever_comes_late() -> None:
+    """It is forgotten: the voter may give that vote to somebody else once it counts again."""
+    seven = Member(voters=(1, 2, 3, 4, 5, 6, 7)).lead_established()
+    seven.step(events.TransferLeadership(2))
+    seven.receive(4, promise())
+    seven.receive(4, AppendResponse(1, False, hint=-1, recovering=True))
+    seven.receive(4, promise())
+    assert sent(seven.receive(5, promise()), TimeoutNow) == {}
+    assert seven.raft.is_leader
+
+
+def test_a_promise_of_who_was_removed_since_does_not_count() -> None:
+    member = Member(voters=(1, 2, 3, 4, 5, 6, 7)).lead_established()
+    member.step(events.TransferLeadership(2))
+    member.receive(4, promise())
+    member.step(events.AbandonTransfer())
+    for voters in ((1, 2, 3, 5, 6, 7), (1, 2, 3, 4, 5, 6, 7)):
+        member.step(events.ChangeConfiguration(voters, ()))
+        for _ in range(2):
+            member.flush()
+            for peer in list(member.raft.progress):
+                member.send_all(peer)
+                member.hear_all(peer)
+        assert member.raft.configuration.voters == voters
+    member.step(events.TransferLeadership(2))
+    member.receive(4, promise())
+    assert sent(member.receive(5, promise()), TimeoutNow) == {}
+
+
+# ---- the voter -----------------------------------------------------------------------------------
+
+
+def test_a_voter_promises_durably_before_it_answers_and_follows_on() -> None:
+    member = Member(3, log=shape(1, 1), voters=FIVE)
+    member.append(prev=(1, 1), epoch=1, sender=1)
+    effects = member.receive(1, QUESTION)
+    assert kinds(effects) == ["PersistState", "Send"]
+    assert effects[0] == events.PersistState(1, -1, 2)
+    assert sent(effects, VoteResponse) == {1: promise()}
+    assert (member.raft.epoch, member.raft.leader) == (1, 1)
+    member.append(prev=(1, 1), epochs=(1,), sender=1)
+    assert sent(member.flush(), AppendResponse)[1].flushed == 2
+
+
+def test_a_voter_that_is_asked_twice_answers_twice() -> None:
+    member = promised()
+    effects = member.receive(1, QUESTION)
+    assert kinds(effects) == ["Send"]
+    assert sent(effects, VoteResponse) == {1: promise()}
+
+
+def test_a_voter_promises_nothing_to_a_leader_of_the_past() -> None:
+    member = Member(3, log=shape(1, 2), voters=FIVE)
+    assert sent(member.receive(1, QUESTION), VoteResponse) == {}
+    assert member.raft.promised == 0
+
+
+def test_a_voter_that_lost_its_disk_promises_nothing() -> None:
+    member = Member(3, voters=FIVE, amnesiac=True)
+    assert sent(member.receive(1, QUESTION), VoteResponse) == {}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_who_promised_votes_for_no_candidate_by_time_out_in_that_epoch(restarts: bool) -> None:
+    """It is an election safety violation else: the order may be on its way."""
+    member = promised()
+    if restarts:
+        member = Member(3, log=shape(1, 1, 1, 1, 1), voters=FIVE, promised=2)
+    refusal = sent(member.receive(4, VoteRequest(2, 9, 1)), VoteResponse)[4]
+    assert not refusal.granted
+    assert (member.raft.epoch, member.raft.vote) == (2, -1)
+    refusal = sent(member.receive(5, VoteRequest(2, 9, 1)), VoteResponse)[5]
+    assert not refusal.granted
+
+
+def test_who_promised_votes_in_the_epoch_after_as_if_it_had_not() -> None:
+    member = promised()
+    assert sent(member.receive(4, VoteRequest(3, 9, 1)), VoteResponse)[4].granted
+    assert member.raft.promised == 0
+
+
+def test_who_promised_votes_for_whom_its_leader_ordered_to_stand() -> None:
+    """So where the leader did not hear of the promise, and the heir has to ask. By its log."""
+    member = promised()
+    assert not sent(member.receive(2, VoteRequest(2, 3, 1, transfer=True)), VoteResponse)[2].granted
+    assert sent(member.receive(2, VoteRequest(2, 4, 1, transfer=True)), VoteResponse)[2].granted
+    assert sent(member.receive(2, VoteRequest(2, 4, 1)), VoteResponse)[2].granted
+
+
+def test_who_promised_obeys_the_order_to_vote() -> None:
+    member = promised()
+    order = LeaderContact(Epoch(1), Index(-1), Index(-1), BrokerId(2), Index(4))
+    effects = member.receive(1, order)
+    assert sent(effects, VoteResponse)[2].given_for == 4
+    assert member.raft.vote == 2
+
+
+def test_who_promised_and_hears_nobody_stands_for_the_epoch_after() -> None:
+    member = promised()
+    request = VoteRequest(3, 4, 1, pre=True)
+    assert sent(member.time_out(), VoteRequest) == {1: request, 2: request, 4: request, 5: request}
+    for peer in (1, 2):
+        member.receive(peer, VoteResponse(3, granted=True, pre=True))
+    assert (member.raft.role, member.raft.epoch) == (Role.CANDIDATE, 3)
+
+
+def test_a_candidate_that_is_refused_for_a_promise_asks_for_the_epoch_after_at_once() -> None:
+    """It has raised no epoch by then, so it has unseated nobody."""
+    answer = sent(promised().receive(4, VoteRequest(2, 9, 1, pre=True)), VoteResponse)[4]
+    assert (answer.granted, answer.promised) == (False, 2)
+    member = Member(4, log=shape(1, 1, 1, 1, 1, 1), voters=FIVE)
+    member.time_out()
+    request = VoteRequest(3, 5, 1, pre=True)
+    assert set(sent(member.receive(3, answer), VoteRequest).values()) == {request}
+    assert (member.raft.role, member.raft.epoch) == (Role.PRECANDIDATE, 1)
+    assert member.receive(5, answer) == []
+    assert member.receive(5, VoteResponse(2, granted=True, pre=True)) == []
+    for peer in (3, 5):
+        member.receive(peer, VoteResponse(3, granted=True, pre=True))
+    assert member.raft.epoch == 3
+
+
+def test_a_candidate_of_an_earlier_release_learns_it_from_the_epoch() -> None:
+    answer = sent(promised().receive(4, VoteRequest(2, 9, 1, pre=True)), VoteResponse)[4]
+    assert answer.epoch == 2
+
+
+def test_a_refusal_for_another_reason_names_no_promise() -> None:
+    """It would make who is cut off unseat a leader that all others hear."""
+    for request, alive in ((VoteRequest(2, 3, 1, pre=True), False),
+                           (VoteRequest(2, 9, 1, pre=True), True)):  # fmt: skip
+        effects = promised().receive(4, request, leader_alive=alive)
+        assert sent(effects, VoteResponse) == {4: VoteResponse(1, granted=False, pre=True)}
+
+
+def test_a_promise_is_over_in_the_epoch_after_and_where_a_grant_opens_one() -> None:
+    member = promised()
+    member.receive(1, Fence(Epoch(1 << 32)))
+    assert member.raft.promised == 0
+    member = promised()
+    member.receive(2, LeaderContact(2, -1, -1))
+    assert member.raft.promised == 2
+    member.receive(5, LeaderContact(3, -1, -1))
+    assert member.raft.promised == 0
+
+
+# ---- the heir ------------------------------------------------------------------------------------
+
+
+def test_of_five_voters_the_heir_leads_at_once_by_promised_votes() -> None:
+    effects = target(voters=FIVE).receive(1, TimeoutNow(1, 4, (3, 4), promised=(3,)))
+    assert sent(effects, VoteRequest) == {}
+    assert of_type(effects, events.BecameLeader) == [events.BecameLeader(2)]
+
+
+def test_promised_votes_are_given_for_a_log_that_has_all_that_the_order_names() -> None:
+    member = target(2, voters=FIVE)
+    assert member.receive(1, TimeoutNow(1, 4, (), promised=(3, 4, 5))) == []
+    member.append(prev=(2, 1), epochs=(1,), sender=1)
+    assert member.raft.role == Role.FOLLOWER
+    member.append(prev=(3, 1), epochs=(1,), sender=1)
+    assert member.raft.is_leader
+
+
+def test_who_has_not_promised_is_asked_where_that_is_not_enough() -> None:
+    member = target(voters=(1, 2, 3, 4, 5, 6, 7))
+    effects = member.receive(1, TimeoutNow(1, 4, (3, 4), promised=(3,)))
+    assert set(sent(effects, VoteRequest)) == {4, 5, 6, 7}
+
+
+def test_promised_votes_count_in_the_configuration_that_the_heir_s_log_has() -> None:
+    """Whoever was a voter once, and is none, elects nobody."""
+    member = target(voters=(1, 2, 6, 7, 8))
+    member.receive(1, TimeoutNow(1, 4, (), promised=(3, 4, 5)))
+    assert member.raft.role == Role.CANDIDATE
+
+
+def test_an_order_with_promised_votes_that_comes_after_the_next_epoch_began_elects_nobody() -> None:
+    member = target(voters=FIVE)
+    member.receive(4, VoteRequest(3, 9, 1, transfer=True))
+    assert member.receive(1, TimeoutNow(1, 4, (), promised=(3, 4, 5))) == []
+    member = target(voters=FIVE)
+    member.receive(1, Fence(Epoch(1 << 32)))
+    assert member.receive(1, TimeoutNow(1, 4, (), promised=(3, 4, 5))) == []
+    assert member.raft.epoch == 1 << 32
+
+
+def test_brokers_of_an_earlier_release_take_none_of_it_for_anything_else() -> None:
+    """A heartbeat, an order without promises, and consent to a pre-vote that elects nobody."""
+
+    class Contact(msgspec.Struct, tag=5, array_like=True):
+        epoch: int
+        commit: int
+        visible: int
+        heir: int = -1
+        last_index: int = -1
+
+    class Order(msgspec.Struct, tag=6, array_like=True):
+        epoch: int
+        last_index: int = -1
+        in_step: tuple[int, ...] = ()
+
+    class Answer(msgspec.Struct, tag=2, array_like=True):
+        epoch: int
+        granted: bool
+        pre: bool = False
+        removal: object = None
+        given_for: int = -1
+
+    encode = msgspec.msgpack.encode
+    assert msgspec.msgpack.decode(encode(QUESTION), type=Contact) == Contact(1, -1, -1)
+    order = msgspec.msgpack.decode(encode(TimeoutNow(1, 4, (3,), (4,))), type=Order)
+    assert order == Order(1, 4, (3,))
+    answer = msgspec.msgpack.decode(encode(promise()), type=Answer)
+    assert (answer.epoch, answer.pre, answer.given_for) == (1, True, -1)
+    assert msgspec.msgpack.decode(encode(Order(1, 4)), type=TimeoutNow) == TimeoutNow(1, 4)
