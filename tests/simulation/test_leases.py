@@ -238,6 +238,44 @@ def test_who_handed_over_and_heard_nothing_since_makes_nobody_forget_the_next_le
     assert_never_stale(world, new, 2_000)
 
 
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_who_is_elected_late_by_promised_votes_never_answers_beside_a_later_leader(
+    seed: int,
+) -> None:
+    """The heir was stopped; by the time that it obeys, another one has a lease, of which it has not
+    heard. It leads its epoch by the votes in the order, and whom it tells so has moved on."""
+    world = started(plain_scenario(seed=seed, brokers=5))
+    world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
+    old = leader_of(world)
+    heir = next(replica for replica in world.replicas() if replica is not old)
+    promised_epoch = heir.epoch + 1
+    stopped, process = world.hosts[heir.self_id], world.hosts[old.self_id].process
+    assert process is not None
+    stopped.pause()
+    process.run_now(lambda: old.transfer_leadership(heir.self_id))
+    assert world.scheduler.run_until_true(
+        lambda: not old.raft.is_leader, limit_us=world.scheduler.now_us + 100 * MS
+    )
+    world.scheduler.run_until(world.scheduler.now_us + 50 * MS)
+    for replica in world.replicas():
+        if replica is not heir:
+            cut(world, heir.self_id, replica.self_id)
+    world.scheduler.run_until(world.scheduler.now_us + 2_500 * MS)
+    new = leader_of(world)
+    assert new.can_serve_reads and new.epoch > promised_epoch
+    for replica in world.replicas():
+        if replica not in (heir, old, new):
+            heal(world, heir.self_id, replica.self_id)
+    elected: list[Epoch] = []
+    stopped.resume()
+    end_us = world.scheduler.now_us + 2_000 * MS
+    while world.scheduler.now_us < end_us and world.scheduler.step():
+        if heir.is_leader and not elected:
+            elected.append(heir.epoch)
+        assert not heir.can_serve_reads
+    assert elected == [promised_epoch]
+
+
 def test_a_vote_that_had_to_wait_is_refused_if_a_leader_was_heard_meanwhile() -> None:
     """What came before a heartbeat is decided after it, and the heartbeat is answered at once."""
     world = started(plain_scenario())
