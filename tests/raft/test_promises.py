@@ -134,8 +134,11 @@ def test_a_promise_of_who_lost_its_disk_since_does_not_count_whatever_comes_late
     seven.receive(4, promise())
     seven.receive(4, AppendResponse(1, False, hint=-1, recovering=True))
     seven.receive(4, promise())
+    seven.send_all(2)
+    seven.hear_all(2)
     assert sent(seven.receive(5, promise()), TimeoutNow) == {}
-    assert seven.raft.is_leader
+    order = sent(seven.receive(6, promise()), TimeoutNow)[2]
+    assert order.promised == (5, 6)
 
 
 def test_a_promise_of_who_was_removed_since_does_not_count() -> None:
