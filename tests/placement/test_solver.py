@@ -13,10 +13,11 @@ from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.residency import banned_by
 from strandline.placement.policy.confluent import import_confluent
-from strandline.placement.policy.text import decode_policy
+from strandline.placement.policy.text import decode_policy, encode_policy
 from strandline.placement.solver.judge import judge
 from strandline.placement.solver.orbits import Orbits
 from strandline.placement.solver.plan import make_plan
+from strandline.placement.solver.relaxing import relaxations
 from strandline.placement.solver.repair import repair
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.search import Search, orbits_of
@@ -218,6 +219,40 @@ def test_what_could_be_is_as_near_as_the_labels_let_it_be() -> None:
     refusal = refused("survive: region", racks)
     assert refusal.nearest is not None
     assert refusal.nearest.changes == ("survive 1 rack instead of 1 region",)
+
+
+@pytest.mark.parametrize(
+    ("policy", "nearest"),
+    [
+        (
+            "survive: region\nrules: [{count: 2}]",
+            '{"survive":[{"region":1}],"rules":[{"count":3}]}',
+        ),
+        (
+            "survive: 2 regions\nrules: [{count: 3}]",
+            '{"survive":[{"region":2}],"rules":[{"count":5}]}',
+        ),
+        (
+            "rules: [{role: observer, count: 1, spread: [{by: region, min_distinct: 2}]}]",
+            '{"rules":[{"role":"observer","count":2,"spread":[{"by":"region","min_distinct":2}]}]}',
+        ),
+    ],
+)
+def test_what_could_be_has_more_replicas_rather_than_fewer_promises(
+    policy: str, nearest: str
+) -> None:
+    refusal = refused(policy, cluster(*"abcde"))
+    assert refusal.nearest is not None and refusal.nearest.policy == nearest
+
+
+def test_what_could_be_is_a_policy_that_is_read() -> None:
+    """No more voters and replicas than a policy may ask for."""
+    for policy in (
+        "survive: 7 regions\nrules: [{count: 14}]",
+        "survive: 7 regions\nrules: [{count: 13}, {role: observer, count: 18}]",
+    ):
+        for _, _, more in relaxations(decode_policy(policy)):
+            assert decode_policy(encode_policy(more)) == more
 
 
 def test_only_constraints_that_clash_are_named() -> None:

@@ -1,10 +1,11 @@
 """The nearest policy that can be met: relaxations of the document, the cheapest first.
 
 Why:    who types a policy that cannot be met wants to read what could be.
-How:    each relaxation changes one part a little: a goal to a narrower level or one loss less, a
-        spread by one or to soft, a `where` to soft, a count by one. Cheapest first over sums of
-        prices (Dijkstra), up to CHANGES_MAX changes and TRIED_MAX policies. Residency is never
-        relaxed: it is the law's.
+How:    each relaxation changes one part a little: a count by one or two more, which gives up
+        nothing that was promised; a goal to a narrower level or one loss less, a spread by one or
+        to soft, a `where` to soft, a count by one less. Cheapest first over sums of prices
+        (Dijkstra), up to CHANGES_MAX changes and TRIED_MAX policies. Residency is never relaxed:
+        it is the law's.
 Source: decision 0008."""
 
 import heapq
@@ -12,13 +13,23 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from strandline.placement.policy.document import Goal, Policy, Rule, Spread, goal_levels
+from strandline.placement.policy.document import (
+    REPLICAS_MAX,
+    VOTERS_MAX,
+    Goal,
+    Policy,
+    Rule,
+    Spread,
+    goal_levels,
+)
 from strandline.placement.policy.goals import format_goal
 from strandline.placement.policy.text import encode_policy
 from strandline.placement.solver.refusal import Relaxation
 
 CHANGES_MAX = 3
 TRIED_MAX = 60
+MORE_MAX = 2
+"""By how many replicas one relaxation makes a count larger, at the price of one each."""
 _NARROWER = {
     "region": ("zone", "rack", "host", "broker"),
     "zone": ("rack", "host", "broker"),
@@ -58,7 +69,8 @@ def nearest_policy(policy: Policy, can_be_met: Callable[[Policy], bool]) -> Rela
 
 
 def relaxations(policy: Policy) -> Iterator[Change]:
-    """Every policy that asks for a little less in one place."""
+    """Every policy that is a little easier in one place: by more replicas, or by less asked."""
+    yield from _more_replicas(policy)
     for number, goal in enumerate(policy.survive):
         for price, instead in _weaker_goals(goal):
             words = f"survive {format_goal(instead)}" if instead else "no survive"
@@ -80,6 +92,23 @@ def relaxations(policy: Policy) -> Iterator[Change]:
             yield price, words, msgspec.structs.replace(policy, rules=rules)
     if policy.distinct_host:
         yield 3, "replicas on the same host", msgspec.structs.replace(policy, distinct_host=False)
+
+
+def _more_replicas(policy: Policy) -> Iterator[Change]:
+    """Only where something counts replicas: else more of them are no easier to place."""
+    voters = sum(rule.count or 1 for rule in policy.voter_rules())
+    replicas = voters + sum(rule.count or 0 for rule in policy.observer_rules())
+    for number, rule in enumerate(policy.rules):
+        is_voter = rule.role == "voter"
+        counts = (policy.survive or policy.spread or policy.counts) if is_voter else ()
+        if rule.count is None or not (counts or rule.spread):
+            continue
+        room = min(REPLICAS_MAX - replicas, VOTERS_MAX - voters if is_voter else REPLICAS_MAX)
+        for more in range(1, min(MORE_MAX, room) + 1):
+            changed = msgspec.structs.replace(rule, count=rule.count + more)
+            rules = _replaced(policy.rules, number, changed)
+            words = f"rules[{number}]: {changed.count} {rule.role}s"
+            yield more, words, msgspec.structs.replace(policy, rules=rules)
 
 
 def _weaker_goals(goal: Goal) -> Iterator[tuple[int, Goal | None]]:
