@@ -297,7 +297,7 @@ def test_what_no_longer_holds_is_told_first_with_what_would(world: World, told: 
     assert first[4].startswith("no: survive 1 region does not hold: it can take the voters 1, 2")
     assert second == ["0-1", "1,2,3,4,5", "3 of 5", "-", "yes"]
     assert "partition 2, led by broker 1:" in lines
-    assert cells(lines, "BROKER")[0][-1].startswith("4: with it, losing 1 region could take 2")
+    assert cells(lines, "BROKER")[0][-1].startswith("4: losing 1 region could then take 2")
     assert lines[-2] == "this would be as the policy wants:"
     assert lines[-1].endswith("partition move t 2 --to 1,2,3,4,5")
     fine = told("topic", "explain", "t", "--partition", "0")

@@ -60,7 +60,6 @@ def test_programs_get_the_same(run: Run, files: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("policy", "survive: 2 regions", "what can be met: survive 1 region instead of 2"),
         ("policy", "survive: [regoin]", "regoin"),
         ("cluster", "brokers: []", "write brokers:"),
         ("cluster", "brokers: [{id: 1}, {id: 1}]", "a broker's id is there once"),
@@ -80,6 +79,35 @@ def test_what_is_wrong_is_said_in_one_line(
     )  # fmt: skip
     assert (code, out, len(err.splitlines())) == (1, "", 1)
     assert says in err and files[name] in err
+
+
+def test_a_policy_that_cannot_be_met_is_refused_line_by_line(
+    run: Run, files: dict[str, str]
+) -> None:
+    write(files, "survive: 2 regions")
+    code, out, err = run("policy", "test", files["policy"], "--cluster", files["cluster"])
+    first, *reasons = err.splitlines()
+    assert (code, out, first) == (1, "", f"error: {files['policy']}: cannot place 5 voters")
+    assert reasons[-3:] == [
+        "  what would help: 2 more brokers, each in another region",
+        "  what can be met: survive 1 region instead of 2 regions",
+        '  as a policy: {"survive":[{"region":1}]}',
+    ]
+    # What is printed can be pasted.
+    write(files, reasons[-1].partition(": ")[2])
+    assert run("policy", "test", files["policy"], "--cluster", files["cluster"])[0] == 0
+
+
+def test_programs_get_why_a_policy_cannot_be_met(run: Run, files: dict[str, str]) -> None:
+    write(files, "survive: 2 regions")
+    code, out, err = run("policy", "test", files["policy"], "--cluster", files["cluster"], "--json")
+    assert (code, err) == (1, f"error: {files['policy']}: cannot place 5 voters\n")
+    told = json.loads(out)
+    assert told["told"][0] == "cannot place 5 voters"
+    refusal = told["refusal"]
+    assert refusal["nearest"]["policy"] == '{"survive":[{"region":1}]}'
+    assert refusal["refused"][0]["reason"]["code"] in ("taken", "goal")
+    assert refusal["newcomers"] == "2 more brokers, each in another region"
 
 
 def test_brokers_without_an_id_get_the_next_free_one(run: Run, files: dict[str, str]) -> None:

@@ -193,7 +193,7 @@ def test_pauses_and_waits_are_said(world: Previewed, told: Lines, file: Path) ->
     ]
     assert "it may come otherwise: whoever is down or lost (broker 4) is taken to stay so" in lines
     (waits,) = [line for line in lines if line.startswith("cannot-be-met: ")]
-    assert "1 broker: is down" in waits and waits.endswith("2 partitions wait (t-0, t-1)")
+    assert "broker 4 is down" in waits and waits.endswith("2 partitions wait (t-0, t-1)")
 
 
 def test_who_leaves_or_settles_counts_as_the_balancer_counts_them(

@@ -100,8 +100,8 @@ def test_each_replica_says_who_else_could_be_there_and_who_could_not() -> None:
     ]  # fmt: skip
     assert leader.worse == (4,) and not leader.equal and not leader.better
     assert [str(one) for one in leader.refused] == [
-        "2 brokers: holds another replica of the partition",
-        "2 brokers: with it, losing 1 region could take 2 voters, and 1 may be lost",
+        "brokers 1, 5 hold another replica of the partition",
+        "brokers 2, 6: losing 1 region could then take 2 voters, and 1 may be lost",
     ]
     moved = explained(policy, 4, 1, 5)
     assert moved.replicas[0].better == (3,)
@@ -140,5 +140,5 @@ def test_brokers_that_may_not_be_taken_now_are_told_apart_from_where_they_are() 
     request = Request(policy=decode_policy("survive: region"))
     roles: list[tuple[BrokerId, Role]] = [(BrokerId(n), "voter") for n in (1, 3, 5)]
     south = explain(request, candidates, roles).replicas[2]
-    assert "1 broker: is in maintenance" in [str(one) for one in south.refused]
+    assert "broker 6 is in maintenance" in [str(one) for one in south.refused]
     assert not south.equal

@@ -11,7 +11,7 @@ INTERRUPTED = 130
 
 EXIT_CODES: dict[int, str] = {
     OK: "done",
-    ERROR: "refused or failed; standard error has one line that says why",
+    ERROR: "refused or failed; standard error says why, in one line where one is enough",
     USAGE: "an unknown command or option, or an argument is missing",
     CANNOT_CONNECT: "no broker could be reached, or none answered in time",
     UNHEALTHY: "`dev status`: a broker is not serving",

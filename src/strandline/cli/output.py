@@ -72,9 +72,11 @@ def print_table(table: Table) -> None:
         print_line(line.rstrip())
 
 
-def print_error(text: str) -> None:
-    """One line on standard error."""
+def print_error(text: str, reasons: Iterable[str] = ()) -> None:
+    """One line on standard error, and one more for each of the reasons."""
     sys.stderr.write(f"error: {' '.join(text.split())}\n")
+    for one in reasons:
+        sys.stderr.write(f"  {' '.join(one.split())}\n")
 
 
 def program() -> str:

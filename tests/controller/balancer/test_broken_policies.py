@@ -149,7 +149,7 @@ def test_a_lost_region_is_waited_for_unless_the_operator_says_otherwise() -> Non
     world.rest()
     assert all(len(each) == 3 and 5 not in each for each in world.replicas())
     text, count = world.waits()["cannot-be-met"]
-    assert count == 6 and "1 broker: is down" in text
+    assert count == 6 and "broker 5 is down" in text
 
 
 def test_what_was_makeshift_is_undone_when_the_region_returns() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.cli.commands.policy_topic import preview_topic
+from strandline.cli.exit_codes import ERROR
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
@@ -18,13 +19,22 @@ from strandline.cli.options import (
     Timeout,
     open_client,
 )
-from strandline.cli.output import Table, ids, print_line, print_table, show
+from strandline.cli.output import (
+    Table,
+    ids,
+    print_error,
+    print_json,
+    print_line,
+    print_table,
+    show,
+)
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
     from strandline.placement.policy.document import Policy, Role
+    from strandline.placement.solver.refusal import Refusal
     from strandline.placement.solver.request import Request
     from strandline.placement.solver.solve import Solution
     from strandline.placement.topology.universe import Candidate
@@ -125,13 +135,24 @@ def test(
             request, candidates = _live(client, wanted, replicas, min_insync)
     found = solve(request, candidates, partitions=partitions or PARTITIONS, rng=random.Random(1))
     if isinstance(found, Refusal):
-        raise OperatorError(f"{policy}: {found}")
+        _tell_refusal(policy, found, as_json=as_json)
+        raise typer.Exit(ERROR)
     told = explain(request, candidates, _roles(found), prices=table)
     show(
         as_json,
         {"partitions": builtins(found.partitions), "first": builtins(told)},
         people=lambda: _tell(found, told, candidates),
     )
+
+
+def _tell_refusal(file: Path, found: "Refusal", *, as_json: bool) -> None:
+    """Why, line by line, on standard error; for programs all of it on standard output."""
+    from strandline.cli.explaining import builtins
+
+    first, *others = found.lines()
+    print_error(f"{file}: {first}", () if as_json else others)
+    if as_json:
+        print_json({"refusal": builtins(found), "told": found.lines()})
 
 
 def _read(file: Path) -> "Policy":

@@ -22,7 +22,8 @@ class Active:
 
     def prepare(self, shape: Shape) -> HardEvaluator:
         """The evaluator for all replicas."""
-        return StaticEvaluator(shape, shape.everyone, "active", self._judge)
+        title = "brokers that are not in service get no replica"
+        return StaticEvaluator(shape, shape.everyone, "active", self._judge, title=title)
 
     def _judge(self, one: Candidate) -> Reason | None:
         is_eligible = one.state is BrokerState.ACTIVE or one.state in self.may_be

@@ -18,7 +18,8 @@ class Capacity:
 
     def prepare(self, shape: Shape) -> HardEvaluator:
         """The evaluator for all replicas."""
-        return StaticEvaluator(shape, shape.everyone, "capacity", self._judge)
+        title = "full brokers get no replica"
+        return StaticEvaluator(shape, shape.everyone, "capacity", self._judge, title=title)
 
     def _judge(self, one: Candidate) -> Reason | None:
         if one.disk_used_percent >= self.disk_used_percent_max:

@@ -69,6 +69,8 @@ class HardEvaluator:
     """Who is eligible. Subclasses set `name`, `scope`, and `labels` where they count by domains."""
 
     name = ""
+    title = ""
+    """What users read where the name says too little; see `told`."""
     labels: tuple[str, ...] = ()
     is_static = False
     """Whether the seats do not matter."""
@@ -78,6 +80,11 @@ class HardEvaluator:
         self.universe = shape.universe
         self.scope = scope
         self.total = shape.total(scope)
+
+    @property
+    def told(self) -> str:
+        """What users read."""
+        return self.title or self.name
 
     def eligible(self, seats: Seats, group: int) -> int:
         """The candidates that may take the next seat of a group, were it for this alone.

@@ -16,7 +16,8 @@ class Labelled:
 
     def prepare(self, shape: Shape) -> HardEvaluator:
         """The evaluator for all replicas."""
-        return StaticEvaluator(shape, shape.everyone, "labelled", self._judge)
+        title = "brokers without a label that the policy needs get no replica"
+        return StaticEvaluator(shape, shape.everyone, "labelled", self._judge, title=title)
 
     def _judge(self, one: Candidate) -> Reason | None:
         lacking = next((name for name in self.labels if not one.labels.get(name)), None)

@@ -19,9 +19,14 @@ class Pinned:
 
     def prepare(self, shape: Shape) -> HardEvaluator:
         """The evaluator for the scope's replicas."""
-        return StaticEvaluator(shape, self.scope, "pinned", self._judge)
+        title = f"replicas on the brokers [{self._ids}] only"
+        return StaticEvaluator(shape, self.scope, "pinned", self._judge, title=title)
+
+    @property
+    def _ids(self) -> str:
+        return ", ".join(map(str, sorted(self.brokers)))
 
     def _judge(self, one: Candidate) -> Reason | None:
         if one.id in self.brokers:
             return None
-        return because("not-pinned", values=", ".join(str(id) for id in sorted(self.brokers)))
+        return because("not-pinned", values=self._ids)

@@ -1,33 +1,41 @@
 """Why a broker is not eligible: a code and its numbers, and the words for them.
 
-How:    one table of codes; a reason's parameters fill its row. Reasons are equal when users would
-        read the same, so brokers are grouped by them.
+How:    one table of codes; a reason's parameters fill its row. `{held:replica}` is a number with
+        its noun, in the plural where that is right. Reasons are equal when users would read the
+        same, so brokers are grouped by them.
 Source: STYLE, rule 4."""
 
+from collections.abc import Sequence
+
 import msgspec
+
+from strandline.model.ids import BrokerId
+from strandline.placement.topology.naming import brokers_named
 
 REASONS = {
     "down": "is down",
     "maintenance": "is in maintenance",
     "decommissioning": "is being decommissioned",
     "taken": "holds another replica of the partition",
-    "replicas-full": "holds {held} of at most {limit} replicas",
+    "replicas-full": "holds {held} of at most {limit:replica}",
     "disk-full": "disk is {held} % used, of at most {limit} %",
     "not-in": "{label} is not in [{values}]",
     "in": "{label} is in [{values}]",
     "without": "has no label {label}",
     "with": "has the label {label}",
-    "not-pinned": "is not one of the brokers [{values}]",
+    "not-pinned": "is not among the brokers [{values}]",
     "host-taken": "{domain} is the host of another replica",
-    "domain-full": "{label} {domain} has {held} of at most {limit} replicas",
-    "distinct-needed": "{label} {domain} has a replica, and {needed} more are to be distinct",
-    "distinct-short": "{needed} more replicas are to be in distinct {label}s, and {left} are left",
-    "uneven": "{label} {domain} has {held} replicas, and others would be left behind",
-    "count-full": "{label}={domain} has {held} of exactly {limit} replicas",
-    "count-needed": "the {left} replicas left have to be where {label}={domain}",
-    "count-short": "{needed} more replicas have to be where {label}={domain}, and {left} are left",
-    "goal": "with it, losing {goal} could take {lost} voters, and {limit} may be lost",
+    "domain-full": "{label} {domain} has {held} of at most {limit:replica}",
+    "distinct-needed": "{label} {domain} has a replica, and another {label} is needed",
+    "distinct-short": "{left:more replica} cannot be in {needed:more distinct {label}}",
+    "uneven": "{label} {domain} has {held:replica}, and others would be left behind",
+    "count-full": "{label}={domain} has {held} of exactly {limit:replica}",
+    "count-needed": "{label}={domain} is needed for {left:more replica}",
+    "count-short": "{label}={domain} is needed for {needed:more replica}, and {left} can be placed",
+    "goal": "losing {goal} could then take {lost:voter}, and {limit} may be lost",
 }  # fmt: skip
+_PLURALS = {"is": "are", "has": "have", "holds": "hold"}
+"""What the texts of which the broker is the subject begin with."""
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -37,7 +45,26 @@ class Reason(msgspec.Struct, frozen=True):
     parameters: tuple[tuple[str, str | int], ...] = ()
 
     def __str__(self) -> str:
-        return REASONS[self.code].format(**dict(self.parameters))
+        words = {
+            name: _Number(value) if isinstance(value, int) else value
+            for name, value in self.parameters
+        }
+        return REASONS[self.code].format(**words)
+
+    def told_of(self, brokers: Sequence[BrokerId]) -> str:
+        """A sentence without an end: "brokers 1, 2 are down", "broker 3: region is in [a]"."""
+        text = str(self)
+        verb, _, rest = text.partition(" ")
+        if verb not in _PLURALS:
+            return f"{brokers_named(brokers)}: {text}"
+        return f"{brokers_named(brokers)} {verb if len(brokers) == 1 else _PLURALS[verb]} {rest}"
+
+
+class _Number(int):
+    """Its format is a noun."""
+
+    def __format__(self, noun: str) -> str:
+        return f"{int(self)} {noun}{'s' * (self != 1)}" if noun else str(int(self))
 
 
 def because(code: str, **parameters: str | int) -> Reason:

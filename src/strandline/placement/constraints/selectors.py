@@ -8,6 +8,7 @@ from strandline.placement.constraints.contract import HardEvaluator, Shape
 from strandline.placement.constraints.reasons import Reason, because
 from strandline.placement.constraints.static import StaticEvaluator
 from strandline.placement.policy.document import Selector, Where
+from strandline.placement.policy.words import format_where
 from strandline.placement.topology.labels import BROKER_LABEL
 from strandline.placement.topology.universe import Universe
 
@@ -30,7 +31,11 @@ class Selectors:
     def prepare(self, shape: Shape) -> HardEvaluator:
         """The evaluator for the scope's replicas."""
         return StaticEvaluator(
-            shape, self.scope, "where", lambda one: refused_by(self.where, one.id, one.labels)
+            shape,
+            self.scope,
+            "where",
+            lambda one: refused_by(self.where, one.id, one.labels),
+            title=format_where(self.where),
         )
 
 

@@ -15,9 +15,12 @@ class StaticEvaluator(HardEvaluator):
 
     is_static = True
 
-    def __init__(self, shape: Shape, scope: int, name: str, judge: Judge) -> None:
+    def __init__(
+        self, shape: Shape, scope: int, name: str, judge: Judge, *, title: str = ""
+    ) -> None:
         super().__init__(shape, scope)
         self.name = name
+        self.title = title
         self._reasons = {
             bit: reason
             for bit, one in enumerate(self.universe.candidates)

@@ -28,6 +28,7 @@ from strandline.placement.solver.solve import missing_for
 from strandline.placement.survival.goals import BrokenGoal, broken_goals
 from strandline.placement.survival.replicas import Placement, Replica
 from strandline.placement.survival.report import common_goals, loss_levels
+from strandline.placement.topology.naming import brokers_named
 from strandline.placement.topology.universe import BrokerState, Candidate, Universe
 
 
@@ -207,19 +208,16 @@ def faults_of(judgement: Judgement, broken: Iterable[BrokenGoal]) -> list[str]:
     found = [str(one) for one in broken]
     for one in judgement.violations:
         if one.reason.code != "goal":  # Those are broken goals, which say more.
-            found.append(f"{one.constraint}: broker {_ids(one.brokers)} {one.reason}")
+            found.append(f"{one.constraint}: {one.reason.told_of(one.brokers)}")
     if judgement.surplus:
-        found.append(f"no rule asks for the replica of broker {_ids(judgement.surplus)}")
+        found.append(f"no rule asks for the replicas of {brokers_named(judgement.surplus)}")
     missing = sum(judgement.missing.values())
     if missing:
         found.append(f"{missing} fewer replica{'s' * (missing > 1)} than the rules ask for")
     if judgement.unknown:
-        found.append(f"broker {_ids(judgement.unknown)} is not registered")
+        verb = "is" if len(judgement.unknown) == 1 else "are"
+        found.append(f"{brokers_named(judgement.unknown)} {verb} not registered")
     return found
-
-
-def _ids(brokers: Iterable[BrokerId]) -> str:
-    return ", ".join(map(str, brokers))
 
 
 def _goals(

@@ -16,6 +16,7 @@ from strandline.placement.constraints.contract import HardEvaluator, Seats
 from strandline.placement.constraints.reasons import Reason, because
 from strandline.placement.solver.plan import Plan
 from strandline.placement.solver.search import ANY_COST, Found, Search, orbits_of
+from strandline.placement.topology.naming import brokers_named
 
 BLOCK_NODES_MAX = 1_000
 
@@ -28,8 +29,7 @@ class RefusedBrokers(msgspec.Struct, frozen=True):
     brokers: tuple[BrokerId, ...]
 
     def __str__(self) -> str:
-        count = len(self.brokers)
-        return f"{count} broker{'s' * (count != 1)}: {self.reason}"
+        return self.reason.told_of(self.brokers)
 
 
 class Relaxation(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Relaxation(msgspec.Struct, frozen=True):
     policy: str
     """Its canonical text."""
     changes: tuple[str, ...]
-    """What was changed, in words."""
+    """What is other than in the policy that was refused, in words."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -58,29 +58,46 @@ class Refusal(msgspec.Struct, frozen=True):
     """Constraints that cannot hold together; without one of them there is a placement."""
     is_proved: bool = True
     """Whether there is certainly no placement; else the search ran out of steps."""
+    newcomers: str = ""
+    """Brokers with which there would be a placement: "one more broker with region=south"."""
     nearest: Relaxation | None = None
     hint: str = ""
     """What else would have to be done, such as labels to be given."""
 
     def __str__(self) -> str:
         """One line."""
-        parts = [f"cannot place {self.wanted}"]
+        return "; ".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """For people: what is refused, then why, then what could be."""
+        lines = [f"cannot place {self.wanted}"]
         if self.hint:
-            parts.append(self.hint)
+            lines.append(self.hint)
         if self.role:
-            known = f" after brokers {', '.join(map(str, self.placed))}" if self.placed else ""
-            count = len(self.eligible)
-            some = f"only {count} broker{'s' * (count != 1)}" if count else "no broker"
-            article = "an" if self.role == "observer" else "a"
-            parts.append(f"{some} can take {article} {self.role}{known}")
-        parts += [str(one) for one in self.refused]
+            lines.append(self._dead_end())
+        lines += [str(one) for one in self.refused if one.reason.code != "taken"]
         if self.blocking:
-            parts.append(f"blocked by: {'; '.join(self.blocking)}")
-        if self.nearest is not None:
-            parts.append(f"what can be met: {', '.join(self.nearest.changes)}")
+            lines.append(f"what is in the way: {', '.join(self.blocking)}")
         if not self.is_proved:
-            parts.append("not proved: the search ran out of steps")
-        return "; ".join(parts)
+            lines.append("not proved: the search ran out of steps")
+        if self.newcomers:
+            lines.append(f"what would help: {self.newcomers}")
+        if self.nearest is not None:
+            lines.append(f"what can be met: {', '.join(self.nearest.changes)}")
+            lines.append(f"as a policy: {self.nearest.policy}")
+        return lines
+
+    def _dead_end(self) -> str:
+        """Who can take the replica for which there is nobody, or not enough of them."""
+        who = f"only {brokers_named(self.eligible)}" if self.eligible else "no broker"
+        article = "an" if self.role == "observer" else "a"
+        if not self.placed:
+            return f"{who} can take {article} {self.role}"
+        if not self.eligible:
+            who = "no other broker"
+        return (
+            f"with replicas on {brokers_named(self.placed)}, {who} can take {article} {self.role}"
+        )
 
 
 def refusal_of(plan: Plan, found: Found, *, names_blocking: bool = True) -> Refusal:
@@ -129,7 +146,7 @@ def blocking(plan: Plan) -> tuple[str, ...]:
             without = [other for other in kept if other is not one]
             if not _is_feasible(plan, without):
                 kept = without
-        return tuple(dict.fromkeys(one.name for one in kept))
+        return tuple(dict.fromkeys(one.told for one in kept))
     return ()
 
 

@@ -22,8 +22,8 @@ from strandline.placement.policy.document import (
     Spread,
     goal_levels,
 )
-from strandline.placement.policy.goals import format_goal
 from strandline.placement.policy.text import encode_policy
+from strandline.placement.policy.words import changes_between
 from strandline.placement.solver.refusal import Relaxation
 
 CHANGES_MAX = 3
@@ -40,13 +40,14 @@ _NARROWER = {
 _NARROWER_PRICES = (2, 3, 4, 4)
 """Brokers may say nothing of the next level; to give the loss up is dearer than all these."""
 
-Change = tuple[int, str, Policy]
-"""(price, words, the policy then)"""
+Change = tuple[int, Policy]
+"""(price, the policy then)"""
 
 
 def nearest_policy(policy: Policy, can_be_met: Callable[[Policy], bool]) -> Relaxation | None:
     """The cheapest relaxation that can be met; None when none was found."""
-    waiting: list[tuple[int, int, tuple[str, ...], Policy]] = [(0, 0, (), policy)]
+    waiting: list[tuple[int, int, int, Policy]] = [(0, 0, 0, policy)]
+    """(price, number, changes, the policy then)"""
     seen = {encode_policy(policy)}
     number = tried = 0
     while waiting:
@@ -54,17 +55,17 @@ def nearest_policy(policy: Policy, can_be_met: Callable[[Policy], bool]) -> Rela
         if changes:
             tried += 1
             if can_be_met(current):
-                return Relaxation(encode_policy(current), changes)
+                return Relaxation(encode_policy(current), changes_between(policy, current))
             if tried >= TRIED_MAX:
                 return None
-        if len(changes) == CHANGES_MAX:
+        if changes == CHANGES_MAX:
             continue
-        for more, words, relaxed in relaxations(current):
+        for more, relaxed in relaxations(current):
             text = encode_policy(relaxed)
             if text not in seen:
                 seen.add(text)
                 number += 1
-                heapq.heappush(waiting, (price + more, number, (*changes, words), relaxed))
+                heapq.heappush(waiting, (price + more, number, changes + 1, relaxed))
     return None
 
 
@@ -73,25 +74,22 @@ def relaxations(policy: Policy) -> Iterator[Change]:
     yield from _more_replicas(policy)
     for number, goal in enumerate(policy.survive):
         for price, instead in _weaker_goals(goal):
-            words = f"survive {format_goal(instead)}" if instead else "no survive"
             goals = list(policy.survive)
             goals[number : number + 1] = [instead] if instead and instead not in goals else []
-            changed = msgspec.structs.replace(policy, survive=tuple(goals))
-            yield price, f"{words} instead of {format_goal(goal)}", changed
+            yield price, msgspec.structs.replace(policy, survive=tuple(goals))
     for number, spread in enumerate(policy.spread):
-        for price, words, weaker in _weaker_spreads(spread):
+        for price, weaker in _weaker_spreads(spread):
             spreads = _replaced(policy.spread, number, weaker)
-            yield price, words, msgspec.structs.replace(policy, spread=spreads)
-    for number, count in enumerate(policy.counts):
+            yield price, msgspec.structs.replace(policy, spread=spreads)
+    for number in range(len(policy.counts)):
         counts = policy.counts[:number] + policy.counts[number + 1 :]
-        words = f"any number where {count.label}={count.value}"
-        yield 2, words, msgspec.structs.replace(policy, counts=counts)
+        yield 2, msgspec.structs.replace(policy, counts=counts)
     for number, rule in enumerate(policy.rules):
-        for price, words, weaker_rule in _weaker_rules(rule, number):
+        for price, weaker_rule in _weaker_rules(rule):
             rules = _replaced(policy.rules, number, weaker_rule)
-            yield price, words, msgspec.structs.replace(policy, rules=rules)
+            yield price, msgspec.structs.replace(policy, rules=rules)
     if policy.distinct_host:
-        yield 3, "replicas on the same host", msgspec.structs.replace(policy, distinct_host=False)
+        yield 3, msgspec.structs.replace(policy, distinct_host=False)
 
 
 def _more_replicas(policy: Policy) -> Iterator[Change]:
@@ -107,8 +105,7 @@ def _more_replicas(policy: Policy) -> Iterator[Change]:
         for more in range(1, min(MORE_MAX, room) + 1):
             changed = msgspec.structs.replace(rule, count=rule.count + more)
             rules = _replaced(policy.rules, number, changed)
-            words = f"rules[{number}]: {changed.count} {rule.role}s"
-            yield more, words, msgspec.structs.replace(policy, rules=rules)
+            yield more, msgspec.structs.replace(policy, rules=rules)
 
 
 def _weaker_goals(goal: Goal) -> Iterator[tuple[int, Goal | None]]:
@@ -121,34 +118,25 @@ def _weaker_goals(goal: Goal) -> Iterator[tuple[int, Goal | None]]:
         yield 5, Goal(**less) if any(less.values()) else None
 
 
-def _weaker_spreads(spread: Spread) -> Iterator[tuple[int, str, Spread]]:
+def _weaker_spreads(spread: Spread) -> Iterator[tuple[int, Spread]]:
     if spread.level == "soft":
         return
     if isinstance(spread.max_per, int):
-        more = spread.max_per + 1
-        words = f"at most {more} in one {spread.by}"
-        yield 2, words, msgspec.structs.replace(spread, max_per=more)
+        yield 2, msgspec.structs.replace(spread, max_per=spread.max_per + 1)
     if spread.min_distinct is not None and spread.min_distinct > 1:
-        less = spread.min_distinct - 1
-        words = f"at least {less} distinct {spread.by}{'s' * (less != 1)}"
-        yield 2, words, msgspec.structs.replace(spread, min_distinct=less)
-    yield 3, f"{spread.by} spread as far as it can be", Spread(by=spread.by, level="soft")
+        yield 2, msgspec.structs.replace(spread, min_distinct=spread.min_distinct - 1)
+    yield 3, Spread(by=spread.by, level="soft")
 
 
-def _weaker_rules(rule: Rule, number: int) -> Iterator[tuple[int, str, Rule]]:
-    what = f"rules[{number}]"
+def _weaker_rules(rule: Rule) -> Iterator[tuple[int, Rule]]:
     if rule.count is not None and rule.count > 1:
-        less = rule.count - 1
-        role = f"{rule.role}{'s' * (less != 1)}"
-        yield 4, f"{what}: {less} {role}", msgspec.structs.replace(rule, count=less)
+        yield 4, msgspec.structs.replace(rule, count=rule.count - 1)
     if rule.where and rule.level == "hard":
-        words = f"{what}: where preferred instead of required"
-        yield 3, words, msgspec.structs.replace(rule, level="soft")
+        yield 3, msgspec.structs.replace(rule, level="soft")
     for place, spread in enumerate(rule.spread):
-        for price, words, weaker in _weaker_spreads(spread):
+        for price, weaker in _weaker_spreads(spread):
             spreads = _replaced(rule.spread, place, weaker)
-            changed = msgspec.structs.replace(rule, spread=spreads)
-            yield price, f"{what}: {words}", changed
+            yield price, msgspec.structs.replace(rule, spread=spreads)
 
 
 def _replaced(values: tuple, number: int, value: object) -> tuple:  # type: ignore[type-arg]

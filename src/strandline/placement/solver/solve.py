@@ -17,6 +17,7 @@ from strandline.placement.solver.counts import voter_counts
 from strandline.placement.solver.floors import with_floors
 from strandline.placement.solver.leaders import LeaderChoice
 from strandline.placement.solver.many import place_many
+from strandline.placement.solver.newcomers import newcomers
 from strandline.placement.solver.plan import Plan, make_plan
 from strandline.placement.solver.refusal import Refusal, refusal_of
 from strandline.placement.solver.relaxing import nearest_policy
@@ -101,7 +102,8 @@ def solve(
 ) -> Solution | Refusal:
     """Place so many partitions, or say why that cannot be. One seed, one answer.
 
-    `explains`: look for the nearest policy that can be met, which takes a while."""
+    `explains`: look for the brokers that would help, and for the nearest policy that can be met,
+    which takes a while."""
     candidates = tuple(candidates)
     missing = missing_for(request.policy, candidates)
     if missing:
@@ -109,7 +111,7 @@ def solve(
     universe = Universe(candidates)
     planned = best_plan(request, universe)
     if isinstance(planned, Refusal):
-        return _with_nearest(request, universe, planned) if explains else planned
+        return _explained(request, universe, planned) if explains else planned
     plan, best = planned
     placer = place_many(plan, best, partitions=partitions, rng=rng)
     placed = placer.placed
@@ -152,14 +154,17 @@ def can_be_met(request: Request, universe: Universe, *, nodes_max: int) -> bool:
     return False
 
 
-def _with_nearest(request: Request, universe: Universe, refusal: Refusal) -> Refusal:
-    nearest = nearest_policy(
-        request.policy,
-        lambda policy: can_be_met(
-            replace(request, policy=policy), universe, nodes_max=NEAREST_NODES_MAX
-        ),
+def _explained(request: Request, universe: Universe, refusal: Refusal) -> Refusal:
+    """With what could be: other brokers, or another policy."""
+
+    def is_met(policy: Policy, by: Universe) -> bool:
+        return can_be_met(replace(request, policy=policy), by, nodes_max=NEAREST_NODES_MAX)
+
+    return msgspec.structs.replace(
+        refusal,
+        newcomers=newcomers(request.policy, universe, lambda more: is_met(request.policy, more)),
+        nearest=nearest_policy(request.policy, lambda policy: is_met(policy, universe)),
     )
-    return msgspec.structs.replace(refusal, nearest=nearest)
 
 
 def _hopeless(request: Request) -> Refusal:
