@@ -14,7 +14,6 @@ from strandline.placement.policy.document import (
     Selector,
     Spread,
     goal_levels,
-    needed_labels,
 )
 from strandline.placement.solver.request import Request
 from strandline.placement.topology.universe import BrokerState, Candidate
@@ -124,16 +123,28 @@ def rules_of(policy: Policy, voters: int) -> list[tuple[Rule, int]]:
     ]
 
 
+def compared(policy: Policy, rule: Rule) -> set[str]:
+    """The labels by which it is decided whether a rule's replicas are where they have to be."""
+    selectors = [*policy.residency.allow, *policy.residency.deny]
+    selectors += rule.where if rule.level == "hard" else ()
+    labels = {one.label for one in selectors if one.op in ("in", "notIn")}
+    labels |= {one.by for one in rule.spread if one.level == "hard"}
+    if rule.role == "voter":
+        labels |= {one.by for one in policy.spread if one.level == "hard"}
+        labels |= {one.label for one in policy.counts}
+        labels |= {level for goal in policy.survive for level in goal_levels(goal)}
+    return labels - {"broker"}
+
+
 def may_take(one: Candidate, rule: Rule, request: Request) -> bool:
     """Whether a broker may hold a replica of a rule, whoever holds the others. One that does not
-    say a label that the policy needs may not: nobody knows where it is."""
+    say a label that the rule needs may not: nobody knows where it is."""
     return (
-        all(one.labels.get(name) for name in needed_labels(request.policy))
-        and one.state is BrokerState.ACTIVE
+        one.state is BrokerState.ACTIVE
         and (one.replicas_max is None or one.replicas < one.replicas_max)
         and one.disk_used_percent < request.disk_used_percent_max
         and resides(one, request.policy.residency)
-        and all(one.labels.get(label) for label in needed_labels(request.policy))
+        and all(one.labels.get(label) for label in compared(request.policy, rule))
         and (rule.level == "soft" or all(selected(one, s) for s in rule.where))
     )
 

@@ -11,6 +11,7 @@ from strandline.placement.topology.labels import (
     merge_labels,
     missing_labels,
     parse_labels,
+    tell_missing,
 )
 from strandline.placement.topology.ordinal import parse_formula
 
@@ -90,7 +91,12 @@ def test_a_missing_label_names_broker_and_label() -> None:
     assert [(one.broker, one.label) for one in missing] == [
         (1, "region"), (1, "power"), (2, "power"),
     ]  # fmt: skip
-    assert str(missing[0]).startswith("broker 1 has no label 'region', which the policy needs")
+    assert tell_missing(missing) == [
+        "broker 1 has no label 'region', which the policy needs: give it one, or leave 'region' "
+        "out of the policy",
+        "brokers 1, 2 have no label 'power', which the policy needs: give them one, or leave "
+        "'power' out of the policy",
+    ]
 
 
 @pytest.mark.parametrize(

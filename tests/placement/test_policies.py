@@ -168,7 +168,7 @@ def test_what_a_policy_cannot_say_is_refused_in_one_line(text: str, reason: str)
 
 def test_the_labels_that_a_policy_needs_are_those_it_counts_or_compares() -> None:
     assert needed_labels(decode_policy(WHOLE)) == [
-        "region", "country", "rack", "zone", "power",
+        "country", "region", "rack", "zone",
     ]  # fmt: skip
 
 

@@ -136,3 +136,76 @@ def test_every_reason_is_a_sentence_of_one_broker_and_of_several() -> None:
 def test_many_brokers_are_named_by_the_first_of_them() -> None:
     text = because("down").told_of([BrokerId(one) for one in range(1, 21)])
     assert text == "brokers 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 8 more are down"
+
+
+# ---- labels that are missing -------------------------------------------------------------------
+
+
+def disks(text: str, *, regions: str = "") -> list[Candidate]:
+    """Brokers whose disks are these: s is ssd, h is hdd, - does not say."""
+    kinds = {"s": (("disk", "ssd"),), "h": (("disk", "hdd"),), "-": ()}
+    places = zip(text, regions or "a" * len(text), strict=True)
+    return [
+        replace(candidate(number, ""), labels=Labels(region=region, free=kinds[kind]))
+        for number, (kind, region) in enumerate(places, start=1)
+    ]
+
+
+SSD = "rules: [{count: 3, where: [{label: disk, op: in, values: [ssd]}]}]"
+
+
+def test_brokers_without_a_label_are_in_nobodys_way_while_others_will_do() -> None:
+    known = disks("ssssssssss--")
+    for placed in solved(SSD, known, partitions=40).partitions:
+        assert max(placed.voters) <= 10
+    three = "survive: zone"
+    assert 4 not in solved(three, cluster("a/1", "a/2", "a/3", "a")).partitions[0].voters
+
+
+def test_a_label_that_is_missing_is_named_where_nothing_can_be_placed_without_it() -> None:
+    refusal = refused(SSD, disks("ss---h--"))
+    assert refusal.hint == (
+        "brokers 3, 4, 5, 7, 8 have no label 'disk', which the policy needs: give them one, or "
+        "leave 'disk' out of the policy"
+    )
+    assert str(refusal).count("no label") == 1
+
+
+def test_who_is_elsewhere_anyhow_need_not_say_more() -> None:
+    east = (
+        "rules: [{count: 3, where: [{label: region, op: in, values: [e]}, "
+        "{label: disk, op: in, values: [ssd]}]}]\n"
+        "residency: {deny: [{label: region, op: in, values: [n]}]}"
+    )
+    assert refused(east, disks("ss-h----", regions="eeeewwnn")).hint.startswith("broker 3 has no")
+
+
+@pytest.mark.parametrize(
+    "soft",
+    [
+        "rules: [{where: [{label: disk, op: in, values: [ssd]}], level: soft, weight: 20}]",
+        "spread: [{by: power, level: soft}]",
+        "rules: [{count: 3, spread: [{by: power, level: soft}]}]",
+        "leaders: {prefer: [[{label: disk, op: in, values: [ssd]}]]}",
+    ],
+)
+def test_what_is_soft_refuses_nothing(soft: str) -> None:
+    solved(soft, disks("---"))
+
+
+def test_soft_rules_prefer_who_says_what_they_ask_for() -> None:
+    soft = "rules: [{where: [{label: disk, op: in, values: [ssd]}], level: soft, weight: 20}]"
+    (placed,) = solved(soft, disks("-s-h-ss")).partitions
+    assert set(placed.voters) == {2, 6, 7}
+
+
+def test_each_rule_needs_its_own_labels() -> None:
+    """An observer's broker need not say a zone, which only the voters are spread by."""
+    policy = """
+    survive: zone
+    rules:
+      - {count: 3, where: [{label: region, op: in, values: [a]}]}
+      - {role: observer, count: 1, where: [{label: region, op: in, values: [b]}]}
+    """
+    (placed,) = solved(policy, cluster("a/1", "a/2", "a/3", "b")).partitions
+    assert placed.observers == (4,)

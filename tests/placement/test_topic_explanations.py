@@ -149,8 +149,8 @@ def test_a_replica_that_is_behind_is_counted_as_lost_and_no_write_waits_for_it()
 
 def test_labels_that_are_gone_are_named() -> None:
     found = told("survive: rack", state(0, 1, 3, 5))
-    assert found.missing[0].startswith("broker 1 has no label 'rack'")
-    assert len(found.missing) == 5
+    assert found.missing[0].startswith("brokers 1, 2, 3, 4, 5 have no label 'rack'")
+    assert len(found.missing) == 1
 
 
 def test_leaders_that_are_not_where_they_should_be_are_counted() -> None:

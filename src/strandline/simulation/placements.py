@@ -15,7 +15,6 @@ from strandline.model.ids import GroupId
 from strandline.placement.solver.judge import judge, seated
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.request import Request
-from strandline.placement.solver.solve import missing_for
 from strandline.placement.topology.universe import Candidate, Universe
 from strandline.simulation.facts import PlacementKnown, Subject
 from strandline.simulation.invariants import Invariant
@@ -62,7 +61,7 @@ def placement_of(partition: Partition, cluster: Cluster) -> PlacementKnown | Non
     count = len(partition.replicas)
     request = Request(policy=policy, min_insync_replicas=least, default_voters=count)
     plan = make_plan(request, Universe(candidates), voters=count)
-    is_right = not missing_for(policy, candidates) and judge(plan, seated(partition.roles)).is_right
+    is_right = judge(plan, seated(partition.roles)).is_right
     labels = ",".join(f"{one.id}:{one.labels.region}" for one in plan.universe.candidates)
     return PlacementKnown(
         group=partition.group,

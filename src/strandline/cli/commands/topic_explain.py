@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from strandline.placement.solver.refusal import Refusal
 
 ALIKE_SHOWN_MAX = 20
-MISSING_SHOWN_MAX = 3
 WAITS_SHOWN_MAX = 10
 
 
@@ -143,10 +142,8 @@ def _tell_topic(
     print_line(f"policy: {policy_of(topic, told)}")
     tell_survival(told.writes, told.data, before="as placed, ")
     _tell_now(told)
-    for line in told.missing[:MISSING_SHOWN_MAX]:
+    for line in told.missing:
         print_line(line)
-    if len(told.missing) > MISSING_SHOWN_MAX:
-        print_line(f"and {len(told.missing) - MISSING_SHOWN_MAX} more labels are missing")
     if told.elsewhere:
         print_line(
             f"led elsewhere than the policy prefers: {_partitions(told.elsewhere)}; leadership "

@@ -33,6 +33,7 @@ from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.search import Search, orbits_of
 from strandline.placement.solver.solve import best_plan, missing_for
+from strandline.placement.topology.labels import tell_missing
 from strandline.placement.topology.universe import BrokerState, Candidate, Universe
 
 NODES_MAX = 1_000
@@ -129,8 +130,8 @@ class Wanted:
         lacking = {one.broker for one in missing}
         if not all(lacking.issuperset(one.brokers) for one in found.violations):
             return ""
-        first = next((one for one in missing if one.broker in replicas.all), None)
-        return "" if first is None else f"{self.key}: {first}"
+        told = tell_missing(one for one in missing if one.broker in replicas.all)
+        return f"{self.key}: {'; '.join(told)}" if told else ""
 
     def seats(self, replicas: Roles) -> list[Seat]:
         """The replicas with their groups."""
@@ -318,16 +319,11 @@ class Plans:
         universe = self.universe(self.leaving)
         planned = best_plan(request, universe, nodes_max=NODES_MAX, names_blocking=False)
         count, refusal = (
-            (count, self._refusal(ask, planned))
+            (count, f"{ask.key}: {planned}")
             if isinstance(planned, Refusal)
             else (planned[0].shape.voters, "")
         )
         return Wanted(request, count, self, has_policy=True, key=ask.key, refusal=refusal)
-
-    def _refusal(self, ask: Ask, found: Refusal) -> str:
-        """A label that is missing says more than what follows from that."""
-        missing = missing_for(ask.policy, self.universe(self.leaving).candidates)
-        return f"{ask.key}: {missing[0] if missing else found}"
 
 
 def _read(topic: Topic, cluster: Cluster) -> Ask:

@@ -1,4 +1,4 @@
-"""Labelled: who lacks a label that the policy needs gets no replica: nobody knows where it is."""
+"""Labelled: who lacks a label that a rule needs gets no replica of it: nobody knows where it is."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,15 @@ from strandline.placement.topology.universe import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """`labels`: what has to be said."""
+    """`labels`: what has to be said by who holds replicas of `scope`."""
 
     labels: tuple[str, ...]
+    scope: int
 
     def prepare(self, shape: Shape) -> HardEvaluator:
-        """The evaluator for all replicas."""
+        """The evaluator for the scope's replicas."""
         title = "brokers without a label that the policy needs get no replica"
-        return StaticEvaluator(shape, shape.everyone, "labelled", self._judge, title=title)
+        return StaticEvaluator(shape, self.scope, "labelled", self._judge, title=title)
 
     def _judge(self, one: Candidate) -> Reason | None:
         lacking = next((name for name in self.labels if not one.labels.get(name)), None)

@@ -28,6 +28,7 @@ from strandline.placement.solver.solve import missing_for
 from strandline.placement.survival.goals import BrokenGoal, broken_goals
 from strandline.placement.survival.replicas import Placement, Replica
 from strandline.placement.survival.report import common_goals, loss_levels
+from strandline.placement.topology.labels import tell_missing
 from strandline.placement.topology.naming import brokers_named
 from strandline.placement.topology.universe import BrokerState, Candidate, Universe
 
@@ -170,7 +171,7 @@ def explain_topic(
     ways = _ways(placements, partitions)
     return TopicExplanation(
         policy=encode_policy(request.policy),
-        missing=tuple(map(str, missing_for(request.policy, universe.candidates))),
+        missing=tuple(tell_missing(missing_for(request.policy, universe.candidates))),
         alike=tuple(alike),
         writes=writes,
         data=data,

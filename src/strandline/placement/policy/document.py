@@ -143,13 +143,24 @@ def goal_levels(goal: Goal) -> dict[str, int]:
 
 
 def needed_labels(policy: Policy) -> list[str]:
-    """The labels that brokers must have for this policy to mean what it says.
+    """The labels without which no broker can be given some replica; see `labels_of_rule`."""
+    rules = policy.voter_rules() + policy.observer_rules()
+    return list(dict.fromkeys(label for one in rules for label in labels_of_rule(policy, one)))
 
-    `exists` and `notExists` ask whether a label is there, and need none."""
-    wheres = [rule.where for rule in policy.rules] + list(policy.leaders.prefer)
-    wheres += [policy.residency.allow, policy.residency.deny]
+
+def labels_of_rule(policy: Policy, rule: Rule) -> list[str]:
+    """The labels without which a broker cannot be given a rule's replicas: nobody could tell
+    whether what is required holds.
+
+    What is soft requires nothing, nor do preferences of leaders; `exists` and `notExists` ask
+    whether a label is there, and need none."""
+    wheres = [policy.residency.allow, policy.residency.deny]
+    wheres += [rule.where] if rule.level == "hard" else []
     labels = [one.label for where in wheres for one in where if one.op in ("in", "notIn")]
-    spreads = policy.spread + tuple(one for rule in policy.rules for one in rule.spread)
-    labels += [one.by for one in spreads] + [one.label for one in policy.counts]
-    labels += [level for goal in policy.survive for level in goal_levels(goal)]
+    is_voter = rule.role == "voter"
+    spreads = (policy.spread if is_voter else ()) + rule.spread
+    labels += [one.by for one in spreads if one.level == "hard"]
+    if is_voter:
+        labels += [one.label for one in policy.counts]
+        labels += [level for goal in policy.survive for level in goal_levels(goal)]
     return [label for label in dict.fromkeys(labels) if label != "broker"]

@@ -7,6 +7,7 @@ Map:    request.py (what is asked), counts.py (how many voters `survive` needs),
         placements, where the emptiest broker is a bad choice), leaders.py (who leads), chains.py
         (leaderships handed on until they are even), judge.py (what exists, by the same
         constraints), repair.py (the fewest moves that make it right), refusal.py (why not),
-        relaxing.py (the nearest policy that can be met), newcomers.py (the brokers with which it
-        could be), solve.py (all of it: policy and brokers in, placements or a refusal out).
+        unlabelled.py (who says too little of itself), relaxing.py (the nearest policy that can be
+        met), newcomers.py (the brokers with which it could be), solve.py (all of it: policy and
+        brokers in, placements or a refusal out).
 Source: design section 7; decision 0008."""

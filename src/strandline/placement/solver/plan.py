@@ -37,7 +37,7 @@ from strandline.placement.constraints.residency import Resident
 from strandline.placement.constraints.selectors import Selectors, matching
 from strandline.placement.constraints.spread import MaxPer, MinDistinct
 from strandline.placement.constraints.survive import Survive
-from strandline.placement.policy.document import Policy, Rule, Spread, Where, needed_labels
+from strandline.placement.policy.document import Policy, Rule, Spread, Where, labels_of_rule
 from strandline.placement.solver.request import Request
 from strandline.placement.survival.replicas import Quorum
 from strandline.placement.topology.labels import BROKER_LABEL
@@ -131,9 +131,7 @@ def _static(request: Request, shape: Shape) -> Iterable[HardConstraint]:
     may_be = frozenset({BrokerState.DOWN}) if request.takes_down_brokers else frozenset()
     yield Active(may_be)
     yield Capacity(request.disk_used_percent_max)
-    needed = tuple(needed_labels(request.policy))
-    if any(not one.labels.get(name) for one in shape.universe.candidates for name in needed):
-        yield Labelled(needed)
+    yield from _labelled(request.policy, shape)
     if request.policy.residency.allow or request.policy.residency.deny:
         yield Resident(request.policy.residency)
     for number, group in enumerate(shape.groups):
@@ -141,6 +139,18 @@ def _static(request: Request, shape: Shape) -> Iterable[HardConstraint]:
             rule = request.policy.rules[group.rule]
             if rule.where and rule.level == "hard":
                 yield from _where(rule.where, 1 << number)
+
+
+def _labelled(policy: Policy, shape: Shape) -> Iterable[HardConstraint]:
+    for number, group in enumerate(shape.groups):
+        needed = tuple(labels_of_rule(policy, rule_of(policy, group)))
+        if any(not one.labels.get(name) for one in shape.universe.candidates for name in needed):
+            yield Labelled(needed, 1 << number)
+
+
+def rule_of(policy: Policy, group: Group) -> Rule:
+    """The rule that asks for a group's replicas; one without conditions where none is written."""
+    return policy.rules[group.rule] if group.rule >= 0 else Rule()
 
 
 def _where(where: Where, scope: int) -> Iterable[HardConstraint]:

@@ -16,6 +16,8 @@ from strandline.placement.constraints.contract import HardEvaluator, Seats
 from strandline.placement.constraints.reasons import Reason, because
 from strandline.placement.solver.plan import Plan
 from strandline.placement.solver.search import ANY_COST, Found, Search, orbits_of
+from strandline.placement.solver.unlabelled import unlabelled
+from strandline.placement.topology.labels import tell_missing
 from strandline.placement.topology.naming import brokers_named
 
 BLOCK_NODES_MAX = 1_000
@@ -75,7 +77,8 @@ class Refusal(msgspec.Struct, frozen=True):
             lines.append(self.hint)
         if self.role:
             lines.append(self._dead_end())
-        lines += [str(one) for one in self.refused if one.reason.code != "taken"]
+        told = ("distinct broker", "labelled") if self.hint else ("distinct broker",)
+        lines += [str(one) for one in self.refused if one.constraint not in told]
         if self.blocking:
             lines.append(f"what is in the way: {', '.join(self.blocking)}")
         if not self.is_proved:
@@ -114,6 +117,7 @@ def refusal_of(plan: Plan, found: Found, *, names_blocking: bool = True) -> Refu
         refused=refused,
         blocking=blocking(plan) if found.is_proved and names_blocking else (),
         is_proved=found.is_proved,
+        hint="; ".join(tell_missing(unlabelled(plan))),
     )
 
 

@@ -1,8 +1,8 @@
 """Policy and brokers in, placements or a refusal out.
 
-How:    labels that are missing end it. Then the numbers of voters are tried, ascending, with the
-        exact search; the first that has a placement is taken. Where none has, the refusal is that
-        of the smallest, with the nearest policy that can be met.
+How:    the numbers of voters are tried, ascending, with the exact search; the first that has a
+        placement is taken. Where none has, the refusal is that of the smallest, with the labels
+        that are missing, and the nearest policy that can be met.
 Source: design section 7; decision 0008."""
 
 import random
@@ -29,7 +29,6 @@ from strandline.placement.topology.universe import BrokerState, Candidate, Unive
 NEAREST_NODES_MAX = 300
 COUNT_NODES_MIN = 500
 """Steps that each number of voters gets, even where those before it took all there are."""
-MISSING_SHOWN_MAX = 3
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -58,7 +57,8 @@ class Solution(msgspec.Struct, frozen=True):
 
 
 def missing_for(policy: Policy, candidates: Iterable[Candidate]) -> list[MissingLabel]:
-    """Who lacks a label that the policy needs. Brokers that are leaving are not asked."""
+    """Who lacks a label that some rule of the policy needs; there may be placements without them.
+    Brokers that are leaving are not asked."""
     return missing_labels(
         needed_labels(policy),
         [
@@ -105,9 +105,6 @@ def solve(
     `explains`: look for the brokers that would help, and for the nearest policy that can be met,
     which takes a while."""
     candidates = tuple(candidates)
-    missing = missing_for(request.policy, candidates)
-    if missing:
-        return _unlabelled(missing)
     universe = Universe(candidates)
     planned = best_plan(request, universe)
     if isinstance(planned, Refusal):
@@ -173,14 +170,4 @@ def _hopeless(request: Request) -> Refusal:
         wanted="the voters",
         hint=f"no number of voters survives that much with min.insync.replicas={least}: ask for "
         "less of either",
-    )
-
-
-def _unlabelled(missing: list[MissingLabel]) -> Refusal:
-    shown = "; ".join(str(one) for one in missing[:MISSING_SHOWN_MAX])
-    others = len(missing) - MISSING_SHOWN_MAX
-    more = f"; and {others} more labels are missing" if others > 0 else ""
-    return Refusal(
-        wanted="by this policy",
-        hint=shown + more,
     )

@@ -11,7 +11,7 @@ from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Goal, goal_levels
 from strandline.placement.policy.goals import format_goal
 from strandline.placement.survival.replicas import Placement
-from strandline.placement.topology.labels import MissingLabel
+from strandline.placement.topology.labels import MissingLabel, tell_missing
 
 
 class BrokenGoal(msgspec.Struct, frozen=True):
@@ -51,7 +51,8 @@ def require_goals(goals: Iterable[Goal], placement: Placement) -> None:
     For replicas that were chosen by hand; the solver's survive by construction."""
     goals = tuple(goals)
     for level, brokers in levels_without_labels(goals, placement).items():
-        raise OperatorError(str(MissingLabel(brokers[0], level)))
+        (text,) = tell_missing(MissingLabel(one, level) for one in brokers)
+        raise OperatorError(text)
     broken = broken_goals(goals, placement)
     if broken:
         raise OperatorError(f"{broken[0]}: choose other replicas, or ask for less")

@@ -16,6 +16,7 @@ from strandline.base.errors import OperatorError
 from strandline.config.addresses import check_label
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
+from strandline.placement.topology.naming import brokers_named
 from strandline.placement.topology.ordinal import Formula
 
 FREE_LABELS_MAX = 32
@@ -48,11 +49,18 @@ class MissingLabel:
     broker: BrokerId
     label: str
 
-    def __str__(self) -> str:
-        return (
-            f"broker {self.broker} has no label {self.label!r}, which the policy needs: "
-            f"give it one, or leave {self.label!r} out of the policy"
-        )
+
+def tell_missing(missing: Iterable[MissingLabel]) -> list[str]:
+    """A sentence for each label, with all brokers that lack it."""
+    lacking: dict[str, list[BrokerId]] = {}
+    for one in missing:
+        lacking.setdefault(one.label, []).append(one.broker)
+    return [
+        f"{brokers_named(brokers)} {'has' if len(brokers) == 1 else 'have'} no label {label!r}, "
+        f"which the policy needs: give {'it' if len(brokers) == 1 else 'them'} one, or leave "
+        f"{label!r} out of the policy"
+        for label, brokers in lacking.items()
+    ]
 
 
 def parse_labels(text: str, *, source: str) -> LabelSource:
