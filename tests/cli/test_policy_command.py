@@ -66,6 +66,21 @@ def test_programs_get_the_same(run: Run, files: dict[str, str]) -> None:
         ("cluster", "brokers: [{region: a, colour: red}]", "unknown field `colour`"),
         ("cluster", "brokers: [{count: 900}, {count: 900}]", "at most 1000 brokers"),
         ("prices", "{currency: EUR, cross_region_per_gb: -1}", "is no price"),
+        (
+            "cluster",
+            "{brokers: [{region: a}, {region: b}], round_trips_ms: [{between: [a, c], ms: 9}]}",
+            "round_trips_ms: there is no region 'c': brokers are in a, b",
+        ),
+        (
+            "cluster",
+            "{brokers: [{}, {}], round_trips_ms: [{between: [a, b], ms: 9}]}",
+            "there is no region 'a': no broker says its region",
+        ),
+        (
+            "prices",
+            "{currency: EUR, links: [{from: east, to: wset, per_gb: 1}]}",
+            "links: there is no region 'wset': brokers are in east, south, west",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -108,6 +123,20 @@ def test_programs_get_why_a_policy_cannot_be_met(run: Run, files: dict[str, str]
     assert refusal["nearest"]["policy"] == '{"survive":[{"region":1}]}'
     assert refusal["refused"][0]["reason"]["code"] in ("taken", "goal")
     assert refusal["newcomers"] == "2 more brokers, each in another region"
+
+
+def test_a_thousand_brokers_can_be_described(run: Run, files: dict[str, str]) -> None:
+    write(files, "survive: region")
+    brokers = [
+        {"id": number, "region": "abc"[number % 3], "labels": {"disk": "ssd", "country": "de"}}
+        for number in range(1, 1_001)
+    ]
+    write(files, json.dumps({"brokers": brokers}), "cluster")
+    policy_test = ("policy", "test", files["policy"], "--cluster", files["cluster"], "-p", "1")
+    code, out, err = run(*policy_test)
+    assert (code, err) == (0, "") and "1 partition of 3 replicas" in out
+    write(files, " " * 1_000_001, "cluster")
+    assert "1000001 characters: write at most 1000000" in run(*policy_test)[2]
 
 
 def test_brokers_without_an_id_get_the_next_free_one(run: Run, files: dict[str, str]) -> None:

@@ -46,6 +46,16 @@ def read_prices(file: "Path | None") -> "Prices | None":
     return None if file is None else decode_prices(read_file(file), source=str(file))
 
 
+def check_prices(
+    prices: "Prices | None", file: "Path | None", brokers: "Iterable[Candidate]"
+) -> None:
+    """Refuse prices of links between regions that there are not; raises OperatorError."""
+    from strandline.placement.explain.prices import require_links
+
+    if prices is not None:
+        require_links(prices, [one.labels.region for one in brokers], source=str(file))
+
+
 def goals(found: "Iterable[Goal]") -> str:
     """Losses that are survived: `1 region, or 2 brokers`."""
     from strandline.placement.policy.goals import format_goal

@@ -5,7 +5,7 @@ Source: docs/reference/cli.md; docs/operating/placement.md."""
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -115,7 +115,7 @@ def test(
     import random
 
     from strandline.base.errors import OperatorError
-    from strandline.cli.explaining import builtins, read_prices
+    from strandline.cli.explaining import builtins, check_prices, read_prices
     from strandline.placement.explain.explanation import explain
     from strandline.placement.solver.refusal import Refusal
     from strandline.placement.solver.solve import solve
@@ -133,10 +133,10 @@ def test(
     else:
         with open_client(bootstrap, timeout) as client:
             request, candidates = _live(client, wanted, replicas, min_insync)
+    check_prices(table, prices, candidates)
     found = solve(request, candidates, partitions=partitions or PARTITIONS, rng=random.Random(1))
     if isinstance(found, Refusal):
-        _tell_refusal(policy, found, as_json=as_json)
-        raise typer.Exit(ERROR)
+        _refuse(policy, found, as_json=as_json)
     told = explain(request, candidates, _roles(found), prices=table)
     show(
         as_json,
@@ -145,14 +145,15 @@ def test(
     )
 
 
-def _tell_refusal(file: Path, found: "Refusal", *, as_json: bool) -> None:
-    """Why, line by line, on standard error; for programs all of it on standard output."""
+def _refuse(file: Path, found: "Refusal", *, as_json: bool) -> NoReturn:
+    """End with why, line by line, on standard error; for programs all of it on standard output."""
     from strandline.cli.explaining import builtins
 
     first, *others = found.lines()
     print_error(f"{file}: {first}", () if as_json else others)
     if as_json:
         print_json({"refusal": builtins(found), "told": found.lines()})
+    raise typer.Exit(ERROR)
 
 
 def _read(file: Path) -> "Policy":
@@ -219,8 +220,8 @@ def _tell(found: "Solution", told: "Explanation", candidates: "Sequence[Candidat
     count = len(found.partitions)
     print_line(f"policy: {told.policy}")
     print_line(
-        f"{count} partitions of {len(found.partitions[0].replicas)} replicas; an acknowledged "
-        f"write is on {told.survival.write_quorum} of {told.survival.voters}"
+        f"{count} partition{'s' * (count > 1)} of {len(found.partitions[0].replicas)} replicas; "
+        f"an acknowledged write is on {told.survival.write_quorum} of {told.survival.voters}"
     )
     tell_survival(told.survival.writes, told.survival.data)
     print_line("")

@@ -46,7 +46,7 @@ def explain(
 ) -> None:
     """Say where replicas are and why, whether that is as the policy wants, what survives as placed
     and now, what a write waits for, and what crosses regions."""
-    from strandline.cli.explaining import builtins, read_prices
+    from strandline.cli.explaining import builtins, check_prices, read_prices
     from strandline.cli.live_cluster import look
     from strandline.cli.writers import tell_writers, writers_json
     from strandline.client.writers import describe_writers
@@ -63,16 +63,13 @@ def explain(
         follows = bool(topic.request.policy.leaders.follow)
         written = describe_writers(client, client.topic(name)) if follows else []
         waits = _led_elsewhere(client, cluster, name)
+    check_prices(table, prices, cluster.candidates)
     told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
     index = told.alike[0].partitions[0] if partition is None else partition
     one = _partition(topic, index)
     present = Roles(one.voters, one.observers)
     closely = explanation.explain(
-        topic.request,
-        cluster.candidates,
-        seated(present),
-        prices=table,
-        behind=one.behind,
+        topic.request, cluster.candidates, seated(present), prices=table, behind=one.behind
     )
     is_right = closely.judgement.is_right and not closely.broken
     found = None if is_right else mended(topic.request, cluster.candidates, present)
@@ -305,7 +302,10 @@ def _tell_mending(topic: "LiveTopic", state: "PartitionState", found: "Roles | R
 
     print_line("")
     if isinstance(found, Refusal):
-        print_line(f"no placement is as the policy wants: {found}")
+        first, *others = found.lines()
+        print_line(f"no placement is as the policy wants: {first}")
+        for line in others:
+            print_line(f"  {line}")
         return
     is_list = not state.observers and not found.observers
     if state.observers and len(state.observers) == len(found.observers):

@@ -61,12 +61,12 @@ def encode_policy(policy: Policy) -> str:
     return _encoder.encode(policy).decode()
 
 
-def read_document(text: str, *, source: str) -> dict[str, Any]:
+def read_document(
+    text: str, *, source: str, characters_max: int = POLICY_CHARACTERS_MAX
+) -> dict[str, Any]:
     """A JSON or YAML text as an object; raises OperatorError with one line."""
-    if len(text) > POLICY_CHARACTERS_MAX:
-        raise OperatorError(
-            f"{source}: {len(text)} characters: write at most {POLICY_CHARACTERS_MAX}"
-        )
+    if len(text) > characters_max:
+        raise OperatorError(f"{source}: {len(text)} characters: write at most {characters_max}")
     try:
         raw = _read(text)
         # Refuses half characters (surrogates), which nobody could write back.
@@ -80,10 +80,19 @@ def read_document(text: str, *, source: str) -> dict[str, Any]:
     return raw
 
 
-def read_as(cls: type[T], text: str, *, source: str, example: str, strict: bool = True) -> T:
+def read_as(
+    cls: type[T],
+    text: str,
+    *,
+    source: str,
+    example: str,
+    strict: bool = True,
+    characters_max: int = POLICY_CHARACTERS_MAX,
+) -> T:
     """A JSON or YAML text as a `cls`; raises OperatorError with one line, `example` at its end."""
+    document = read_document(text, source=source, characters_max=characters_max)
     try:
-        return msgspec.convert(read_document(text, source=source), cls, strict=strict)
+        return msgspec.convert(document, cls, strict=strict)
     except msgspec.ValidationError as error:
         raise OperatorError(f"{source}: {error}: write {example}") from None
 

@@ -5,6 +5,7 @@ How:    brokers: [{count: 2, region: east, zone: a}, {id: 7, region: west, label
         in JSON or YAML. A broker without an id gets the next free one.
 Source: decision 0008."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -19,6 +20,8 @@ from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate
 
 BROKERS_MAX = 1_000
+CLUSTER_CHARACTERS_MAX = 1_000_000
+"""A thousand brokers with labels of their own, one a line, are a third of it."""
 ROUND_TRIP_MS_MAX = 60_000
 _EXAMPLE = "brokers: [{count: 2, region: east}], round_trips_ms: [{between: [east, west], ms: 30}]"
 
@@ -67,7 +70,9 @@ class _Ids:
 
 def decode_cluster(text: str, *, source: str = "cluster") -> DescribedCluster:
     """Read a description; raises OperatorError with one line."""
-    cluster = read_as(_Cluster, text, source=source, example=_EXAMPLE)
+    cluster = read_as(
+        _Cluster, text, source=source, example=_EXAMPLE, characters_max=CLUSTER_CHARACTERS_MAX
+    )
     given = [one.id for one in cluster.brokers if one.id is not None]
     twice = next((one for one in given if given.count(one) > 1), None)
     if twice is not None or any(one.id is not None and one.count > 1 for one in cluster.brokers):
@@ -80,8 +85,23 @@ def decode_cluster(text: str, *, source: str = "cluster") -> DescribedCluster:
         for one in cluster.brokers
         for _ in range(one.count)
     ]
+    regions = {one.labels.region for one in candidates}
+    require_regions(
+        [name for one in cluster.round_trips_ms for name in one.between],
+        regions,
+        source=f"{source}: round_trips_ms",
+    )
     trips = {one.between: one.ms for one in cluster.round_trips_ms}
     return DescribedCluster(tuple(candidates), RoundTrips(trips) if trips else None)
+
+
+def require_regions(names: Iterable[str], regions: Iterable[str], *, source: str) -> None:
+    """Refuse the name of a region in which no broker is; raises OperatorError, one line."""
+    there = sorted({one for one in regions if one})
+    unknown = next((one for one in names if one not in there), None)
+    if unknown is not None:
+        are = f"brokers are in {', '.join(there)}" if there else "no broker says its region"
+        raise OperatorError(f"{source}: there is no region {unknown[:80]!r}: {are}")
 
 
 def _candidate(broker: _Broker, id: BrokerId, source: str) -> Candidate:
