@@ -6,13 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.cli.test_commands import Run, run
 from tests.client.fake_cluster import FakeCluster, FakeTransport, metadata
+from tests.controller.controller_world import World as Controller
+from tests.controller.controller_world import registration
 
 from strandline.cli.commands import cluster as cluster_command
 from strandline.cli.commands import policy, topic_explain
+from strandline.cli.commands import topic as topic_command
 from strandline.client.cluster import Client
+from strandline.config.broker_life import DECOMMISSION, MAINTENANCE
+from strandline.controller.commands import NewTopic
+from strandline.controller.records import ConfigsChanged
+from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId
+from strandline.protocol.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from strandline.protocol.messages.describe_balance import BalanceBroker, DescribeBalanceResponse
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -77,10 +92,17 @@ class World:
     moving: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     writers: list[WrittenPartition] = field(default_factory=list)
     networks: str = ""
+    leaving: set[int] = field(default_factory=set)
+    maintained: set[int] = field(default_factory=set)
+    used_percent: dict[int, int] = field(default_factory=dict)
+    disk_full_percent: int = 99
     observers: dict[int, list[int]] = field(default_factory=dict)
+    created: dict[str, list[tuple[BrokerId, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fake.extra = {
+            "CreateTopics": self._create,
+            "DescribeBalance": self._balance,
             "DescribeConfigs": self._configs,
             "DescribeLeadership": self._leadership,
             "DescribeLogDirs": self._log_dirs,
@@ -96,12 +118,66 @@ class World:
         transport = FakeTransport(self.fake)
         return Client(self.fake.bootstrap, timeout_ms=int(timeout_s * 1000), transport=transport)
 
+    def controller(self) -> Controller:
+        """The real one, of such a cluster."""
+        made = Controller(())
+        for one, labels in self.labels.items():
+            made.run(msgspec.structs.replace(registration(one), labels=Labels.of(labels)))
+            life = {DECOMMISSION: "true"} if one in self.leaving else {}
+            life |= {MAINTENANCE: "-1"} if one in self.maintained else {}
+            made.commit([ConfigsChanged("broker", str(one), {**life})])
+        values = {"placement.disk.full.percent": str(self.disk_full_percent)}
+        values |= {"client.networks": self.networks} if self.networks else {}
+        made.commit([ConfigsChanged("cluster", "", {**values})])
+        made.alive = {BrokerId(one) for one in self.labels if one not in self.fake.down}
+        made.fill(**{f"b{one}": percent for one, percent in self.used_percent.items()})
+        return made
+
+    def _create(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        """What is created is there at once, and led by its first replica that is up."""
+        assert isinstance(request, CreateTopicsRequest)
+        (asked,) = request.topics
+        new = NewTopic(
+            name=asked.name,
+            partitions=asked.num_partitions,
+            replication_factor=asked.replication_factor,
+            configs=tuple((one.name, one.value) for one in asked.configs),
+        )
+        controller = self.controller()
+        (result,) = controller.create(new)
+        if not result.error_code and not request.validate_only:
+            made = controller.state.cluster.topics[asked.name].partitions
+            self.created[asked.name] = [one.replicas for one in made]
+        return CreateTopicsResponse(
+            topics=[
+                CreatableTopicResult(
+                    name=asked.name, error_code=result.error_code, error_message=result.message
+                )
+            ]
+        )
+
+    def _balance(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        return DescribeBalanceResponse(
+            brokers=[
+                BalanceBroker(
+                    broker_id=one,
+                    condition="down" if one in fake.down else "up",
+                    is_leaving=one in self.leaving,
+                    maintenance_until_ms=-1 if one in self.maintained else 0,
+                    disk_used_percent=self.used_percent.get(one, -1),
+                )
+                for one in self.labels
+            ]
+        )
+
     def _leadership(self, _: FakeCluster, broker: int, __: Message) -> Message:
         return DescribeLeadershipResponse(waits=self.waits.get(broker, []))
 
     def _metadata(self, fake: FakeCluster, broker: int, request: Message) -> Message:
         fake.topics.clear()
         fake.add_topic("t", len(self.voters))
+        for name, made in self.created.items():
+            fake.add_topic(name, len(made))
         answer = metadata(fake, broker, request)
         assert isinstance(answer, MetadataResponse)
         for topic in answer.topics:
@@ -113,6 +189,11 @@ class World:
                 one.replica_nodes = adding + voters + watching
                 one.isr_nodes = [v for v in up if v not in self.behind]
                 one.leader_id = up[0] if len(up) > len(voters) // 2 else -1
+            for one in topic.partitions if topic.name in self.created else ():
+                made = self.created[topic.name][one.partition_index]
+                one.replica_nodes = list(made)
+                one.isr_nodes = [broker for broker in made if broker not in fake.down]
+                one.leader_id = one.isr_nodes[0]
         return answer
 
     def _observers(self, *_: object) -> Message:
@@ -129,7 +210,8 @@ class World:
             rows |= {"confluent.placement.constraints": ("", DEFAULT)}
         else:
             rows |= {"default.replication.factor": ("3", DEFAULT)}
-            rows |= {"client.networks": (self.networks, FROM_CLUSTER if self.networks else DEFAULT)}
+            rows |= {"placement.disk.full.percent": (str(self.disk_full_percent), DEFAULT)}
+            rows |= {"balancer.disk.high.percent": ("85", DEFAULT)}
         return DescribeConfigsResponse(
             results=[
                 DescribeConfigsResult(
@@ -187,7 +269,7 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """A cluster in memory that these commands find."""
     made = World()
-    for module in (topic_explain, cluster_command, policy):
+    for module in (topic_command, topic_explain, cluster_command, policy):
         monkeypatch.setattr(module, "open_client", made.open_client)
     return made
 

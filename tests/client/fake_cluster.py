@@ -29,6 +29,7 @@ from strandline.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -384,7 +385,7 @@ def create_topics(cluster: FakeCluster, broker: int, request: Message) -> Messag
             code = int(Error.NOT_CONTROLLER)
         if not code and topic.name in cluster.topics:
             code = int(Error.TOPIC_ALREADY_EXISTS)
-        if not code:
+        if not code and not request.validate_only:
             cluster.add_topic(topic.name, max(topic.num_partitions, 1))
         results.append(CreatableTopicResult(name=topic.name, error_code=code))
     return CreateTopicsResponse(topics=results)
@@ -451,6 +452,7 @@ HANDLERS: dict[str, Handler] = {
     "CreateTopics": create_topics,
     "DeleteRecords": delete_records,
     "DeleteTopics": delete_topics,
+    "DescribeBalance": lambda *_: DescribeBalanceResponse(),
     "DescribeConfigs": describe_configs,
     "DescribeObservers": lambda *_: DescribeObserversResponse(),
     "InitProducerId": init_producer_id,

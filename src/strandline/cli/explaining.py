@@ -70,6 +70,12 @@ def where(broker: "Candidate") -> str:
     return path or "-"
 
 
+def state_of(broker: "Candidate") -> str:
+    """What may be asked of a broker: `active`, `down`, `being decommissioned, down`."""
+    state = broker.state.value
+    return state if broker.is_up or state == "down" else f"{state}, down"
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """Ascending numbers for people: `0-3,7`, and how many more there are."""
     numbers = sorted(numbers)
@@ -109,7 +115,7 @@ def tell_replicas(
     rows: list[tuple[str | int, ...]] = []
     for one in told.replicas:
         broker = brokers[one.broker]
-        state = "" if broker.state.value == "active" else f", {broker.state.value}"
+        state = "" if broker.state.value == "active" else f", {state_of(broker)}"
         state = ", behind" if not state and one.broker in behind else state
         better = [few(one.better)] if has_better else []
         rows.append(

@@ -3,15 +3,17 @@
 Why:    what is explained, or tried, must come from the cluster's own state, and from the same
         structures that the controller decides on.
 How:    labels and round trips from the brokers; topics, replicas and leaders from Metadata;
-        policies from the topics' configuration. What moves counts by the voters and observers that
-        it has now.
+        policies from the topics' configuration; who leaves or is in maintenance, and how full disks
+        are, from the controller, while there is one. What moves counts by the voters and observers
+        that it has now.
 Source: decision 0008."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from strandline.base.errors import OperatorError
+from strandline.base.errors import OperatorError, StrandlineError
+from strandline.client.balance import describe_balance
 from strandline.client.cluster import Client, ClusterView, PartitionView, TopicView
 from strandline.client.configs import ConfigView, describe_configs
 from strandline.client.in_sync import in_sync_replicas
@@ -20,25 +22,23 @@ from strandline.client.reassignments import moving_partitions
 from strandline.client.topology import Topology, describe_topology
 from strandline.config.effective import ConfigSource
 from strandline.config.topic import TOPIC_KEYS_BY_NAME
-from strandline.controller.policies import (
-    CLUSTER_POLICY_KEYS,
-    NETWORKS,
-    TOPIC_POLICY_KEYS,
-    policy_of,
-)
+from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of
 from strandline.model.cluster import Labels
-from strandline.model.ids import BrokerId
+from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.placement.explain.topics import PartitionState
 from strandline.placement.policy.document import Policy, with_observers
 from strandline.placement.solver.request import Request
 from strandline.placement.topology.round_trips import RoundTrips
 from strandline.placement.topology.universe import BrokerState, Candidate
+from strandline.protocol.messages.describe_balance import BalanceBroker
 from strandline.protocol.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
 )
 
 MIN_INSYNC = "min.insync.replicas"
 DEFAULT_REPLICAS = "default.replication.factor"
+DISK_FULL = "placement.disk.full.percent"
+DISK_HIGH = "balancer.disk.high.percent"
 THE_CLUSTER = ""
 
 
@@ -58,7 +58,8 @@ class LiveTopic:
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
     """All that was asked. `led`: how many partitions each broker leads; `moving`: {(topic,
-    partition): what is added and removed}, and `observed`: the observers, of all topics."""
+    partition): what is added and removed}, and `observed`: the observers, of all topics;
+    `disk_used_percent`: how full disks are, as the controller knows."""
 
     cluster_id: str
     controller: BrokerId
@@ -68,16 +69,25 @@ class LiveCluster:
     topics: tuple[LiveTopic, ...]
     moving: Mapping[tuple[str, int], OngoingPartitionReassignment] = field(default_factory=dict)
     observed: AllObserved = field(default_factory=dict)
+    disk_used_percent: Mapping[BrokerId, int] = field(default_factory=dict)
+
+    def candidates_with_room(self) -> tuple[Candidate, ...]:
+        """The candidates for new partitions, which mind how full disks are."""
+        return tuple(
+            replace(one, disk_used_percent=self.disk_used_percent.get(one.id, 0))
+            for one in self.candidates
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDefaults:
-    """What a topic gets that says nothing; and the cluster's table of `client.networks`, as
-    text."""
+    """What a topic gets that says nothing; and how full the disks of those that get new partitions
+    may be."""
 
     min_insync_replicas: int
     replicas: int
-    client_networks: str
+    disk_full_percent: int
+    disk_high_percent: int
 
 
 def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = False) -> LiveCluster:
@@ -97,7 +107,8 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
     moving = moving_partitions(client)
     adding = {place: one.adding_replicas for place, one in moving.items()}
     observed = describe_observers(client)
-    candidates = _candidates(topology, view)
+    told = _told(client, view.controller)
+    candidates = _candidates(topology, view, told)
     regions = {one.id: one.labels.region for one in candidates}
     round_trips = RoundTrips.measured(topology.round_trips_ms, regions)
     configs = describe_configs(client, wanted, (*TOPIC_POLICY_KEYS, MIN_INSYNC)) if wanted else {}
@@ -120,19 +131,44 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
         ),
         moving=moving,
         observed=observed,
+        disk_used_percent={
+            id: one.disk_used_percent for id, one in told.items() if one.disk_used_percent >= 0
+        },
     )
 
 
 def topic_defaults(client: Client) -> TopicDefaults:
     """What the cluster's configuration gives to a topic that says nothing."""
-    configs = describe_configs(client, [THE_CLUSTER], (MIN_INSYNC, DEFAULT_REPLICAS, NETWORKS))
-    values = {one.name: one.value or "" for one in configs[THE_CLUSTER]}
-    return TopicDefaults(
-        int(values[MIN_INSYNC]), int(values[DEFAULT_REPLICAS]), values.get(NETWORKS, "")
-    )
+    keys = (MIN_INSYNC, DEFAULT_REPLICAS, DISK_FULL, DISK_HIGH)
+    configs = describe_configs(client, [THE_CLUSTER], keys)
+    values = {one.name: int(one.value) for one in configs[THE_CLUSTER] if one.name in keys}
+    return TopicDefaults(*(values[key] for key in keys))
 
 
-def _candidates(topology: Topology, view: ClusterView) -> tuple[Candidate, ...]:
+def _told(client: Client, controller: BrokerId) -> Mapping[BrokerId, BalanceBroker]:
+    """What the controller tells of each broker; of nobody where it cannot be asked."""
+    if controller == NO_BROKER:
+        return {}
+    try:
+        found = describe_balance(client, client.look_deadline())
+    except StrandlineError:
+        return {}
+    return {BrokerId(one.broker_id): one for one in found.brokers}
+
+
+def _state(told: BalanceBroker | None, *, is_alive: bool) -> BrokerState:
+    """As the controller places by: who is to leave is given nothing, whether it is up or not."""
+    if told is not None and told.is_leaving:
+        return BrokerState.DECOMMISSIONING
+    if not is_alive:
+        return BrokerState.DOWN
+    is_maintained = told is not None and told.maintenance_until_ms
+    return BrokerState.MAINTENANCE if is_maintained else BrokerState.ACTIVE
+
+
+def _candidates(
+    topology: Topology, view: ClusterView, told: Mapping[BrokerId, BalanceBroker]
+) -> tuple[Candidate, ...]:
     partitions = [one for topic in view.topics.values() for one in topic.partitions]
     held = Counter(broker for one in partitions for broker in one.replicas)
     preferred = Counter(one.replicas[0] for one in partitions if one.replicas)
@@ -140,9 +176,10 @@ def _candidates(topology: Topology, view: ClusterView) -> tuple[Candidate, ...]:
         one.id: Candidate(
             id=one.id,
             labels=one.labels,
-            state=BrokerState.ACTIVE if one.is_alive else BrokerState.DOWN,
+            state=_state(told.get(one.id), is_alive=one.is_alive),
             replicas=held[one.id],
             leaders=preferred[one.id],
+            is_heard=one.is_alive,
         )
         for one in topology.brokers
     }

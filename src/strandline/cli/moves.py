@@ -36,7 +36,6 @@ from strandline.model.cluster import Address
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.placement.explain.copies import Copy, CopyCost, Limit, cost_of
 from strandline.placement.explain.topics import PartitionState
-from strandline.placement.topology.universe import BrokerState
 from strandline.protocol.messages.describe_balance import DescribeBalanceResponse
 
 RECOVERY = "replication.recovery_bytes_per_s"
@@ -249,7 +248,7 @@ def _sizes(
     client: Client, cluster: LiveCluster, topic: LiveTopic, partitions: set[int]
 ) -> dict[int, int]:
     """{partition: bytes of its log}, as its leader says, or the replica that has most."""
-    up = {one.id for one in cluster.candidates if one.state is BrokerState.ACTIVE}
+    up = {one.id for one in cluster.candidates if one.is_up}
     asked = [one for one in topic.partitions if one.index in partitions]
     found: dict[int, int] = {}
     told: dict[BrokerId, dict[int, int]] = {}

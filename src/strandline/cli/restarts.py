@@ -27,7 +27,6 @@ from strandline.placement.survival.restarts import (
     need_of,
     plan_restarts,
 )
-from strandline.placement.topology.universe import BrokerState
 
 SEEDS = "cluster.seeds"
 
@@ -79,7 +78,7 @@ class Restarts:
 def look_at_restarts(client: Client) -> Restarts:
     """Ask a cluster."""
     cluster = look(client, None, asks_leaders=True)
-    up = frozenset(one.id for one in cluster.candidates if one.state is BrokerState.ACTIVE)
+    up = frozenset(one.id for one in cluster.candidates if one.is_up)
     groups = (controller_group(client, up), *_partitions(cluster, up))
     last = None if cluster.controller == NO_BROKER else cluster.controller
     spared = frozenset(one.broker for one in describe_lives(client).maintained)

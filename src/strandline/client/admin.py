@@ -92,6 +92,25 @@ class GroupView:
 
 def create_topic(client: Client, topic: NewTopic) -> TopicView:
     """Create a topic and wait until every partition has a leader."""
+    until = client.deadline()
+    _create(client, topic, until)
+    client.leaders(topic.name, deadline_ms=until)
+    return client.topic(topic.name, deadline_ms=until)
+
+
+def check_topic(client: Client, topic: NewTopic, *, subject: str) -> None:
+    """Ask whether a topic would be created, and create none; the refusal is about `subject`."""
+    _create(client, topic, client.deadline(), subject=subject, validate_only=True)
+
+
+def _create(
+    client: Client,
+    topic: NewTopic,
+    until: int,
+    *,
+    subject: str = "",
+    validate_only: bool = False,
+) -> None:
     request = CreateTopicsRequest(
         topics=[
             CreatableTopic(
@@ -102,8 +121,8 @@ def create_topic(client: Client, topic: NewTopic) -> TopicView:
             )
         ],
         timeout_ms=client.timeout_ms,
+        validate_only=validate_only,
     )
-    until = client.deadline()
     # Set when an answer was lost: then it may have been done already.
     was_asked = False
 
@@ -119,11 +138,10 @@ def create_topic(client: Client, topic: NewTopic) -> TopicView:
             if one.error_code == Error.TOPIC_ALREADY_EXISTS and was_asked:
                 continue
             if one.error_code:
-                raise refusal(one.error_code, f"topic {one.name}", one.error_message)
+                about = subject or f"topic {one.name}"
+                raise refusal(one.error_code, about, one.error_message)
 
     client.attempt(create, until)
-    client.leaders(topic.name, deadline_ms=until)
-    return client.topic(topic.name, deadline_ms=until)
 
 
 def delete_topic(client: Client, name: str) -> None:

@@ -11,6 +11,8 @@ from strandline.protocol.messages.describe_balance import (
 ENABLE = "balancer.enable"
 
 
-def describe_balance(client: Client) -> DescribeBalanceResponse:
+def describe_balance(client: Client, deadline_ms: int | None = None) -> DescribeBalanceResponse:
     """What moves, what waits, and why."""
-    return client.ask_controller(DescribeBalanceRequest(), DescribeBalanceResponse, "the balancer")
+    return client.ask_controller(
+        DescribeBalanceRequest(), DescribeBalanceResponse, "the balancer", deadline_ms
+    )

@@ -221,7 +221,9 @@ class Client:
             raise refusal(Error.LEADER_NOT_AVAILABLE, "the cluster's controller")
         return controller
 
-    def ask_controller(self, request: Message, response: type[A], subject: str) -> A:
+    def ask_controller(
+        self, request: Message, response: type[A], subject: str, deadline_ms: int | None = None
+    ) -> A:
         """Ask the controller, until it answers or time is over. Raises ApiError, which names
         `subject`, where it refuses; ClientError where there is no answer."""
 
@@ -234,7 +236,7 @@ class Client:
                 raise refusal(answer.error_code, subject, answer.error_message)
             return answer
 
-        return self.attempt(ask)
+        return self.attempt(ask, deadline_ms)
 
     def connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
         """The connection to a broker that metadata told of."""

@@ -50,12 +50,12 @@ def explain(
     from strandline.client.log_dirs import describe_disk
     from strandline.placement.explain.exposure import exposures
     from strandline.placement.explain.topics import explain_topic, placement_of
-    from strandline.placement.topology.universe import BrokerState, Universe
+    from strandline.placement.topology.universe import Universe
 
     with open_client(bootstrap, timeout) as client:
         cluster = look(client, None)
         disks = {
-            one.id: describe_disk(client, one.id) if one.state is BrokerState.ACTIVE else None
+            one.id: describe_disk(client, one.id) if one.is_up else None
             for one in cluster.candidates
         }
     topics = [
@@ -83,6 +83,7 @@ def _json(told: _Told) -> Json:
                 "id": one.id,
                 "labels": _labels(one),
                 "state": one.state.value,
+                "up": one.is_up,
                 "replicas": one.replicas,
                 "leaders": told.cluster.led.get(one.id, 0),
                 "disk": None
@@ -116,7 +117,7 @@ def _labels(broker: "Candidate") -> dict[str, Json]:
 def _tell(told: _Told) -> None:
     cluster = told.cluster
     count = len(cluster.candidates)
-    down = [one.id for one in cluster.candidates if one.state.value == "down"]
+    down = [one.id for one in cluster.candidates if not one.is_up]
     print_line(
         f"cluster {cluster.cluster_id}: {count} broker{'s' * (count > 1)}, "
         f"{f'down: {ids(down)}' if down else 'none down'}; "
@@ -129,7 +130,7 @@ def _tell(told: _Told) -> None:
 
 
 def _tell_brokers(told: _Told) -> None:
-    from strandline.cli.explaining import where
+    from strandline.cli.explaining import state_of, where
 
     rows = []
     for one in told.cluster.candidates:
@@ -143,7 +144,7 @@ def _tell_brokers(told: _Told) -> None:
         used = "?" if disk is None else f"{disk.used_percent} %"
         led = told.cluster.led.get(one.id, 0)
         labelled = " ".join(others) or "-"
-        rows.append((one.id, where(one), labelled, one.state.value, one.replicas, led, used))
+        rows.append((one.id, where(one), labelled, state_of(one), one.replicas, led, used))
     heads = ("BROKER", "WHERE", "OTHER LABELS", "STATE", "REPLICAS", "LEADERS", "DISK USED")
     right = frozenset(("BROKER", "REPLICAS", "LEADERS", "DISK USED"))
     print_table(Table(heads=heads, rows=rows, right=right))

@@ -30,6 +30,7 @@ from strandline.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from strandline.client.admin import NewTopic
     from strandline.client.cluster import Client
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
@@ -132,6 +133,7 @@ def test(
         request, candidates = _described(cluster, wanted, replicas, min_insync)
     else:
         with open_client(bootstrap, timeout) as client:
+            _ask(client, policy, _new_topic(wanted, partitions, replicas, min_insync))
             request, candidates = _live(client, wanted, replicas, min_insync)
     check_prices(table, prices, candidates)
     found = solve(request, candidates, partitions=partitions or PARTITIONS, rng=random.Random(1))
@@ -193,25 +195,54 @@ def _voters(policy: "Policy", replicas: int | None) -> int:
     return max(1, replicas - observers) if replicas else 0
 
 
+def _new_topic(
+    policy: "Policy", partitions: int | None, replicas: int | None, min_insync: int | None
+) -> "NewTopic":
+    """What would be created, by a name that nothing has."""
+    from uuid import uuid4
+
+    from strandline.client.admin import USE_DEFAULT, NewTopic
+    from strandline.controller.policies import MIN_INSYNC, POLICY
+    from strandline.placement.policy.text import encode_policy
+
+    least = ((MIN_INSYNC, str(min_insync)),) if min_insync else ()
+    return NewTopic(
+        name=f"policy-test-{uuid4().hex}",
+        partitions=partitions or PARTITIONS,
+        replication_factor=replicas or USE_DEFAULT,
+        configs=((POLICY, encode_policy(policy)), *least),
+    )
+
+
+def _ask(client: "Client", policy: Path, new: "NewTopic") -> None:
+    """Have the controller refuse it, where it would."""
+    from strandline.client.admin import check_topic
+
+    check_topic(client, new, subject=str(policy))
+
+
 def _live(
     client: "Client", policy: "Policy", replicas: int | None, min_insync: int | None
 ) -> "tuple[Request, Sequence[Candidate]]":
-    """As the controller would decide."""
+    """As the controller would decide, which would not refuse it."""
     from strandline.cli.live_cluster import look, topic_defaults
-    from strandline.controller.policies import NETWORKS, POLICY, require_networks
     from strandline.placement.solver.request import Request
+    from strandline.placement.topology.universe import BrokerState
 
     found = look(client, ())
     defaults = topic_defaults(client)
-    require_networks((POLICY, policy), {NETWORKS: defaults.client_networks})
+    leaving = BrokerState.DECOMMISSIONING
+    staying = sum(one.state is not leaving for one in found.candidates)
     request = Request(
         policy=policy,
         min_insync_replicas=min_insync or defaults.min_insync_replicas,
-        default_voters=_voters(policy, replicas) or min(defaults.replicas, len(found.candidates)),
+        default_voters=_voters(policy, replicas) or min(defaults.replicas, max(staying, 1)),
         round_trips=found.round_trips,
         takes_down_brokers=True,
+        disk_used_percent_max=defaults.disk_full_percent,
+        disk_high_percent=defaults.disk_high_percent,
     )
-    return request, found.candidates
+    return request, found.candidates_with_room()
 
 
 def _tell(found: "Solution", told: "Explanation", candidates: "Sequence[Candidate]") -> None:
@@ -226,13 +257,24 @@ def _tell(found: "Solution", told: "Explanation", candidates: "Sequence[Candidat
     tell_survival(told.survival.writes, told.survival.data)
     print_line("")
     _tell_load(found, candidates)
-    down = [one.id for one in candidates if one.state.value == "down"]
-    if down:
-        print_line(f"brokers that are down: {ids(down)}")
+    _tell_unfit(candidates)
     print_line("")
     tell_replicas(told, {one.id: one for one in candidates}, title="partition 0:")
     print_line("")
     tell_ways(told)
+
+
+def _tell_unfit(candidates: "Sequence[Candidate]") -> None:
+    """Who is given nothing, or only what nobody else can have."""
+    from strandline.placement.topology.universe import BrokerState
+
+    down = [one.id for one in candidates if not one.is_up]
+    if down:
+        print_line(f"brokers that are down: {ids(down)}")
+    for state in (BrokerState.DECOMMISSIONING, BrokerState.MAINTENANCE):
+        brokers = [one.id for one in candidates if one.state is state]
+        if brokers:
+            print_line(f"brokers that are {state.value}: {ids(brokers)}")
 
 
 def _tell_load(found: "Solution", candidates: "Sequence[Candidate]") -> None:

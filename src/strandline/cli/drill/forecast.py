@@ -12,7 +12,6 @@ from strandline.cli.restarts import controller_group
 from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
 from strandline.placement.survival.replicas import Quorum
-from strandline.placement.topology.universe import BrokerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +29,14 @@ class TopicForecast:
 def loses_controller(client: Client, cluster: LiveCluster, gone: Collection[BrokerId]) -> bool:
     """Whether nothing could be decided any more: topics created, replicas moved, and new producers
     given ids."""
-    active = BrokerState.ACTIVE
-    up = frozenset(one.id for one in cluster.candidates if one.state is active)
+    up = frozenset(one.id for one in cluster.candidates if one.is_up)
     group = controller_group(client, up)
     return len(group.ready - set(gone)) < group.quorum
 
 
 def forecast(cluster: LiveCluster, gone: Collection[BrokerId]) -> list[TopicForecast]:
     """Every topic, by name."""
-    down = {one.id for one in cluster.candidates if one.state is not BrokerState.ACTIVE}
+    down = {one.id for one in cluster.candidates if not one.is_up}
     found = []
     for topic in cluster.topics:
         stopped = exposed = 0

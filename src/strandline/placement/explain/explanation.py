@@ -23,7 +23,7 @@ from strandline.placement.solver.request import Request
 from strandline.placement.survival.goals import BrokenGoal, broken_goals
 from strandline.placement.survival.replicas import Placement, Replica
 from strandline.placement.survival.report import Survival, survival_of
-from strandline.placement.topology.universe import BrokerState, Candidate, Universe
+from strandline.placement.topology.universe import Candidate, Universe, as_staying
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -66,13 +66,16 @@ def explain(
     """Explain replicas with at least one voter, the preferred leader first; voters that are
     `behind` are up and not in sync.
 
-    Replicas on brokers that are no candidates are in the judgement only."""
+    Replicas on brokers that are no candidates are in the judgement only; those on brokers that are
+    to leave are judged as if those stayed, and nobody is told to go there."""
+    candidates = tuple(candidates)
     universe = Universe(candidates)
     known = [(broker, role) for broker, role in replicas if broker in universe.index]
     voters = sum(role == "voter" for _, role in replicas)
     assert voters, "a partition has a voter"
     plan = make_plan(request, universe, voters=voters)
-    seats, _ = seat(plan, [(universe.index[broker], role) for broker, role in known])
+    present = make_plan(request, Universe(as_staying(candidates)), voters=voters)
+    seats, _ = seat(present, [(universe.index[broker], role) for broker, role in known])
     placement = Placement(
         [
             Replica(broker, universe.candidates[universe.index[broker]].labels, role)
@@ -85,13 +88,12 @@ def explain(
     lost = [
         one.broker
         for one in placement.voters
-        if one.broker in behind
-        or universe.candidates[universe.index[one.broker]].state is BrokerState.DOWN
+        if one.broker in behind or not universe.candidates[universe.index[one.broker]].is_up
     ]
     return Explanation(
         policy=encode_policy(request.policy),
         replicas=explain_replicas(plan, seats),
-        judgement=judge(plan, replicas),
+        judgement=judge(present, replicas),
         survival=survival_of(placement),
         broken=tuple(broken_goals(request.policy.survive, placement)),
         latencies=commit_latencies(placement, trips) if trips is not None else (),

@@ -3,7 +3,8 @@ as they were placed and without the brokers that are down.
 
 Why:    a topic has many partitions, and an operator asks for the weakest of them.
 How:    partitions with the same replicas are alike, and are judged once. What holds for all of them
-        holds for the topic.
+        holds for the topic. That a broker is to leave breaks no policy: its replicas are judged
+        where they are.
 Source: decision 0008."""
 
 import random
@@ -30,7 +31,7 @@ from strandline.placement.survival.replicas import Placement, Replica
 from strandline.placement.survival.report import common_goals, loss_levels
 from strandline.placement.topology.labels import tell_missing
 from strandline.placement.topology.naming import brokers_named
-from strandline.placement.topology.universe import BrokerState, Candidate, Universe
+from strandline.placement.topology.universe import Candidate, Universe, as_staying
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,9 @@ def explain_topic(
     prices: Prices | None = None,
 ) -> TopicExplanation:
     """Explain a topic with at least one partition, each with at least one voter."""
-    universe = Universe(candidates)
-    down = frozenset(one.id for one in universe.candidates if one.state is BrokerState.DOWN)
+    candidates = tuple(candidates)
+    universe = Universe(as_staying(candidates))
+    down = frozenset(one.id for one in candidates if not one.is_up)
     groups: dict[tuple[Roles, tuple[BrokerId, ...]], list[PartitionState]] = {}
     for one in partitions:
         behind = tuple(sorted(broker for broker in one.behind if broker not in down))
@@ -171,7 +173,7 @@ def explain_topic(
     ways = _ways(placements, partitions)
     return TopicExplanation(
         policy=encode_policy(request.policy),
-        missing=tuple(tell_missing(missing_for(request.policy, universe.candidates))),
+        missing=tuple(tell_missing(missing_for(request.policy, candidates))),
         alike=tuple(alike),
         writes=writes,
         data=data,

@@ -128,8 +128,8 @@ def _groups(policy: Policy, voters: int) -> list[Group]:
 
 
 def _static(request: Request, shape: Shape) -> Iterable[HardConstraint]:
-    may_be = frozenset({BrokerState.DOWN}) if request.takes_down_brokers else frozenset()
-    yield Active(may_be)
+    away = frozenset({BrokerState.DOWN, BrokerState.MAINTENANCE})
+    yield Active(away if request.takes_down_brokers else frozenset())
     yield Capacity(request.disk_used_percent_max)
     yield from _labelled(request.policy, shape)
     if request.policy.residency.allow or request.policy.residency.deny:

@@ -19,7 +19,8 @@ class Request:
     """Voters where neither counts nor `survive` say how many: the topic's replication factor."""
     round_trips: RoundTrips | None = None
     takes_down_brokers: bool = False
-    """Whether a broker that is down may be given replicas, when there are no others."""
+    """Whether a broker that is down, or in maintenance, may be given replicas, when there are no
+    others."""
     disk_used_percent_max: int = DISK_USED_PERCENT_MAX
     disk_high_percent: int = 100
     """Rather than brokers whose disks are as full as this, others; those with `..._max` never."""

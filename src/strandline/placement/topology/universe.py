@@ -10,7 +10,7 @@ Owns:   nothing; made anew for each decision.
 Source: design section 7; decision 0008."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from strandline.model.cluster import Labels
@@ -45,6 +45,13 @@ class Candidate:
     """How many replicas it may hold."""
     disk_used_percent: int = 0
     """Of its disk, 0 to 100."""
+    is_heard: bool = True
+    """Whether it is up, whatever is wanted of it; one whose state is DOWN is not."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it is there now: one that is to leave may be, and one in maintenance."""
+        return self.is_heard and self.state is not BrokerState.DOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,17 @@ def domain_of(labels: Labels, label: str) -> tuple[str, ...]:
     if label in LEVELS:
         return tuple(labels.get(level) for level in LEVELS[: LEVELS.index(label) + 1])
     return (labels.get(label),)
+
+
+def as_staying(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates as if none were to leave: until its replicas have moved, a broker may hold
+    them."""
+    return tuple(
+        replace(one, state=BrokerState.ACTIVE if one.is_heard else BrokerState.DOWN)
+        if one.state is BrokerState.DECOMMISSIONING
+        else one
+        for one in candidates
+    )
 
 
 class Universe:
