@@ -37,6 +37,7 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResult,
 )
 from strandline.protocol.messages.describe_observers import DescribeObserversResponse
+from strandline.protocol.messages.describe_topology import DescribeTopologyResponse
 from strandline.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -455,5 +456,6 @@ HANDLERS: dict[str, Handler] = {
     "DescribeBalance": lambda *_: DescribeBalanceResponse(),
     "DescribeConfigs": describe_configs,
     "DescribeObservers": lambda *_: DescribeObserversResponse(),
+    "DescribeTopology": lambda *_: DescribeTopologyResponse(),
     "InitProducerId": init_producer_id,
 }

@@ -127,6 +127,17 @@ def test_a_policy_that_cannot_be_met_is_refused_with_reasons_and_with_what_could
     assert not world.state.cluster.topics
 
 
+def test_a_refusal_ends_with_what_no_broker_has() -> None:
+    note = "; no broker has region=sout; brokers have east, south, west (did you mean south?)"
+    policy = '{"rules":[{"count":2,"where":[{"label":"region","op":"in","values":["sout"]}]}]}'
+    world = World()
+    refused = create(world, policy)
+    assert (refused.message or "").endswith(note)
+    create(world, "{}")
+    code, message = set_policy(world, policy)
+    assert code == 44 and (message or "").endswith(note)
+
+
 def test_what_does_not_survive_what_it_names_is_refused() -> None:
     world = World(("east", "east", "west", "west"))
     result = create(world, SURVIVE_REGION)

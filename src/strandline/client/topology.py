@@ -41,15 +41,7 @@ class Topology:
 def describe_topology(client: Client) -> Topology:
     """Ask one broker for the labels, and every living one for its round trips."""
 
-    def look(until: int) -> DescribeTopologyResponse:
-        answer = client.ask_best_informed(
-            DescribeTopologyRequest(), DescribeTopologyResponse, deadline_ms=until
-        )
-        if answer.error_code:
-            raise refusal(answer.error_code, "the brokers' labels")
-        return answer
-
-    first = client.attempt(look)
+    first = _ask(client)
     answers = [first]
     for one in first.brokers:
         if one.is_alive and one.broker_id != first.broker_id:
@@ -58,21 +50,42 @@ def describe_topology(client: Client) -> Topology:
             if answer is not None:
                 answers.append(answer)
     return Topology(
-        brokers=tuple(
-            PlacedBroker(
-                BrokerId(one.broker_id),
-                _labels(one.labels),
-                one.is_alive,
-                None if one.configured is None else _labels(one.configured),
-            )
-            for one in first.brokers
-        ),
+        brokers=_placed(first),
         round_trips_ms={
             (BrokerId(answer.broker_id), BrokerId(one.broker_id)): one.round_trip_ms
             for answer in answers
             for one in answer.brokers
             if one.round_trip_ms >= 0
         },
+    )
+
+
+def describe_brokers(client: Client, deadline_ms: int | None = None) -> tuple[PlacedBroker, ...]:
+    """Ask one broker for the labels, and nobody for round trips."""
+    return _placed(_ask(client, deadline_ms))
+
+
+def _ask(client: Client, deadline_ms: int | None = None) -> DescribeTopologyResponse:
+    def look(until: int) -> DescribeTopologyResponse:
+        answer = client.ask_best_informed(
+            DescribeTopologyRequest(), DescribeTopologyResponse, deadline_ms=until
+        )
+        if answer.error_code:
+            raise refusal(answer.error_code, "the brokers' labels")
+        return answer
+
+    return client.attempt(look, deadline_ms)
+
+
+def _placed(answer: DescribeTopologyResponse) -> tuple[PlacedBroker, ...]:
+    return tuple(
+        PlacedBroker(
+            BrokerId(one.broker_id),
+            _labels(one.labels),
+            one.is_alive,
+            None if one.configured is None else _labels(one.configured),
+        )
+        for one in answer.brokers
     )
 
 

@@ -25,6 +25,7 @@ from strandline.placement.policy.document import Policy
 from strandline.placement.policy.redpanda import CONFIG as PREFERENCE
 from strandline.placement.policy.redpanda import import_leader_preference
 from strandline.placement.policy.text import decode_policy, encode_policy, read_document
+from strandline.placement.policy.unknown import unknown_values
 from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.request import Request
 from strandline.placement.solver.solve import solve
@@ -150,7 +151,8 @@ def choose_by_policy(
     if isinstance(found, Refusal):
         is_for_room = any(one.reason.code == "disk-full" for one in found.refused)
         room = f"; {full_disks(facts)}" if is_for_room else ""
-        raise refuse(Error.POLICY_VIOLATION, f"{key}: {found}{room}")
+        text = f"{key}: {found}{room}{unknown_to(candidates, wanted)}"
+        raise refuse(Error.POLICY_VIOLATION, text)
     placed = [Roles(one.voters, one.observers) for one in found.partitions]
     count = len(placed[0].all)
     if replication_factor is not None and count != replication_factor:
@@ -161,6 +163,12 @@ def choose_by_policy(
         )
     _require_majorities(facts, placed)
     return placed
+
+
+def unknown_to(candidates: Collection[Candidate], policy: Policy) -> str:
+    """What ends a refusal: the values that the policy names and no broker has."""
+    found = unknown_values(policy, [(one.id, one.labels) for one in candidates])
+    return "".join(f"; {one}" for one in found)
 
 
 def _said(names: Sequence[str], values: Mapping[str, str]) -> Said | None:

@@ -21,6 +21,7 @@ from strandline.controller.policies import (
     candidates_of,
     policy_of,
     require_networks,
+    unknown_to,
 )
 from strandline.model.cluster import Topic
 from strandline.model.ids import BrokerId
@@ -44,7 +45,7 @@ class PolicyChecks:
         self._leaving = leaving
         self._values = facts.state.cluster.cluster_configs
         self._candidates: list[Candidate] = []
-        self._solved: dict[tuple[Policy, int, int], Refusal | None] = {}
+        self._solved: dict[tuple[Policy, int, int], str] = {}
         self._others: dict[tuple[tuple[str, str], ...], bool] = {}
 
     def check_topic(self, topic: Topic, changes: Changes) -> None:
@@ -78,12 +79,12 @@ class PolicyChecks:
             TopicConfig.from_overrides(values, {}).min_insync_replicas
             for values in (self._values, after)
         )
-        refused: dict[str, tuple[str, Refusal]] = {}
+        refused: dict[str, tuple[str, str]] = {}
         for topic in self._facts.state.cluster.topics.values():
             is_dearer = least_after > least and MIN_INSYNC not in topic.configs
             if is_dearer or (is_policy_changed and self._is_other(topic, after)):
                 key, refusal = self._solve(topic, topic.configs, after)
-                if refusal is not None:
+                if refusal:
                     refused[topic.name] = key, refusal
         if refused:
             raise _refusal_of(refused)
@@ -98,17 +99,18 @@ class PolicyChecks:
 
     def _check(self, topic: Topic, own: Mapping[str, str], inherited: Mapping[str, str]) -> bool:
         key, refusal = self._solve(topic, own, inherited)
-        if refusal is not None:
+        if refusal:
             raise _refusal_of({topic.name: (key, refusal)})
         return bool(key)
 
     def _solve(
         self, topic: Topic, own: Mapping[str, str], inherited: Mapping[str, str]
-    ) -> tuple[str, Refusal | None]:
-        """(what gives the policy, why it cannot be met); an empty key where there is none."""
+    ) -> tuple[str, str]:
+        """(what gives the policy, why it cannot be met); an empty key where there is none, and no
+        reason where it can."""
         found = policy_of(own, inherited)
         if found is None:
-            return "", None
+            return "", ""
         key, policy = found
         least = TopicConfig.from_overrides(inherited, own).min_insync_replicas
         voters = len(topic.partitions[0].replicas)
@@ -123,12 +125,14 @@ class PolicyChecks:
             takes_down_brokers=True,
         )
         answer = solve(request, self._candidates, rng=self._facts.rng)
-        refusal = answer if isinstance(answer, Refusal) else None
+        refusal = ""
+        if isinstance(answer, Refusal):
+            refusal = f"{answer}{unknown_to(self._candidates, policy)}"
         self._solved[policy, least, voters] = refusal
         return key, refusal
 
 
-def _refusal_of(refused: Mapping[str, tuple[str, Refusal]]) -> ApiError:
+def _refusal_of(refused: Mapping[str, tuple[str, str]]) -> ApiError:
     """{topic: (what gives its policy, why that cannot be met)}: the first is told in full."""
     (name, (key, refusal)), *others = refused.items()
     text = f"{key} of topic {name}: {refusal}"

@@ -30,6 +30,7 @@ def alter(
 ) -> None:
     """Change keys that hold for every broker."""
     from strandline.base.errors import OperatorError
+    from strandline.cli.policy_notes import notes_on_changes, tell_notes
     from strandline.client.configs import alter_cluster_configs
 
     changes = parse_changes(config, unset)
@@ -37,4 +38,10 @@ def alter(
         raise OperatorError("nothing to change: give --config or --unset")
     with open_client(bootstrap, timeout) as client:
         alter_cluster_configs(client, changes)
-    show(as_json, {"altered": list(changes)}, people=lambda: print_line("the cluster is changed"))
+        notes = notes_on_changes(client, changes)
+
+    def people() -> None:
+        print_line("the cluster is changed")
+        tell_notes(notes)
+
+    show(as_json, {"altered": list(changes), "notes": notes}, people=people)

@@ -113,13 +113,9 @@ def test(
     """Place a topic by a policy, and create nothing: where it goes and why, what survives, what a
     write waits for, what crosses regions; or why it cannot be placed, and what could be. With
     --topic: what would move, and change nothing."""
-    import random
-
     from strandline.base.errors import OperatorError
     from strandline.cli.explaining import builtins, check_prices, read_prices
     from strandline.placement.explain.explanation import explain
-    from strandline.placement.solver.refusal import Refusal
-    from strandline.placement.solver.solve import solve
 
     wanted = _read(policy)
     if topic:
@@ -136,25 +132,46 @@ def test(
             _ask(client, policy, _new_topic(wanted, partitions, replicas, min_insync))
             request, candidates = _live(client, wanted, replicas, min_insync)
     check_prices(table, prices, candidates)
-    found = solve(request, candidates, partitions=partitions or PARTITIONS, rng=random.Random(1))
-    if isinstance(found, Refusal):
-        _refuse(policy, found, as_json=as_json)
+    found, notes = _placed(policy, request, candidates, partitions or PARTITIONS, as_json=as_json)
     told = explain(request, candidates, _roles(found), prices=table)
     show(
         as_json,
-        {"partitions": builtins(found.partitions), "first": builtins(told)},
-        people=lambda: _tell(found, told, candidates),
+        {"partitions": builtins(found.partitions), "first": builtins(told), "notes": notes},
+        people=lambda: _tell(found, told, candidates, notes),
     )
 
 
-def _refuse(file: Path, found: "Refusal", *, as_json: bool) -> NoReturn:
+def _placed(
+    file: Path,
+    request: "Request",
+    candidates: "Sequence[Candidate]",
+    partitions: int,
+    *,
+    as_json: bool,
+) -> "tuple[Solution, list[str]]":
+    """Where they go, and what may be wrong with the policy all the same; ends where they go
+    nowhere."""
+    import random
+
+    from strandline.cli.policy_notes import notes_on
+    from strandline.placement.solver.refusal import Refusal
+    from strandline.placement.solver.solve import solve
+
+    found = solve(request, candidates, partitions=partitions, rng=random.Random(1))
+    notes = notes_on(request.policy, candidates)
+    if isinstance(found, Refusal):
+        _refuse(file, found, notes, as_json=as_json)
+    return found, notes
+
+
+def _refuse(file: Path, found: "Refusal", notes: list[str], *, as_json: bool) -> NoReturn:
     """End with why, line by line, on standard error; for programs all of it on standard output."""
     from strandline.cli.explaining import builtins
 
-    first, *others = found.lines()
-    print_error(f"{file}: {first}", () if as_json else others)
+    told = [*found.lines(), *notes]
+    print_error(f"{file}: {told[0]}", () if as_json else told[1:])
     if as_json:
-        print_json({"refusal": builtins(found), "told": found.lines()})
+        print_json({"refusal": builtins(found), "told": told})
     raise typer.Exit(ERROR)
 
 
@@ -245,11 +262,18 @@ def _live(
     return request, found.candidates_with_room()
 
 
-def _tell(found: "Solution", told: "Explanation", candidates: "Sequence[Candidate]") -> None:
+def _tell(
+    found: "Solution",
+    told: "Explanation",
+    candidates: "Sequence[Candidate]",
+    notes: "Sequence[str]",
+) -> None:
     from strandline.cli.explaining import tell_replicas, tell_survival, tell_ways
+    from strandline.cli.policy_notes import tell_notes
 
     count = len(found.partitions)
     print_line(f"policy: {told.policy}")
+    tell_notes(notes)
     print_line(
         f"{count} partition{'s' * (count > 1)} of {len(found.partitions[0].replicas)} replicas; "
         f"an acknowledged write is on {told.survival.write_quorum} of {told.survival.voters}"

@@ -28,12 +28,14 @@ def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: boo
 
     from strandline.cli.explaining import builtins
     from strandline.cli.moves import look_at_moves
+    from strandline.cli.policy_notes import notes_on
     from strandline.placement.explain.topics import explain_topic
     from strandline.placement.policy.text import encode_policy
 
     text = encode_policy(policy)
     found = look_at_moves(client, name, text)
     request = replace(found.topic.request, policy=policy, default_voters=len(found.after[0].voters))
+    notes = notes_on(policy, found.cluster.candidates)
     told = explain_topic(request, found.cluster.candidates, found.after)
     show(
         as_json,
@@ -55,11 +57,12 @@ def preview_topic(client: "Client", name: str, policy: "Policy", *, as_json: boo
                 for (code, text), one in found.preview.waits.found.items()
             ],
             "others_move": found.others,
+            "notes": notes,
             "provisos": list(found.provisos),
             "writes": builtins(told.writes),
             "data": builtins(told.data),
         },
-        people=lambda: _tell(found, told, policy),
+        people=lambda: _tell(found, told, policy, notes),
     )
 
 
@@ -77,10 +80,14 @@ def _move_json(step: "Step", copies: "Iterable[Copy]") -> Json:
     }
 
 
-def _tell(found: "TopicMoves", told: "TopicExplanation", policy: "Policy") -> None:
+def _tell(
+    found: "TopicMoves", told: "TopicExplanation", policy: "Policy", notes: "Iterable[str]"
+) -> None:
     from strandline.cli.explaining import tell_survival
+    from strandline.cli.policy_notes import tell_notes
 
     print_line(f"topic {found.topic.name}, if its placement.policy were {told.policy}:")
+    tell_notes(notes)
     if found.is_paused:
         print_line("paused: none of this begins before the balancer is resumed")
     _tell_cost(found)

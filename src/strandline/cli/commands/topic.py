@@ -56,6 +56,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create topics; returns when every partition has a leader."""
+    from strandline.cli.policy_notes import notes_on_changes
     from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
     from strandline.client.observers import describe_observers
 
@@ -76,7 +77,8 @@ def create(
             for name in names
         ]
         observed = describe_observers(client, names)
-    _show_list(topics, observed, as_json=as_json)
+        notes = notes_on_changes(client, dict(configs))
+    _show_list(topics, observed, as_json=as_json, notes=notes)
 
 
 @app.command("list")
@@ -142,6 +144,7 @@ def alter(
 ) -> None:
     """Change keys of topics; with another policy their replicas move by themselves."""
     from strandline.base.errors import OperatorError
+    from strandline.cli.policy_notes import notes_on_changes, tell_notes
     from strandline.client.configs import alter_topic_configs
 
     changes = parse_changes(config, unset)
@@ -152,12 +155,14 @@ def alter(
     with open_client(bootstrap, timeout) as client:
         for name in names:
             alter_topic_configs(client, name, changes)
+        notes = notes_on_changes(client, changes)
 
     def people() -> None:
         for name in names:
             print_line(f"topic {name} changed")
+        tell_notes(notes)
 
-    show(as_json, {"altered": names}, people=people)
+    show(as_json, {"altered": names, "notes": notes}, people=people)
 
 
 @app.command()
@@ -293,9 +298,24 @@ def _describe(
     }
 
 
-def _show_list(topics: "list[TopicView]", observed: "AllObserved", *, as_json: bool) -> None:
+def _show_list(
+    topics: "list[TopicView]",
+    observed: "AllObserved",
+    *,
+    as_json: bool,
+    notes: "list[str] | None" = None,
+) -> None:
+    """`notes`: None where there can be none."""
+    from strandline.cli.policy_notes import tell_notes
+
     found = [_summary(one, observed) for one in topics]
-    show(as_json, {"topics": [*found]}, people=lambda: _list(found))
+
+    def people() -> None:
+        _list(found)
+        tell_notes(notes or ())
+
+    told: dict[str, Json] = {"topics": [*found]}
+    show(as_json, told if notes is None else {**told, "notes": notes}, people=people)
 
 
 def _list(found: "list[dict[str, Json]]") -> None:

@@ -48,11 +48,10 @@ def explain(
     and now, what a write waits for, and what crosses regions."""
     from strandline.cli.explaining import builtins, check_prices, read_prices
     from strandline.cli.live_cluster import look
+    from strandline.cli.policy_notes import notes_on
     from strandline.cli.writers import tell_writers, writers_json
     from strandline.client.writers import describe_writers
-    from strandline.model.cluster import Roles
     from strandline.placement.explain import explanation
-    from strandline.placement.explain.mending import mended
     from strandline.placement.explain.topics import explain_topic
     from strandline.placement.solver.judge import seated
 
@@ -64,18 +63,19 @@ def explain(
         written = describe_writers(client, client.topic(name)) if follows else []
         waits = _led_elsewhere(client, cluster, name)
     check_prices(table, prices, cluster.candidates)
+    notes = notes_on(topic.request.policy, cluster.candidates)
     told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
     index = told.alike[0].partitions[0] if partition is None else partition
     one = _partition(topic, index)
-    present = Roles(one.voters, one.observers)
     closely = explanation.explain(
-        topic.request, cluster.candidates, seated(present), prices=table, behind=one.behind
+        topic.request, cluster.candidates, seated(one.placed), prices=table, behind=one.behind
     )
-    is_right = closely.judgement.is_right and not closely.broken
-    found = None if is_right else mended(topic.request, cluster.candidates, present)
+    found = _mended(topic, cluster, one, closely)
 
     def people() -> None:
-        _tell_topic(topic, told, waits, currency="" if table is None else table.currency)
+        _tell_topic(
+            topic, told, waits, notes=notes, currency="" if table is None else table.currency
+        )
         if written:
             tell_writers(written)
         _tell_partition(one, closely, cluster)
@@ -92,12 +92,24 @@ def explain(
             "partition": index,
             "leader": one.leader,
             "leaders_elsewhere": builtins(waits),
+            "notes": notes,
             "details": builtins(closely),
             "writers": writers_json(written),
             **_mended_json(found),
         },
         people=people,
     )
+
+
+def _mended(
+    topic: "LiveTopic", cluster: "LiveCluster", state: "PartitionState", told: "Explanation"
+) -> "Roles | Refusal | None":
+    """What would be right, where something is not."""
+    from strandline.placement.explain.mending import mended
+
+    if told.judgement.is_right and not told.broken:
+        return None
+    return mended(topic.request, cluster.candidates, state.placed)
 
 
 def _partition(topic: "LiveTopic", index: int) -> "PartitionState":
@@ -123,9 +135,11 @@ def _tell_topic(
     told: "TopicExplanation",
     waits: "Sequence[LeaderWaiting]",
     *,
+    notes: "Sequence[str]",
     currency: str,
 ) -> None:
     from strandline.cli.explaining import few, tell_survival
+    from strandline.cli.policy_notes import tell_notes
 
     count = len(topic.partitions)
     voters, observers = _counts(told)
@@ -137,6 +151,7 @@ def _tell_topic(
         f"min.insync.replicas={topic.request.min_insync_replicas}"
     )
     print_line(f"policy: {policy_of(topic, told)}")
+    tell_notes(notes)
     tell_survival(told.writes, told.data, before="as placed, ")
     _tell_now(told)
     for line in told.missing:

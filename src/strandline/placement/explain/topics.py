@@ -50,6 +50,11 @@ class PartitionState:
     """They are all candidates, too."""
 
     @property
+    def placed(self) -> Roles:
+        """Both, in their order."""
+        return Roles(self.voters, self.observers)
+
+    @property
     def roles(self) -> Roles:
         """Both, by id: what partitions that are alike have in common."""
         return Roles(tuple(sorted(self.voters)), tuple(sorted(self.observers)))
