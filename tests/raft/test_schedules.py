@@ -1,13 +1,18 @@
 """Clusters of cores under random schedules; see `tests.raft.cluster` for what is simulated.
 
 STRANDLINE_RAFT_SCHEDULES=100000 runs as many, and a quarter of that on leadership handed over, and
-another on votes that were promised for it;
+others on votes that were promised for it and on entries that are lent;
 STRANDLINE_RAFT_SEED=7 runs that one alone."""
 
 import os
 
 import pytest
-from tests.raft.cluster.character import HANDING_OVER_SEED, PROMISING_SEED, focus_of
+from tests.raft.cluster.character import (
+    HANDING_OVER_SEED,
+    LENDING_SEED,
+    PROMISING_SEED,
+    focus_of,
+)
 from tests.raft.cluster.mutants import MUTANTS, Mutant
 from tests.raft.cluster.schedule import Schedule
 
@@ -48,6 +53,7 @@ def test_all_invariants_hold_and_the_group_gets_on(chunk: int) -> None:
     for number in range(chunk, SCHEDULE_COUNT // 4, CHUNK_COUNT):
         run(HANDING_OVER_SEED + number)
         run(PROMISING_SEED + number)
+        run(LENDING_SEED + number)
 
 
 @pytest.mark.parametrize("seed", REGRESSION_SEEDS)

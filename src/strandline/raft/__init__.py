@@ -18,6 +18,7 @@ Map:    core.py           the facade: `Raft.step`, `plan_append`, what is the ca
         promises.py       votes that are left to the leader before
         orders.py         what the heir and the other voters are ordered then
         farewell.py       acknowledgements that come after that
+        lending.py        entries that one follower sends another, on the leader's order
         rejoin.py         after the loss of a disk
         arbitration.py    an epoch that the controller grants, where no majority is left
 Source: design sections 3-6."""

@@ -11,6 +11,7 @@ How:    `step` looks the handler up by the type of the event, or of the message 
             membership.py  joint consensus           farewell.py    acknowledgements after that
             rejoin.py      after the loss of a disk  orders.py      what who handed over ordered
             promises.py    votes left to a leader    arbitration.py an epoch that is granted
+            lending.py     entries that followers send each other
 Owns:   the state of one replica (`state.ReplicaState`); nobody else writes it.
 Source: Raft (Ongaro, thesis 2014); design sections 4-6."""
 
@@ -38,6 +39,7 @@ from strandline.raft.events import (
     Received,
     TransferLeadership,
 )
+from strandline.raft.lending import Lending, lendable_end
 from strandline.raft.log_shape import LogShape
 from strandline.raft.membership import Membership
 from strandline.raft.messages import (
@@ -45,6 +47,8 @@ from strandline.raft.messages import (
     AppendResponse,
     Fence,
     LeaderContact,
+    Lend,
+    LentAppend,
     ResetRequest,
     Seat,
     TimeoutNow,
@@ -101,6 +105,7 @@ class Raft:
         self._membership = Membership(state)
         self._appends = Appends(state, self._membership)
         elections = self._elections = Elections(state, self._membership)
+        self._lending = Lending(state, self._appends)
         self._orders = Orders(state, elections, self._appends)
         arbitration = Arbitration(state, self._membership)
         transfers = self._transfers = Transfers(state, elections)
@@ -127,6 +132,8 @@ class Raft:
             VoteResponse: self._on_vote_response,
             TimeoutNow: self._orders.on_timeout_now,
             ResetRequest: self._appends.on_reset_request,
+            Lend: self._lending.on_lend,
+            LentAppend: self._lending.on_lent_append,
             Fence: arbitration.on_fence,
             Seat: arbitration.on_seat,
         }
@@ -167,6 +174,16 @@ class Raft:
         reign = self._state.reign
         if reign is not None and peer in reign.progress:
             mark_sent(self._state, reign.progress[peer], last_index)
+
+    def lendable_end(self, lender: BrokerId) -> Index:
+        """Up to where `lender` can be ordered to send what this leader would: it has flushed that,
+        and it is committed. Below the log where there is nothing."""
+        reign = self._state.reign
+        return NO_INDEX if reign is None else lendable_end(self._state, reign, lender)
+
+    def may_lend(self, request: AppendRequest) -> bool:
+        """For a follower: whether it may send these entries on its leader's behalf, now."""
+        return self._lending.may_lend(request)
 
     # ---- what is the case ------------------------------------------------------------------------
 

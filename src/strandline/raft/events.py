@@ -12,7 +12,7 @@ import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
-from strandline.raft.messages import Message
+from strandline.raft.messages import Lend, Message
 
 # ---- events --------------------------------------------------------------------------------------
 
@@ -232,6 +232,14 @@ class ConfigurationChanged(msgspec.Struct, frozen=True, gc=False):
     committed: bool
 
 
+class LendEntries(msgspec.Struct, frozen=True, gc=False):
+    """Send what `order` asks for to `order.to`, with the entries from this replica's log.
+
+    Whoever does so later asks `Raft.may_lend` again, right before the log is read."""
+
+    order: Lend
+
+
 class Rejoined(msgspec.Struct, frozen=True, gc=False):
     """This replica lost its disk once and is whole again, as of `index`.
 
@@ -252,5 +260,6 @@ Effect = (
     | BecameFollower
     | ReplicationReady
     | ConfigurationChanged
+    | LendEntries
     | Rejoined
 )

@@ -150,6 +150,25 @@ class ResetRequest(msgspec.Struct, frozen=True, gc=False, tag=7, array_like=True
     configuration: Configuration
 
 
+class Lend(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The leader to a replica near `to`: send it this append, as a `LentAppend`, with the entries
+    from your own log. They are committed, and `size_bytes` long.
+
+    `is_throttled`: nobody waits for them; they go as fast as recoveries may."""
+
+    to: BrokerId
+    request: AppendRequest
+    size_bytes: int
+    is_throttled: bool
+
+
+class LentAppend(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """An append of the leader of `request.epoch`, with entries, sent by another member on that
+    leader's order. Answered to the leader, as any append."""
+
+    request: AppendRequest
+
+
 class Fence(msgspec.Struct, frozen=True, gc=False, tag=10, array_like=True):
     """The controller to all members: no epoch before this one, which a grant opens, is lived in any
     more. Answered by `Fenced`."""
@@ -186,6 +205,8 @@ Message = (
     | LeaderContact
     | TimeoutNow
     | ResetRequest
+    | Lend
+    | LentAppend
     | Fence
     | Fenced
     | Seat

@@ -3,7 +3,8 @@
 Why:    an even mixture of all faults hides mistakes that need several of one kind in a row.
 How:    the seed modulo four says what a schedule dwells on; from a million on it is leadership
         handed over among many, from two millions on votes that were promised for that, while the
-        promises are forgotten, abandoned, late and in vain; the rest is drawn.
+        promises are forgotten, abandoned, late and in vain, from three millions on entries that
+        followers lend each other; the rest is drawn.
 Owns:   nothing."""
 
 import random
@@ -14,10 +15,13 @@ from strandline.raft.configuration import Configuration
 FOCUSES = ("anything", "elections", "members", "disks")
 HANDING_OVER_SEED = 1_000_000
 PROMISING_SEED = 2_000_000
+LENDING_SEED = 3_000_000
 
 
 def focus_of(seed: int) -> str:
     """What the schedule of a seed dwells on."""
+    if seed >= LENDING_SEED:
+        return "lending"
     if seed >= PROMISING_SEED:
         return "promises"
     return "transfers" if seed >= HANDING_OVER_SEED else FOCUSES[seed % len(FOCUSES)]
@@ -40,6 +44,7 @@ class Character:
     round_steps: int
     wipe_count: int
     weights: dict[str, float]
+    lend_chance: float = 0.0
 
 
 def draw_character(rng: random.Random, seed: int) -> Character:
@@ -49,6 +54,8 @@ def draw_character(rng: random.Random, seed: int) -> Character:
         return _draw_transfers(rng)
     if focus == "promises":
         return _draw_promises(rng)
+    if focus == "lending":
+        return _draw_lending(rng)
     is_any = focus == "anything"
     voter_count = rng.choice((1, 2, 3, 3, 4, 5) if is_any else (3, 3, 3, 4, 5))
     spare_count = rng.randint(1, 3) if focus == "members" else rng.randint(0, 2)
@@ -166,4 +173,47 @@ def _draw_promises(rng: random.Random) -> Character:
             "change": rng.choice((0, 0, 0, 1)),
             "wipe": rng.choice((0, 0.4, 1)),
         },
+    )
+
+
+def _draw_lending(rng: random.Random) -> Character:
+    """Followers that are behind again and again, and logs that part."""
+    voter_count = rng.choice((3, 3, 4, 5))
+    node_count = voter_count + rng.randint(0, 2)
+    voters = tuple(range(1, voter_count + 1))
+    return Character(
+        node_count=node_count,
+        configuration=Configuration(
+            voters, (), tuple(range(voter_count + 1, node_count + 1)), rng.choice((1, 1, 2))
+        ),
+        step_count=rng.choice((200, 400)),
+        drop_chance=rng.choice((0.0, 0.03, 0.15)),
+        keep_chance=rng.choice((0.0, 0.05, 0.2)),
+        reorder=rng.choice((1.0, 2.0, 4.0)),
+        relaxed_chance=rng.choice((0.0, 0.5)),
+        crash_chance=rng.choice((0.0, 0.002, 0.01)),
+        loses_power=rng.random() < 0.8,
+        patience_steps=rng.choice((3, 10)),
+        round_steps=rng.choice((5, 15)),
+        wipe_count=rng.choice((0, 1)),
+        weights={
+            "deliver": 40,
+            "lend": rng.choice((2, 8)),
+            "flush": rng.choice((15, 25)),
+            "propose": rng.choice((3, 8)),
+            "time_out": rng.choice((2, 5)),
+            "contact": rng.choice((0.5, 2)),
+            "reset_peer": rng.choice((1, 4)),
+            "unseat": rng.choice((0, 1, 4)),
+            "crash": rng.choice((0, 0.5, 1.5)),
+            "restart": rng.choice((4, 10)),
+            "cut": rng.choice((0.5, 1, 2)),
+            "heal": rng.choice((1, 3)),
+            "transfer": rng.choice((0, 1)),
+            "abandon": 0.5,
+            "change": rng.choice((0, 0, 1)),
+            "retain": rng.choice((0, 0.7)),
+            "wipe": rng.choice((0, 0.4)),
+        },
+        lend_chance=rng.choice((0.3, 0.6, 0.9)),
     )

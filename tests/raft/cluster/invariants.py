@@ -84,7 +84,9 @@ class StateMachineSafety(Invariant):
         return max((end for at, end in self.ends.items() if at < epoch), default=-1)
 
     def on_start(self, node: "Node") -> None:
-        self.reached[node.id] = node.raft.commit
+        """It may have stopped before it told of marks that it had noted."""
+        self.reached[node.id] = node.disk.image.start_index - 1
+        self.on_marks(node, node.raft.commit, node.raft.visible)
 
     def on_marks(self, node: "Node", commit: int, visible: int) -> None:
         image = node.disk.image

@@ -17,6 +17,7 @@ from strandline.raft.appends import Appends
 from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.election import Elections
+from strandline.raft.lending import Lending
 from strandline.raft.membership import Membership
 from strandline.raft.orders import Orders
 from strandline.raft.quorums import Quorums
@@ -124,6 +125,34 @@ def half_is_a_majority(self: Any, granted: Any) -> bool:
 @_mutant(Configuration, "wins_election", seed=2618)
 def joint_elections_ask_the_new_voters_only(self: Any, granted: Any) -> bool:
     return 2 * sum(voter in granted for voter in self.voters) > len(self.voters)
+
+
+# ---- entries that are lent -----------------------------------------------------------------------
+
+
+def _all_of_the_log(self: Any, lender: int) -> int:
+    return int(self.log.last_index)
+
+
+@_mutant(Lending, "may_lend", seed=3_000_004, also=((Raft, "lendable_end", _all_of_the_log),))
+def lends_what_is_not_committed(self: Any, request: Any) -> bool:
+    log = self._state.log
+    is_here = log.first_index <= request.prev_index + 1
+    return bool(is_here and request.runs[-1].last_index <= log.last_index)
+
+
+@_mutant(Lending, "on_lent_append", seed=3_000_024)
+def borrows_what_does_not_join_on(self: Any, sender: int, message: Any, alive: bool) -> None:
+    request = message.request
+    if self._follows(request):
+        self._appends._take_over(request)
+        self._appends._matched = max(self._appends._matched, request.runs[-1].last_index)
+        self._appends._acknowledge(self._state.leader)
+
+
+@_mutant(Lending, "on_lent_append", seed=3_000_003)
+def takes_the_lender_for_the_leader(self: Any, sender: int, message: Any, alive: bool) -> None:
+    self._appends.on_append_request(sender, message.request, alive)
 
 
 # ---- leadership handed over ----------------------------------------------------------------------

@@ -14,11 +14,13 @@ from strandline.raft import events, messages
 from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.log_shape import LogShape
+from strandline.raft.progress import AppendPlan
 
 if TYPE_CHECKING:
     from tests.raft.cluster.world import World
 
 
+LENDING = messages.Lend | messages.LentAppend
 FROM_LEADERS = messages.AppendRequest | messages.LeaderContact | messages.ResetRequest
 
 
@@ -35,6 +37,8 @@ class Node:
         self.flushes: list[tuple[int, int, int]] = []
         # What a lost disk had made durable.
         self.lost_images: list[LogImage] = []
+        # Orders to lend that were not obeyed yet.
+        self.orders: list[messages.Lend] = []
         # {epoch: last index proposed as relaxed}
         self.relaxed: dict[int, int] = {}
         # The configuration before the present step: what commits were counted by.
@@ -66,6 +70,7 @@ class Node:
         )
         self.is_alive = True
         self.flushes = []
+        self.orders = []
         self.heard_step = -self.world.patience_steps
         self.world.watch("on_start", self)
         self.flush_soon()
@@ -110,7 +115,7 @@ class Node:
         return self.counted_epoch >= 0
 
     def _counting_epoch(self, event: events.Event) -> int:
-        if isinstance(event, events.Received) and isinstance(event.message, FROM_LEADERS):
+        if isinstance(event, events.Received) and isinstance(event.message, FROM_LEADERS | LENDING):
             return -1
         farewell = self.raft._state.farewell
         if farewell is not None:
@@ -186,6 +191,10 @@ class Node:
             world.watch("on_leader", self)
         elif kind is events.Rejoined:
             self.disk.is_whole = True
+        elif kind is events.LendEntries:
+            self.orders.append(effect.order)
+            if world.rng.random() < 0.5:
+                self.lend()
         else:
             assert kind in (events.BecameFollower, events.ConfigurationChanged), effect
 
@@ -255,6 +264,8 @@ class Node:
                 self.world.send(self.id, peer, plan, [])
                 self.raft.mark_sent(peer, plan.start_index - 1)
                 return
+            if self.world.lend_chance and self._order(peer, plan):
+                continue
             batches: list[Batch] = []
             last = plan.prev_index
             if plan.first_index <= plan.last_index:
@@ -267,6 +278,47 @@ class Node:
             configurations = log.configurations_between(plan.first_index, last)
             self.world.send(self.id, peer, plan.request(runs, configurations), batches)
             self.raft.mark_sent(peer, last)
+
+    def _order(self, peer: int, plan: AppendPlan) -> bool:
+        """Have somebody else send it, as often as the schedule asks for; whether that was done."""
+        world = self.world
+        if plan.first_index > plan.last_index or world.rng.random() >= world.lend_chance:
+            return False
+        raft = self.raft
+        able = [
+            one
+            for one in raft.progress
+            if one != peer and raft.lendable_end(one) >= plan.first_index
+        ]
+        if not able:
+            return False
+        lender = world.rng.choice(able)
+        at = self.disk.image.position(plan.first_index)
+        batches = self.disk.image.batches[at : at + world.rng.randint(1, 4)]
+        last = max(
+            (b.last_index for b in batches if b.last_index <= raft.lendable_end(lender)), default=-1
+        )
+        if last < plan.first_index:
+            return False
+        request = plan.request(
+            raft.log.runs(plan.first_index, last),
+            raft.log.configurations_between(plan.first_index, last),
+        )
+        world.send(self.id, lender, messages.Lend(peer, request, 0, False), [])
+        raft.mark_sent(peer, last)
+        return True
+
+    # ---- lending ---------------------------------------------------------------------------------
+
+    def lend(self) -> None:
+        """Obey the oldest order, if that may be done still."""
+        order = self.orders.pop(0)
+        request = order.request
+        if not self.raft.may_lend(request):
+            return
+        end = request.runs[-1].last_index
+        batches = [b for b in self.disk.image.batches if request.prev_index < b.first_index <= end]
+        self.world.send(self.id, order.to, messages.LentAppend(request), batches)
 
     def _tell_marks(self, rng: random.Random) -> None:
         by_append = rng.random() < 0.5

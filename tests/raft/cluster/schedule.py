@@ -33,6 +33,7 @@ class Schedule:
         world.round_steps = character.round_steps
         world.crash_chance = character.crash_chance
         world.loses_power = character.loses_power
+        world.lend_chance = character.lend_chance
         self._trouble = Trouble(world, rng, character)
         self._peace = Peace(world, rng)
 

@@ -198,6 +198,12 @@ class Trouble:
         for node in self._living():
             node.step(events.PromisesTimedOut())
 
+    def lend(self) -> None:
+        """Somebody obeys an order, late."""
+        ordered = [node for node in self._living() if node.orders]
+        if ordered:
+            self._rng.choice(ordered).lend()
+
     def change(self) -> None:
         """Somebody wants other members."""
         leaders = self._world.leaders()

@@ -41,6 +41,8 @@ class World:
         # The chance of a crash before each effect, and whether crashes lose what was not flushed.
         self.crash_chance = 0.0
         self.loses_power = True
+        # The chance that a leader has somebody else send what is committed.
+        self.lend_chance = 0.0
         # [(sender, receiver, message, its batches)], oldest first.
         self.flight: list[tuple[int, int, messages.Message, list[Batch]]] = []
         # {(from, to)} that deliver nothing.
