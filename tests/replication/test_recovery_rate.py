@@ -210,3 +210,22 @@ def test_it_is_known_who_is_copied_to_until_a_while_after() -> None:
     copies.recovery.stop()
     copies.run(COPYING_MS + 1)
     assert copies.recovery.copying_to() == (frozenset(), frozenset())
+
+
+def test_what_is_lent_counts_as_near_and_not_as_what_crosses() -> None:
+    readers = Readers(bytes_per_s=MB, append_bytes={1: MB})
+    rate, peer = readers.rate, BrokerId(2)
+    rate.place([peer])
+    rate.limit_copies(CopyLimits(every=10 * MB, far=0))
+    assert rate.is_halted(peer)
+    assert not rate.is_halted(peer, is_lent=True)
+    assert rate.append_bytes_max(peer) == 1
+    assert rate.append_bytes_max(peer, is_lent=True) == 200_000
+    reader = GroupId(1), peer
+    assert rate.admits(reader, lambda: None, is_copy=True, is_lent=True)
+    rate.spend(peer, MB, is_copy=True, is_lent=True)
+    assert rate.copying_to() == (frozenset({peer}), frozenset())
+    assert not rate.admits(reader, lambda: None, is_lent=True)
+    assert rate.admits((GroupId(2), peer), lambda: None)
+    rate.admits(reader, lambda: None, is_copy=True)
+    assert rate.copying_to() == (frozenset({peer}), frozenset({peer}))

@@ -1,11 +1,13 @@
 """Coalesced heartbeats: what a heartbeat stands for, and when it must not. Source:
 replication.sessions."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.model.ids import Epoch, GroupId
 from strandline.replication.sessions import FollowSession, LeadSession
+from strandline.replication.wire import Ability, decode_heartbeat
 
 G1, G2 = GroupId(1), GroupId(2)
 E1, E2, E3 = Epoch(1), Epoch(2), Epoch(3)
@@ -16,6 +18,20 @@ def exchange(lead: LeadSession, follow: FollowSession, now: int = 100) -> None:
     heartbeat = lead.heartbeat(now)
     follow.on_heartbeat(heartbeat, now)
     lead.on_answer(follow.answer(heartbeat), now + 10)
+
+
+def test_what_a_release_can_do_goes_with_its_heartbeats() -> None:
+    """Earlier ones say nothing of it, and later ones maybe more."""
+    lead, follow = LeadSession(7), FollowSession()
+    assert follow.abilities == Ability(0)
+    exchange(lead, follow)
+    assert Ability.LENDING in follow.abilities
+    heartbeat = lead.heartbeat(200)
+    follow.on_heartbeat(msgspec.structs.replace(heartbeat, abilities=6), 200)
+    assert follow.abilities == Ability(0)
+    session, number, *rest = msgspec.to_builtins(lead.heartbeat(300))
+    earlier = msgspec.msgpack.encode([session, number, *rest[:-1]])
+    assert decode_heartbeat(memoryview(earlier)).abilities == 0
 
 
 def test_a_leadership_is_confirmed_only_once_the_peer_has_answered() -> None:

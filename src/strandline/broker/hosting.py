@@ -291,8 +291,10 @@ class Hosting:
             self._replication.remove_peer(peer)
 
     def _place_peers(self) -> None:
-        """Tell apart who is in another region; nobody is, for a broker that has none."""
+        """Tell where everybody is, and who is in another region; nobody is, for a broker that has
+        none."""
         brokers = self._controller.cluster.brokers
+        self._replication.nearness.place({one.id: one.labels for one in brokers.values()})
         own = brokers.get(self._self_id)
         region = "" if own is None else own.labels.region
         self._replication.recovery.place(

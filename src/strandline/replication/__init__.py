@@ -9,7 +9,8 @@ Map, from the outside in:
         batcher: what waits becomes one append), waiters.py (who waits for which mark), leading.py
         (what exists only while leading), sender.py (the leader's stream to one follower), window.py
         (how much of it may be under way), queues.py (what waits for a peer's socket), recovery.py
-        and credit.py (how fast who is behind is served from the log), tail.py (entries still in
+        and credit.py (how fast who is behind is served from the log), lenders.py, lending.py and
+        nearness.py (by a replica near it, where one has what it lacks), tail.py (entries still in
         memory), entries.py (batches between leader and follower: checked, split), proof.py (records
         for a reader that believes them), liveness.py and sessions.py (who hears whom: coalesced
         heartbeats, leases, election timers), lease.py (the lease of one leader), led_groups.py

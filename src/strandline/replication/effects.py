@@ -19,6 +19,7 @@ from strandline.raft.events import (
     BecameFollower,
     BecameLeader,
     ConfigurationChanged,
+    LendEntries,
     MarksAdvanced,
     Rejoined,
     ReplicationReady,
@@ -137,6 +138,10 @@ def _configuration_changed(
         replica.host.liveness.on_leading(replica, replica.configuration.members)
 
 
+def _lend_entries(replica: "Replica", effect: LendEntries, _: Entries | None) -> None:
+    replica.host.lending.add(replica, effect.order)
+
+
 def _rejoined(replica: "Replica", effect: Rejoined, _: Entries | None) -> None:
     _log.info("%s: whole again as of index %d", replica.name, effect.index)
     replica.host.persist_base(replica)
@@ -155,6 +160,7 @@ def _table() -> dict[type, Callable[["Replica", object, Entries | None], None]]:
         BecameFollower: _became_follower,
         ReplicationReady: _replication_ready,
         ConfigurationChanged: _configuration_changed,
+        LendEntries: _lend_entries,
         Rejoined: _rejoined,
     }
     return cast(dict[type, Callable[["Replica", object, Entries | None], None]], table)

@@ -42,7 +42,9 @@ from strandline.replication.group_spec import GroupSpec
 from strandline.replication.latecomers import Latecomers
 from strandline.replication.leaders import Leaders
 from strandline.replication.led_groups import LedGroups
+from strandline.replication.lending import Lending
 from strandline.replication.liveness import Liveness
+from strandline.replication.nearness import Nearness
 from strandline.replication.opening import Opening
 from strandline.replication.queues import BulkQueues
 from strandline.replication.recovery import Recovery
@@ -60,6 +62,7 @@ from strandline.replication.wire import (
     decode_history_answer,
     decode_history_question,
     decode_leaders,
+    decode_lend_order,
     decode_opened,
     decode_raft,
     encode_control,
@@ -107,6 +110,8 @@ class Replication:
             bytes_per_s=settings.recovery_bytes_per_s,
             cross_region_bytes_per_s=settings.recovery_cross_region_bytes_per_s,
         )
+        self.nearness = Nearness()
+        self.lending = Lending(self)
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
         self.on_leadership: list[Callable[[Replica, bool], None]] = []
         self.on_leader_known: list[Callable[[GroupId], None]] = []
@@ -169,6 +174,7 @@ class Replication:
         self.repairs.stop()
         self.starts.stop()
         self.recovery.stop()
+        self.lending.stop()
         if self._opening is not None:
             self._opening.abandon()
         for group in list(self.replicas):
@@ -471,7 +477,9 @@ class Replication:
     def _on_append(self, peer: BrokerId, message: memoryview) -> None:
         head, payload = decode_append(message)
         replica = self.replicas.get(head.group)
-        if replica is None:
+        if message[0] == Kind.LENT:
+            self.lending.on_lent(peer, head, payload)
+        elif replica is None:
             self.latecomers.on_missed(peer, head.group)
         else:
             entries = Entries.checked(payload, head.request, may_wait=head.may_wait)
@@ -503,6 +511,8 @@ class Replication:
         elif kind == Kind.LEADERS:
             for entry in decode_leaders(body):
                 self.leaders.learn(entry)
+        elif kind == Kind.LEND:
+            self.lending.on_order(peer, decode_lend_order(body))
         elif kind == Kind.OPENED:
             self.latecomers.on_told(peer, decode_opened(body))
         elif kind == Kind.HISTORY_QUESTION:

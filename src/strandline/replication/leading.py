@@ -6,13 +6,17 @@ How:    an append goes to the log (page cache), joins the tail and is proposed t
         names followers that may be sent something; `pump` fills their windows from the tail. The
         leader's own flush runs meanwhile. Who needs what has left the tail is really behind, and
         served from the log: throttled, unless the write quorum or the next leader waits for it.
-        Both go through the core's one `last_sent`, so nothing is sent twice or out of order.
+        Both go through the core's one `last_sent`, so nothing is sent twice or out of order; so
+        does what another replica sends on this one's order (`lenders`).
 Owns:   the tail and the streams; one per leading replica.
 Source: Redpanda RFC 20220119 (one dispatch for all acks levels); design section 5."""
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
@@ -20,15 +24,23 @@ from strandline.base.network import Lane
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import PeerSilent, Propose
-from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, ResetRequest, Run
+from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest, Run
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
 from strandline.replication.append_times import AppendTimes
 from strandline.replication.appender import Appended, Request
 from strandline.replication.entries import cut_before
+from strandline.replication.lenders import LEADER, SHUN_MS, Lenders, turn_to
+from strandline.replication.lending import LEND_MS_MAX
 from strandline.replication.sender import FollowerStream
 from strandline.replication.tail import BEYOND, Chunk, Tail
-from strandline.replication.wire import AppendHead, encode_append_head
+from strandline.replication.wire import (
+    AppendHead,
+    Kind,
+    LendOrder,
+    encode_append_head,
+    encode_control,
+)
 
 if TYPE_CHECKING:
     from strandline.raft.progress import AppendPlan
@@ -36,6 +48,8 @@ if TYPE_CHECKING:
     from strandline.storage import reads
 
 RTT_FACTOR = 4
+
+_log = logging.getLogger("strandline.replication")
 
 
 class Leading:
@@ -47,6 +61,7 @@ class Leading:
         self._queues = replica.host.queues
         self._tail = Tail(self._settings.tail_bytes_max, replica.host.memory)
         self._streams: dict[BrokerId, FollowerStream] = {}
+        self._lenders = Lenders(replica, self._streams, self.pump)
         self._is_closed = False
         self.append_times = AppendTimes()
 
@@ -58,6 +73,7 @@ class Leading:
     def close(self) -> None:
         """Leadership ended: memory units return."""
         self._is_closed = True
+        self._lenders.close()
         self._tail.clear()
 
     # ---- appending -------------------------------------------------------------------------------
@@ -218,6 +234,9 @@ class Leading:
                 contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
                 host.send_soon(peer, replica.group, contact)
                 replica.raft.mark_sent(peer, plan.prev_index)
+            elif not has_entries and not plan.is_probe and stream.has_loan:
+                stream.is_blocked = True  # It would overtake what others send.
+                break
             elif has_entries and not self._queues.has_room(peer):
                 self._queues.wait(peer, replica.group, partial(self.pump, peer))
                 break
@@ -229,11 +248,12 @@ class Leading:
             self._forget_sent()
 
     def resume(self, peer: BrokerId) -> None:
-        """Go on where the window of `peer` had no room for more."""
+        """Go on where the window of `peer` had no room for more, or others wait for what it has."""
         stream = self._streams.get(peer)
         if stream is not None and stream.is_blocked:
             stream.is_blocked = False
             self.pump(peer)
+        self._lenders.wake()
 
     def pump_all(self) -> None:
         """Send to every follower what it may be sent, marks too."""
@@ -242,33 +262,55 @@ class Leading:
                 self.pump(peer, tells=True)
 
     def _send(self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan") -> bool:
+        if plan.first_index > plan.last_index:
+            return self._dispatch(peer, stream, plan, _NOTHING)
+        chunks = self._tail.take(plan.first_index, self._settings.append_bytes_max)
+        lender: BrokerId | None = LEADER
+        if self._lenders.may_lend(stream, plan.first_index, is_in_memory=bool(chunks)):
+            if plan.is_probe and self._lenders.are_there(peer):
+                # Who lends is known once it has said how far it is.
+                return self._dispatch(peer, stream, plan, _NOTHING)
+            lender = self._lenders.choose(peer, plan.first_index)
+        if lender is None:
+            self._lenders.wait(peer)
+            return False
+        before = stream.lender
+        if not turn_to(stream, lender):
+            return False
+        if lender != before:
+            whom = "this one" if lender == LEADER else f"broker {lender}"
+            name = self._replica.name
+            _log.info("%s: broker %d gets what it lacks from %s", name, peer, whom)
+        if chunks:
+            if lender != LEADER:
+                end = self._replica.raft.lendable_end(lender)
+                chunks = [chunk for chunk in chunks if chunk.last_index <= end]
+            if not chunks:
+                self._lenders.wait(peer)
+                return False
+            stream.is_recovering = False
+            stream.allowance_bytes = 0
+            parcel = _describe(chunks)
+            is_throttled = lender != LEADER and not self.is_urgent(peer)
+        else:
+            found = self._read(peer, stream, plan.first_index, is_lent=lender != LEADER)
+            if found is None:
+                return False
+            parcel, is_throttled = self._describe_read(found[0]), found[1]
+        if lender == LEADER:
+            return self._dispatch(peer, stream, plan, parcel)
+        return self._order(peer, stream, plan, parcel, is_throttled=is_throttled)
+
+    def _dispatch(
+        self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", parcel: "_Parcel"
+    ) -> bool:
+        """Send an append from here."""
         replica = self._replica
-        chunks: list[Chunk] = []
-        runs: list[Run] = []
-        configurations: list[tuple[Index, Configuration]] = []
-        parts: list[Buffer] = []
-        last_index = plan.prev_index
-        if plan.first_index <= plan.last_index:
-            chunks = self._tail.take(plan.first_index, self._settings.append_bytes_max)
-            if chunks:
-                stream.is_recovering = False
-                stream.allowance_bytes = 0
-                last_index = chunks[-1].last_index
-                parts, runs, configurations = _describe(chunks)
-            else:
-                entries = self._read(peer, stream, plan.first_index)
-                if entries is None:
-                    return False
-                last_index = entries.last_index
-                parts = [entries.data]
-                runs = [Run(epoch, last) for epoch, last in entries.runs]
-                configurations = [
-                    (index, replica.host.decode_configuration(payload))
-                    for index, payload in entries.configurations
-                ]
+        parts = parcel.parts
+        last_index = parcel.last_index if parts else plan.prev_index
         # Who is behind says how far it is once that is flushed, and gets more only then.
-        may_wait = plan.commit < last_index and bool(chunks) and all(c.relaxed for c in chunks)
-        request = plan.request(runs, configurations, report_written=may_wait)
+        may_wait = plan.commit < last_index and parcel.is_relaxed
+        request = plan.request(parcel.runs, parcel.configurations, report_written=may_wait)
         held = self.held_index if replica.log.config.compacted else Index(-1)
         head = encode_append_head(AppendHead(replica.group, request, may_wait, held))
         size = len(head) + sum(map(len, parts))
@@ -279,44 +321,90 @@ class Leading:
             return False
         self._queues.add(peer, size)
         stream.queued_count += 1
+        self._mark_sent(peer, stream, last_index, size)
+        return True
+
+    def _order(
+        self,
+        peer: BrokerId,
+        stream: FollowerStream,
+        plan: "AppendPlan",
+        parcel: "_Parcel",
+        *,
+        is_throttled: bool,
+    ) -> bool:
+        """Have another replica send it from its own log."""
+        replica = self._replica
+        if parcel.last_index > replica.raft.lendable_end(stream.lender):
+            self._lenders.wait(peer)
+            return False
+        request = plan.request(parcel.runs, parcel.configurations)
+        size = sum(map(len, parcel.parts))
+        order = LendOrder(replica.group, Lend(peer, request, size, is_throttled))
+        message = encode_control(Kind.LEND, order)
+        if not replica.host.network.send(stream.lender, Lane.CONTROL, [message]):
+            self._lenders.wait(peer)
+            return False
+        self._mark_sent(peer, stream, parcel.last_index, size)
+        return True
+
+    def _mark_sent(
+        self, peer: BrokerId, stream: FollowerStream, last_index: Index, size: int
+    ) -> None:
+        replica = self._replica
         replica.raft.mark_sent(peer, last_index)
         stream.on_sent(last_index, size, replica.host.clock.monotonic_ms())
         replica.host.led.has_sent(replica)
-        return True
 
     def _read(
-        self, peer: BrokerId, stream: FollowerStream, first_index: Index
-    ) -> "reads.Entries | None":
-        """Entries that have left the tail, for who is really behind; None where there are none
-        now."""
+        self, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_lent: bool
+    ) -> "tuple[reads.Entries, bool] | None":
+        """Entries that have left the tail, for who is really behind, and whether they are
+        throttled; None where there are none now.
+
+        `is_lent`: only what they are is needed, and how long they are."""
         replica = self._replica
         recovery = replica.host.recovery
-        is_copy = self._is_copied_to(peer)
-        can_spare = self._is_observer(peer) or self._can_spare(peer)
-        if is_copy and recovery.is_halted(peer):
+        is_copy = self.is_copied_to(peer)
+        can_spare = not self.is_urgent(peer)
+        if is_copy and recovery.is_halted(peer, is_lent=is_lent):
             stream.allowance_bytes = 0
         is_throttled = can_spare and stream.allowance_bytes <= 0
-        go_on = partial(self.pump, peer)
-        if is_throttled and not recovery.admits((replica.group, peer), go_on, is_copy=is_copy):
+        reader = replica.group, peer
+        if is_throttled and not recovery.admits(
+            reader, partial(self.pump, peer), is_copy=is_copy, is_lent=is_lent
+        ):
             return None
         bytes_max = min(self._settings.append_bytes_max, stream.window.bytes_max)
         if is_copy:
-            bytes_max = min(bytes_max, recovery.append_bytes_max(peer) or bytes_max)
+            limit = recovery.append_bytes_max(peer, is_lent=is_lent)
+            bytes_max = min(bytes_max, limit or bytes_max)
+        end = self._tail.boundary_after(first_index)
+        if is_lent:
+            end = min(end, Index(replica.raft.lendable_end(stream.lender) + 1))
         try:
-            entries = replica.log.read_entries(first_index, bytes_max)
             # Up to where the tail begins, or a chunk of it: from there on the tail serves.
-            entries = cut_before(entries, self._tail.boundary_after(first_index))
+            entries = cut_before(replica.log.read_entries(first_index, bytes_max), end)
         except (OSError, StorageError) as error:
             replica.on_unreadable(error)
             return None
         stream.is_recovering = True
         if is_throttled:
-            recovery.spend(peer, len(entries.data), is_copy=is_copy)
+            recovery.spend(peer, len(entries.data), is_copy=is_copy, is_lent=is_lent)
         elif can_spare:
             stream.allowance_bytes -= len(entries.data)
-        return entries
+        return entries, is_throttled
 
-    def _is_copied_to(self, peer: BrokerId) -> bool:
+    def _describe_read(self, entries: "reads.Entries") -> "_Parcel":
+        decode = self._replica.host.decode_configuration
+        return _Parcel(
+            [entries.data],
+            entries.last_index,
+            [Run(epoch, last) for epoch, last in entries.runs],
+            [(index, decode(payload)) for index, payload in entries.configurations],
+        )
+
+    def is_copied_to(self, peer: BrokerId) -> bool:
         """Whether `peer` is to become a replica, and is none yet; all follow the controller."""
         replica = self._replica
         is_lasting = peer in replica.lasting_observers or replica.group == CONTROLLER_GROUP
@@ -326,6 +414,10 @@ class Leading:
         """Whether nothing is ever waited for on account of `peer`."""
         present = self._replica.configuration
         return peer in present.observers and peer not in present.all_voters
+
+    def is_urgent(self, peer: BrokerId) -> bool:
+        """Whether somebody waits for `peer` to have what it lacks."""
+        return not (self._is_observer(peer) or self._can_spare(peer))
 
     def _can_spare(self, peer: BrokerId) -> bool:
         """Whether a write quorum keeps up without `peer`, and nobody waits for it to lead."""
@@ -370,13 +462,16 @@ class Leading:
         elif not self._replica.is_busy:
             progress = self._replica.raft.progress.get(peer)
             if progress is not None and not progress.has_passed(response.hint):
+                self._shun_lender(peer, stream)
                 stream.reset()  # Else what is under way has not been answered: it may be lost.
 
     def on_reset(self, peer: BrokerId) -> None:
-        """What was in flight to `peer` is lost."""
+        """What was in flight to `peer` is lost, and what it was to send to others."""
         stream = self._streams.get(peer)
         if stream is not None:
             stream.reset()
+        for other in self._lenders.on_gone(peer):
+            self.ask(other)
 
     def on_returned(self, peer: BrokerId) -> None:
         """`peer` was silent, and is heard again."""
@@ -393,6 +488,19 @@ class Leading:
             stream.on_asked(self._replica.host.clock.monotonic_ms())
         self._replica.step(PeerSilent(peer))
 
+    def on_stalled(self, peer: BrokerId) -> None:
+        """`peer` acknowledges nothing: ask it, and send the rest from here, if others did so."""
+        self._shun_lender(peer, self._streams[peer])
+        self.ask(peer)
+
+    def _shun_lender(self, peer: BrokerId, stream: FollowerStream) -> None:
+        """Where others were to send something: it has not come, and may never come from there."""
+        if stream.has_loan:
+            replica = self._replica
+            stream.shuns_until_ms = replica.host.clock.monotonic_ms() + SHUN_MS
+            text = "%s: broker %d does not get what it lacks from broker %d"
+            _log.info(text, replica.name, peer, stream.lender)
+
     def stalled_peers(self, now_ms: int) -> list[BrokerId]:
         """Followers that acknowledge nothing of what is in flight, and all of it has left here."""
         stalled: list[BrokerId] = []
@@ -400,6 +508,7 @@ class Leading:
             if stream.inflight and not stream.queued_count:
                 rtt = self._replica.host.liveness.rtt_ms(peer)
                 limit = self._settings.resend_timeout_ms + RTT_FACTOR * int(rtt)
+                limit += LEND_MS_MAX if stream.has_loan else 0
                 if now_ms - stream.progress_ms >= stream.patience_ms(limit):
                     stalled.append(peer)
         return stalled
@@ -424,9 +533,21 @@ class Leading:
         return stream.has_room and now - stream.progress_ms < limit
 
 
-def _describe(
-    chunks: Sequence[Chunk],
-) -> tuple[list[Buffer], list[Run], list[tuple[Index, Configuration]]]:
+class _Parcel(msgspec.Struct, frozen=True, gc=False):
+    """Entries up to `last_index`, and what an append says of them. `is_relaxed`: nobody waits for
+    their flush."""
+
+    parts: Sequence[Buffer]
+    last_index: Index
+    runs: Sequence[Run]
+    configurations: Sequence[tuple[Index, Configuration]]
+    is_relaxed: bool = False
+
+
+_NOTHING = _Parcel((), Index(-1), (), ())
+
+
+def _describe(chunks: Sequence[Chunk]) -> _Parcel:
     parts: list[Buffer] = []
     runs: list[Run] = []
     configurations: list[tuple[Index, Configuration]] = []
@@ -438,4 +559,5 @@ def _describe(
             runs.append(Run(chunk.epoch, chunk.last_index))
         if chunk.configuration is not None:
             configurations.append((chunk.first_index, chunk.configuration))
-    return parts, runs, configurations
+    is_relaxed = all(chunk.relaxed for chunk in chunks)
+    return _Parcel(parts, chunks[-1].last_index, runs, configurations, is_relaxed)

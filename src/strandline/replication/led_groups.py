@@ -68,4 +68,4 @@ class LedGroups:
                 del self._sending[group]
                 continue
             for peer in replica.leading.stalled_peers(now_ms):
-                replica.leading.ask(peer)
+                replica.leading.on_stalled(peer)

@@ -18,7 +18,7 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.replication.led_groups import LedGroups
 from strandline.replication.sessions import NEVER_MS, FollowSession, LeadSession
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.wire import Heartbeat, HeartbeatAnswer
+from strandline.replication.wire import Ability, Heartbeat, HeartbeatAnswer
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
@@ -109,6 +109,11 @@ class Liveness:
         if session is None:
             session = self._follows[peer] = FollowSession()
         return session
+
+    def can_lend(self, peer: BrokerId) -> bool:
+        """Whether the release that runs at `peer` knows of lent entries."""
+        follow = self._follows.get(peer)
+        return follow is not None and Ability.LENDING in follow.abilities
 
     def heard_from(self, peer: BrokerId) -> bool:
         """Any message came in from `peer`; whether it was not alive until now."""

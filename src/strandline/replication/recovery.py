@@ -9,6 +9,9 @@ How:    who is to be served from the log asks. With credit left and nobody befor
         need. Copies to replicas that are to come count for those that the cluster allows, too
         (`CopyLimits`), and are read in appends that are small beside them; at a rate of 0 they
         wait until there is another one.
+            What another replica of the follower's region sends for the leader (`lenders`) crosses
+        nothing: it counts as near, at the leader for what it has sent, at the other for what it
+        reads.
             What is appended while a follower is behind comes on top (`sender.allowance_bytes`):
         otherwise a producer faster than the rate would leave it behind for ever.
 Owns:   the credits and the turns; one per broker.
@@ -16,7 +19,7 @@ Source: design section 5 ("one recovery reader, throttled"); Redpanda's throttle
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from strandline.base.clock import Clock, Timer
 from strandline.model.ids import BrokerId, GroupId
@@ -47,6 +50,7 @@ class _Turn:
 
     go_on: Callable[[], None]
     is_copy: bool
+    is_lent: bool
     credits: Credits
 
 
@@ -67,8 +71,9 @@ class Recovery:
         # Whose turn it is at this moment.
         self._admitted: Reader | None = None
         self._timer: Timer | None = None
-        # {broker: when a copy to it was last gone on with}
+        # {broker: when a copy to it was last gone on with}; and from here, to another region.
         self._copied_ms: dict[BrokerId, int] = {}
+        self._copied_far_ms: dict[BrokerId, int] = {}
 
     @property
     def waiting_count(self) -> int:
@@ -99,44 +104,60 @@ class Recovery:
     def copying_to(self) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
         """The brokers that are being copied to; and which of them are in other regions."""
         now = self._clock.monotonic_ms()
-        for peer in [one for one, at in self._copied_ms.items() if now - at > COPYING_MS]:
-            del self._copied_ms[peer]
-        waiting = {peer for (_, peer), turn in self._waiting.items() if turn.is_copy}
-        peers = frozenset(waiting | self._copied_ms.keys())
-        return peers, peers & self._far_peers
+        for copied in (self._copied_ms, self._copied_far_ms):
+            for peer in [one for one, at in copied.items() if now - at > COPYING_MS]:
+                del copied[peer]
+        waiting = [(peer, turn) for (_, peer), turn in self._waiting.items() if turn.is_copy]
+        far = {peer for peer, turn in waiting if not turn.is_lent} | self._copied_far_ms.keys()
+        peers = frozenset({peer for peer, _ in waiting} | self._copied_ms.keys())
+        return peers, self._far_peers & far
 
     # ---- turns -----------------------------------------------------------------------------------
 
-    def admits(self, reader: Reader, go_on: Callable[[], None], *, is_copy: bool = False) -> bool:
-        """Whether one append may be read now; if not, `go_on` is called when it may."""
+    def admits(
+        self,
+        reader: Reader,
+        go_on: Callable[[], None],
+        *,
+        is_copy: bool = False,
+        is_lent: bool = False,
+    ) -> bool:
+        """Whether one append may be read now; if not, `go_on` is called when it may.
+
+        `is_lent`: it will not leave from here, but from somewhere near the peer."""
         if is_copy:
-            self._copied_ms[reader[1]] = self._clock.monotonic_ms()
+            now = self._clock.monotonic_ms()
+            self._copied_ms[reader[1]] = now
+            if not is_lent:
+                self._copied_far_ms[reader[1]] = now
         if self._admitted == reader:
             self._admitted = None
             return True
-        credits = self._credits(reader[1], is_copy)
+        credits = self._credits(reader[1], is_copy, is_lent)
         if self._admitted is None and self._are_left(credits) and not self._is_before(credits):
             return True
         self._leave(self._waiting.get(reader))
         # In its turn, as whoever leads the group now.
-        self._waiting[reader] = _Turn(go_on, is_copy, credits)
+        self._waiting[reader] = _Turn(go_on, is_copy, is_lent, credits)
         self._alike[credits] += 1
         self._wake_later()
         return False
 
-    def spend(self, peer: BrokerId, count: int, *, is_copy: bool = False) -> None:
+    def spend(
+        self, peer: BrokerId, count: int, *, is_copy: bool = False, is_lent: bool = False
+    ) -> None:
         """`count` bytes were read for `peer`."""
-        for credit in self._credits(peer, is_copy):
+        for credit in self._credits(peer, is_copy, is_lent):
             credit.spend(count)
 
-    def append_bytes_max(self, peer: BrokerId) -> int | None:
+    def append_bytes_max(self, peer: BrokerId, *, is_lent: bool = False) -> int | None:
         """How much one append of a copy to `peer` should have at most; None: no matter."""
-        limits = self._limits_of(peer)
+        limits = self._limits_of(peer, is_lent)
         return min(one.burst_bytes for one in limits) if limits else None
 
-    def is_halted(self, peer: BrokerId) -> bool:
+    def is_halted(self, peer: BrokerId, *, is_lent: bool = False) -> bool:
         """Whether nothing is to be copied to `peer`, as things are."""
-        return any(not one.bytes_per_s for one in self._limits_of(peer))
+        return any(not one.bytes_per_s for one in self._limits_of(peer, is_lent))
 
     def stop(self) -> None:
         """Call nobody any more."""
@@ -144,14 +165,15 @@ class Recovery:
         self._alike.clear()
         self._cancel()
 
-    def _credits(self, peer: BrokerId, is_copy: bool) -> Credits:
-        own = self._far if peer in self._far_peers else self._near
-        return (own, *self._limits_of(peer)) if is_copy else (own,)
+    def _credits(self, peer: BrokerId, is_copy: bool, is_lent: bool) -> Credits:
+        own = self._far if peer in self._far_peers and not is_lent else self._near
+        return (own, *self._limits_of(peer, is_lent)) if is_copy else (own,)
 
-    def _limits_of(self, peer: BrokerId) -> Credits:
+    def _limits_of(self, peer: BrokerId, is_lent: bool) -> Credits:
         if not self._limits:
             return ()
-        names = ("every", "far", peer) if peer in self._far_peers else ("every", peer)
+        is_far = peer in self._far_peers and not is_lent
+        names = ("every", "far", peer) if is_far else ("every", peer)
         return tuple(self._limits[one] for one in names if one in self._limits)
 
     def _are_left(self, credits: Credits) -> bool:
@@ -174,7 +196,7 @@ class Recovery:
     def _count_anew(self) -> None:
         """What reads count for has changed."""
         self._waiting = {
-            reader: _Turn(turn.go_on, turn.is_copy, self._credits(reader[1], turn.is_copy))
+            reader: replace(turn, credits=self._credits(reader[1], turn.is_copy, turn.is_lent))
             for reader, turn in self._waiting.items()
         }
         self._alike = Counter(turn.credits for turn in self._waiting.values())

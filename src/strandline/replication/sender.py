@@ -9,7 +9,7 @@ Source: Redpanda RFC 20220119; design section 5."""
 
 from collections import deque
 
-from strandline.model.ids import Index
+from strandline.model.ids import NO_BROKER, Index
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.window import Departure, Window
 
@@ -27,10 +27,14 @@ class FollowerStream:
         "handed_index",
         "inflight",
         "inflight_bytes",
+        "is_behind",
         "is_blocked",
         "is_recovering",
+        "lender",
+        "missed_index",
         "progress_ms",
         "queued_count",
+        "shuns_until_ms",
         "window",
     )
 
@@ -43,6 +47,10 @@ class FollowerStream:
         self.progress_ms = 0
         # Whether something was not sent because there was no room.
         self.is_blocked = False
+        # Whether another replica may send it what it missed, up to here; -1 where that is not
+        # known yet. See `lenders`.
+        self.is_behind = True
+        self.missed_index = Index(-1)
         # Up to here everything has been handed to the socket.
         self.handed_index = Index(-1)
         # Appends that have not been.
@@ -50,6 +58,9 @@ class FollowerStream:
         # Whether it is served from the log, and what it may get from there beyond the throttle.
         self.is_recovering = False
         self.allowance_bytes = 0
+        # Who sends what it gets (`lenders.LEADER`: the leader itself), and until when nobody else.
+        self.lender = NO_BROKER
+        self.shuns_until_ms = 0
         # How often in a row it was asked how far it is.
         self._asked_count = 0
 
@@ -58,6 +69,11 @@ class FollowerStream:
         """Whether another append may be sent."""
         window = self.window
         return self.inflight_bytes < window.bytes_max and len(self.inflight) < window.count_max
+
+    @property
+    def has_loan(self) -> bool:
+        """Whether another replica sends what is under way."""
+        return self.lender != NO_BROKER and bool(self.inflight)
 
     def on_sent(self, last_index: Index, size_bytes: int, now_ms: int) -> None:
         """An append up to `last_index` left."""
@@ -96,6 +112,8 @@ class FollowerStream:
 
     def on_asked(self, now_ms: int) -> None:
         """The follower is asked how far it is."""
+        self.is_behind = True
+        self.missed_index = Index(-1)
         self.progress_ms = now_ms
         self._asked_count += 1
 
@@ -105,6 +123,8 @@ class FollowerStream:
 
     def reset(self) -> None:
         """What was in flight no longer counts."""
+        self.is_behind = True
+        self.missed_index = Index(-1)
         self.inflight.clear()
         self.inflight_bytes = 0
         self._asked_count = 0

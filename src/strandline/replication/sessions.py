@@ -20,7 +20,7 @@ Owns:   one LeadSession and one FollowSession for each peer.
 Source: design section 5; Ongaro's thesis 6.4.1 for leases."""
 
 from strandline.model.ids import Epoch, GroupId
-from strandline.replication.wire import Heartbeat, HeartbeatAnswer
+from strandline.replication.wire import ABILITIES, Ability, Heartbeat, HeartbeatAnswer
 
 NEVER_MS = -(1 << 60)
 REMOVED = Epoch(0)
@@ -71,6 +71,7 @@ class LeadSession:
             from_version=self._acknowledged,
             version=self._version,
             changes=[(group, epoch) for group, (_, epoch) in self._changes.items()],
+            abilities=ABILITIES,
         )
 
     def on_answer(self, answer: HeartbeatAnswer, now_ms: int) -> list[tuple[GroupId, Epoch]]:
@@ -116,6 +117,8 @@ class FollowSession:
         # {group: the local replica's epoch} where that is later, or proves nothing.
         self._refused: dict[GroupId, Epoch] = {}
         self.heard_ms = NEVER_MS
+        # What the peer's release can do, as its latest heartbeat says.
+        self.abilities = Ability(0)
         # Counts the times that nothing was heard for an election time-out.
         self.contact = 0
 
@@ -129,6 +132,7 @@ class FollowSession:
         may have been taken back since."""
         if heartbeat.session == self._session and heartbeat.number <= self._number:
             return [], []
+        self.abilities = Ability(heartbeat.abilities & ABILITIES)
         uncovered: list[GroupId] = []
         if heartbeat.from_version == 0 or heartbeat.session != self._session:
             known = {group for group, _ in heartbeat.changes}

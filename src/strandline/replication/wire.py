@@ -1,8 +1,8 @@
 """Messages between brokers as bytes.
 
     control lane     u8 kind, msgpack body
-    bulk lane        u8 kind = APPEND, u32 length of the head, msgpack head (group, AppendRequest),
-    record batches
+    bulk lane        u8 kind = APPEND or LENT, u32 length of the head, msgpack head (group,
+                     AppendRequest), record batches
 
 Why:    one place that knows the layout; everything else handles values.
 How:    one frame carries all that a broker has for a peer at the end of a pass: `RaftMessages` is a
@@ -10,7 +10,7 @@ How:    one frame carries all that a broker has for a peer at the end of a pass:
 Source: design section 5."""
 
 import struct
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from typing import TypeVar
 
 import msgspec
@@ -21,6 +21,7 @@ from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
     LeaderContact,
+    Lend,
     ResetRequest,
     TimeoutNow,
     VoteRequest,
@@ -46,14 +47,29 @@ class Kind(IntEnum):
     HISTORY_QUESTION = 6
     HISTORY_ANSWER = 7
     OPENED = 8
+    LEND = 12
     APPEND = 16
+    LENT = 17
+
+
+class Ability(IntFlag):
+    """What a broker says, with each heartbeat, that it can do; those of earlier releases: nothing.
+
+    LENDING: send entries to others on a leader's order, and take such from others."""
+
+    LENDING = 1
+
+
+ABILITIES = Ability.LENDING
+"""Those of this release."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
     """One for each pair of brokers, whatever the number of groups.
 
     `session` changes with every start of the sender. `changes` lists (group, epoch) led by the
-    sender since `from_version` (epoch 0: no longer led), and brings the receiver to `version`."""
+    sender since `from_version` (epoch 0: no longer led), and brings the receiver to `version`.
+    `abilities`: see `Ability`."""
 
     session: int
     number: int
@@ -61,6 +77,7 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
     from_version: int
     version: int
     changes: list[tuple[GroupId, Epoch]]
+    abilities: int = 0
 
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True, array_like=True):
@@ -111,6 +128,14 @@ class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     held: Index = Index(-1)
 
 
+class LendOrder(msgspec.Struct, frozen=True, array_like=True):
+    """What a leader asks of a follower of its group. A message of its own kind, for who knows it:
+    others would drop with it what else is in `RaftItems`."""
+
+    group: GroupId
+    lend: Lend
+
+
 RaftItems = list[tuple[GroupId, ControlMessage]]
 
 _encoder = msgspec.msgpack.Encoder()
@@ -121,6 +146,7 @@ _leaders = msgspec.msgpack.Decoder(list[LeaderEntry])
 _groups = msgspec.msgpack.Decoder(list[GroupId])
 _questions = msgspec.msgpack.Decoder(HistoryQuestion)
 _history_answers = msgspec.msgpack.Decoder(HistoryAnswer)
+_lend_orders = msgspec.msgpack.Decoder(LendOrder)
 _append_heads = msgspec.msgpack.Decoder(AppendHead)
 _HEAD = struct.Struct(">BI")
 
@@ -130,10 +156,10 @@ def encode_control(kind: Kind, body: object) -> bytes:
     return bytes((kind,)) + _encoder.encode(body)
 
 
-def encode_append_head(head: AppendHead) -> bytes:
+def encode_append_head(head: AppendHead, kind: Kind = Kind.APPEND) -> bytes:
     """Everything of an append but its record batches."""
     data = _encoder.encode(head)
-    return _HEAD.pack(Kind.APPEND, len(data)) + data
+    return _HEAD.pack(kind, len(data)) + data
 
 
 def decode_heartbeat(body: memoryview) -> Heartbeat:
@@ -161,6 +187,11 @@ def decode_opened(body: memoryview) -> list[GroupId]:
     return _decode(_groups, body, "list of groups")
 
 
+def decode_lend_order(body: memoryview) -> LendOrder:
+    """Raises ProtocolError."""
+    return _decode(_lend_orders, body, "order to lend")
+
+
 def decode_history_question(body: memoryview) -> HistoryQuestion:
     """Raises ProtocolError."""
     return _decode(_questions, body, "question about a group's history")
@@ -179,12 +210,13 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], body: memoryview, what: str) ->
 
 
 def decode_append(message: memoryview) -> tuple[AppendHead, memoryview]:
-    """The head and the record batches (a view of `message`). Raises ProtocolError."""
+    """The head and the record batches (a view of `message`), lent or not. Raises
+    ProtocolError."""
     try:
         kind, length = _HEAD.unpack_from(message)
         head = _append_heads.decode(message[_HEAD.size : _HEAD.size + length])
     except (struct.error, msgspec.DecodeError) as error:
         raise ProtocolError(f"bad append: {error}") from error
-    if kind != Kind.APPEND:
+    if kind not in (Kind.APPEND, Kind.LENT):
         raise ProtocolError(f"message of kind {kind} on the bulk lane")
     return head, message[_HEAD.size + length :]

@@ -3,6 +3,7 @@
 Why:    an entry that is sent again costs the slowest link twice, and it is how replicas that are
         behind fall further behind.
 How:    for each connection, group and epoch, entries begin where those before ended, or further on.
+        What a leader orders another replica to send counts as sent by itself.
         A leader may go back where what it sent may be lost: the follower refused, a connection
         between the two changed, or nothing was acknowledged for the resend time-out. Once for each
         such reason: what follows goes on in order from there. Two things follow from that no
@@ -28,7 +29,7 @@ class _Stream:
     last, or the first entries were sent."""
 
     epoch: Epoch
-    connection: int
+    connection: int | None
     next_index: Index
     heard_us: int
     has_gone_back: bool = True
@@ -55,8 +56,11 @@ class EntriesSentOnce(Invariant):
         reason_count, since_us = reasons.get(fact.group, (0, 0))
         stream = streams.get(fact.group)
         end = Index(fact.last_index + 1)
-        if stream is None or (stream.epoch, stream.connection) != (fact.epoch, fact.connection):
-            streams[fact.group] = _Stream(fact.epoch, fact.connection, end, fact.at_us)
+        connection = fact.connection
+        if connection is None and stream is not None:
+            connection = stream.connection
+        if stream is None or (stream.epoch, stream.connection) != (fact.epoch, connection):
+            streams[fact.group] = _Stream(fact.epoch, connection, end, fact.at_us)
             return
         if fact.first_index < stream.next_index:
             is_silent = fact.at_us - stream.heard_us >= self._silence_us

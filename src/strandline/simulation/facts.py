@@ -271,11 +271,12 @@ class IdlePassed:
 
 @dataclass(frozen=True, slots=True)
 class EntriesSent:
-    """A leader gave entries to a connection, which has a number of its own."""
+    """A leader gave entries to a connection, which has a number of its own; None where it ordered
+    another replica to send them."""
 
     leader: BrokerId
     peer: BrokerId
-    connection: int
+    connection: int | None
     group: GroupId
     epoch: Epoch
     first_index: Index

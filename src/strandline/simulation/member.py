@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError, StorageError
+from strandline.model.cluster import Labels
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
@@ -162,6 +163,8 @@ class GroupMember(Member):
         super().__init__(broker, seams, life=life, scenario=scenario, checker=checker, trace=trace)
         for peer in scenario.brokers:
             self.replication.set_peer(peer, f"host-{peer}", 1)
+        regions = dict(zip(scenario.brokers, scenario.regions, strict=True))
+        self.replication.nearness.place({one: Labels(region=regions[one]) for one in regions})
         for plan in scenario.groups:
             if broker in plan.hosts:
                 self._open(plan, is_lost=has_lost_disk)

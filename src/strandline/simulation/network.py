@@ -38,6 +38,8 @@ class NetworkCounters:
 
     sent_count: dict[tuple[BrokerId, BrokerId, Lane], int] = field(default_factory=dict)
     """{(from, to, lane): messages}."""
+    way_bytes: dict[tuple[BrokerId, BrokerId], int] = field(default_factory=dict)
+    """{(from, to): bytes}, of both lanes."""
     sent_bytes: int = 0
     delivered_count: int = 0
     connected_count: int = 0
@@ -383,7 +385,9 @@ class SimNetwork:
         counters = self.fabric.counters
         way = (self.self_id, peer, lane)
         counters.sent_count[way] = counters.sent_count.get(way, 0) + 1
-        counters.sent_bytes += sum(map(len, parts))
+        size = sum(map(len, parts))
+        counters.sent_bytes += size
+        counters.way_bytes[way[:2]] = counters.way_bytes.get(way[:2], 0) + size
         return True
 
     def backlog_bytes(self, peer: BrokerId, lane: Lane) -> int:

@@ -3,16 +3,17 @@
 Why:    "no entry is sent twice" is a promise about the wire, so it is checked there and not in the
         memory of whoever sends.
 How:    the network shows every message that is sent and every one that is delivered. Appends become
-        `EntriesSent`, a follower's answers `AnswerHeard`; everything else is passed over.
+        `EntriesSent`, and so do a leader's orders to lend, which stand for its own; a follower's
+        answers become `AnswerHeard`; everything else is passed over.
 Owns:   nothing.
 Source: design section 5; `replication.wire`."""
 
 from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
-from strandline.model.ids import BrokerId, Index
-from strandline.raft.messages import NO_HINT, AppendResponse
-from strandline.replication.wire import Kind, decode_append, decode_raft
+from strandline.model.ids import BrokerId, GroupId, Index
+from strandline.raft.messages import NO_HINT, AppendRequest, AppendResponse
+from strandline.replication.wire import Kind, decode_append, decode_lend_order, decode_raft
 from strandline.simulation.facts import AnswerHeard, EntriesSent, WayChanged
 
 if TYPE_CHECKING:
@@ -31,16 +32,27 @@ class Wiretap:
         self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes
     ) -> None:
         """`sender` gave a message to the connection with this number."""
-        if lane is not Lane.BULK or data[0] != Kind.APPEND:
-            return
-        head, _ = decode_append(memoryview(data))
-        request = head.request
+        if lane is Lane.CONTROL and data[0] == Kind.LEND:
+            order = decode_lend_order(memoryview(data)[1:])
+            self._tell_sent(sender, order.lend.to, None, order.group, order.lend.request)
+        elif lane is Lane.BULK and data[0] == Kind.APPEND:
+            head, _ = decode_append(memoryview(data))
+            self._tell_sent(sender, peer, connection, head.group, head.request)
+
+    def _tell_sent(
+        self,
+        leader: BrokerId,
+        peer: BrokerId,
+        connection: int | None,
+        group: GroupId,
+        request: AppendRequest,
+    ) -> None:
         if request.runs:
             fact = EntriesSent(
-                leader=sender,
+                leader=leader,
                 peer=peer,
                 connection=connection,
-                group=head.group,
+                group=group,
                 epoch=request.epoch,
                 first_index=Index(request.prev_index + 1),
                 last_index=request.runs[-1].last_index,

@@ -1,0 +1,192 @@
+"""Who sends a follower in another region what it lacks: its leader, or a replica near it.
+
+Why:    a region that was away lacks the same entries in each of its replicas. They should cross
+        once, and not at all where one of its replicas has them.
+How:    of the replicas in the follower's region those may lend that keep acknowledging what they
+        are sent. The nearest that has flushed the entries, which are committed, is ordered to send
+        them (`raft.lending`); the leader marks them as sent. Where nobody has them yet, but
+        somebody who is ahead of the follower will, the follower waits for that. Who is ahead of
+        whom is one order (what was sent, then the number of the broker), so somebody is always
+        ahead of all others, and that one the leader serves itself.
+            What comes by two ways may overtake: a follower is served by one at a time, and by
+        another one only once it has acknowledged all that is under way. Who does not, for a while,
+        is asked how far it is, and its leader serves it for some time; also where it refuses what
+        was lent, for something before that has not come: the lender's log may begin later.
+            Who is in step gets nothing by others: it would have everything later. Behind is who was
+        reset or silent, or lacks what has left the leader's memory, until it has been sent all that
+        was committed then.
+            Never lent: compacted logs (those of two replicas may differ in what was let go, and a
+        mixture of both may bring a deleted key back), and the controller's log.
+Owns:   who waits; one per leading replica.
+Source: design section 5; decision 0022."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from strandline.base.network import Lane
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, Index
+from strandline.replication.sender import FollowerStream
+
+if TYPE_CHECKING:
+    from strandline.base.clock import Timer
+    from strandline.replication.replica import Replica
+
+LEADER = NO_BROKER
+"""The leader sends by itself."""
+SHUN_MS = 10_000
+"""For so long nothing is lent to a follower that what was lent has not reached."""
+
+
+class Lenders:
+    """See the module. `streams`: {follower: how it is served}; `pump`: goes on with a follower."""
+
+    def __init__(
+        self,
+        replica: "Replica",
+        streams: Mapping[BrokerId, FollowerStream],
+        pump: Callable[[BrokerId], None],
+    ) -> None:
+        self._replica = replica
+        self._streams = streams
+        self._pump = pump
+        self._waiting: dict[BrokerId, None] = {}
+        self._timer: Timer | None = None
+
+    def close(self) -> None:
+        """Wake nobody any more."""
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def may_lend(self, stream: FollowerStream, first_index: Index, *, is_in_memory: bool) -> bool:
+        """Whether to ask who sends the entries from `first_index` on: to who is behind, of what was
+        committed when that turned out. Who has been sent all of that is behind no more.
+
+        `is_in_memory`: it could be sent from there, and is where that is under way already."""
+        commit = self._replica.raft.commit
+        if not is_in_memory:
+            stream.is_behind = True
+        if not stream.is_behind:
+            return False
+        if stream.missed_index < 0 or (not is_in_memory and first_index > stream.missed_index):
+            stream.missed_index = commit
+        if is_in_memory and first_index > stream.missed_index:
+            stream.is_behind = False
+            stream.missed_index = Index(-1)
+            return False
+        return not (is_in_memory and stream.lender == LEADER and stream.inflight)
+
+    def are_there(self, peer: BrokerId) -> bool:
+        """Whether somebody might lend to `peer`, now or soon."""
+        return self._may_borrow(peer) and bool(self._near(peer))
+
+    def choose(self, peer: BrokerId, first_index: Index) -> BrokerId | None:
+        """Who sends `peer` the entries from `first_index` on; None where it is to wait for somebody
+        who is about to have them."""
+        if not self._may_borrow(peer) or first_index > self._replica.raft.commit:
+            return LEADER
+        near = self._near(peer)
+        raft = self._replica.raft
+        able = [one for one in near if raft.lendable_end(one) >= first_index]
+        if able:
+            present = self._streams[peer].lender
+            return present if present in able else self._nearest(peer, able)
+        return None if any(self._is_ahead(one, peer) for one in near) else LEADER
+
+    def wait(self, peer: BrokerId) -> None:
+        """Go on with `peer` when another follower has acknowledged something, or in a while."""
+        self._waiting[peer] = None
+        if self._timer is None:
+            host = self._replica.host
+            self._timer = host.clock.call_later(host.settings.resend_timeout_ms, self._look)
+
+    def wake(self) -> None:
+        """Something has changed for those who wait."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, {}
+        for peer in waiting:
+            self._pump(peer)
+
+    def on_gone(self, lender: BrokerId) -> list[BrokerId]:
+        """Orders to `lender` may be lost; to whom it was to send something."""
+        return [
+            peer
+            for peer, stream in self._streams.items()
+            if stream.lender == lender and stream.inflight
+        ]
+
+    def _look(self) -> None:
+        self._timer = None
+        self.wake()
+
+    def _may_borrow(self, peer: BrokerId) -> bool:
+        replica = self._replica
+        host = replica.host
+        stream = self._streams[peer]
+        return (
+            host.nearness.are_apart(replica.self_id, peer)
+            and replica.group != CONTROLLER_GROUP
+            and not replica.log.config.compacted
+            and peer != replica.raft.transferring_to
+            and host.clock.monotonic_ms() >= stream.shuns_until_ms
+            and host.liveness.can_lend(peer)
+        )
+
+    def _near(self, peer: BrokerId) -> list[BrokerId]:
+        """Members in the region of `peer` that acknowledge what they are sent."""
+        levels = self._replica.host.nearness.levels
+        return [
+            one
+            for one in self._replica.raft.progress
+            if one != peer and levels(one, peer) and self._is_reliable(one)
+        ]
+
+    def _is_reliable(self, lender: BrokerId) -> bool:
+        replica = self._replica
+        host = replica.host
+        progress = replica.raft.progress[lender]
+        stream = self._streams.get(lender)
+        if stream is None or progress.is_recovering or not host.liveness.can_lend(lender):
+            return False
+        if not host.is_peer_alive(lender) or host.has_hung_up(lender):
+            return False
+        if not all(host.network.is_connected(lender, lane) for lane in Lane):
+            return False
+        now = host.clock.monotonic_ms()
+        silent_ms = now - stream.progress_ms if stream.inflight else 0
+        return silent_ms < host.settings.resend_timeout_ms
+
+    def _nearest(self, peer: BrokerId, able: list[BrokerId]) -> BrokerId:
+        levels = self._replica.host.nearness.levels
+        end = self._replica.raft.lendable_end
+        return max(able, key=lambda one: (levels(one, peer), end(one), -one))
+
+    def _is_ahead(self, one: BrokerId, peer: BrokerId) -> bool:
+        """Whether `one` will have what `peer` lacks before `peer` could."""
+        replica = self._replica
+        leading = replica.leading
+        assert leading is not None
+        # Who is served slower than the follower would be is not waited for.
+        if leading.is_urgent(peer) and not leading.is_urgent(one):
+            return False
+        if leading.is_copied_to(one):
+            is_halted = replica.host.recovery.is_halted(one)
+            if is_halted or not leading.is_copied_to(peer):
+                return False
+        progress = replica.raft.progress
+        ours, theirs = progress[peer], progress[one]
+        if theirs.is_probing:
+            return False
+        return (theirs.next_index, -one) > (ours.next_index, -peer)
+
+
+def turn_to(stream: FollowerStream, lender: BrokerId) -> bool:
+    """Have a follower served by `lender` from now on; False while something is on another way."""
+    if stream.lender != lender:
+        if stream.inflight:
+            stream.is_blocked = True
+            return False
+        stream.lender = lender
+    return True

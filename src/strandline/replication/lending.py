@@ -1,0 +1,143 @@
+"""Sends entries of this broker's logs to other followers, as their leaders order.
+
+Why:    see `lenders`; this is the other end of it.
+How:    orders for one follower of one group are obeyed in turn, each when the follower's connection
+        has room and, where nobody waits for the entries, when a recovery may go on. The log is read
+        only then, and the core asked once more whether what it has there may still be lent.
+            What cannot be lent is dropped with all that was to follow: the leader asks the follower
+        how far it is when nothing has come for a while (`LEND_MS_MAX` longer than for its own
+        appends, so that what waits its turn here is not sent a second time from there).
+Owns:   the orders that wait; one per broker.
+Source: design section 5; decision 0022."""
+
+import logging
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.base.disk import Buffer
+from strandline.base.errors import StorageError
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId, GroupId, Index
+from strandline.raft.messages import Lend, LentAppend
+from strandline.replication.entries import Entries, cut_before
+from strandline.replication.wire import AppendHead, Kind, LendOrder, encode_append_head
+
+if TYPE_CHECKING:
+    from strandline.replication.host import Replication
+    from strandline.replication.replica import Replica
+
+LEND_MS_MAX = 2_000
+"""An order that could not be obeyed for so long is dropped."""
+ORDERS_MAX = 256
+"""So many wait for one follower of one group; a leader's window has no more."""
+
+_Reader = tuple[GroupId, BrokerId]
+
+_log = logging.getLogger("strandline.replication")
+
+
+class Lending:
+    """See the module."""
+
+    def __init__(self, host: "Replication") -> None:
+        self._host = host
+        # {(group, follower): [(order, when it came)]}
+        self._orders: dict[_Reader, deque[tuple[Lend, int]]] = {}
+        self.lent_bytes = 0
+
+    def on_order(self, leader: BrokerId, order: LendOrder) -> None:
+        """The leader of a group asks this broker's replica to lend."""
+        replica = self._host.replicas.get(order.group)
+        if replica is not None:
+            replica.on_message(leader, order.lend)
+
+    def on_lent(self, lender: BrokerId, head: AppendHead, payload: memoryview) -> None:
+        """Entries that another follower sends. Raises ProtocolError where they are not what their
+        leader described: what is in no log of the group does not get into this one."""
+        replica = self._host.replicas.get(head.group)
+        if replica is not None:
+            entries = Entries.checked(payload, head.request)
+            replica.on_message(lender, LentAppend(head.request), entries)
+
+    def add(self, replica: "Replica", order: Lend) -> None:
+        """Obey, now or in turn."""
+        reader = replica.group, order.to
+        orders = self._orders.setdefault(reader, deque())
+        now = self._host.clock.monotonic_ms()
+        if orders and now - orders[0][1] > LEND_MS_MAX:
+            orders.clear()  # Nobody came back to them: this broker has led the group meanwhile.
+        if len(orders) < ORDERS_MAX:
+            orders.append((order, now))
+        if len(orders) == 1:
+            self._go_on(reader)
+
+    def stop(self) -> None:
+        """Obey no more."""
+        self._orders.clear()
+
+    def _go_on(self, reader: _Reader) -> None:
+        group, peer = reader
+        host = self._host
+        orders = self._orders.get(reader)
+        go_on = partial(self._go_on, reader)
+        while orders:
+            replica = host.replicas.get(group)
+            order, came_ms = orders[0]
+            is_late = host.clock.monotonic_ms() - came_ms > LEND_MS_MAX
+            if replica is None or is_late or not _may_lend(replica, order):
+                break
+            if not host.queues.has_room(peer):
+                host.queues.wait(peer, group, go_on)
+                return
+            if order.is_throttled and not host.recovery.admits(reader, go_on):
+                return
+            if not self._send(replica, order):
+                break
+            if order.is_throttled:
+                host.recovery.spend(peer, order.size_bytes)
+            orders.popleft()
+        if orders:
+            _log.info("group %d: %d orders to lend to broker %d dropped", group, len(orders), peer)
+        self._orders.pop(reader, None)
+
+    def _send(self, replica: "Replica", order: Lend) -> bool:
+        host = self._host
+        request = order.request
+        try:
+            parts = _read(replica, order)
+        except (OSError, StorageError) as error:
+            replica.on_unreadable(error)
+            return False
+        if parts is None:
+            return False
+        head = encode_append_head(AppendHead(replica.group, request), Kind.LENT)
+        size = len(head) + order.size_bytes
+        on_handed = partial(host.queues.on_handed, order.to, size)
+        if not host.network.send(order.to, Lane.BULK, (head, *parts), on_handed):
+            return False
+        host.queues.add(order.to, size)
+        self.lent_bytes += size
+        return True
+
+
+def _may_lend(replica: "Replica", order: Lend) -> bool:
+    is_able = replica.failed is None and not replica.is_leader
+    return is_able and replica.raft.may_lend(order.request)
+
+
+def _read(replica: "Replica", order: Lend) -> list[Buffer] | None:
+    """The entries, from as many segments as they lie in; None where they are not as long here."""
+    request = order.request
+    index = Index(request.prev_index + 1)
+    last_index = request.runs[-1].last_index
+    left_bytes = order.size_bytes
+    parts: list[Buffer] = []
+    while index <= last_index:
+        entries = cut_before(replica.log.read_entries(index, left_bytes), Index(last_index + 1))
+        left_bytes -= len(entries.data)
+        if entries.first_index != index or left_bytes < 0:
+            return None
+        parts.append(entries.data)
+        index = Index(entries.last_index + 1)
+    return parts if not left_bytes else None

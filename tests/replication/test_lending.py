@@ -1,0 +1,97 @@
+"""Entries that one follower sends another, over real sockets and files; who is near whom. Source:
+decision 0022."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.replication.hosts import BROKERS, Host, cluster, contents, leader_of, until, write
+
+from strandline.base.errors import ProtocolError
+from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index
+from strandline.raft.messages import AppendRequest, Lend, Run
+from strandline.replication.nearness import Nearness
+from strandline.replication.wire import (
+    AppendHead,
+    Kind,
+    LendOrder,
+    decode_append,
+    decode_lend_order,
+    encode_append_head,
+    encode_control,
+)
+
+ONE, TWO, THREE, FOUR = map(BrokerId, (1, 2, 3, 4))
+PLACES = {ONE: Labels("east"), TWO: Labels("west", "w1"), THREE: Labels("west", "w1", "r1")}
+
+
+def placed(places: dict[BrokerId, Labels]) -> Nearness:
+    nearness = Nearness()
+    nearness.place(places)
+    return nearness
+
+
+def test_brokers_are_as_near_as_their_labels_agree_from_the_region_down() -> None:
+    places = {
+        ONE: Labels("west", "w1", "r1"),
+        TWO: Labels("west", "w1", "r2"),
+        THREE: Labels("west", "w2", "r1"),
+        FOUR: Labels("east", "w1", "r1"),
+    }
+    nearness = placed(places)
+    assert [nearness.levels(ONE, one) for one in places] == [3, 2, 1, 0]
+    assert [nearness.are_apart(ONE, one) for one in places] == [False, False, False, True]
+
+
+def test_a_label_that_is_not_said_agrees_with_nothing() -> None:
+    nearness = placed({ONE: Labels("west"), TWO: Labels("west"), THREE: Labels()})
+    assert nearness.levels(ONE, TWO) == 1
+    assert nearness.levels(THREE, THREE) == 0
+
+
+def test_who_is_nowhere_is_not_known_to_be_apart_from_anybody() -> None:
+    nearness = placed({ONE: Labels("west"), THREE: Labels()})
+    assert not nearness.are_apart(ONE, THREE)
+    assert not nearness.are_apart(ONE, FOUR)
+
+
+def test_orders_and_lent_appends_as_bytes() -> None:
+    request = AppendRequest(
+        Epoch(3), Index(4), Epoch(2), Index(9), Index(9), (Run(Epoch(3), Index(8)),)
+    )
+    order = LendOrder(GroupId(7), Lend(TWO, request, 1_000, True))
+    assert decode_lend_order(memoryview(encode_control(Kind.LEND, order))[1:]) == order
+    head = AppendHead(GroupId(7), request)
+    message = encode_append_head(head, Kind.LENT) + b"batches"
+    assert decode_append(memoryview(message)) == (head, memoryview(b"batches"))
+    with pytest.raises(ProtocolError, match="of kind 18"):
+        decode_append(memoryview(b"\x12" + message[1:]))
+
+
+def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(tmp_path: Path) -> None:
+    """Byte for byte what its leader has."""
+
+    async def scenario() -> None:
+        hosts = await cluster(tmp_path)
+        for host in hosts:
+            host.replication.nearness.place(PLACES)
+        leader = leader_of(hosts)
+        assert leader is not None and leader.self_id == BROKERS[0]
+        await write(leader, [b"before"] * 10, acks=-1)
+        port = hosts[2].network.port
+        hosts[2].stop()
+        for number in range(40):
+            await write(leader, [bytes([number]) * 20_000] * 10, acks=-1)
+        missed_bytes = 40 * 10 * 20_000
+        hosts[2] = Host(BROKERS[2], hosts[2].directory, port)
+        await hosts[2].network.start()
+        await hosts[2].start(hosts)
+        returned = hosts[2].replica
+        await until(lambda: returned.high_watermark == 410, "the returned replica has all")
+        assert contents(returned) == contents(leader)
+        assert hosts[1].replication.lending.lent_bytes > missed_bytes
+        for host in hosts:
+            host.stop()
+
+    asyncio.run(scenario())
