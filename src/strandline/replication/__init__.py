@@ -3,7 +3,8 @@
 Map, from the outside in:
         host.py (Replication: the broker's side of it all), group_spec.py (what a replica is opened
         with), succession.py (who should lead, and who else), opening.py (opens groups, many
-        together), latecomers.py (tells leaders of those that were opened late),
+        together), latecomers.py (tells leaders of those that were opened late), control_mail.py
+        (what groups say, gathered),
         replica.py (one group here: performs what its Raft core decides), effects.py
         (how each effect is performed), parting.py (leadership handed over), appender.py (the
         batcher: what waits becomes one append), waiters.py (who waits for which mark), leading.py

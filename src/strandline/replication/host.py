@@ -3,8 +3,8 @@ say.
 
 Why:    groups share what a broker has once: connections, heartbeats, the state journal, memory, the
         clock.
-How:    everything that groups want to send on the control lane within one pass goes out as one
-        message per peer at its end. One tick serves all timers. Record batches go out at once, on
+How:    what groups want to send on the control lane within one pass goes out at its end
+        (control_mail.py). One tick serves all timers. Record batches go out at once, on
         the bulk lane.
 Owns:   the replicas; one per broker.
 Source: design section 5."""
@@ -35,6 +35,7 @@ from strandline.raft.messages import (
 )
 from strandline.replication.budget import MemoryBudget
 from strandline.replication.compactor import Compactor
+from strandline.replication.control_mail import ControlMail
 from strandline.replication.entries import Entries
 from strandline.replication.forgetting import Forgetting
 from strandline.replication.founding import Founding
@@ -53,7 +54,6 @@ from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.starts import Starts
 from strandline.replication.wire import (
-    ControlMessage,
     Kind,
     LeaderEntry,
     decode_append,
@@ -141,10 +141,8 @@ class Replication:
         self._forgetting: Forgetting | None = None
         self._peers: dict[BrokerId, None] = {}
         self._to_tell: dict[GroupId, Replica] = {}
-        self._outbox: dict[BrokerId, list[tuple[GroupId, ControlMessage]]] = {}
-        self._announcements: list[LeaderEntry] = []
+        self._mail = ControlMail(clock, network, self._peers)
         self._connected: set[tuple[BrokerId, Lane]] = set()
-        self._flush_scheduled = False
         self._timer: Timer | None = None
         self._ticked_ms = 0
         self._heartbeat_due_ms = 0
@@ -167,6 +165,7 @@ class Replication:
     def stop(self) -> None:
         """Close the groups; nothing is sent any more."""
         self._stopped = True
+        self._mail.stop()
         if self._timer is not None:
             self._timer.cancel()
         self.calls.stop()
@@ -323,8 +322,7 @@ class Replication:
 
     def send_soon(self, peer: BrokerId, group: GroupId, message: Message) -> None:
         """Send a control message at the end of this pass."""
-        self._outbox.setdefault(peer, []).append((group, message))  # type: ignore[arg-type]
-        self._flush_later()
+        self._mail.send(peer, group, message)  # type: ignore[arg-type]
 
     def tell_soon(self, replica: Replica) -> None:
         """Tell the followers the marks, in a little while, unless an append brings them before.
@@ -399,8 +397,7 @@ class Replication:
         """Tell every broker that this one leads `replica`."""
         entry = LeaderEntry(replica.group, epoch, self.self_id)
         self.leaders.learn(entry)
-        self._announcements.append(entry)
-        self._flush_later()
+        self._mail.announce(entry)
 
     def learn_leader(self, group: GroupId, epoch: Epoch, leader: BrokerId) -> None:
         """A replica here follows `leader`."""
@@ -526,30 +523,11 @@ class Replication:
 
     # ---- sending ---------------------------------------------------------------------------------
 
-    def _flush_later(self) -> None:
-        if not self._flush_scheduled:
-            self._flush_scheduled = True
-            self.clock.call_soon(self._flush)
-
     def _tell(self) -> None:
         to_tell, self._to_tell = self._to_tell, {}
         for replica in to_tell.values():
             if replica.leading is not None:
                 replica.leading.pump_all()
-
-    def _flush(self) -> None:
-        self._flush_scheduled = False
-        if self._stopped:
-            return
-        if self._announcements:
-            message = encode_control(Kind.LEADERS, self._announcements)
-            self._announcements = []
-            for peer in self._peers:
-                self.network.send(peer, Lane.CONTROL, [message])
-        outbox, self._outbox = self._outbox, {}
-        for peer, items in outbox.items():
-            if self.network.is_connected(peer, Lane.CONTROL):  # Most elections ask the dead, too.
-                self.network.send(peer, Lane.CONTROL, [encode_control(Kind.RAFT, items)])
 
     def _send_call(self, peer: BrokerId, message: bytes) -> bool:
         return self.network.send(peer, Lane.CONTROL, [bytes((Kind.CALL,)), message])
