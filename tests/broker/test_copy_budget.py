@@ -260,6 +260,11 @@ def test_producers_and_who_returns_are_not_held_up_by_a_budget_of_nothing(
     assert held[3].log_end_offset == held[1].log_end_offset
     assert world.is_moving
     assert held[4].log_end_offset < held[1].log_end_offset // 10
+    at = next(one for one in LEADERS if world.controller(one).can_serve_reads)
+    told = world.ask(at, DescribeBalanceRequest(), DescribeBalanceResponse, 1)
+    assert ("copies-halted", "copies are halted (moves.bytes.per.s=0)", len(LEADERS)) in [
+        (one.code, one.text, one.partition_count) for one in told.waits
+    ]
 
 
 def test_a_copy_is_not_hurried_because_replicas_that_count_are_away(world: CopyWorld) -> None:

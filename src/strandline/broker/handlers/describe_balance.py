@@ -8,8 +8,10 @@ from collections import Counter
 from strandline.base.errors import ApiError
 from strandline.broker.balancing import Findings
 from strandline.broker.context import RequestContext
+from strandline.broker.partitions import known_leader
 from strandline.config.broker_life import BrokerLife
 from strandline.controller.balancer.relief import said
+from strandline.controller.balancer.stalls import stalls
 from strandline.controller.decision import leaving_of
 from strandline.controller.shares import WHOLE
 from strandline.model.cluster import Cluster, Partition
@@ -36,6 +38,12 @@ async def handle(_: DescribeBalanceRequest, context: RequestContext) -> Describe
     if findings is None:
         raise ApiError(Error.NOT_CONTROLLER, "this broker is not the controller")
     now = services.clock.monotonic_ms()
+    halted = stalls(
+        services.cluster,
+        up=findings.condition.up,
+        leader_of=lambda one: known_leader(services, one)[0],
+        leaving=leaving_of(services.cluster),
+    )
     return DescribeBalanceResponse(
         is_enabled=findings.settings.is_enabled,
         moves_max=findings.settings.moves_max,
@@ -51,7 +59,7 @@ async def handle(_: DescribeBalanceRequest, context: RequestContext) -> Describe
                 list(one.examples),
                 [LeavingCount(broker, count) for broker, count in sorted(one.leaving.items())],
             )
-            for (code, text), one in findings.waits.found.items()
+            for (code, text), one in (*findings.waits.found.items(), *halted.found.items())
         ],
         begun=[BalanceCount(code, count) for code, count in sorted(findings.begun.items())],
         rates=[

@@ -39,6 +39,9 @@ WAITS = {
     "by-hand": "somebody moves the partition by hand",
     "stopped": "somebody stopped the move",
     "paused": "balancer.enable is false",
+    "new-replica-down": "a move has begun, and who gets a replica is down",
+    "leader-down": "a move has begun, and nobody leads the partition",
+    "copies-halted": "a move has begun, and a key that is 0 halts its copies",
 }
 """Why replicas do not move."""
 
