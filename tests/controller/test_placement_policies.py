@@ -227,6 +227,74 @@ def test_a_default_of_the_cluster_holds_for_topics_without_a_policy_of_their_own
     assert (result.error_code, result.replication_factor) == (0, 3)
 
 
+def given(world: World, *replicas: int, partitions: int = 2) -> tuple[int, str]:
+    """(error code, message) of a topic whose last partition is put on these brokers, and the others
+    on 1, 3, 5."""
+    sets = [ids(1, 3, 5)] * (partitions - 1) + [ids(*replicas)]
+    (result,) = world.create(NewTopic(name="given", assignments=tuple(enumerate(sets))))
+    return result.error_code, result.message or ""
+
+
+def ids(*numbers: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, numbers))
+
+
+@pytest.mark.parametrize(
+    ("policy", "replicas", "why"),
+    [
+        ("survive: region", (1, 3, 5), ""),
+        ("survive: region", (3, 5, 2), ""),
+        ("survive: region", (1, 2, 3), "survive 1 region does not hold"),
+        (
+            "residency: {deny: [{label: region, op: in, values: [south]}]}",
+            (1, 3, 5),
+            "residency: broker 5 ",
+        ),
+        ("rules: [{count: 3}]", (1, 2, 3), ""),
+        ("leaders: {prefer: [[{label: region, op: in, values: [west]}]]}", (1, 2, 5), ""),
+        ("spread: [{by: region, level: soft}]", (1, 2, 5), ""),
+    ],
+)
+def test_replicas_that_a_client_chooses_keep_the_default_of_the_cluster(
+    policy: str, replicas: tuple[int, ...], why: str
+) -> None:
+    """Where there is no default they are taken as they are, as Kafka takes them (decision 0008)."""
+    key, world = "strandline.placement.policy", World()
+    assert given(world, *replicas, partitions=1) == (0, "")
+    world = World()
+    assert set_default(world, key, policy) == (0, None)
+    code, message = given(world, *replicas, partitions=1)
+    assert code == (44 if why else 0)
+    assert why in message and (key in message) == bool(why)
+    assert bool(world.state.cluster.topics) == (not why)
+
+
+def test_the_partition_whose_replicas_break_the_default_is_named() -> None:
+    world = World()
+    set_default(world, "strandline.placement.policy", "survive: region")
+    code, message = given(world, 3, 4, 5, partitions=3)
+    assert code == 44
+    assert message.startswith("replicas 3,4,5 of partition 2 break strandline.placement.policy: ")
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_so_do_those_that_a_client_chooses_for_more_partitions(is_own: bool) -> None:
+    world = World()
+    if is_own:
+        create(world, SURVIVE_REGION, partitions=1)
+    else:
+        set_default(world, "strandline.placement.policy", SURVIVE_REGION)
+        world.create(NewTopic(name="flights", partitions=1))
+
+    def add(*replicas: int) -> int:
+        more = MorePartitions(topic="flights", count=2, assignments=(ids(*replicas),))
+        answer = world.run(CreatePartitions((more,)))
+        assert isinstance(answer, TopicResults)
+        return answer.topics[0].error_code
+
+    assert [add(1, 2, 3), add(2, 4, 5)] == [44, 0]
+
+
 def test_a_default_that_cannot_be_read_is_refused() -> None:
     code, message = set_default(World(), "strandline.placement.policy", "survive: planet")
     assert code == 40

@@ -5,7 +5,8 @@ Map:    records.py (what the controller's log says), state.py (the only way it b
         decision.py (what deciding takes and gives), machine.py (which file decides which command),
         names.py (legal topic names), listing.py (the first few of what an answer names),
         assignments.py (which brokers new partitions get), policies.py (which they get by a
-        placement policy), policy_changes.py (whether a changed policy can be met), label_changes.py
+        placement policy), given.py (whether those that a client chose keep
+        it), policy_changes.py (whether a changed policy can be met), label_changes.py
         (what other labels would mean for policies), life.py (whether the cluster can do without a
         broker), reports.py (what brokers tell of themselves), space.py (whether there is room for
         what leaves one), balancer/ (which move, so that it stays so), outages/ (which zones are

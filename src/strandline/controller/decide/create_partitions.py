@@ -13,6 +13,7 @@ from strandline.controller.commands import (
     TopicResults,
 )
 from strandline.controller.decision import Decision, Draft, Facts, refuse
+from strandline.controller.given import check_given
 from strandline.controller.names import is_internal
 from strandline.controller.policies import choose_by_policy, policy_of
 from strandline.controller.records import PartitionsAdded
@@ -89,4 +90,6 @@ def _place(facts: Facts, draft: Draft, topic: Topic, wanted: MorePartitions) -> 
     draft.require_room(more)
     given = check_manual(facts, wanted.assignments, replication_factor=len(present.all))
     voters = len(present.voters)  # Observers are the last of a list, as many as there are.
-    return [Roles(one.voters[:voters], one.voters[voters:]) for one in given]
+    placed = [Roles(one.voters[:voters], one.voters[voters:]) for one in given]
+    check_given(facts, policy, placed, topic.configs)
+    return placed

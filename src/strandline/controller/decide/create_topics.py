@@ -16,6 +16,7 @@ from strandline.controller.commands import (
     TopicResults,
 )
 from strandline.controller.decision import Decision, Draft, Facts, refuse
+from strandline.controller.given import check_given
 from strandline.controller.names import check_topic_name, is_internal
 from strandline.controller.policies import (
     canonical_policy,
@@ -69,6 +70,7 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
                 f"A manual partition assignment and {policy[0]} cannot be used at the same time",
             )
         placed = _manual(facts, draft, topic)
+        check_given(facts, policy, placed, configs)
     elif policy is None:
         placed = _chosen(facts, draft, topic)
     else:
