@@ -4,7 +4,8 @@ Why:    replicas that have no other place would stay for ever, and the person wh
         broker to be empty would be the last to know.
 How:    what is wanted of each broker is its configuration. Before a broker is taken off, every
         topic is held against the brokers that stay: by its policy, or by its count of replicas;
-        and its bytes against their disks.
+        and its bytes against their disks. A policy that cannot be met anyhow keeps only who holds
+        a replica of its topic.
         Brokers that stay count, up or down. Before one is spared, every partition that it has a
         replica of, and the controller where it has a vote, has to have a quorum without it of
         brokers that are in sync, as its leader says, and not spared. What has too few that are up
@@ -18,9 +19,10 @@ from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, BrokerLife
 from strandline.config.topic import TopicConfig
 from strandline.controller.commands import AlterConfigs, Command, ConfigOperation, ResourceType
 from strandline.controller.decision import Facts, refuse
-from strandline.controller.policy_changes import PolicyChecks
+from strandline.controller.policy_changes import PolicyChecks, refusal_of
 from strandline.controller.reports import Question
 from strandline.controller.space import require_room
+from strandline.model.cluster import Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.placement.survival.replicas import Quorum
 from strandline.placement.survival.restarts import QuorumGroup, hurt_by, need_of
@@ -78,9 +80,13 @@ class LifeChecks:
         leaving = frozenset(self._leaving | {broker})
         cluster = self._facts.state.cluster
         left = len(cluster.brokers) - len(leaving)
-        checks = PolicyChecks(self._facts, leaving=leaving)
+        after = PolicyChecks(self._facts, leaving=leaving)
+        before = PolicyChecks(self._facts, leaving=frozenset(self._leaving))
         for topic in cluster.topics.values():
-            if checks.check_present(topic):
+            key, why = after.present(topic)
+            if why and (_holds(topic, broker) or not before.present(topic)[1]):
+                raise refusal_of({topic.name: (key, why)})
+            if key:
                 continue
             needed = max(len(one.roles.all) for one in topic.partitions)
             if needed > left:
@@ -138,3 +144,7 @@ class LifeChecks:
         up = frozenset(voters) & frozenset(self._facts.alive)
         ready = up - self._behind.get(group, frozenset())
         return QuorumGroup(name=name, voters=frozenset(voters), quorum=quorum, ready=ready)
+
+
+def _holds(topic: Topic, broker: BrokerId) -> bool:
+    return any(broker in one.hosts for one in topic.partitions)

@@ -60,12 +60,14 @@ class PolicyChecks:
         if is_policy_changed:
             require_networks(policy_of(own, self._values), self._values)
         if is_policy_changed or after.min_insync_replicas > before.min_insync_replicas:
-            self._check(topic, own, self._values)
+            key, refusal = self._solve(topic, own, self._values)
+            if refusal:
+                raise refusal_of({topic.name: (key, refusal)})
 
-    def check_present(self, topic: Topic) -> bool:
-        """Refuse where the policy of a topic cannot be met as it is; raises ApiError. False where
-        it has none."""
-        return self._check(topic, topic.configs, self._values)
+    def present(self, topic: Topic) -> tuple[str, str]:
+        """(what gives the topic its policy now, why that cannot be met); an empty key where it has
+        none, and no reason where it can."""
+        return self._solve(topic, topic.configs, self._values)
 
     def check_default(self, changes: Changes) -> None:
         """The same for the cluster's defaults, and the topics that have none of their own; those
@@ -87,7 +89,7 @@ class PolicyChecks:
                 if refusal:
                     refused[topic.name] = key, refusal
         if refused:
-            raise _refusal_of(refused)
+            raise refusal_of(refused)
 
     def _is_other(self, topic: Topic, after: Mapping[str, str]) -> bool:
         """Whether a topic has another policy with these defaults of the cluster."""
@@ -96,12 +98,6 @@ class PolicyChecks:
             values = dict(own)
             self._others[own] = policy_of(values, after) != policy_of(values, self._values)
         return self._others[own]
-
-    def _check(self, topic: Topic, own: Mapping[str, str], inherited: Mapping[str, str]) -> bool:
-        key, refusal = self._solve(topic, own, inherited)
-        if refusal:
-            raise _refusal_of({topic.name: (key, refusal)})
-        return bool(key)
 
     def _solve(
         self, topic: Topic, own: Mapping[str, str], inherited: Mapping[str, str]
@@ -132,7 +128,7 @@ class PolicyChecks:
         return key, refusal
 
 
-def _refusal_of(refused: Mapping[str, tuple[str, str]]) -> ApiError:
+def refusal_of(refused: Mapping[str, tuple[str, str]]) -> ApiError:
     """{topic: (what gives its policy, why that cannot be met)}: the first is told in full."""
     (name, (key, refusal)), *others = refused.items()
     text = f"{key} of topic {name}: {refusal}"

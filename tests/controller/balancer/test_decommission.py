@@ -94,6 +94,38 @@ def test_what_the_others_could_not_hold_is_refused(
     assert world.round() == [] and world.waits() == {}
 
 
+def unmet(world: BalancerWorld) -> None:
+    """The topic "held" is on broker 7, and its policy can be met no more: nobody is in north."""
+    where = '[{"label":"region","op":"in","values":["north"]}]'
+    world.topic("held", policy=f'{{"rules":[{{"where":{where},"count":1}}]}}', partitions=2)
+    world.relabel(7, "west")
+
+
+def test_a_policy_that_is_not_met_anyhow_keeps_nobody_who_has_no_part_in_it() -> None:
+    world = BalancerWorld((*SIX, "north"))
+    unmet(world)
+    world.topic("others", policy=SURVIVE, partitions=6)
+    code, message = decommission(world, 7)
+    assert code == POLICY_VIOLATION and "placement.policy of topic held" in message
+    assert decommission(world, 1) == (0, "")
+    world.rest()
+    assert held(world, 1) == 0
+    assert {one.replicas for one in world.state.cluster.topics["held"].partitions} == {ids(7)}
+
+
+def test_who_makes_it_worse_stays_though_it_holds_nothing_of_the_topic() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=1)
+    (one,) = world.state.cluster.topics["flights"].partitions
+    assert world.alter("", "balancer.enable", "false", scope=CLUSTER) == (0, "")
+    wanted = WantedReplicas(topic="flights", index=0, replicas=ids(1, 2, 3))
+    world.run(AlterReassignments((wanted,)))
+    world.finish(one.group)
+    assert held(world, 5) == 0
+    code, message = decommission(world, 5)
+    assert code == POLICY_VIOLATION and "placement.policy of topic flights" in message
+
+
 def test_two_at_once_are_refused_where_one_could_go() -> None:
     world = BalancerWorld(SIX)
     world.topic(policy=SURVIVE, partitions=6)
