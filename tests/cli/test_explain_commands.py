@@ -531,10 +531,12 @@ def test_a_label_that_a_policy_needs_and_a_broker_lacks_is_named(world: World, t
 
 def test_the_whole_cluster(world: World, told: Lines) -> None:
     world.labels[1]["disk"] = "ssd"
+    # By what the broker says: of what the file system keeps back nobody else knows.
+    world.used_percent = dict.fromkeys(REGIONS, 27)
     lines = told("cluster", "explain")
     assert lines[0] == "cluster fake: 5 brokers, none down; controller 1"
     rows = cells(lines, "BROKER")
-    assert rows[0] == ["1", "east", "disk=ssd", "active", "2", "1", "75 %"]
+    assert rows[0] == ["1", "east", "disk=ssd", "active", "2", "1", "27 %"]
     assert cells(lines, "REGION")[1:3] == [["east", "south", "80 ms"], ["east", "west", "30 ms"]]
     assert cells(lines, "TOPIC") == [
         ["t", "2", "5", "its own", "yes", "1 region, or 2 brokers", "the same"]
@@ -572,8 +574,11 @@ def test_programs_get_the_same(world: World, told: Lines) -> None:
     answer = json.loads("\n".join(told("cluster", "explain", "--json")))
     assert answer["brokers"][0]["labels"] == {"region": "east"}
     assert answer["brokers"][0]["disk"] == {
-        "logs_bytes": 100, "total_bytes": 1_000, "usable_bytes": 250,
+        "logs_bytes": 100, "total_bytes": 1_000, "usable_bytes": 250, "used_percent": None,
     }  # fmt: skip
+    world.used_percent = {1: 27}
+    answer = json.loads("\n".join(told("cluster", "explain", "--json")))
+    assert [one["disk"]["used_percent"] for one in answer["brokers"]] == [27, *[None] * 4]
     assert {"from": 1, "to": 3, "ms": 30} in answer["measured"]
     assert answer["round_trips"][1] == {"between": ["east", "south"], "ms": 80}
     assert [one["domain"] for one in answer["losses"]] == ["east"]

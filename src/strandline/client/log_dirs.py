@@ -17,16 +17,13 @@ from strandline.protocol.messages.describe_log_dirs import (
 
 @dataclass(frozen=True, slots=True)
 class DiskView:
-    """The disk of a broker: what its logs take, and the file system that holds them."""
+    """The disk of a broker: what its logs take, and the file system that holds them. How full that
+    is does not follow: what it keeps for others is neither used nor usable. `describe_balance`
+    tells it."""
 
     logs_bytes: int
     total_bytes: int
     usable_bytes: int
-
-    @property
-    def used_percent(self) -> int:
-        """Of the file system, by whomever."""
-        return 100 - 100 * self.usable_bytes // max(self.total_bytes, 1)
 
 
 def describe_disk(client: Client, broker: BrokerId) -> DiskView | None:

@@ -92,6 +92,7 @@ def _json(told: _Told) -> Json:
                     "logs_bytes": disk.logs_bytes,
                     "total_bytes": disk.total_bytes,
                     "usable_bytes": disk.usable_bytes,
+                    "used_percent": told.cluster.disk_used_percent.get(one.id),
                 },
             }
             for one in told.cluster.candidates
@@ -140,8 +141,8 @@ def _tell_brokers(told: _Told) -> None:
             for name, value in labels.items()
             if name not in ("region", "zone", "rack", "host")
         ]
-        disk = told.disks[one.id]
-        used = "?" if disk is None else f"{disk.used_percent} %"
+        percent = told.cluster.disk_used_percent.get(one.id) if one.is_up else None
+        used = "?" if percent is None else f"{percent} %"
         led = told.cluster.led.get(one.id, 0)
         labelled = " ".join(others) or "-"
         rows.append((one.id, where(one), labelled, state_of(one), one.replicas, led, used))
