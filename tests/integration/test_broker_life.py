@@ -87,6 +87,39 @@ def test_a_broker_is_stopped_for_a_while_as_the_page_says_and_no_write_fails(
     expect_read(five, load.written)
 
 
+def test_what_is_tried_and_explained_knows_who_leaves_and_who_is_spared(
+    five: DevCluster, tmp_path: Path
+) -> None:
+    where = ("--bootstrap", five.bootstrap)
+    file = tmp_path / "policy.yaml"
+
+    def tried(policy: str, name: str) -> set[int] | None:
+        """The brokers that it is tried on, which are those of the topic then; None: refused."""
+        file.write_text(policy)
+        told = five.run("policy", "test", str(file), "--json", *where, check=False)
+        made = five.run("topic", "create", name, "--policy", str(file), *where, check=False)
+        assert told.returncode == made.returncode
+        if told.returncode:
+            assert told.stderr == made.stderr.replace(f"topic {name}: ", f"{file}: ")
+            return None
+        placed = json.loads(told.stdout)["partitions"]
+        return {broker for one in placed for broker in one["voters"]}
+
+    def states() -> list[str]:
+        told = json.loads(five.run("cluster", "explain", "--json", *where).stdout)
+        return [one["state"] for one in told["brokers"]]
+
+    in_west = "rules: [{count: %d, where: [{label: region, op: in, values: [west]}]}]"
+    assert tried(in_west % 2, "both") == {3, 4}
+    five.run("topic", "delete", "both", *where)
+    five.run("broker", "decommission", "4", *where)
+    five.run("broker", "maintain", "1", *where)
+    assert states() == ["in maintenance", "active", "active", "being decommissioned", "active"]
+    assert tried(in_west % 1, "one") == {3}
+    assert tried(in_west % 2, "two") is None
+    assert tried("survive: region", "three") == {2, 3, 5}
+
+
 DOMAINS = {"blue": (1, 2), "green": (3, 4)}
 
 
