@@ -112,10 +112,22 @@ def test_a_domain_is_maintained_for_a_while_and_resumed(
     assert (code, told["brokers"]) == (0, [2, 3])
     assert told["until_ms"] >= before_ms + 120_000
     assert brokers.changed == {one: {MAINTENANCE: str(told["until_ms"])} for one in ("2", "3")}
+    brokers.brokers = [BalanceBroker(one, "up", maintenance_until_ms=-1) for one in (2, 3)]
     assert run("broker", "resume", "--domain", "b")[:2] == (0, "no more in maintenance: 2,3\n")
     assert brokers.changed == {one: {MAINTENANCE: None} for one in ("2", "3")}
     run("broker", "maintain", "1", "--minutes", "0")
     assert brokers.changed["1"] == {MAINTENANCE: "-1"}
+
+
+def test_only_brokers_that_were_in_maintenance_are_said_to_end_it(
+    run: Run, brokers: Brokers
+) -> None:
+    brokers.brokers = [BalanceBroker(2, "up", maintenance_until_ms=-1), BalanceBroker(3, "up")]
+    assert run("broker", "resume", "--domain", "b")[:2] == (
+        0, "no more in maintenance: 2\nnot in maintenance, as before: 3\n",
+    )  # fmt: skip
+    told = json.loads(run("broker", "resume", "--domain", "b", "--json")[1])
+    assert told == {"brokers": [2, 3], "ended": [2]}
 
 
 def test_what_is_refused_of_one_broker_of_a_domain_is_done_to_none(

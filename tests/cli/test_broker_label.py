@@ -133,8 +133,11 @@ def test_what_is_refused_is_told_with_the_reason(run: Run, brokers: Brokers) -> 
         error_code=Error.POLICY_VIOLATION, error_message="topic orders needs it"
     )
     assert run("broker", "label", "1", "region-") == (
-        1, "", "error: broker 1: topic orders needs it (POLICY_VIOLATION)\n",
+        1, "", "error: broker 1: topic orders needs it (POLICY_VIOLATION); if that is how it is, "
+        "say it with --force\n",
     )  # fmt: skip
+    brokers.answer = AlterBrokerLabelsResponse(error_code=Error.INVALID_REQUEST)
+    assert "--force" not in run("broker", "label", "1", "region-")[2]
 
 
 @pytest.mark.parametrize(

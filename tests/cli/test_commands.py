@@ -26,6 +26,7 @@ from strandline.cli.main import main
 from strandline.cli.options import find_bootstrap
 from strandline.cli.output import program
 from strandline.client.cluster import Client
+from strandline.controller.balancer.reasons import WAITS
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -351,6 +352,39 @@ def test_what_moves_by_itself_is_shown_with_its_reasons(run: Run, cluster: FakeC
     }
     assert [one["reason"] for one in told["leaders"]] == ["delay", "delay"]
     assert run("cluster", "balance", "--pause", "--resume")[0] == 1
+
+
+def test_a_pause_is_told_once_with_what_waits_for_it(run: Run, cluster: FakeCluster) -> None:
+    text = "disk of broker 3 is 91 % full"
+    cluster.extra = {
+        "DescribeBalance": lambda *_: DescribeBalanceResponse(
+            has_looked=True,
+            waits=[
+                BalanceWait("paused", WAITS["paused"], 14, ["a-0", "a-1"]),
+                BalanceWait("paused", f"{text}; balancer.enable is false", 1, ["b-0"]),
+            ],
+        ),
+        "DescribeLeadership": describe_leadership,
+    }
+    assert run("cluster", "balance")[1].splitlines() == [
+        "paused: no move is begun (balancer.enable is false); 14 partitions wait (a-0, a-1, ...)",
+        f"paused: {text}; 1 partition waits (b-0)",
+    ]
+
+
+def test_leaders_that_are_to_change_leave_no_word_that_all_is_well(
+    run: Run, cluster: FakeCluster
+) -> None:
+    def settled(*_: object) -> DescribeBalanceResponse:
+        return DescribeBalanceResponse(
+            is_enabled=True, has_looked=True, brokers=[BalanceBroker(1, "up")]
+        )
+
+    cluster.extra = {"DescribeBalance": settled, "DescribeLeadership": describe_leadership}
+    lines = run("cluster", "balance")[1].splitlines()
+    assert lines[0].startswith("leader delay: ") and lines[1:] == ["no replica has to move"]
+    cluster.extra["DescribeLeadership"] = lambda *_: DescribeLeadershipResponse()
+    assert run("cluster", "balance")[1] == "every replica is where it should be\n"
 
 
 def test_keys_of_a_topic_are_changed_or_it_is_said_why_not(

@@ -121,12 +121,22 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """End maintenance: the brokers lead again what they are preferred for."""
+    from strandline.client.lives import describe_lives
     from strandline.config.broker_life import MAINTENANCE
 
     with open_client(bootstrap, timeout) as client:
+        before = {one.broker for one in describe_lives(client).maintained}
         brokers = _alter(client, {MAINTENANCE: None}, broker=broker, domain=domain)
-    line = f"no more in maintenance: {ids(brokers)}"
-    show(as_json, {"brokers": list(brokers)}, people=lambda: print_line(line))
+    ended = [one for one in brokers if one in before]
+    others = [one for one in brokers if one not in before]
+
+    def people() -> None:
+        if ended:
+            print_line(f"no more in maintenance: {ids(ended)}")
+        if others:
+            print_line(f"not in maintenance, as before: {ids(others)}")
+
+    show(as_json, {"brokers": list(brokers), "ended": list(ended)}, people=people)
 
 
 def _alter(

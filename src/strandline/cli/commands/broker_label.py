@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from strandline.client.topology import PlacedBroker
     from strandline.model.ids import BrokerId
 
+BY_FORCE = "if that is how it is, say it with --force"
+
 Brokers = Annotated[
     str, typer.Argument(metavar="ID,...", help="The brokers; all, where labels are only shown.")
 ]
@@ -44,16 +46,24 @@ def label(
 ) -> None:
     """Show labels of brokers, or change them while they run; what is then not as its policy wants
     moves. Refused where a policy could be met no more, or would miss a label that it needs."""
-    from strandline.base.errors import OperatorError
+    from strandline.base.errors import ApiError, OperatorError
     from strandline.client.labels import alter_labels
     from strandline.client.topology import describe_topology
+    from strandline.protocol.errors import Error
 
     wanted, named = _changes(changes or []), _ids(brokers)
     if (dry_run or force) and not wanted:
         raise OperatorError("say which labels to change: LABEL=VALUE, or LABEL- to take one off")
     with open_client(bootstrap, timeout) as client:
         if wanted:
-            altered = alter_labels(client, named, wanted, is_forced=force, validate_only=dry_run)
+            try:
+                altered = alter_labels(
+                    client, named, wanted, is_forced=force, validate_only=dry_run
+                )
+            except ApiError as error:
+                if error.code == Error.POLICY_VIOLATION:
+                    raise OperatorError(f"{error}; {BY_FORCE}") from None
+                raise
             told = _describe(altered, is_done=not dry_run)
             show(as_json, told, people=lambda: _tell(altered, is_done=not dry_run))
             return

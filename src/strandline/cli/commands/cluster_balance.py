@@ -13,7 +13,15 @@ from strandline.placement.explain.amounts import format_bytes
 
 if TYPE_CHECKING:
     from strandline.client.leadership import LeaderWaiting
-    from strandline.protocol.messages.describe_balance import BalanceMove, DescribeBalanceResponse
+    from strandline.protocol.messages.describe_balance import (
+        BalanceMove,
+        BalanceWait,
+        DescribeBalanceResponse,
+    )
+
+
+_PAUSED = "balancer.enable is false"
+"""What the balancer says where it is paused; told once."""
 
 
 def balance(
@@ -119,7 +127,9 @@ def _print(
     found: "DescribeBalanceResponse", leaders: "list[LeaderWaiting]", *, is_enabled: bool
 ) -> None:
     if not is_enabled:
-        print_line("paused: no move is begun (balancer.enable is false)")
+        halted = [one for one in found.waits if _is_just_paused(one)]
+        who = "".join(map(_who, halted))
+        print_line(f"paused: no move is begun ({_PAUSED}){who}")
     for broker in found.brokers:
         if broker.condition != "up":
             since = f" for {broker.down_ms // 1_000} s" if broker.down_ms else ""
@@ -150,12 +160,9 @@ def _print(
             )
         )
     for wait in found.waits:
-        noun = "partition waits" if wait.partition_count == 1 else "partitions wait"
-        which = ", ".join(wait.examples) + (
-            ", ..." if wait.partition_count > len(wait.examples) else ""
-        )
-        who = f"; {wait.partition_count} {noun} ({which})" if wait.partition_count else ""
-        print_line(f"{wait.code}: {wait.text}{who}")
+        if is_enabled or not _is_just_paused(wait):
+            text = wait.text if is_enabled else wait.text.removesuffix(f"; {_PAUSED}")
+            print_line(f"{wait.code}: {text}{_who(wait)}")
     alike: dict[tuple[str, int], list[LeaderWaiting]] = {}
     for one in leaders:
         alike.setdefault((one.code, one.preferred), []).append(one)
@@ -168,4 +175,18 @@ def _print(
     if not found.has_looked:
         print_line("the controller has not looked yet")
     elif not found.moves and not found.waits:
-        print_line("every replica is where it should be")
+        print_line("no replica has to move" if leaders else "every replica is where it should be")
+
+
+def _is_just_paused(wait: "BalanceWait") -> bool:
+    """Whether it says of partitions no more than that the balancer is paused."""
+    return wait.code == "paused" and wait.text == _PAUSED
+
+
+def _who(wait: "BalanceWait") -> str:
+    """Which partitions wait, after what they wait for."""
+    if not wait.partition_count:
+        return ""
+    noun = "partition waits" if wait.partition_count == 1 else "partitions wait"
+    more = ", ..." if wait.partition_count > len(wait.examples) else ""
+    return f"; {wait.partition_count} {noun} ({', '.join(wait.examples)}{more})"
