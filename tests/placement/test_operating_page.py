@@ -53,8 +53,8 @@ def counted(title: str, *, min_insync_replicas: int = 1) -> set[tuple[int, ...]]
     return counts
 
 
-def test_the_page_has_eight_policies() -> None:
-    assert len(BLOCKS) == 8
+def test_the_page_has_nine_policies() -> None:
+    assert len(BLOCKS) == 9 and PAGE.count("## Nine policies") == 1
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,7 @@ def test_the_page_has_eight_policies() -> None:
         ("A region, or any two brokers", {(1, 2, 2)}),
         ("A region while a broker is being repaired", {(1, 2, 2, 2)}),
         ("Two zones near, one far, leaders near", {(1, 2)}),
+        ("Data stays in the country", {(1, 1, 1)}),
         ("Fast disks where there are some", {(1, 1, 1)}),
     ],
 )
@@ -97,8 +98,16 @@ def test_the_far_copy_is_an_observer_and_survives_for_nobody() -> None:
         assert [regions[one - 1] for one in placed.observers] == ["south"]
 
 
+def test_data_stays_in_the_country() -> None:
+    found, regions = solved("Data stays in the country")
+    assert isinstance(found, Solution)
+    for placed in found.partitions:
+        assert {regions[one - 1] for one in placed.replicas} == {"east", "west", "north"}
+
+
 def test_what_is_left_of_the_country_cannot_lose_a_region() -> None:
-    found, _ = solved("Data stays in the country")
+    found, _ = solved("Data stays in the country, and too few regions are left")
     assert isinstance(found, Refusal)
     assert found.nearest is not None and "residency" not in " ".join(found.nearest.changes)
     assert any("5" in map(str, one.brokers) for one in found.refused), str(found)
+    assert found.newcomers == "one more broker in another region"
