@@ -18,7 +18,7 @@ from strandline.controller.commands import (
 from strandline.controller.names import OFFSETS_TOPIC
 from strandline.controller.policies import PARTITIONS_BY_POLICY_MAX, policy_of
 from strandline.model.ids import BrokerId
-from strandline.placement.policy.redpanda import import_leader_preference
+from strandline.placement.policy.document import Leaders, Selector
 
 TOPIC, CLUSTER = 2, 4
 SET, DELETE = 0, 1
@@ -404,7 +404,9 @@ def test_redpandas_leader_preference_says_where_leaders_are_and_nothing_else() -
     found = policy_of({PREFERENCE: "ordered_racks:south,east"}, {})
     assert found is not None
     assert found[0] == PREFERENCE
-    assert found[1].leaders == import_leader_preference("ordered_racks:south,east")
+    assert found[1].leaders == Leaders(
+        prefer=tuple((Selector("region", "in", (one,)),) for one in ("south", "east"))
+    )
     assert policy_of({PREFERENCE: "none"}, {}) is None
 
 

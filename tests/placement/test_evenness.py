@@ -177,3 +177,37 @@ def test_brokers_are_as_even_as_where_all_best_placements_are_known(
     least = least_loads(best, len(candidates))
     assert max(loads) <= max(least) * 1.05 + 2
     assert sum(load**2 for load in loads) <= sum(load**2 for load in least) * 1.05
+
+
+# ---- the size that is promised -----------------------------------------------------------------
+
+
+def two_hundred() -> list[Candidate]:
+    """Over five regions of three zones of seven racks, which is not even."""
+    return [
+        Candidate(
+            id=BrokerId(number),
+            labels=Labels(
+                region=f"r{number % 5}",
+                zone=f"z{number // 5 % 3}",
+                rack=f"k{number // 15 % 7}",
+                host=f"h{number}",
+            ),
+        )
+        for number in range(200)
+    ]
+
+
+@pytest.mark.parametrize("policy", ["{}", "survive: [region, zone, any two brokers]"])
+def test_ten_thousand_partitions_are_even_over_two_hundred_brokers(policy: str) -> None:
+    """Within 5 % of the mean, replicas and leaders: 250 and 50 of each broker."""
+    candidates = two_hundred()
+    request = Request(policy=decode_policy(policy), default_voters=5)
+    found = solve(request, candidates, partitions=10_000, rng=random.Random(1))
+    assert isinstance(found, Solution) and len(found.partitions) == 10_000
+    replicas = Counter(id for one in found.partitions for id in one.replicas)
+    leaders = Counter(one.voters[0] for one in found.partitions)
+    assert replicas.total() == 50_000 and leaders.total() == 10_000
+    for counts, low, high in ((replicas, 237.5, 262.5), (leaders, 47.5, 52.5)):
+        values = [counts[one.id] for one in candidates]
+        assert low <= min(values) and max(values) <= high, sorted(values)

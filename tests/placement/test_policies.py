@@ -233,7 +233,10 @@ def test_a_replication_factor_beside_constraints_must_be_theirs() -> None:
     [
         ("none", ()),
         ("racks: a, b", ((region("a", "b"),),)),
-        ("ordered_racks:a,b,a", ((region("a"),), (region("b"),), (region("a"),))),
+        (
+            "ordered_racks:a,b,c,a",
+            ((region("a"),), (region("b"),), (region("c"),), (region("a"),)),
+        ),
     ],
 )
 def test_redpandas_leader_preferences_are_read(text: str, prefer: object) -> None:
