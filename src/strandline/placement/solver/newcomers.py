@@ -17,7 +17,7 @@ from strandline.placement.policy.document import Policy, Rule, Where, needed_lab
 from strandline.placement.topology.labels import BROKER_LABEL
 from strandline.placement.topology.universe import LEVELS, Candidate, Universe
 
-PROFILES_MAX = 24
+PROFILES_MAX = 12
 NEWCOMERS_MAX = 2
 VALUES_MAX = 8
 _NEW = ""

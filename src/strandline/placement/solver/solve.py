@@ -27,6 +27,8 @@ from strandline.placement.topology.labels import MissingLabel, missing_labels
 from strandline.placement.topology.universe import BrokerState, Candidate, Universe
 
 NEAREST_NODES_MAX = 300
+NEWCOMERS_NODES_MAX = 60
+"""Few: where another broker helps, a placement is a few steps away."""
 COUNT_NODES_MIN = 500
 """Steps that each number of voters gets, even where those before it took all there are."""
 
@@ -154,13 +156,19 @@ def can_be_met(request: Request, universe: Universe, *, nodes_max: int) -> bool:
 def _explained(request: Request, universe: Universe, refusal: Refusal) -> Refusal:
     """With what could be: other brokers, or another policy."""
 
-    def is_met(policy: Policy, by: Universe) -> bool:
-        return can_be_met(replace(request, policy=policy), by, nodes_max=NEAREST_NODES_MAX)
-
     return msgspec.structs.replace(
         refusal,
-        newcomers=newcomers(request.policy, universe, lambda more: is_met(request.policy, more)),
-        nearest=nearest_policy(request.policy, lambda policy: is_met(policy, universe)),
+        newcomers=newcomers(
+            request.policy,
+            universe,
+            lambda more: can_be_met(request, more, nodes_max=NEWCOMERS_NODES_MAX),
+        ),
+        nearest=nearest_policy(
+            request.policy,
+            lambda policy: can_be_met(
+                replace(request, policy=policy), universe, nodes_max=NEAREST_NODES_MAX
+            ),
+        ),
     )
 
 
