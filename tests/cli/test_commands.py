@@ -566,6 +566,24 @@ def test_config_check_tells_every_mistake(run: Run, tmp_path: Path) -> None:
     }
 
 
+def test_config_check_tells_who_gives_each_label(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broker.toml").write_text(CONFIG + '[broker.labels]\nregion = "east"\n')
+    monkeypatch.setenv("STRANDLINE_BROKER__LABELS__OTHER", "disk=ssd")
+    assert run("config", "check", "broker.toml")[1].splitlines()[1:] == [
+        "label region=east, by [broker.labels] region",
+        "label disk=ssd, by environment STRANDLINE_BROKER__LABELS__OTHER",
+    ]
+    told = json.loads(run("config", "check", "broker.toml", "--json")[1])
+    assert told["labels"] == {"region": "east", "disk": "ssd"}
+    assert told["origin"]["region"] == "[broker.labels] region"
+    monkeypatch.setenv("STRANDLINE_BROKER__LABELS__OTHER", "disk")
+    code, _, err = run("config", "check", "broker.toml")
+    assert code == 1
+    assert err.startswith("error: environment STRANDLINE_BROKER__LABELS__OTHER, line 1: 'disk' is")
+
+
 def test_the_reference_is_written_where_it_is_wanted(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("config", "reference", "--write", "pages", "--json")
     assert code == 0

@@ -7,7 +7,7 @@ import pytest
 
 from strandline.base.errors import OperatorError
 from strandline.cli import labels
-from strandline.cli.labels import find_labels, label_mistake
+from strandline.cli.labels import find_labels, label_mistake, tell_origin
 from strandline.config.broker import BrokerConfig
 from strandline.config.load import load_broker_config
 
@@ -28,6 +28,10 @@ def config_with(*lines: str, **environment: str) -> BrokerConfig:
     return load_broker_config(text, file="broker.toml", environment=environment)
 
 
+def domain_of(config: BrokerConfig, hostname: str) -> str:
+    return find_labels(config, hostname=hostname, environment={}).labels.upgrade_domain
+
+
 def script(tmp_path: Path, text: str) -> str:
     """A configuration line with a command that runs `text`."""
     path = tmp_path / "where-am-i.py"
@@ -37,25 +41,48 @@ def script(tmp_path: Path, text: str) -> str:
 
 def test_the_file_and_the_environment_win_over_what_the_command_prints(tmp_path: Path) -> None:
     command = script(tmp_path, 'print("# cloud\\nregion=a\\nzone=a1\\nrack=r1\\ndisk=ssd")')
+    environment = {"STRANDLINE_BROKER__LABELS__RACK": "r2"}
     config = config_with(
-        'zone = "b1"',
-        'other = ["disk=disk", "country=de"]',
-        command,
-        STRANDLINE_BROKER__LABELS__RACK="r2",
+        'zone = "b1"', 'other = ["disk=disk", "country=de"]', command, **environment
     )
-    found = find_labels(config, hostname="kafka-7")
+    merged = find_labels(config, hostname="kafka-7", environment=environment)
+    found = merged.labels
     assert (found.region, found.zone, found.rack, found.host) == ("a", "b1", "r2", "")
     assert found.free == (("country", "de"), ("disk", "disk"))
     assert found.upgrade_domain == ""
+    assert tell_origin(merged) == [
+        f"region=a, by [broker.labels] command {sys.executable}",
+        "zone=b1, by [broker.labels] zone",
+        "rack=r2, by environment STRANDLINE_BROKER__LABELS__RACK",
+        "country=de, by [broker.labels] other",
+        "disk=disk, by [broker.labels] other",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("OTHER", "disk", ", line 1: 'disk' is no label"),
+        ("OTHER", "Disk=1", ": a label must be 1 to 63"),
+        ("UPGRADE_DOMAIN_FORMULA", "ordinal % x", ": upgrade domain formula"),
+    ],
+)
+def test_what_is_wrong_in_the_environment_is_not_blamed_on_the_file(
+    name: str, value: str, says: str
+) -> None:
+    environment = {f"STRANDLINE_BROKER__LABELS__{name}": value}
+    mistake = label_mistake(config_with('region = "a"', **environment), environment)
+    assert mistake is not None
+    assert mistake.startswith(f"environment STRANDLINE_BROKER__LABELS__{name}{says}")
 
 
 def test_the_upgrade_domain_comes_of_the_host_unless_it_is_given() -> None:
     formula = 'upgrade_domain_formula = "ordinal % 3"'
-    assert find_labels(config_with(formula), hostname="kafka-7.example").upgrade_domain == "1"
+    assert domain_of(config_with(formula), "kafka-7.example") == "1"
     told = config_with(formula, 'host = "kafka-5"')
-    assert find_labels(told, hostname="kafka-7").upgrade_domain == "2"
+    assert domain_of(told, "kafka-7") == "2"
     told = config_with(formula, 'upgrade_domain = "blue"')
-    assert find_labels(told, hostname="kafka").upgrade_domain == "blue"
+    assert domain_of(told, "kafka") == "blue"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +99,7 @@ def test_a_command_that_does_not_tell_is_said_in_one_line(
 ) -> None:
     config = config_with(script(tmp_path, text))
     with pytest.raises(OperatorError) as failure:
-        find_labels(config, hostname="kafka-7")
+        find_labels(config, hostname="kafka-7", environment={})
     assert says in str(failure.value) and "\n" not in str(failure.value)
     assert str(failure.value).startswith("[broker.labels] command ")
 
@@ -81,10 +108,13 @@ def test_a_command_that_is_not_there_or_hangs_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(OperatorError, match="cannot be run"):
-        find_labels(config_with('command = ["/no/such/command"]'), hostname="kafka-7")
+        find_labels(
+            config_with('command = ["/no/such/command"]'), hostname="kafka-7", environment={}
+        )
     monkeypatch.setattr(labels, "COMMAND_TIMEOUT_S", 0.2)
     with pytest.raises(OperatorError, match="says nothing for"):
-        find_labels(config_with(script(tmp_path, "import time; time.sleep(30)")), hostname="k-1")
+        hanging = config_with(script(tmp_path, "import time; time.sleep(30)"))
+        find_labels(hanging, hostname="k-1", environment={})
 
 
 @pytest.mark.parametrize(
@@ -97,6 +127,7 @@ def test_a_command_that_is_not_there_or_hangs_is_said_in_one_line(
     ],
 )
 def test_what_is_wrong_is_found_before_the_broker_starts(line: str, says: str) -> None:
-    mistake = label_mistake(config_with(line))
+    mistake = label_mistake(config_with(line), {})
     assert mistake is not None and says in mistake
-    assert label_mistake(config_with('region = "a"', 'command = ["/no/such/command"]')) is None
+    config = config_with('region = "a"', 'command = ["/no/such/command"]')
+    assert label_mistake(config, {}) is None

@@ -8,45 +8,75 @@ How:    file and environment win over what the command prints. The command runs 
 Source: decision 0008."""
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from strandline.base.errors import OperatorError
 from strandline.config.broker import BrokerConfig
-from strandline.model.cluster import NAMED_LABELS, Labels
-from strandline.placement.topology.labels import LabelSource, merge_labels, parse_labels
+from strandline.config.load import variable_name
+from strandline.model.cluster import NAMED_LABELS
+from strandline.placement.topology.labels import (
+    LabelSource,
+    MergedLabels,
+    merge_labels,
+    parse_labels,
+)
 from strandline.placement.topology.ordinal import Formula, parse_formula
 
+SECTION = "broker.labels"
 COMMAND_TIMEOUT_S = 30
 _STDERR_CHARACTERS_MAX = 200
 
 
-def find_labels(config: BrokerConfig, *, hostname: str) -> Labels:
-    """The labels of the broker; runs the command, if one is configured.
+def find_labels(
+    config: BrokerConfig, *, hostname: str, environment: Mapping[str, str]
+) -> MergedLabels:
+    """The labels of the broker, and where each is from; runs the command, if one is configured.
 
     `hostname`: what the formula reads where no label `host` is given. Raises OperatorError."""
     section = config.labels
-    sources = configured_labels(config)
+    sources = configured_labels(config, environment)
     if section.command:
         sources.append(_ask(section.command))
-    return merge_labels(sources, formula=_formula(config), host=hostname).labels
+    return merge_labels(sources, formula=_formula(config), host=hostname)
 
 
-def label_mistake(config: BrokerConfig) -> str | None:
-    """What is wrong with what is configured, without running the command; None for nothing."""
+def label_mistake(config: BrokerConfig, environment: Mapping[str, str]) -> str | None:
+    """What is wrong with what is configured, and where, without running the command; None for
+    nothing."""
     try:
-        merge_labels(configured_labels(config))
-        _formula(config)
+        merge_labels(configured_labels(config, environment))
     except OperatorError as error:
         return str(error)
+    try:
+        _formula(config)
+    except OperatorError as error:
+        return f"{_source('upgrade_domain_formula', environment)}: {error}"
     return None
 
 
-def configured_labels(config: BrokerConfig) -> list[LabelSource]:
-    """What the file and the environment say. Raises OperatorError for a line that is no label."""
+def configured_labels(config: BrokerConfig, environment: Mapping[str, str]) -> list[LabelSource]:
+    """What the environment and the file say, each label by one of them. Raises OperatorError for a
+    line that is no label."""
     section = config.labels
-    named = {name: getattr(section, name) for name in NAMED_LABELS}
-    other = parse_labels("\n".join(section.other), source="[broker.labels] other")
-    return [LabelSource("[broker.labels]", named), other]
+    found = [
+        LabelSource(_source(name, environment), {name: getattr(section, name)})
+        for name in NAMED_LABELS
+    ]
+    other = _source("other", environment)
+    return [*found, parse_labels("\n".join(section.other), source=other)]
+
+
+def tell_origin(found: MergedLabels) -> list[str]:
+    """Each label with who gave it: "region=east, by [broker.labels] region"."""
+    return [
+        f"{name}={value}, by {found.origin[name]}" for name, value in found.labels.as_dict().items()
+    ]
+
+
+def _source(key: str, environment: Mapping[str, str]) -> str:
+    """Who says a key of the section: its variable in the environment, else the file."""
+    variable = variable_name(SECTION, key)
+    return f"environment {variable}" if variable in environment else f"[{SECTION}] {key}"
 
 
 def _formula(config: BrokerConfig) -> Formula | None:

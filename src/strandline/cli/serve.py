@@ -25,7 +25,7 @@ from strandline.broker.limits import ServerLimits
 from strandline.broker.server import claim_port
 from strandline.cli.broker_file import load_file
 from strandline.cli.exit_codes import ERROR, OK
-from strandline.cli.labels import find_labels
+from strandline.cli.labels import find_labels, tell_origin
 from strandline.cli.logs import configure_logging
 from strandline.cli.open_files import raise_open_files_limit
 from strandline.cli.output import print_error
@@ -54,9 +54,10 @@ def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
     try:
         config = load_file(path, environment=environment)
         configure_logging(config)
-        labels = find_labels(config, hostname=socket.gethostname())
+        found = find_labels(config, hostname=socket.gethostname(), environment=environment)
+        _log.info("labels: %s", "; ".join(tell_origin(found)) or "none")
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(run_broker(config, labels))
+            runner.run(run_broker(config, found.labels))
     except StrandlineError as error:
         print_error(str(error))
         return ERROR

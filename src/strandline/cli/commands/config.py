@@ -24,21 +24,26 @@ def check(
     """Say everything that is wrong with a broker's file; the environment counts too."""
     from strandline.cli.broker_file import read_file
     from strandline.cli.exit_codes import ERROR
-    from strandline.cli.labels import label_mistake
+    from strandline.cli.labels import configured_labels, label_mistake, tell_origin
     from strandline.config.load import Mistake, read_broker_config
+    from strandline.placement.topology.labels import merge_labels
 
-    config, mistakes = read_broker_config(
-        read_file(file), file=str(file), environment=dict(os.environ)
-    )
-    wrong = None if config is None else label_mistake(config)
+    environment = dict(os.environ)
+    config, mistakes = read_broker_config(read_file(file), file=str(file), environment=environment)
+    wrong = None if config is None else label_mistake(config, environment)
     if wrong is not None:
-        mistakes, config = [Mistake(str(file), "", wrong)], None
+        # What the environment says is not in the file.
+        source = "" if wrong.startswith("environment") else str(file)
+        mistakes, config = [Mistake(source, "", wrong)], None
+    labels = None if config is None else merge_labels(configured_labels(config, environment))
 
     def people() -> None:
         for mistake in mistakes:
             print_error(str(mistake))
         if config is not None:
             print_line(f"{file}: broker {config.broker_id}, nothing wrong")
+        for line in tell_origin(labels) if labels is not None else ():
+            print_line(f"label {line}")
 
     show(
         as_json,
@@ -48,6 +53,8 @@ def check(
             "mistakes": [
                 {"source": one.source, "key": one.place, "reason": one.reason} for one in mistakes
             ],
+            "labels": None if labels is None else {**labels.labels.as_dict()},
+            "origin": None if labels is None else {**labels.origin},
         },
         people=people,
     )
