@@ -10,8 +10,7 @@ Source: decisions 0009, 0010 ("Budget") and 0011."""
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from strandline.config.broker_life import SENT_RATE, TAKEN_RATE
-from strandline.controller.balancer.health import Wait
-from strandline.controller.balancer.reasons import Waits
+from strandline.controller.balancer.reasons import Wait, Waits
 from strandline.model.cluster import Cluster, Partition
 from strandline.model.ids import NO_BROKER, BrokerId
 
