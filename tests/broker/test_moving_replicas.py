@@ -139,6 +139,25 @@ def test_one_that_was_added_again_meanwhile_goes_on_with_the_log_it_has(
     world.finish(1, 2, 3)
 
 
+def test_one_that_learns_late_that_it_was_removed_keeps_what_it_has_been_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its state says that the log is elsewhere, and its log that it is needed here."""
+    with moving_world(monkeypatch, (4, 5)) as world:
+        lead_from(world, 4)
+        controller = BrokerId(world.controller_leader())
+        hosting = world.broker(5)._hosting
+        world.broker(5).controller.on_applied.append(lambda _: hosting.reconcile())
+        world.fabric.cut(controller, BrokerId(5))
+        assert world.move(4) == 0
+        world.until(lambda: world.known.replicas == (4,))
+        assert world.move(5) == 0
+        world.until(lambda: world.leader_of(TOPIC) == 5)
+        assert world.states[5].replicas == (4, 5)
+        world.fabric.heal(controller, BrokerId(5))
+        world.finish(5)
+
+
 def test_a_topic_may_be_deleted_while_it_moves(world: MovingWorld) -> None:
     world.move(*NEW)
     world.reach("granted")

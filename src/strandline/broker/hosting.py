@@ -332,7 +332,7 @@ class Hosting:
                 _log.info("%s: removing its replica from this broker", replica.name)
                 self._replication.close_group(group, remove=True)
                 yield
-            elif self._self_id not in partition.hosts:
+            elif self._self_id not in partition.hosts and not _is_behind(partition, replica):
                 _log.info("%s: has moved from this broker: removing its replica", replica.name)
                 directory = replica.log.directory
                 self._replication.forgetting.forget(group, directory, self._look_again)
@@ -368,3 +368,9 @@ class Hosting:
             flush_messages=config.flush_messages,
             preallocate=self._config.storage.preallocate,
         )
+
+
+def _is_behind(partition: Partition, replica: Replica) -> bool:
+    """Whether the state known here is older than the replica's log: who hears of the controller
+    late may have been removed, and given back what it holds, and be needed again by now."""
+    return replica.configuration.version > partition.version + bool(partition.pending)
