@@ -38,6 +38,8 @@ PROGRESS_MS = 20_000 + UNACKNOWLEDGED_MAX_MS
 those for its appends died as well."""
 GROUP_PROGRESS_MS = 40_000
 CONVERGENCE_MS = 20_000
+GAIN_MS = 5_000
+"""In so long who catches up has to gain something, after that."""
 BALANCE_MS = 30_000
 BALANCE_FACTOR = 4
 """So many times `broker.lost.after.ms`: brokers that came and went have to stay for a while."""
@@ -178,16 +180,34 @@ def _imbalance(world: "World") -> str:
 
 
 def await_rest(world: "World") -> None:
-    """Wait until every request is answered, and all members of a group have all of its log."""
+    """Wait until every request is answered, and all members of a group have all of its log.
+
+    Who has much to catch up over a slow way is waited for while it gains."""
     limit_us = world.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
     operator = Operator(world)
+    missing = _missing_count(world)
     while not world.is_over and not _has_converged(world):
         operator.look()
         if world.scheduler.now_us >= limit_us:
-            break
+            before, missing = missing, _missing_count(world)
+            if missing >= before:
+                break
+            limit_us += GAIN_MS * US_PER_MS
         world.advance(LOOK_MS)
     if not world.is_over:
         world.checker.rest_awaited(_what_is_under_way(world))
+
+
+def _missing_count(world: "World") -> int:
+    """How many records members of groups have not, which their leaders have."""
+    missing = 0
+    for leader in world.replicas():
+        if leader.is_serving:
+            members = leader.configuration.members
+            held = [one for one in world.replicas() if one.group == leader.group]
+            ends = [one.log_end_offset for one in held if one.self_id in members]
+            missing += sum(leader.log_end_offset - min(end, leader.log_end_offset) for end in ends)
+    return missing
 
 
 def _has_converged(world: "World") -> bool:
