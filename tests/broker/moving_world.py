@@ -61,12 +61,15 @@ class MovingWorld(ClusterWorld):
     """One topic of one partition on brokers 1 to 3, the controller's voters, and a producer."""
 
     def __init__(
-        self, replicas: tuple[int, ...] = OLD, regions: Mapping[int, str] | None = None
+        self,
+        replicas: tuple[int, ...] = OLD,
+        regions: Mapping[int, str] | None = None,
+        configs: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(BROKERS, regions=regions)
         self.until_started()
         placed = ((0, tuple(map(BrokerId, replicas))),)
-        configs = (("min.insync.replicas", str(min(2, len(replicas)))),)
+        configs = (("min.insync.replicas", str(min(2, len(replicas)))), *configs)
         answer = self.submit(
             CreateTopics((NewTopic(name=TOPIC, assignments=placed, configs=configs),))
         )
@@ -243,7 +246,7 @@ class MovingWorld(ClusterWorld):
     def check_granted(self, replica: Replica) -> None:
         """Note a configuration in force that nobody granted."""
         known, present = self.known, replica.configuration
-        granted = {known.version: known.replicas, known.version + 1: known.pending}
+        granted = dict(enumerate(known.possible, known.version))
         voters = granted.get(present.version, ())
         if present.version >= known.version and set(present.voters) != set(voters):
             self.violations.append(f"{present} where {known} was granted")
@@ -268,9 +271,10 @@ def moving_world(
     monkeypatch: pytest.MonkeyPatch,
     replicas: tuple[int, ...] = OLD,
     regions: Mapping[int, str] | None = None,
+    configs: tuple[tuple[str, str], ...] = (),
 ) -> Iterator[MovingWorld]:
     """The cluster; every removal of a log is looked at."""
-    world = MovingWorld(replicas, regions)
+    world = MovingWorld(replicas, regions, configs)
     forget = Forgetting.forget
 
     def watched(self: Forgetting, group: GroupId, directory: str, done: Callable[[], None]) -> None:

@@ -42,12 +42,14 @@ def test_defaults_are_kafkas() -> None:
         "min.insync.replicas": "1",
         "placement.policy": "",
         "redpanda.leaders.preference": "",
+        "replica.lag.time.max.ms": "30000",
         "retention.bytes": "-1",
         "retention.ms": "604800000",
         "segment.bytes": "1073741824",
         "segment.ms": "604800000",
         "strandline.retention.records": "-1",
         "unclean.leader.election.enable": "false",
+        "voters.shrink.enable": "false",
         "write.caching": "false",
     }
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, OperatorError
+from strandline.broker.arbitrating import Arbitrating
 from strandline.broker.balancing import Balancing
 from strandline.broker.context import Services
 from strandline.broker.controller_host import ControllerHost
@@ -124,6 +125,7 @@ class Broker:
         )
         self.services.failback = self._failback = Failback(self.services)
         self._following = Following(self.services)
+        self._arbitrating = Arbitrating(self.services)
         self._draining = Draining(self.services)
         self._replayed = asyncio.Event()
         self._reconciled = asyncio.Event()
@@ -162,6 +164,7 @@ class Broker:
         self._upkeep.start()
         self._failback.start()
         self._following.start()
+        self._arbitrating.start()
         self._balancing.start()
         self._draining.start()
         self._watching = asyncio.get_running_loop().create_task(self._watch())
@@ -198,6 +201,7 @@ class Broker:
         self._upkeep.stop()
         self._failback.stop()
         self._following.stop()
+        self._arbitrating.stop()
         self._balancing.stop()
         self._draining.stop()
         spared = maintained_of(self.controller.cluster)
@@ -214,6 +218,7 @@ class Broker:
         self._upkeep.stop()
         self._failback.stop()
         self._following.stop()
+        self._arbitrating.stop()
         self._balancing.stop()
         self._draining.stop()
         self._hosting.moving.stop()

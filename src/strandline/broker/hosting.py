@@ -164,7 +164,8 @@ class Hosting:
                         absent.append(spec)
                     else:
                         self._succeed(replica, succession)
-                        replica.lasting_observers = frozenset(partition.observers)
+                        replica.lasting_observers = frozenset(partition.roles.all)
+                        replica.appender.usual_voter_count = _usual_voter_count(partition, config)
                         if replica.log.config != log_config:
                             replica.log.config = log_config
                     yield
@@ -187,7 +188,7 @@ class Hosting:
         partition = cluster.groups.get(replica.group)
         if partition is not None:
             config = self._topic_configs.of(cluster.topics[partition.topic], cluster)
-            self.moving.adjust(replica, partition, min_insync=config.min_insync_replicas)
+            self.moving.adjust(replica, partition, config)
 
     def remove_strays(self) -> None:
         """Remove the logs of groups that were deleted, or moved, while this broker was away.
@@ -277,6 +278,8 @@ class Hosting:
             log=log,
             succession=succession,
             is_lost=self._controller.state.has_lost(self._self_id, partition.group),
+            grant=partition.grant,
+            usual_voter_count=_usual_voter_count(partition, config),
         )
 
     def _know_peers(self) -> None:
@@ -373,4 +376,10 @@ class Hosting:
 def _is_behind(partition: Partition, replica: Replica) -> bool:
     """Whether the state known here is older than the replica's log: who hears of the controller
     late may have been removed, and given back what it holds, and be needed again by now."""
-    return replica.configuration.version > partition.version + bool(partition.pending)
+    return replica.configuration.version > partition.last_version
+
+
+def _usual_voter_count(partition: Partition, config: TopicConfig) -> int:
+    """See `Appender`."""
+    may_shrink = config.voters_shrink_enable or partition.acting or partition.grant
+    return len(partition.replicas) if may_shrink else 0

@@ -23,7 +23,9 @@ from collections.abc import Callable, Collection
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import ApiError
+from strandline.broker.acting import Acting
 from strandline.broker.controller_host import ControllerHost
+from strandline.config.topic import TopicConfig
 from strandline.controller.commands import Command, Refused, ReportVoters, RequestVoters
 from strandline.controller.records import (
     ReassignmentSet,
@@ -32,12 +34,16 @@ from strandline.controller.records import (
     VotersStable,
 )
 from strandline.model.cluster import Partition, Roles
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import BrokerId, GroupId, grant_of
 from strandline.raft.configuration import Configuration
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 
 LOOK_INTERVAL_MS = 100
+ATTENDANCE_INTERVAL_MS = 500
+"""How often it is looked whether another broker has fallen silent, or is heard again."""
+ATTENDANCE_ROUND = 10
+"""So many times later all groups whose voters may change are looked at: somebody may lag."""
 ASK_TIMEOUT_MS = 5_000
 
 _log = logging.getLogger("strandline.broker")
@@ -62,30 +68,42 @@ class Moving:
         self._open: set[GroupId] = set()
         self._asking: dict[GroupId, asyncio.Task[None]] = {}
         self._timer: Timer | None = None
+        self._acting = Acting(clock)
+        # Groups led here of which other members may come to vote.
+        self._attended: set[GroupId] = set()
+        self._silent: frozenset[BrokerId] = frozenset()
+        self._attendance_count = 0
+        self._attendance_timer: Timer | None = None
         controller.on_applied.append(self._on_applied)
 
     def stop(self) -> None:
         """Move nothing any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._attendance_timer):
+            if timer is not None:
+                timer.cancel()
         for task in self._asking.values():
             task.cancel()
 
-    def adjust(self, replica: Replica, partition: Partition, *, min_insync: int) -> None:
+    def adjust(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
         """Make the next step towards what is wanted of a group led here, if it can be made now."""
-        replica.lasting_observers = frozenset(partition.observers)
-        if not self._step(replica, partition, min_insync):
+        replica.lasting_observers = frozenset(partition.roles.all)
+        if config.voters_shrink_enable:
+            self._attend(replica.group)
+        if not self._step(replica, partition, config):
             self._look_at(replica.group)
 
-    def _step(self, replica: Replica, partition: Partition, min_insync: int) -> bool:
+    def _step(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
         """Whether nothing is left to be done."""
         present = replica.configuration
         if replica.is_busy or not replica.raft.may_serve or present.is_joint:
             return False
+        if grant_of(replica.epoch) != partition.grant:
+            return False  # Fenced off, or the state known here is behind.
         is_begun = present.version > partition.version
-        if present.version > partition.version + bool(partition.pending):
+        if is_begun and present.version != partition.last_version:
             return False  # The state known here is behind.
         observers = _observers(partition, present.voters, is_begun=is_begun)
+        min_insync = config.min_insync_replicas
         is_kept = set(present.observers) == set(observers)
         if not is_kept or present.min_insync != min_insync:
             replica.change_configuration(
@@ -95,29 +113,58 @@ class Moving:
                 version=present.version,
             )
             return False
-        if not partition.is_moving:
-            return True
         if is_begun:
             if replica.raft.configuration_index <= replica.raft.commit:
-                self._ask(ReportVoters(partition.group, present.version, present.voters))
-        elif partition.pending:
+                version = present.version
+                self._ask(ReportVoters(partition.group, version, present.voters, replica.epoch))
+            return False
+        if partition.pending:
             if self._are_in_step(replica, partition, partition.granted):
                 replica.change_configuration(
                     voters=partition.pending,
                     observers=_observers(partition, partition.pending, is_begun=True),
                     min_insync=min_insync,
-                    version=partition.version + 1,
+                    version=partition.last_version,
                 )
-        elif self._are_in_step(replica, partition, partition.wanted):
-            asked = partition.wanted
-            version = partition.version
-            self._ask(RequestVoters(partition.group, version, asked.voters, asked.observers))
+            return False
+        return self._ask_for_wanted(replica, partition, config)
+
+    def _ask_for_wanted(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
+        """Have the controller grant who is wanted, or who should vote meanwhile; whether that is so
+        already."""
+        asked, is_settled = partition.wanted, False
+        if not (partition.is_moving and self._are_in_step(replica, partition, asked)):
+            asked, is_settled = self._should_act(replica, partition, config)
+            if set(asked.voters) == set(partition.voters):
+                return is_settled and not partition.is_moving
+            if not self._are_in_step(replica, partition, asked):
+                return False
+        version, epoch = partition.version, replica.epoch
+        self._ask(
+            RequestVoters(partition.group, version, asked.voters, asked.observers, epoch),
+        )
         return False
+
+    def _should_act(
+        self, replica: Replica, partition: Partition, config: TopicConfig
+    ) -> tuple[Roles, bool]:
+        """Who of those who hold the log should vote now, and whether it stays so by itself."""
+        if not config.voters_shrink_enable:
+            return partition.roles, True
+        choice = self._acting.choose(
+            partition,
+            replica.self_id,
+            keeps_up=replica.may_count,
+            is_heard=self._replication.is_peer_alive,
+            lag_ms=config.replica_lag_time_max_ms,
+        )
+        return partition.roles.acted_by(choice.voters), choice.is_settled
 
     @staticmethod
     def _are_in_step(replica: Replica, partition: Partition, roles: Roles) -> bool:
         present, voters = replica.configuration, roles.voters
-        coming = [one for one in voters if one not in present.voters]
+        known = {*present.voters, *partition.replicas}
+        coming = [one for one in voters if one not in known]
         coming += [one for one in roles.observers if one not in partition.roles.all]
         if not all(replica.may_count(one) for one in coming):
             return False
@@ -160,13 +207,44 @@ class Moving:
             if replica is not None and replica.is_leader:  # Others look once they lead.
                 self._adjust(replica)
 
+    # ---- who keeps up ----------------------------------------------------------------------------
+
+    def _attend(self, group: GroupId) -> None:
+        self._attended.add(group)
+        if self._attendance_timer is None:
+            self._attendance_timer = self._clock.call_later(
+                ATTENDANCE_INTERVAL_MS, self._look_who_is_there
+            )
+
+    def _look_who_is_there(self) -> None:
+        self._attendance_timer = None
+        self._attendance_count += 1
+        brokers = self._controller.cluster.brokers
+        silent = frozenset(one for one in brokers if not self._replication.is_peer_alive(one))
+        if silent == self._silent and self._attendance_count % ATTENDANCE_ROUND:
+            self._attend_again()
+            return
+        self._silent = silent
+        for group in sorted(self._attended):
+            replica = self._replication.replicas.get(group)
+            if replica is not None and replica.is_leader:
+                self._look_at(group)
+            else:
+                self._attended.discard(group)
+                self._acting.forget(group)
+        self._attend_again()
+
+    def _attend_again(self) -> None:
+        if self._attended:
+            self._attend(next(iter(self._attended)))
+
 
 def _observers(
     partition: Partition, voters: Collection[BrokerId], *, is_begun: bool
 ) -> tuple[BrokerId, ...]:
     """Who receives the log beside these voters. `is_begun`: whether they are those that were
-    granted; then who was stable before and is wanted no more gets nothing."""
+    granted; then who held it before and is not among those gets nothing."""
     members = {*partition.wanted.all, *partition.granted.all}
     if not is_begun:
-        members.update(partition.observers)
+        members.update(partition.roles.all)
     return tuple(sorted(members.difference(voters)))

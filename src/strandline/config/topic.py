@@ -172,6 +172,15 @@ class TopicConfig:
         reloadable=True,
         example="ordered_racks:east,west",
     )
+    replica_lag_time_max_ms: int = key(
+        30_000,
+        "With `voters.shrink.enable`: how long a voter that is heard may lag and still vote. "
+        "A key of brokers only for Kafka.",
+        unit="ms",
+        minimum=1,
+        cluster_name="replica.lag.time.max.ms",
+        reloadable=True,
+    )
     retention_bytes: int = key(
         -1,
         "How large a partition may grow before old segments go; -1 for no limit.",
@@ -229,6 +238,13 @@ class TopicConfig:
         ),
     )
 
+    voters_shrink_enable: bool = key(
+        False,
+        "Whether voters that are lost or far behind leave until they are back, as Kafka's in-sync "
+        "replicas do. Not a key of Kafka's.",
+        cluster_name="default.voters.shrink.enable",
+        reloadable=True,
+    )
     write_caching: bool = key(
         False,
         "Answer acks=all once as many replicas have the records in memory as would otherwise have "

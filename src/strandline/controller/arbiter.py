@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, Epoch, first_epoch, grant_of
 from strandline.raft.configuration import Configuration
 from strandline.raft.messages import Fenced, Seat
@@ -93,3 +94,15 @@ class GroupVoters:
         granted = msgspec.structs.replace(successor, version=self.version + 1)
         after = replace(self, granted=(*self.granted, granted), is_seated=True)
         return after, Seat(self.epoch, answer.last_epoch, answer.last_index, granted)
+
+
+def register_of(partition: Partition) -> GroupVoters:
+    """The register, as the controller's state has it.
+
+    `min_insync` may change without a grant, so the majority is taken for the write quorum: fewer
+    were never enough to acknowledge anything, and more only leave more who hold it."""
+    stable, *granted = (
+        Configuration(voters, version=partition.version + number)
+        for number, voters in enumerate(partition.possible)
+    )
+    return GroupVoters(stable, tuple(granted), partition.grant, not partition.is_fenced)

@@ -15,7 +15,7 @@ import msgspec
 
 from strandline.base.errors import ProtocolError
 from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Outage, Ruling
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 
 NO_UUID = UUID(int=0)
 USE_DEFAULT = -1
@@ -191,20 +191,40 @@ class BalanceReplicas(msgspec.Struct, frozen=True, tag=True):
 
 
 class RequestVoters(msgspec.Struct, frozen=True, tag=True):
-    """The leader of a group wants to go to these voters and observers, from those of `version`."""
+    """The leader of a group in `epoch` wants to go to these voters and observers, from those of
+    `version`."""
 
     group: GroupId
     version: int
     voters: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...] = ()
+    epoch: Epoch = Epoch(0)
 
 
 class ReportVoters(msgspec.Struct, frozen=True, tag=True):
-    """The leader of a group has committed the configuration of `version`."""
+    """The leader of a group in `epoch` has committed the configuration of `version`, in it."""
 
     group: GroupId
     version: int
     voters: tuple[BrokerId, ...]
+    epoch: Epoch = Epoch(0)
+
+
+class BeginGrant(msgspec.Struct, frozen=True, tag=True):
+    """A group cannot go on by itself: fence all its members off by the grant after `grant`."""
+
+    group: GroupId
+    grant: int
+
+
+class SeatLeader(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """These members were fenced by `grant`, and their logs ended there: let the best one lead.
+
+    `ends`: (broker, the epoch and the index of its last entry)."""
+
+    group: GroupId
+    grant: int
+    ends: tuple[tuple[BrokerId, Epoch, Index], ...]
 
 
 class SilenceNote(msgspec.Struct, frozen=True, array_like=True):
@@ -259,6 +279,8 @@ Command = (
     | BalanceReplicas
     | RequestVoters
     | ReportVoters
+    | BeginGrant
+    | SeatLeader
     | NoteSilences
     | RuleDomain
     | NoteOutages

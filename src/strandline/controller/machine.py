@@ -15,6 +15,7 @@ from strandline.controller.commands import (
     AlterLabels,
     AlterReassignments,
     BalanceReplicas,
+    BeginGrant,
     Command,
     CreatePartitions,
     CreateTopics,
@@ -27,6 +28,7 @@ from strandline.controller.commands import (
     ReportVoters,
     RequestVoters,
     RuleDomain,
+    SeatLeader,
     UnregisterBroker,
 )
 from strandline.controller.decide.alter_configs import decide_alter_configs
@@ -35,6 +37,7 @@ from strandline.controller.decide.brokers import decide_register_broker, decide_
 from strandline.controller.decide.create_partitions import decide_create_partitions
 from strandline.controller.decide.create_topics import decide_create_topics
 from strandline.controller.decide.delete_topics import decide_delete_topics
+from strandline.controller.decide.grants import decide_begin_grant, decide_seat_leader
 from strandline.controller.decide.internal_topics import decide_ensure_internal_topic
 from strandline.controller.decide.labels import decide_alter_labels
 from strandline.controller.decide.outages import decide_note_outages, decide_rule_domain
@@ -61,6 +64,8 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     BalanceReplicas: decide_balance_replicas,
     RequestVoters: decide_request_voters,
     ReportVoters: decide_report_voters,
+    BeginGrant: decide_begin_grant,
+    SeatLeader: decide_seat_leader,
     NoteSilences: decide_note_silences,
     RuleDomain: decide_rule_domain,
     NoteOutages: decide_note_outages,

@@ -13,7 +13,7 @@ import msgspec
 
 from strandline.base.errors import OperatorError
 from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Ruling
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 
 Scope = Literal["topic", "broker", "cluster"]
 
@@ -141,6 +141,28 @@ class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_st
     version: int
 
 
+class GrantBegun(msgspec.Struct, frozen=True, tag_field="kind", tag="grant_begun"):
+    """The group lives in no epoch before those of this grant any more, and nobody leads it until
+    somebody is seated."""
+
+    group: GroupId
+    grant: int
+
+
+class GroupSeated(msgspec.Struct, frozen=True, tag_field="kind", tag="group_seated", kw_only=True):
+    """`leader`, whose log ended there, leads the first epoch of the grant, with these voters and
+    observers, which are of `version`."""
+
+    group: GroupId
+    grant: int
+    version: int
+    voters: tuple[BrokerId, ...]
+    observers: tuple[BrokerId, ...]
+    leader: BrokerId
+    last_epoch: Epoch
+    last_index: Index
+
+
 Record = (
     ClusterNamed
     | BrokerRegistered
@@ -153,6 +175,8 @@ Record = (
     | ReassignmentSet
     | VotersGranted
     | VotersStable
+    | GrantBegun
+    | GroupSeated
 )
 
 _encoder = msgspec.json.Encoder()

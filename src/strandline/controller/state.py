@@ -16,6 +16,8 @@ from strandline.controller.records import (
     BrokerUnregistered,
     ClusterNamed,
     ConfigsChanged,
+    GrantBegun,
+    GroupSeated,
     PartitionsAdded,
     ProducerIdsAllocated,
     ReassignmentSet,
@@ -25,7 +27,15 @@ from strandline.controller.records import (
     VotersGranted,
     VotersStable,
 )
-from strandline.model.cluster import Broker, Cluster, Outage, Partition, Roles, Topic
+from strandline.model.cluster import (
+    Broker,
+    Cluster,
+    Outage,
+    Partition,
+    Roles,
+    Seating,
+    Topic,
+)
 from strandline.model.ids import BrokerId, GroupId
 
 
@@ -70,6 +80,8 @@ class ControllerState:
             ReassignmentSet: self._on_reassignment_set,
             VotersGranted: self._on_voters_granted,
             VotersStable: self._on_voters_stable,
+            GrantBegun: self._on_grant_begun,
+            GroupSeated: self._on_group_seated,
         }
 
     def replay(self, record: Record) -> None:
@@ -181,26 +193,38 @@ class ControllerState:
 
     def _on_voters_granted(self, record: VotersGranted) -> None:
         partition = self.cluster.groups[record.group]
-        assert partition.target and not partition.pending, partition.name
-        assert record.version == partition.version + 1, partition.name
+        assert not partition.pending, partition.name
+        assert record.version == partition.last_version + 1, partition.name
         granted = replace(partition, pending=record.voters, pending_observers=record.observers)
         self._put(granted)
 
     def _on_voters_stable(self, record: VotersStable) -> None:
         partition = self.cluster.groups[record.group]
-        assert partition.pending and record.version == partition.version + 1, partition.name
+        assert partition.pending and record.version == partition.last_version, partition.name
         founded = self._founded[record.group]
-        demoted = set(partition.replicas).difference(partition.pending)
+        demoted = {one for voters in partition.possible for one in voters}
+        demoted.difference_update(partition.pending)
         self._founded[record.group] = replace(founded, holders=founded.holders - demoted)
-        stable = replace(
+        self._put(_settled(_stable(partition)))
+
+    def _on_grant_begun(self, record: GrantBegun) -> None:
+        partition = self.cluster.groups[record.group]
+        assert record.grant == partition.grant + 1, partition.name
+        self._put(replace(partition, grant=record.grant, is_fenced=True, seating=None))
+
+    def _on_group_seated(self, record: GroupSeated) -> None:
+        partition = self.cluster.groups[record.group]
+        assert partition.is_fenced and record.grant == partition.grant, partition.name
+        assert record.version == partition.last_version + 1, partition.name
+        seated = replace(
             partition,
-            replicas=partition.pending,
-            observers=partition.pending_observers,
-            version=record.version,
-            pending=(),
-            pending_observers=(),
+            doubtful=partition.possible[1:],
+            pending=record.voters,
+            pending_observers=record.observers,
+            is_fenced=False,
+            seating=Seating(record.leader, record.last_epoch, record.last_index),
         )
-        self._put(_settled(stable))
+        self._put(seated)
 
     def _put(self, partition: Partition) -> None:
         """A partition has changed."""
@@ -240,6 +264,29 @@ class ControllerState:
             )
             next_group = max(self.cluster.next_group, partition.group + 1)
             self.cluster.next_group = GroupId(next_group)
+
+
+def _stable(partition: Partition) -> Partition:
+    """The partition, with what was granted last in force for certain.
+
+    Where the controller chose, or those who held the log hold it still, only others vote than when
+    all are well. Else a target was granted, whole, whatever is wanted by now."""
+    granted, roles = partition.granted, partition.roles
+    is_target = partition.is_moving and granted.is_alike(partition.wanted)
+    is_chosen = partition.seating is not None
+    if not is_chosen and (is_target or not granted.has_same_members(roles)):
+        roles = granted
+    return replace(
+        partition,
+        replicas=roles.voters,
+        observers=roles.observers,
+        version=partition.last_version,
+        pending=(),
+        pending_observers=(),
+        acting=() if set(granted.voters) == set(roles.voters) else granted.voters,
+        doubtful=(),
+        seating=None,
+    )
 
 
 def _settled(partition: Partition) -> Partition:

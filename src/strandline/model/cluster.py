@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 
 NAMED_LABELS = ("region", "zone", "rack", "host", "upgrade_domain")
 """The labels that every broker may have, the levels of the topology first, widest first."""
@@ -110,6 +110,14 @@ class Roles:
         )
         return Roles(voters, observers)
 
+    def acted_by(self, voters: tuple[BrokerId, ...]) -> "Roles":
+        """The same brokers, of whom only these vote."""
+        return Roles(voters, tuple(one for one in self.all if one not in voters))
+
+    def has_same_members(self, other: "Roles") -> bool:
+        """Whether the same brokers hold the log, in whatever roles."""
+        return set(self.all) == set(other.all)
+
     def is_alike(self, other: "Roles") -> bool:
         """Whether everybody has the same role there, in whatever order."""
         mine, others = (self.voters, self.observers), (other.voters, other.observers)
@@ -117,15 +125,30 @@ class Roles:
 
 
 @dataclass(frozen=True, slots=True)
+class Seating:
+    """Who was chosen to lead the first epoch of a grant, and where its log ended then."""
+
+    leader: BrokerId
+    last_epoch: Epoch
+    last_index: Index
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """One partition: its Raft group and its voters, the preferred leader first.
 
-    `replicas` were reported stable, as `version`. While replicas move: `target` is wanted in the
-    end, and `pending` are the voters granted on the way, as `version + 1`; empty otherwise. There
-    is a target wherever there is a grant. See docs/decisions/0009-moving-replicas.md.
+    `replicas` is who votes when all are well. While replicas move, `target` is wanted in the end;
+    empty otherwise. `pending` are voters that were granted and may be in force, as `last_version`;
+    empty when the last ones were reported stable. See docs/decisions/0009-moving-replicas.md.
 
     `observers`, `target_observers` and `pending_observers` go with these three: who receives the
-    log and never votes (docs/decisions/0017-observers.md).
+    log and does not vote (docs/decisions/0017-observers.md).
+
+    `acting`: the voters that were reported stable, as `version`, where they are not `replicas`:
+    others of those who hold the log vote while some are lost. `doubtful`: voters that were granted
+    between these and `pending`, and may be in force as well. `grant`: the last that was begun;
+    `is_fenced`: nobody was chosen to lead it yet; `seating`: who was, until it reports
+    (docs/decisions/0020-who-votes.md).
 
     `by_balancer`: no person set the target (docs/decisions/0010-the-balancer.md)."""
 
@@ -140,6 +163,11 @@ class Partition:
     observers: tuple[BrokerId, ...] = ()
     target_observers: tuple[BrokerId, ...] = ()
     pending_observers: tuple[BrokerId, ...] = ()
+    acting: tuple[BrokerId, ...] = ()
+    doubtful: tuple[tuple[BrokerId, ...], ...] = ()
+    grant: int = 0
+    is_fenced: bool = False
+    seating: Seating | None = None
 
     @property
     def is_moving(self) -> bool:
@@ -148,8 +176,23 @@ class Partition:
 
     @property
     def roles(self) -> Roles:
-        """The stable voters and observers."""
+        """The voters and observers when all are well."""
         return Roles(self.replicas, self.observers)
+
+    @property
+    def voters(self) -> tuple[BrokerId, ...]:
+        """Who was last reported to vote."""
+        return self.acting or self.replicas
+
+    @property
+    def possible(self) -> tuple[tuple[BrokerId, ...], ...]:
+        """All voters that may be in force, in the order in which they were granted."""
+        return (self.voters, *self.doubtful, *((self.pending,) if self.pending else ()))
+
+    @property
+    def last_version(self) -> int:
+        """Of the last voters that were granted."""
+        return self.version + len(self.possible) - 1
 
     @property
     def wanted(self) -> Roles:
@@ -165,9 +208,11 @@ class Partition:
     def hosts(self) -> tuple[BrokerId, ...]:
         """Who holds the log: what is wanted first, then who holds it until that is so; of each,
         voters before observers."""
-        if not self.target:  # Asked of every partition for one answer.
+        if not self.target and not self.acting:  # Asked of every partition for one answer.
             return self.replicas + self.observers if self.observers else self.replicas
-        return tuple(dict.fromkeys(self.wanted.all + self.granted.all + self.roles.all))
+        others = [one for voters in self.possible for one in voters]
+        members = (*self.wanted.all, *self.granted.all, *self.roles.all, *others)
+        return tuple(dict.fromkeys(members))
 
     @property
     def adding(self) -> tuple[BrokerId, ...]:

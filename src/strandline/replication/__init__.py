@@ -17,7 +17,8 @@ Map, from the outside in:
         heartbeats, leases, election timers), lease.py (the lease of one leader), led_groups.py
         (the leaders here), leaders.py (who
         leads what, cluster-wide), founding.py (a new group, or a lost disk?), forgetting.py (a
-        replica that goes for good), budget.py (memory),
+        replica that goes for good), fencing.py (an old side that must acknowledge no more),
+        budget.py (memory),
         cleaning.py (upkeep of one log), compactor.py (compaction in slices), deleting.py (records
         deleted at the front), starts.py (followers ask where partitions begin), damage.py and
         repairs.py (damaged logs are led by others, and mended from them), wire.py (messages as

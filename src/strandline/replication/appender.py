@@ -12,6 +12,8 @@ How:    accepted requests wait until the end of the pass. Then, in order: produc
         log is `UNCOMMITTED_BYTES_MAX` ahead of what is as safe as was asked for: who sent them is
         not read any further. That is so at every acks level; where acks=0 or 1 the leader would
         else be ahead of its followers without any bound.
+            Where voters that are lost do not vote meanwhile, and fewer are left than acks=all asks
+        for, it is refused; NOT_ENOUGH_REPLICAS_AFTER_APPEND tells who waited when they left.
             An idempotent producer's batches behind a refused one are refused in the same way, until
         that one has come again: were they told that their sequence is wrong, librdkafka would begin
         a new epoch, and write what it has no answers for again, on all partitions.
@@ -27,6 +29,7 @@ import msgspec
 from strandline.base.errors import ApiError
 from strandline.model.ids import Index, Offset
 from strandline.protocol.errors import Error
+from strandline.raft.configuration import Configuration
 from strandline.records.batch import BatchHeader
 from strandline.replication.budget import MemoryBudget
 from strandline.storage.producers import Duplicate
@@ -91,6 +94,10 @@ class Sink(Protocol):
     def caches_writes(self) -> bool:
         """Whether acks=all asks for a write on the quorum, and not for a flush."""
 
+    @property
+    def configuration(self) -> Configuration:
+        """Who votes."""
+
     def wait_commit(self, index: Index, callback: Callable[[bool], None]) -> None:
         """Call back with True once `index` is committed, with False if it may never be."""
 
@@ -125,6 +132,8 @@ class Appender:
         self._uncommitted: deque[tuple[Index, int, bool]] = deque()
         self.uncommitted_bytes = 0
         self.held_bytes = 0
+        self.usual_voter_count = 0
+        """So many vote when all are well, where fewer may meanwhile; 0 elsewhere."""
         # {producer: (its first batch that was refused, though nothing was wrong with it, why)}
         self._refused: dict[int, tuple[BatchHeader, int]] = {}
 
@@ -134,8 +143,11 @@ class Appender:
         return bool(self._requests) and not self._scheduled
 
     def add(self, request: Request) -> bool:
-        """Accept a request; False when too much waits already."""
-        if self.held_bytes + request.size_bytes > HELD_BYTES_MAX and self._requests:
+        """Accept a request; False when too much waits already, or nobody may promise what it asks
+        for."""
+        lacks_voters = request.acks == QUORUM_ACK and self._lacks_voters
+        is_full = self.held_bytes + request.size_bytes > HELD_BYTES_MAX and bool(self._requests)
+        if lacks_voters or is_full:
             self._note_refused(request, Error.NOT_ENOUGH_REPLICAS)
             return False
         self._requests.append(request)
@@ -171,6 +183,12 @@ class Appender:
         self._refused.clear()
         for request in requests:
             request.done(self._failed(error))
+
+    @property
+    def _lacks_voters(self) -> bool:
+        """Whether so few vote, while others are lost, that acks=all cannot be promised."""
+        present = self._sink.configuration
+        return len(present.voters) < min(present.min_insync, self.usual_voter_count)
 
     @property
     def _has_room(self) -> bool:
@@ -268,7 +286,12 @@ class Appender:
 
     def _wait(self, request: Request, index: Index, result: AppendResult) -> None:
         def on_commit(committed: bool) -> None:
-            request.done(result if committed else self._failed(Error.NOT_LEADER_OR_FOLLOWER))
+            if not committed:
+                request.done(self._failed(Error.NOT_LEADER_OR_FOLLOWER))
+            elif self._lacks_voters:
+                request.done(self._failed(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+            else:
+                request.done(result)
 
         wait = self._sink.wait_written if self._sink.caches_writes else self._sink.wait_commit
         wait(index, on_commit)

@@ -27,7 +27,7 @@ from strandline.raft.events import (
     Send,
     TruncateLog,
 )
-from strandline.raft.messages import VoteResponse
+from strandline.raft.messages import Fenced, VoteResponse
 from strandline.records.marker import build_configuration_marker, build_epoch_marker
 from strandline.replication.entries import Entries
 from strandline.replication.leading import Leading
@@ -40,9 +40,12 @@ _log = logging.getLogger("strandline.replication")
 
 def _send(replica: "Replica", effect: Send, _: Entries | None) -> None:
     message = effect.message
+    if isinstance(message, Fenced):
+        replica.host.fencing.on_fenced(replica.group, message)
+        return
     if isinstance(message, VoteResponse) and message.granted and not message.promised:
         replica.host.liveness.await_election(replica)
-    replica.host.send_soon(effect.to, replica.group, effect.message)
+    replica.host.send_soon(effect.to, replica.group, message)
 
 
 def _truncate_log(replica: "Replica", effect: TruncateLog, _: Entries | None) -> None:

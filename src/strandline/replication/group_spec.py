@@ -15,7 +15,9 @@ class GroupSpec:
     """`directory` is relative to `logs`.
 
     `is_lost`: this broker held the replica before, on a disk that is gone. `asks_voters`: whether
-    that is so, nobody here knows; where nothing is remembered, see `founding`."""
+    that is so, nobody here knows; where nothing is remembered, see `founding`. `grant`: the last
+    that the controller began; who has forgotten what it promised lives in no epoch before it.
+    `usual_voter_count`: see `Appender`."""
 
     group: GroupId
     name: str
@@ -25,3 +27,5 @@ class GroupSpec:
     succession: Succession
     is_lost: bool = False
     asks_voters: bool = False
+    grant: int = 0
+    usual_voter_count: int = 0

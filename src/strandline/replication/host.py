@@ -37,6 +37,7 @@ from strandline.replication.budget import MemoryBudget
 from strandline.replication.compactor import Compactor
 from strandline.replication.control_mail import ControlMail
 from strandline.replication.entries import Entries
+from strandline.replication.fencing import Fencing
 from strandline.replication.forgetting import Forgetting
 from strandline.replication.founding import Founding
 from strandline.replication.group_spec import GroupSpec
@@ -124,6 +125,7 @@ class Replication:
         self.calls = Calls(self._send_call)
         self.repairs = Repairs(self)
         self.starts = Starts(self)
+        self.fencing = Fencing(self)
         session = rng.getrandbits(62) + 1
         self.founding = Founding(self, session)
         self.latecomers = Latecomers(self)

@@ -334,6 +334,12 @@ class Liveness:
             for peer, session in self._follows.items()
         )
 
+    def promised_ms(self, replica: "Replica") -> int:
+        """For how long at most a leader of the replica's present epoch may count on it."""
+        if replica.is_leader or not self.is_leader_alive(replica):
+            return 0
+        return self._settings.election_timeout_ms
+
     def lease_end_ms(self, replica: "Replica") -> int:
         """Until when no other leader can have been elected; in the past while there is no lease."""
         lease = int(self._settings.election_timeout_ms * self._settings.lease_ratio)

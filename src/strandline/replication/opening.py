@@ -14,8 +14,10 @@ from errno import ECANCELED
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from strandline.base.errors import StorageError
-from strandline.model.ids import NO_BROKER, Epoch
+from strandline.model.ids import NO_BROKER, Epoch, first_epoch
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.replica import Replica
 from strandline.storage.log import Log
@@ -119,6 +121,8 @@ class Opening:
         if state is None:
             amnesiac = spec.is_lost or is_asking
             state = GroupState(Epoch(0), NO_BROKER, spec.configuration, amnesiac)
+        if state.amnesiac and state.epoch < first_epoch(spec.grant):
+            state = msgspec.structs.replace(state, epoch=first_epoch(spec.grant), vote=NO_BROKER)
         base = state.configuration if state.configuration is not None else spec.configuration
         replica = Replica(
             host=host,
@@ -130,6 +134,7 @@ class Opening:
             base=base,
             is_fresh=is_new and not state.amnesiac,
         )
+        replica.appender.usual_voter_count = spec.usual_voter_count
         host.replicas[spec.group] = replica
         host.liveness.add(replica)
         if (is_new and replica.is_preferred) or replica.is_only_voter:

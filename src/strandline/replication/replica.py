@@ -242,7 +242,7 @@ class Replica:
             return
         size = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
         if not self.appender.add(Request(buffers, headers, acks, done, size)):
-            message = "too much waits for the other replicas of this partition"
+            message = "too few replicas, or too much waits for them"
             done(AppendResult(Error.NOT_ENOUGH_REPLICAS, -1, -1, message))
 
     def read(self, offset: Offset, max_bytes: int) -> RecordSlices:

@@ -146,6 +146,9 @@ class Scenario:
     """How often on average an admin moves the replicas of a topic; 0 for never. Only where there
     are whole brokers, whose disks are not lost and can be trusted: which of them may go is a
     question about the voters."""
+    shrinks_voters: bool = False
+    """Whether voters that are lost leave, and the controller arbitrates. Only where there are whole
+    brokers, whose disks are not lost: the last voter may hold the only copy."""
     lost_after_ms: int = 0
     """After how much silence the balancer makes replicas anew; 0: after the default, which no run
     lasts, and brokers do not say where they are. Only where there are whole brokers."""
@@ -183,6 +186,7 @@ class Scenario:
             ("message.timestamp.after.max.ms", str(LONG_MAX)),  # Clocks jump here.
             ("retention.bytes", str(log.retention_bytes)),
             ("segment.bytes", str(log.segment_bytes)),
+            *((("voters.shrink.enable", "true"),) if self.shrinks_voters else ()),
             ("write.caching", str(log.write_caching).lower()),
         )
 

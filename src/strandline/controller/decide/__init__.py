@@ -4,6 +4,6 @@ Map:    brokers.py (RegisterBroker, UnregisterBroker), labels.py (AlterLabels),
         create_topics.py (CreateTopics), delete_topics.py (DeleteTopics), create_partitions.py
         (CreatePartitions), alter_configs.py (AlterConfigs), producer_ids.py (AllocateProducerIds),
         internal_topics.py (EnsureInternalTopic), reassignments.py (AlterReassignments), balance.py
-        (BalanceReplicas), voters.py (RequestVoters, ReportVoters), silences.py (NoteSilences),
-        outages.py (RuleDomain, NoteOutages).
+        (BalanceReplicas), voters.py (RequestVoters, ReportVoters), grants.py
+        (BeginGrant, SeatLeader), silences.py (NoteSilences), outages.py (RuleDomain, NoteOutages).
 Source: STYLE, rule 7."""

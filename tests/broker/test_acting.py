@@ -1,0 +1,124 @@
+"""Voters that are lost leave, and return, while others write. Source: decision 0020."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.broker.broker_world import batch_of
+from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+from strandline.records.batch import read_header
+from strandline.replication.appender import AppendResult
+
+CONFIGS = (("voters.shrink.enable", "true"), ("min.insync.replicas", "1"))
+HOME = (3, 4, 5)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
+    """Five brokers, one topic with voters 3 to 5, a producer that goes on."""
+    with moving_world(monkeypatch, HOME, configs=CONFIGS) as made:
+        made.until(lambda: len(made.acked) > 0)
+        yield made
+
+
+def votes(world: MovingWorld, *brokers: int) -> bool:
+    """Whether these vote, and the controller knows it."""
+    known = world.known
+    return (
+        set(known.voters) == set(brokers)
+        and not known.pending
+        and world.any_leader(lambda one: set(one.configuration.voters) == set(brokers))
+    )
+
+
+def test_a_voter_that_is_lost_leaves_and_returns(world: MovingWorld) -> None:
+    lost = next(one for one in HOME if one != world.leader_of("moved"))
+    left = [one for one in HOME if one != lost]
+    world.hosts[lost].kill()
+    world.until(lambda: votes(world, *left))
+    before = len(world.acked)
+    world.until(lambda: len(world.acked) > before)
+    world.hosts[lost].start()
+    world.until_started(lost)
+    world.until(lambda: votes(world, *HOME))
+    world.finish(*HOME)
+    assert world.known.acting == ()
+
+
+def test_the_last_of_three_serves_when_the_others_were_lost_one_after_the_other(
+    world: MovingWorld,
+) -> None:
+    """Two are left that vote, and one of them holds all that was acknowledged."""
+    leader = world.leader_of("moved")
+    first, second = (one for one in HOME if one != leader)
+    world.hosts[first].kill()
+    world.until(lambda: votes(world, leader, second))
+    world.hosts[second].kill()
+    world.until(lambda: votes(world, leader))
+    before = len(world.acked)
+    world.until(lambda: len(world.acked) > before)
+    world.hosts[first].start()
+    world.hosts[second].start()
+    world.until_started(first, second)
+    world.until(lambda: votes(world, *HOME))
+    world.finish(*HOME)
+
+
+def test_what_the_controller_does_not_hear_and_what_serves_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of two voters is heard, and follows the other."""
+    with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
+        controller = BrokerId(world.controller_leader())
+        for one, other in ((controller, BrokerId(4)), (BrokerId(4), controller)):
+            world.fabric.cut(one, other)
+        world.advance(10_000)
+        assert world.controller_leader() == controller
+        before = len(world.acked)
+        world.until(lambda: len(world.acked) > before)
+        assert (world.known.grant, world.known.voters) == (0, (4, 5))
+
+
+def append(world: MovingWorld, value: bytes, *, acks: int) -> list[AppendResult]:
+    """What the leader says to a batch, in the end."""
+    replica = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
+    batch = batch_of(value)
+    answers: list[AppendResult] = []
+    header = read_header(batch)
+    assert header is not None
+    replica.replicate([batch], [header], acks=acks, done=answers.append)
+    return answers
+
+
+def test_acks_all_is_refused_where_fewer_vote_than_it_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As Kafka does: before the append, and after it where the others were lost meanwhile."""
+    configs = (("voters.shrink.enable", "true"), ("min.insync.replicas", "2"))
+    with moving_world(monkeypatch, HOME, configs=configs) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        first, second = (one for one in HOME if one != leader)
+        world.hosts[first].kill()
+        world.until(lambda: votes(world, leader, second))
+        world.hosts[second].kill()
+        waiting = append(world, b"waits", acks=-1)
+        world.until(lambda: votes(world, leader))
+        before = append(world, b"refused", acks=-1)
+        assert [one.error_code for one in before] == [Error.NOT_ENOUGH_REPLICAS]
+        world.until(lambda: bool(waiting))
+        assert waiting[0].error_code in (
+            Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            Error.NOT_LEADER_OR_FOLLOWER,
+        )
+        relaxed = append(world, b"taken", acks=1)
+        world.until(lambda: bool(relaxed))
+        assert relaxed[0].error_code == 0
+        world.hosts[first].start()
+        world.until_started(first)
+        world.until(lambda: votes(world, leader, first))
+        world.hosts[second].start()
+        world.until_started(second)
+        world.finish(*HOME)

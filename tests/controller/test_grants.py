@@ -1,0 +1,144 @@
+"""Who votes meanwhile, and who is chosen where nobody can be. Source: decision 0020."""
+
+from uuid import UUID
+
+from tests.controller.controller_world import World
+
+from strandline.controller.commands import (
+    BeginGrant,
+    Command,
+    ReportVoters,
+    RequestVoters,
+    SeatLeader,
+    VotersNoted,
+)
+from strandline.controller.records import Assignment, ReassignmentSet, TopicCreated
+from strandline.model.cluster import Partition, Seating
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch
+
+GROUP = GroupId(1)
+
+
+def brokers(*ids: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, ids))
+
+
+class Shrinking(World):
+    """One partition with voters 1 to 3, and 4 as its observer, of 6."""
+
+    def __init__(self) -> None:
+        super().__init__(("east", "west", "south") * 2)
+        made = Assignment(GROUP, brokers(1, 2, 3), brokers(4))
+        self.commit((TopicCreated(name="t", id=UUID(int=7), partitions=(made,)),))
+
+    @property
+    def partition(self) -> Partition:
+        return self.state.cluster.groups[GROUP]
+
+    def does(self, command: Command) -> bool:
+        """Whether it is taken."""
+        return isinstance(self.run(command), VotersNoted)
+
+    def request(self, *voters: int, observers: tuple[int, ...], grant: int = 0) -> bool:
+        epoch = Epoch(first_epoch(grant) + 1)
+        version = self.partition.version
+        asked = RequestVoters(GROUP, version, brokers(*voters), brokers(*observers), epoch)
+        return self.does(asked)
+
+    def report(self, *voters: int, grant: int = 0) -> bool:
+        epoch = Epoch(first_epoch(grant) + 1)
+        version = self.partition.last_version
+        return self.does(ReportVoters(GROUP, version, brokers(*voters), epoch))
+
+    def seat(self, *ends: tuple[int, int, int], grant: int = 1) -> bool:
+        """`ends`: (broker, epoch, index)."""
+        typed = tuple((BrokerId(one), Epoch(epoch), Index(at)) for one, epoch, at in ends)
+        return self.does(SeatLeader(group=GROUP, grant=grant, ends=typed))
+
+
+def test_a_voter_that_is_lost_leaves_and_what_placement_wants_stays() -> None:
+    world = Shrinking()
+    assert world.request(1, 2, observers=(3, 4))
+    assert world.report(1, 2)
+    known = world.partition
+    assert (known.replicas, known.acting, known.observers) == ((1, 2, 3), (1, 2), (4,))
+    assert known.hosts == (1, 2, 3, 4)
+    assert world.request(1, 2, 3, observers=(4,))
+    assert world.report(1, 2, 3)
+    assert (world.partition.voters, world.partition.acting) == ((1, 2, 3), ())
+
+
+def test_other_voters_are_asked_for_among_those_who_hold_the_log() -> None:
+    world = Shrinking()
+    assert not world.request(1, 2, observers=(4,))
+    assert not world.request(1, 2, 5, observers=(3, 4))
+    assert not world.request(1, 2, 3, observers=(4,))
+    assert not world.request(observers=(1, 2, 3, 4))
+
+
+def test_a_seat_takes_enough_of_each_configuration_that_may_be_in_force() -> None:
+    world = Shrinking()
+    assert world.request(1, 2, observers=(3, 4))
+    assert world.does(BeginGrant(GROUP, 0))
+    assert world.partition.is_fenced
+    assert not world.seat((1, 1, 9))
+    assert not world.seat((1, 1, 9), (4, 1, 9))
+    assert world.seat((1, 1, 9), (3, 1, 8))
+    known = world.partition
+    assert known.seating == Seating(BrokerId(1), Epoch(1), Index(9))
+    assert known.possible == ((1, 2, 3), (1, 2), (1, 3))
+    assert (known.last_version, known.pending_observers) == (2, (2, 4))
+
+
+def test_the_best_log_of_a_voter_is_chosen_and_never_an_observers() -> None:
+    world = Shrinking()
+    assert world.does(BeginGrant(GROUP, 0))
+    assert world.seat((2, 1, 9), (3, 1, 10), (4, 1, 12))
+    assert world.partition.seating == Seating(BrokerId(3), Epoch(1), Index(10))
+    assert (world.partition.pending, world.partition.pending_observers) == ((2, 3), (1, 4))
+
+
+def test_who_is_epochs_behind_does_not_vote_at_once() -> None:
+    world = Shrinking()
+    assert world.does(BeginGrant(GROUP, 0))
+    assert world.seat((2, 1, 9), (3, 2, 4))
+    assert world.partition.pending == (3,)
+
+
+def test_the_old_side_asks_and_reports_in_vain_once_a_grant_has_begun() -> None:
+    world = Shrinking()
+    assert world.request(1, 2, observers=(3, 4))
+    assert world.does(BeginGrant(GROUP, 0))
+    assert not world.report(1, 2)
+    assert world.seat((2, 1, 9), (3, 1, 9))
+    assert not world.report(2, 3, grant=0)
+    assert world.report(2, 3, grant=1)
+    assert world.partition.possible == ((2, 3),)
+    assert not world.request(1, 2, 3, observers=(4,), grant=0)
+    assert world.request(1, 2, 3, observers=(4,), grant=1)
+
+
+def test_a_grant_begins_once_and_seats_once() -> None:
+    world = Shrinking()
+    assert world.does(BeginGrant(GROUP, 0))
+    assert world.does(BeginGrant(GROUP, 0))
+    assert not world.does(BeginGrant(GROUP, 1))
+    assert world.seat((1, 1, 9), (2, 1, 9))
+    seated = world.partition
+    assert world.seat((2, 1, 9), (3, 1, 9))
+    assert world.partition == seated
+    assert world.does(BeginGrant(GROUP, 1))
+    assert (world.partition.grant, world.partition.seating) == (2, None)
+
+
+def test_a_seat_in_the_middle_of_a_move_ends_none() -> None:
+    world = Shrinking()
+    world.commit((ReassignmentSet(GROUP, brokers(1, 5, 6), observers=brokers(4)),))
+    assert world.request(1, 5, 6, observers=(4,))
+    assert world.does(BeginGrant(GROUP, 0))
+    assert world.seat((2, 1, 9), (3, 1, 9), (5, 1, 9), (6, 1, 9))
+    assert world.report(5, 6, 2, 3, grant=1)
+    known = world.partition
+    assert (known.replicas, known.target, known.acting) == ((1, 2, 3), (1, 5, 6), (5, 6, 2, 3))
+    world.commit((ReassignmentSet(GROUP, ()),))
+    assert {2, 3, 5, 6} <= set(world.partition.hosts)
