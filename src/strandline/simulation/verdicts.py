@@ -39,7 +39,9 @@ those for its appends died as well."""
 GROUP_PROGRESS_MS = 40_000
 CONVERGENCE_MS = 20_000
 GAIN_MS = 5_000
-"""In so long who catches up has to gain something, after that."""
+"""In so long who catches up gains something, after that."""
+IDLE_COUNT_MAX = 3
+"""So many times in a row it may not: a dead connection is found out after 10 s."""
 BALANCE_MS = 30_000
 BALANCE_FACTOR = 4
 """So many times `broker.lost.after.ms`: brokers that came and went have to stay for a while."""
@@ -185,12 +187,13 @@ def await_rest(world: "World") -> None:
     Who has much to catch up over a slow way is waited for while it gains."""
     limit_us = world.scheduler.now_us + CONVERGENCE_MS * US_PER_MS
     operator = Operator(world)
-    missing = _missing_count(world)
+    missing, idle_count = _missing_count(world), 0
     while not world.is_over and not _has_converged(world):
         operator.look()
         if world.scheduler.now_us >= limit_us:
             before, missing = missing, _missing_count(world)
-            if missing >= before:
+            idle_count = 0 if missing < before else idle_count + 1
+            if idle_count == IDLE_COUNT_MAX:
                 break
             limit_us += GAIN_MS * US_PER_MS
         world.advance(LOOK_MS)
