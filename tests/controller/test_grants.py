@@ -98,6 +98,13 @@ def test_the_best_log_of_a_voter_is_chosen_and_never_an_observers() -> None:
     assert (world.partition.pending, world.partition.pending_observers) == ((2, 3), (1, 4))
 
 
+def test_who_is_far_behind_does_not_vote_at_once() -> None:
+    world = Shrinking()
+    assert world.does(BeginGrant(GROUP, 0))
+    assert world.seat((1, 1, 935), (2, 1, 936), (3, 1, 1000))
+    assert world.partition.pending == (2, 3)
+
+
 def test_who_is_epochs_behind_does_not_vote_at_once() -> None:
     world = Shrinking()
     assert world.does(BeginGrant(GROUP, 0))

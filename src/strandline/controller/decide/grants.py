@@ -3,8 +3,8 @@
 Why:    what is left of a group may hold everything that was acknowledged, and elect nobody.
 How:    compare and set on the number of the grant. `controller.arbiter` chooses, among those that
         may have voted: they hold all that was acknowledged. The voters of the successor are those
-        that were fenced, may vote, and have got to the epoch in which the leader's log ends:
-        nobody's writes wait for one who has everything to catch up.
+        that were fenced, may vote, and whose log ends in the same epoch as the leader's and not
+        far before it: nobody's writes wait for one who has much to catch up.
 Source: design section 6, rules R3 and R4; decisions 0016 and 0020."""
 
 from strandline.controller.arbiter import register_of
@@ -13,9 +13,12 @@ from strandline.controller.decide.voters import find_group
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import GrantBegun, GroupSeated
 from strandline.model.cluster import Partition, Roles
-from strandline.model.ids import BrokerId, Epoch
+from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.raft.messages import Fenced
+
+LAG_COUNT_MAX = 64
+"""So many entries at most a voter of the successor lacks: no more than what was on its way."""
 
 
 def decide_begin_grant(facts: Facts, command: BeginGrant) -> Decision:
@@ -48,7 +51,7 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
             Error.INVALID_REQUEST, f"{partition.name}: too few voters were fenced: {len(fenced)}"
         )
     best = fenced[leader]
-    roles = _successor(partition, leader, {one: fenced[one].last_epoch for one in fenced})
+    roles = _successor(partition, best, fenced)
     seated = GroupSeated(
         group=partition.group,
         grant=partition.grant,
@@ -62,10 +65,13 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
     return Decision(VotersNoted(), (seated,))
 
 
-def _successor(partition: Partition, leader: BrokerId, epochs: dict[BrokerId, Epoch]) -> Roles:
+def _successor(partition: Partition, best: Fenced, fenced: dict[BrokerId, Fenced]) -> Roles:
     may_vote = {*partition.replicas, *(one for each in partition.possible for one in each)}
-    voters = tuple(
-        one for one in partition.hosts if one in may_vote and epochs.get(one) == epochs[leader]
-    )
+    near = {
+        broker
+        for broker, one in fenced.items()
+        if one.last_epoch == best.last_epoch and one.last_index >= best.last_index - LAG_COUNT_MAX
+    }
+    voters = tuple(one for one in partition.hosts if one in may_vote and one in near)
     observers = tuple(one for one in partition.hosts if one not in voters)
     return Roles(voters, observers)
