@@ -20,7 +20,8 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),
                    deleted_records.py (what DeleteRecords took), removals.py (who lets go of its
-                   data), placements.py (that policies hold), outages.py (that repair is held),
+                   data), successors.py (who goes on without a majority), placements.py (that
+                   policies hold), outages.py (that repair is held),
                    wiretap.py and entries_sent.py (what goes over the network), audit.py (whole
                    logs, read), compacted.py and superseding.py (what compaction may take),
                    verdicts.py (what is awaited once the faults are over), endings.py (what must

@@ -67,6 +67,7 @@ from strandline.simulation.invariants import (
 from strandline.simulation.outages import RepairHeldIffZoneDown
 from strandline.simulation.placements import PlacementHolds
 from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable
+from strandline.simulation.successors import AtMostOneSuccessor
 from strandline.simulation.superseding import Superseding
 
 
@@ -110,6 +111,7 @@ class Checker:
             DeletedStaysDeleted(),
             RemovedWhereStable(),
             OneGrantPerVersion(),
+            AtMostOneSuccessor(),
             PlacementHolds(),
             RepairHeldIffZoneDown(),
             Progress(),
