@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.client.fake_cluster import FakeCluster, FakeTransport, metadata
+from tests.client.fake_cluster import FakeCluster, FakeTransport, describe_configs, metadata
 
 from strandline.cli.commands import (
     broker,
@@ -42,6 +42,7 @@ from strandline.protocol.messages.describe_balance import (
     CopyShare,
     DescribeBalanceResponse,
 )
+from strandline.protocol.messages.describe_configs import DescribeConfigsResponse
 from strandline.protocol.messages.describe_leadership import (
     DescribeLeadershipResponse,
     LeaderWait,
@@ -412,6 +413,35 @@ def test_keys_of_a_topic_are_changed_or_it_is_said_why_not(
     assert (code, out) == (0, "the cluster is changed\n")
     assert (0, ":num.partitions=3") in cluster.asked
     assert run("cluster", "alter")[0] == 1
+
+
+def test_it_is_told_who_leaves_the_voters_of_a_topic_where_that_may_be(
+    run: Run, cluster: FakeCluster
+) -> None:
+    cluster.add_topic("orders", 1)
+
+    def describe(fake: FakeCluster, broker: int, request: Message) -> Message:
+        answer = metadata(fake, broker, request)
+        assert isinstance(answer, MetadataResponse)
+        for one in answer.topics:
+            one.partitions[0].isr_nodes = [1, 2]
+        return answer
+
+    cluster.extra["Metadata"] = describe
+    assert "leaves the voters" not in run("topic", "describe", "orders")[1]
+
+    def configs(fake: FakeCluster, broker: int, request: Message) -> Message:
+        answer = describe_configs(fake, broker, request)
+        assert isinstance(answer, DescribeConfigsResponse)
+        row = answer.results[0].configs[0]
+        row.name, row.value = "voters.shrink.enable", "true"
+        return answer
+
+    cluster.extra["DescribeConfigs"] = configs
+    assert run("topic", "describe", "orders")[1].splitlines()[-1] == (
+        "partition 0: broker 3 is down or behind, and leaves the voters until it keeps up "
+        "(voters.shrink.enable)"
+    )
 
 
 def test_a_partition_without_a_leader_is_described_all_the_same(

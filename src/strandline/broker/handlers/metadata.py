@@ -91,7 +91,7 @@ def in_sync_replicas(services: Services, partition: Partition, leader: BrokerId)
     replica = services.replication.replicas.get(partition.group)
     if replica is not None and leader == services.broker_id:
         return list(replica.in_sync())
-    return [one for one in partition.replicas if is_alive(services, one)]
+    return [one for one in partition.voters if is_alive(services, one)]
 
 
 def offline_replicas(services: Services, partition: Partition) -> list[int]:
@@ -168,7 +168,7 @@ def _describe_partition(
     if leader not in living.named:
         leader = NO_BROKER
     replicas: list[int] = list(partition.hosts)
-    present: list[int] = [one for one in partition.replicas if one in living.alive]
+    present: list[int] = [one for one in partition.voters if one in living.alive]
     is_here = leader == services.broker_id
     return MetadataResponsePartition(
         error_code=Error.LEADER_NOT_AVAILABLE if leader == NO_BROKER else Error.NONE,

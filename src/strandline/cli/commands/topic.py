@@ -39,6 +39,8 @@ Config = Annotated[
     typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic key; may be repeated."),
 ]
 
+SHRINK = "voters.shrink.enable"
+
 
 @app.command()
 def create(
@@ -365,3 +367,12 @@ def _describe_for_people(
             ],
         )
     )
+    if any(one.name == SHRINK and one.value == "true" for one in configs):
+        for one in topic.partitions:
+            here = {*one.in_sync, *observers[one.index]}
+            missed = [each for each in one.replicas if each not in here]
+            if missed:
+                print_line(
+                    f"partition {one.index}: broker {ids(missed)} is down or behind, and leaves "
+                    f"the voters until it keeps up ({SHRINK})"
+                )
