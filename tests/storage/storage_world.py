@@ -102,6 +102,14 @@ class Content:
             self.apply(self.platter, *self.changes.pop(0))
             self.flushed_count += 1
 
+    def lose_up_to(self, count: int) -> None:
+        """A flush of these failed: their bytes are seen, count as clean, and go nowhere. Sizes are
+        in the file system's own journal, which has not failed."""
+        doomed = self.changes[: count - self.flushed_count]
+        kept = [change for change in doomed if change[1] is None]
+        self.changes[: len(doomed)] = kept
+        self.flushed_count += len(doomed) - len(kept)
+
     def change_count(self) -> int:
         return self.flushed_count + len(self.changes)
 
@@ -275,8 +283,10 @@ class ForgetfulDisk:
             names[name] = content
 
     def flush_now(self, file: File) -> None:
-        self.check("flush")
         assert isinstance(file, ForgetfulFile)
+        if "flush" in self.failing:
+            file.content.lose_up_to(file.content.change_count())
+        self.check("flush")
         file.content.flush_up_to(file.content.change_count())
 
     def flush_soon(self, file: File, done: Callable[[OSError | None], None]) -> None:
@@ -289,6 +299,7 @@ class ForgetfulDisk:
         flushes, self.flushes = self.flushes, []
         for content, count, done in flushes:
             if "flush" in self.failing:
+                content.lose_up_to(count)
                 done(OSError(EIO, "flush failed"))
             else:
                 content.flush_up_to(count)
@@ -316,6 +327,14 @@ class ForgetfulDisk:
         for names in self.names.values():
             for content in names.values():
                 content.crash(rng)
+
+    def evict(self) -> None:
+        """The page cache lets go of what it takes for clean."""
+        for names in self.names.values():
+            for content in names.values():
+                if not content.changes:
+                    size = len(content.seen)
+                    content.seen[:] = content.platter[:size].ljust(size, b"\0")
 
     def flip_bit(self, path: str, position: int) -> None:
         """Rot."""

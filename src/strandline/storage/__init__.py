@@ -6,8 +6,9 @@ Map:    log.py (one group's log), which is made of
             segment.py    one file of batches and its sparse index;  index.py  that index
             layout.py     file names and formats;  sealing.py  the files beside a closed segment
             history.py    index <-> offset, epochs, configurations
-            scan.py, recovery.py  opening a log after a crash;  head_summary.py  what of the open
-                          segment need not be scanned then
+            scan.py, recovery.py  opening a log after a crash;  renewal.py  writing again what the
+                          page cache alone may have;  head_summary.py  what of the open segment
+                          need not be scanned then
             flushing.py   what is durable;  flushed_mark.py  noted on the disk
             reads.py      finding batches for consumers and followers;  times.py  by timestamp
             proving.py    looking once at what an earlier process wrote, before it is served

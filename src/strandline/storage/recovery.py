@@ -3,7 +3,8 @@
 Why:    nothing that was not flushed may be believed, nothing that was flushed may be dropped
         quietly.
 How:    finish a reset that was begun -> for each segment in order: its summary, if that fits,
-        or else a scan of headers and CRCs -> cut the torn tail, drop what does not follow -> flush
+        or else a scan of headers and CRCs -> write again what nothing says was flushed (`renewal`)
+        -> cut the torn tail, drop what does not follow -> flush
         (left to the caller with `defer_flush`: one flush for many logs. Until then no summary is
         written of what was scanned: it would say that this is durable).
         Of the last segment the summary may tell the head only: the rest is scanned.
@@ -40,6 +41,7 @@ from strandline.storage.layout import (
     read_checked,
 )
 from strandline.storage.producers import ProducerStates
+from strandline.storage.renewal import Renewal
 from strandline.storage.scan import proved_batches
 from strandline.storage.sealing import (
     read_flushed,
@@ -231,9 +233,13 @@ class LogRecovery:
         found_bytes = file.size()
         written = file.written_end()
         batches = noted_batches(segment, self._history, end=found_bytes, until=written)
-        for header, _, _ in batches:
+        renewal = Renewal(file)
+        for header, chunk, at in batches:
             if self._producers is not None:
                 self._producers.update(header, self._now_ms)
+            if segment.end_index > self._flushed_index + 1:
+                renewal.add(header.position, chunk, at, header.size)
+        renewal.finish()
         if found_bytes > segment.size:
             self._check_tail(segment)
             if not head_bytes or segment.end_index <= self._flushed_index:
@@ -375,11 +381,15 @@ def replay_producers(
 
 def keep_producers(disk: Disk, directory: str, segments: list[Segment], *, now_ms: int) -> None:
     """Make durable who wrote what before the last of these segments: the others are about to go,
-    and with them the headers that say it. Raises OSError."""
+    and with them the headers that say it. Raises OSError.
+
+    What is there is written again: an earlier process may have failed to flush it."""
     name = segments[-1].name
-    if read_producers(disk, directory, name) is None:
+    producers = read_producers(disk, directory, name)
+    if producers is None:
         states = replay_producers(disk, directory, segments[:-1], now_ms=now_ms)
-        write_producers(disk, directory, name, states.checkpoint())
+        producers = states.checkpoint()
+    write_producers(disk, directory, name, producers)
     file = disk.open(f"{directory}/{name.stem}{PRODUCERS}")
     try:
         disk.flush_now(file)

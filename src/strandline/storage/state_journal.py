@@ -9,12 +9,15 @@ How:    [record][record]...[zeros]     each padded to 16 bytes:
             payload: MessagePack [group, state or nil]
         A put appends and is done when a flush covers it; the disk shares flushes. Reading stops at
         the first bad record: a torn tail. If a later good record says that the bad one had been
-        durable, it is rot, and the journal refuses to be read. When the file has grown, the
+        durable, it is rot, and the journal refuses to be read. What no record says was durable
+        is written again when the journal is opened: where the flush of an earlier process
+        failed, the page cache alone has it, and counts it as clean. When the file has grown, the
         living states go into a new file that takes its name.
         Space is taken ahead, at the opening too: a broker that could not remember a vote does not
         start. A put that finds none changes nothing, and may be tried again.
 Owns:   the file, and {group: state} in memory.
-Source: design section 4, "Hard state"; Raft thesis, figure 3.1 (persistent state)."""
+Source: design section 4, "Hard state"; Raft thesis, figure 3.1 (persistent state); ATC'20, "Can
+        Applications Recover from fsync Failures?"."""
 
 from collections.abc import Callable
 from errno import EIO
@@ -93,6 +96,9 @@ class StateJournal:
         states, end = read_states(path, data)
         if any(data[end:]):
             file.truncate(end)
+        durable_end = _said_durable(data, end)
+        if durable_end < end:
+            file.pwrite((data[durable_end:end],), durable_end)
         if file.size() < end + _ROOM_BYTES_MIN:
             try:
                 file.allocate(end + _ALLOCATE_BYTES)
@@ -191,9 +197,10 @@ class StateJournal:
         """Write all states, the newest included, into a new file. Blocks to flush.
 
         False when the disk has no room for both: the old file goes on."""
-        data = b"".join(
-            _encode(_Record(group, state), 0) for group, state in sorted(self._states.items())
-        )
+        data = bytearray()
+        for group, state in sorted(self._states.items()):
+            # The file has its name only once it is durable: what is before this record is, too.
+            data += _encode(_Record(group, state), len(data))
         new_path = f"{self.path}.new"
         try:
             file = self._disk.open(new_path, create=True)
@@ -253,6 +260,15 @@ def read_states(path: str, data: bytes) -> tuple[dict[GroupId, GroupState], int]
                 path, position, expected="a state that was durable", found="damaged bytes"
             )
     return states, position
+
+
+def _said_durable(data: bytes, end: int) -> int:
+    """Up to where one of the records before `end` says that the journal was durable."""
+    position = durable_end = 0
+    while position < end and (found := _decode(data, position)) is not None:
+        _, position, said = found
+        durable_end = max(durable_end, said)
+    return min(durable_end, end)
 
 
 def last_record(data: bytes) -> int:
