@@ -32,8 +32,10 @@ from strandline.replication.replica import Replica
 from strandline.simulation.disk import SimDisk
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.swarm import run_scenario
+from strandline.storage import state_journal
 from strandline.storage.log import Log
 from strandline.storage.proving import Unproved
+from strandline.storage.renewal import Renewal
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -274,6 +276,16 @@ def forget_what_was_sent(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(core, "mark_sent", mark_sent)
 
 
+def trust_the_cache_with_logs(patch: pytest.MonkeyPatch) -> None:
+    """What of a log a failed flush left in the page cache is believed, and not written again."""
+    patch.setattr(Renewal, "finish", lambda self: None)
+
+
+def trust_the_cache_with_votes(patch: pytest.MonkeyPatch) -> None:
+    """The same for the state journal."""
+    patch.setattr(state_journal, "_said_durable", lambda data, end: end)
+
+
 def believe_every_byte(patch: pytest.MonkeyPatch) -> None:
     """Checksums are not looked at when a log of an earlier process is read."""
     patch.setattr(Unproved, "prove", lambda self, segment, start, end: False)
@@ -313,6 +325,8 @@ class Mutant:
 SLOW_FLUSHES = {"flush_us": (3_000, 40_000), "asks_voters": False}
 SHORT = {"active_ms": 7_000}
 OFTEN = {"active_ms": 7_000, "fault_interval_ms": 500}
+SELDOM = {"active_ms": 10_000, "fault_interval_ms": 1_000, "asks_voters": False}
+CACHED = ("failed-flush", "total-power-failure")
 POWER = ("power-failure", "total-power-failure", "leader-power-failure")
 
 MUTANTS: Sequence[Mutant] = (
@@ -370,6 +384,8 @@ MUTANTS: Sequence[Mutant] = (
         changes=SHORT,
     ),
     Mutant(forget_what_was_sent, (), 1),
+    Mutant(trust_the_cache_with_logs, CACHED, 89, False, changes=SELDOM),
+    Mutant(trust_the_cache_with_votes, CACHED, 6, False, changes=SELDOM),
     Mutant(believe_every_byte, ("bit-rot", "kill-leader"), 1),
     Mutant(read_without_looking_at_the_lease, ("isolation", "pause", "mute"), 37, True),
     Mutant(tell_the_end_without_looking_at_the_lease, ("isolation", "pause", "mute"), 17, True),

@@ -165,6 +165,66 @@ def test_what_a_failed_flush_should_have_written_never_arrives() -> None:
     assert machine.read() == b""
 
 
+def failed_file(machine: Machine, durable: bytes, doomed: bytes) -> File:
+    """A file of which the second part could not be flushed."""
+    file = machine.settled_file()
+    file.pwrite([durable], 0)
+    machine.disk.flush_now(file)
+    file.pwrite([doomed], len(durable))
+    machine.hardware.faults.fail_flush_count = 1
+    with pytest.raises(OSError, match="failed to flush"):
+        machine.disk.flush_now(file)
+    return file
+
+
+def test_what_a_failed_flush_left_in_the_cache_is_a_hole_once_that_lets_go_of_it() -> None:
+    machine = Machine()
+    file = failed_file(machine, b"kept", b"doomed")
+    machine.disk.flush_now(file)
+    assert file.pread(100, 0) == b"keptdoomed"
+    file.forget_cached(0, 100)
+    assert file.pread(100, 0) == b"kept" + bytes(6)
+
+
+def test_what_is_written_again_after_a_failed_flush_is_durable() -> None:
+    machine = Machine()
+    file = failed_file(machine, b"kept", b"doomed")
+    file.pwrite([b"doomed"], 4)
+    machine.disk.flush_now(file)
+    machine.crash(CrashStyle.LOSE_ALL)
+    assert machine.read() == b"keptdoomed"
+
+
+def test_a_new_size_survives_a_failed_flush() -> None:
+    machine = Machine()
+    file = failed_file(machine, b"kept and cut", b"doomed")
+    file.truncate(4)
+    machine.hardware.faults.fail_flush_count = 1
+    with pytest.raises(OSError, match="failed to flush"):
+        machine.disk.flush_now(file)
+    machine.disk.flush_now(file)
+    machine.crash(CrashStyle.LOSE_ALL)
+    assert machine.read() == b"kept"
+
+
+def test_the_cache_lets_go_of_nothing_but_what_a_failed_flush_left() -> None:
+    found = set()
+    for seed in range(40):
+        machine = Machine()
+        machine.hardware.eviction_rng = random.Random(seed)
+        failed_file(machine, b"kept", b"doomed")
+        waiting = machine.settled_file("/data/waiting")
+        waiting.pwrite([b"waiting"], 0)
+        is_evicted = machine.hardware.evict_some()
+        assert machine.read("/data/waiting") == b"waiting"
+        found.add((is_evicted, machine.read()))
+    assert found == {
+        (False, b"keptdoomed"),
+        (True, b"keptdoomed"),
+        (True, b"kept" + bytes(6)),
+    }
+
+
 def test_a_lying_flush_reports_success() -> None:
     machine = Machine()
     file = machine.settled_file()

@@ -24,6 +24,7 @@ from strandline.simulation.process import Process
 from strandline.simulation.scheduler import Scheduler
 
 CAPACITY_BYTES = 1 << 40
+PAGE_BYTES = 4_096
 FLUSH_US = (200, 3_000)
 FLUSH_US_MAX = 5_000_000
 """However slow a disk is: what began in a fault must be over soon after it."""
@@ -51,6 +52,10 @@ class DiskFaults:
     """Flushes take so many times as long."""
     fail_flush_count: int = 0
     """So many of the next flushes fail with EIO; what they should have flushed never arrives."""
+    fail_flush_of: str = ""
+    """Only those of files whose paths end so."""
+    keeps_cache: bool = False
+    """After a failed flush a process is started anew, and not its machine."""
     lying_flushes: bool = False
     """Flushes report success and do nothing."""
     lying_directory: str = ""
@@ -87,7 +92,10 @@ class HostDisk:
     counters: DiskCounters = field(default_factory=DiskCounters)
     faults: DiskFaults = field(default_factory=DiskFaults)
     has_failed_flush: bool = False
-    """Whether the page cache holds what a failed flush left: it looks sound, and is worthless."""
+    """Whether the page cache may hold what a failed flush left: it looks sound, and is on no
+    platter."""
+    eviction_rng: random.Random = field(default_factory=lambda: random.Random("evictions"))
+    """Its own, so that histories without failed flushes do not depend on it."""
     _waiting: list[_FlushRequest] = field(default_factory=list)
     _flushing: bool = False
 
@@ -103,6 +111,16 @@ class HostDisk:
         self.has_failed_flush = False
         self._waiting.clear()
         return style
+
+    def evict_some(self) -> bool:
+        """The page cache may let go of half of what it takes for clean; whether it does."""
+        if self.eviction_rng.random() < 0.5:
+            return False
+        for _, image in self.tree.files():
+            for position in range(0, image.current.size, PAGE_BYTES):
+                if self.eviction_rng.random() < 0.5:
+                    image.forget_cached(position, PAGE_BYTES)
+        return True
 
     def used_bytes(self) -> int:
         """The sizes of all files."""
@@ -167,7 +185,7 @@ class HostDisk:
     def flush_image(self, path: str, image: FileImage, sequence: int) -> OSError | None:
         """Bring the changes of one file up to `sequence` onto the platter, or fail at it."""
         self.counters.flushed_file_count += 1
-        if self.faults.fail_flush_count > 0:
+        if self.faults.fail_flush_count > 0 and path.endswith(self.faults.fail_flush_of):
             self.faults.fail_flush_count -= 1
             self.counters.failed_flush_count += 1
             self.has_failed_flush = True

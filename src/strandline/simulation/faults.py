@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import RejectedError
 from strandline.model.ids import BrokerId
+from strandline.replication.host import JOURNAL
 from strandline.simulation.damage import (
     lie,
     rot,
@@ -310,16 +311,32 @@ def _slow_disk(world: "World", rng: random.Random) -> End | None:
 
 
 def _fail_flush(world: "World", rng: random.Random) -> End | None:
-    """What a failed flush leaves in the page cache is worthless: the host is restarted after it."""
+    """What a failed flush leaves in the page cache looks sound: in half of the cases the process
+    alone is started anew after it, as systemd does, and in the others the machine.
+
+    Then it may be the journal's flush that fails, or one of each broker: they share a storage."""
     broker = rng.choice(world.scenario.brokers)
-    host = world.hosts[broker]
-    host.disk.faults.fail_flush_count = 1
-    world.trace.add(host.name, "its next flush will fail")
+    # From random numbers of its own: histories in which nothing fails to flush stay the same.
+    own = random.Random(f"failed flush of {world.scenario.seed} at {world.scheduler.now_us}")
+    keeps_cache = own.random() < 0.5
+    is_shared = keeps_cache and own.random() < 0.5
+    path_end = JOURNAL if keeps_cache and own.random() < 0.5 else ""
+    struck = [world.hosts[one] for one in (world.hosts if is_shared else (broker,))]
+    for host in struck:
+        host.disk.faults.fail_flush_count = 1
+        host.disk.faults.fail_flush_of = path_end
+        host.disk.faults.keeps_cache = keeps_cache
+        host.disk.eviction_rng = random.Random(own.getrandbits(64))
+        world.trace.add(host.name, f"its next flush {'of the journal ' * bool(path_end)}will fail")
 
     def end() -> None:
-        host.disk.faults.fail_flush_count = 0
-        host.fail_power()
-        world.restart(broker)
+        for host in struck:
+            host.disk.faults.fail_flush_count = 0
+            if keeps_cache:
+                host.kill()
+            else:
+                host.fail_power()
+            world.restart(host.broker)
 
     return end
 

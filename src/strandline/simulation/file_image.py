@@ -7,6 +7,8 @@ How:    `current` is the page cache, `durable` the platter; between them lies th
         picks, for the size and for every 512-byte sector on its own, how many of the changes that
         touched it arrived; a sector never holds a later change without the earlier ones, as a page
         cache writes whole sectors. A size may arrive without the data: then zeros are read.
+        What a flush failed to write is in `current` alone, until it is written again or the cache
+        lets go of it.
 Owns:   the contents; `disk.py` owns the names.
 Source: design section 10; ATC'20, "Can Applications Recover from fsync Failures?"."""
 
@@ -111,8 +113,10 @@ class FileImage:
         self.unflushed = rest
 
     def forget_up_to(self, sequence: int) -> None:
-        """A flush failed: the pages count as clean, can be read, and will never be written."""
-        self.unflushed = [c for c in self.unflushed if c.sequence > sequence]
+        """A flush failed: the pages count as clean, can be read, and will never be written.
+
+        Sizes are in the file system's own journal, which goes on or takes nothing at all."""
+        self.unflushed = [c for c in self.unflushed if c.sequence > sequence or c.data is None]
 
     def flip_bit(self, bit: int) -> None:
         """Rot: one bit changes, in the page cache and on the platter."""
@@ -128,10 +132,12 @@ class FileImage:
             self.durable.data[position] ^= 1 << (bit % 8)
 
     def forget_cached(self, position: int, length: int) -> None:
-        """The page cache lets go of this range, where all of the file has been flushed."""
-        if not self.unflushed:
+        """The page cache lets go of this range, where all of the file has been flushed, or counts
+        as that. What never reached the platter is a hole."""
+        length = min(length, self.current.size - position)
+        if not self.unflushed and length > 0:
             found = self.durable.read(length, position)
-            self.current.write(position, found)
+            self.current.write(position, found + bytes(length - len(found)))
 
     def crash(self, rng: random.Random, style: CrashStyle) -> int:
         """The power fails; returns how many changes did not arrive as a whole."""

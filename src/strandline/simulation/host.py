@@ -5,8 +5,8 @@ Why:    what a broker loses and what it keeps when it is killed, when the power 
 How:    `start` boots a program on fresh seams. `kill` ends the process: the page cache stays, the
         kernel resets connections. `fail_power` also takes away what was not flushed, and says
         nothing to anybody. `pause` and `resume` are SIGSTOP and SIGCONT.
-        After a failed flush the page cache is worthless: whoever kills the process then restarts
-        the machine, too.
+        What a failed flush left in the page cache looks sound and is on no platter. Whoever kills
+        the process then restarts the machine, too, or the process alone (`DiskFaults.keeps_cache`).
 Owns:   the hardware and the process.
 Source: design section 10."""
 
@@ -161,7 +161,10 @@ class SimHost(Generic[Program]):
         else:
             self._trace.add(self.name, "is killed")
             self._fabric.process_died(self.broker, powered=True)
-            if self.disk.has_failed_flush:
+            if self.disk.has_failed_flush and self.disk.faults.keeps_cache:
+                how = "half of it evicted" if self.disk.evict_some() else "all of it kept"
+                self._trace.add(self.name, f"a flush had failed; the page cache stays, {how}")
+            elif self.disk.has_failed_flush:
                 self._trace.add(self.name, "is started anew, as a flush had failed")
                 self.disk.crash()
         self.dies_of_power_failure = False
