@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.admin.scrapes import Monitor, controller_of
-from tests.broker.cluster_world import BROKERS, ClusterWorld, joined
+from tests.broker.cluster_world import BROKERS, ClusterWorld, joined, three_brokers
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_broker_in_a_cluster import fetch, produce
+from tests.broker.test_damaged_logs import IN_RECORDS, rot
 
 from strandline.admin.exposition import FRESH_MS
 from strandline.admin.metric_table import (
@@ -20,6 +21,7 @@ from strandline.admin.metric_table import (
 )
 from strandline.base.errors import StorageError
 from strandline.client.replica_status import PartitionStatus
+from strandline.config.broker import StorageSection
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_replica_status import (
     DescribeReplicaStatusRequest,
@@ -219,6 +221,32 @@ def test_a_replica_that_is_stopped_is_counted_by_its_cause(
         assert told.value(name, cause=each) == (1 if each == cause else 0)
     assert told.value("strandline_offline_replicas") == 1
     assert told.value("strandline_replicas") >= 1
+
+
+def test_a_log_that_rots_is_told_until_it_is_mended() -> None:
+    with three_brokers(scrub_rate=StorageSection().scrub_rate) as world:
+        world.create_topic("t")
+        assert produce(world, "t", b"a", b"b", b"c").error_code == 0
+        leader = world.leader_of("t")
+        one, other = (broker for broker in world.replicas_of("t") if broker != leader)
+        world.until(lambda: world.replicas_of("t")[one].high_watermark == 3)
+        monitor = Monitor(world)
+        assert monitor.scrape(one).value("strandline_damaged_logs") == 0
+        for broker in (leader, other):
+            world.hosts[broker].kill()
+        rot(world, one, world.replicas_of("t")[one], at=IN_RECORDS)
+        world.until(lambda: world.replicas_of("t")[one].damage.is_known)
+        world.advance(FRESH_MS)
+        told = monitor.scrape(one)
+        assert told.value("strandline_damaged_logs") == 1
+        assert told.value("strandline_mended_gaps_total") == 0
+        for broker in (leader, other):
+            world.hosts[broker].start()
+        world.until(lambda: not world.replicas_of("t")[one].damage.is_known)
+        world.advance(FRESH_MS)
+        told = monitor.scrape(one)
+        assert told.value("strandline_damaged_logs") == 0
+        assert told.value("strandline_mended_gaps_total") >= 1
 
 
 def test_a_disk_that_tells_nothing_hides_nothing_else(

@@ -36,12 +36,14 @@ Figures = Mapping[str, float | Values]
 @dataclass(slots=True)
 class Walk:
     """What all partitions of the cluster are counted for. Of those with a replica here: `closed`,
-    it is not open; `leaderless`, it knows no leader that lives. By the controller only: `offline`,
-    without a leader; `elsewhere`, with another one than the first of the replicas."""
+    it is not open; `leaderless`, it knows no leader that lives; `damaged`, its log is known to be.
+    By the controller only: `offline`, without a leader; `elsewhere`, with another one than the
+    first of the replicas."""
 
     hosted: int = 0
     closed: int = 0
     leaderless: int = 0
+    damaged: int = 0
     offline: int = 0
     elsewhere: int = 0
 
@@ -59,9 +61,10 @@ async def walk(services: Services, pace: Pace, *, is_controller: bool) -> Walk:
             replica = replicas.get(partition.group)
             if replica is None or replica.failed is not None:
                 found.closed += 1
-            elif not _knows_leader(services, replica):
-                is_led = False
-                found.leaderless += 1
+            else:
+                found.damaged += replica.damage.is_known
+                is_led = _knows_leader(services, replica)
+                found.leaderless += not is_led
         if is_controller:
             leader, _ = known_leader(services, partition)
             is_led = is_led and leader != NO_BROKER and may_be_named(services, leader)
@@ -111,6 +114,8 @@ def broker_figures(
         "strandline_elections_total": replication.candidacy_count,
         "strandline_leader_changes_total": _by_label(happenings.leader_changes),
         "strandline_replica_failures_total": _by_label(happenings.failures),
+        "strandline_damaged_logs": walked.damaged,
+        "strandline_mended_gaps_total": replication.repairs.mended_count,
         **_disk_figures(replication),
         "strandline_produced_bytes_total": replication.memory.taken_bytes,
         "strandline_fetched_bytes_total": services.fetched_bytes,

@@ -170,6 +170,15 @@ BROKER_METRICS = (
         "failed (`io`), or the log is damaged (`damage`).",
     ),
     Metric(
+        name="strandline_damaged_logs",
+        help="Logs of open replicas here with a part that cannot be read, and is not mended yet.",
+    ),
+    Metric(
+        name="strandline_mended_gaps_total",
+        kind=Kind.COUNTER,
+        help="Damaged parts of logs here that were replaced by what other replicas have.",
+    ),
+    Metric(
         name="strandline_disk_used_bytes",
         help="Used of the file system with the data directory.",
     ),

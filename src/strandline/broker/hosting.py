@@ -164,7 +164,7 @@ class Hosting:
                         absent.append(spec)
                     else:
                         self._succeed(replica, succession)
-                        replica.lasting_observers = frozenset(partition.roles.all)
+                        replica.placed = partition.roles
                         replica.appender.usual_voter_count = _usual_voter_count(partition, config)
                         if replica.log.config != log_config:
                             replica.log.config = log_config

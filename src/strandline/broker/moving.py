@@ -86,7 +86,7 @@ class Moving:
 
     def adjust(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
         """Make the next step towards what is wanted of a group led here, if it can be made now."""
-        replica.lasting_observers = frozenset(partition.roles.all)
+        replica.placed = partition.roles
         if config.voters_shrink_enable:
             self._attend(replica.group)
         if not self._step(replica, partition, config):

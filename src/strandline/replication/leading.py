@@ -407,7 +407,7 @@ class Leading:
     def is_copied_to(self, peer: BrokerId) -> bool:
         """Whether `peer` is to become a replica, and is none yet; all follow the controller."""
         replica = self._replica
-        is_lasting = peer in replica.lasting_observers or replica.group == CONTROLLER_GROUP
+        is_lasting = peer in replica.placed.all or replica.group == CONTROLLER_GROUP
         return self._is_observer(peer) and not is_lasting
 
     def _is_observer(self, peer: BrokerId) -> bool:

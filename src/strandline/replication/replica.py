@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from strandline.base.clock import Timer
 from strandline.base.disk import is_full
 from strandline.base.errors import ApiError, RejectedError, StorageError
+from strandline.model.cluster import Roles
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
@@ -94,8 +95,8 @@ class Replica:
         self.succession = succession
         self.is_spared = False
         """Whether others should be elected: this broker is about to go down."""
-        self.lasting_observers: frozenset[BrokerId] = frozenset()
-        """Permanent ones: what they lack is no copy for a move."""
+        self.placed = Roles(())
+        """Who holds the log when all are well: what they lack is no copy for a move."""
         self.base = base
         self.is_fresh = is_fresh
         self.has_restarted = not is_fresh

@@ -6,8 +6,8 @@ How:    told by what was acknowledged as flushed in this leader's reign. A repli
         up when the first entry that it lacks was appended; one whose broker is silent, no later
         than it was last heard. An entry of an earlier leader was appended nobody knows
         when: whoever lacks one has not been caught up since this leader leads, and for how long is
-        not told. Who votes is by the configuration in force; an observer is who does not, or is
-        one by its placement.
+        not told. Who votes is by the configuration in force. An observer is one by its placement,
+        or a member that has no place yet: a voter that is lost for a while is none.
 Source: reference observers 4.4 (the fields of kafka-replica-status)."""
 
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ def standings(replica: "Replica") -> list[Standing]:
         Standing(
             broker=broker,
             is_leader=broker == replica.self_id,
-            is_observer=broker not in voters or broker in replica.lasting_observers,
+            is_observer=_is_observer(replica, broker, voters),
             is_isr_eligible=broker in voters,
             is_in_isr=broker in in_sync,
             is_caught_up=replica.may_count(broker),
@@ -84,16 +84,21 @@ def counts(replica: "Replica") -> Counts:
     """What `standings` says, counted; for who asks of thousands of partitions."""
     configuration = replica.configuration
     voters, members = configuration.all_voters, configuration.members
-    in_sync, lasting = replica.in_sync(), replica.lasting_observers
+    in_sync, observers = replica.in_sync(), replica.placed.observers
     return Counts(
         replicas=len(members),
-        observers=sum(one not in voters or one in lasting for one in members)
-        if lasting or len(members) > len(voters)
+        observers=sum(_is_observer(replica, one, voters) for one in members)
+        if observers or len(members) > len(voters)
         else 0,
         in_sync=len(in_sync),
         caught_up=sum(map(replica.may_count, members)),
-        observers_in_sync=sum(one in lasting for one in in_sync) if lasting else 0,
+        observers_in_sync=sum(one in observers for one in in_sync) if observers else 0,
     )
+
+
+def _is_observer(replica: "Replica", broker: BrokerId, voters: tuple[BrokerId, ...]) -> bool:
+    placed = replica.placed
+    return broker in placed.observers or (broker not in voters and broker not in placed.voters)
 
 
 def leading_ms(replica: "Replica") -> int:
