@@ -407,3 +407,24 @@ def test_decoding_after_compaction_keeps_codec_and_headers() -> None:
 
 def segment_files(world: World) -> list[str]:
     return [name for name in world.disk.list_directory(DIRECTORY) if name.endswith(".log")]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_all_that_producers_have_under_way_is_known_after_a_crash(seed: int) -> None:
+    world = World()
+    for sequence in range(5):
+        world.append([(b"k", b"%d" % sequence)], producer=(7, sequence))
+    world.close_segment()
+    world.append([(b"k", bytes(900))])
+    world.close_segment()
+    world.append([(b"other", b"1")])
+    world.flush()
+    before = world.log.producers.get(7)
+    world.compact()
+    world.disk.crash(random.Random(seed))
+    for path in world.disk.list_directory(DIRECTORY):  # They are not flushed, and may be lost.
+        if path.endswith(".summary"):
+            world.disk.remove(f"{DIRECTORY}/{path}")
+    after = world.open().producers.get(7)
+    assert before is not None and after is not None
+    assert after.window == before.window

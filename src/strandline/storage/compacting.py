@@ -20,6 +20,7 @@ from strandline.storage.flushing import Flushing
 from strandline.storage.producers import ProducerStates
 from strandline.storage.row import SegmentRow
 from strandline.storage.segment import Segment
+from strandline.storage.segment_work import Cleaned
 
 
 class Compacting:
@@ -31,6 +32,7 @@ class Compacting:
         "_compaction",
         "_disk",
         "_flushing",
+        "_keep_producers",
         "_new_segment",
         "_producers",
         "_row",
@@ -45,13 +47,16 @@ class Compacting:
         *,
         producers: ProducerStates,
         new_segment: Callable[[Segment], Segment],
+        keep_producers: Callable[[list[Segment]], None],
     ) -> None:
+        """`keep_producers` has it written who wrote what before the last of these segments."""
         self._disk = disk
         self._clock = clock
         self._row = row
         self._flushing = flushing
         self._producers = producers
         self._new_segment = new_segment
+        self._keep_producers = keep_producers
         self._compaction: Compaction | None = None
         self._clean_offset = row.history.start.base_offset
         """Below here compaction has been."""
@@ -73,6 +78,7 @@ class Compacting:
         cleaned = self._compaction.take()
         if cleaned is not None:
             try:
+                self._keep(cleaned)
                 self._row.replace(cleaned)
             except OSError as error:
                 self._flushing.fail(error)
@@ -81,6 +87,12 @@ class Compacting:
             self._clean_offset = self._compaction.end_offset
             self._compaction = None
         return has_more
+
+    def _keep(self, cleaned: Cleaned) -> None:
+        """A producer's last batch keeps its header in what is cleaned, those before it do not."""
+        if len(self._producers):
+            at = self._row.segments.index(cleaned.replaced[-1])
+            self._keep_producers(self._row.segments[: at + 2])
 
     def abandon(self) -> None:
         """Give up the pass that is under way, if any: its segments change. Raises OSError."""

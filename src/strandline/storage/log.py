@@ -79,6 +79,7 @@ class Log:
             self._flushing,
             producers=self.producers,
             new_segment=self._cleaning_target,
+            keep_producers=self._keep_producers,
         )
         self.mending = Mending(
             disk,

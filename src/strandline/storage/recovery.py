@@ -225,10 +225,12 @@ class LogRecovery:
     def _scan_segment(self, segment: Segment, *, is_last: bool) -> None:
         """What is behind the part that its summary tells, if any."""
         head_bytes = segment.size
-        if self._producers is None:
+        if self._producers is None or (self._segments and not head_bytes):
+            # Known by the headers so far, too: but compaction has left the last of each producer.
             name = _name_at_end(segment, self._history) if head_bytes else segment.name
             producers = read_producers(self._disk, self._directory, name)
-            self._producers = None if producers is None else ProducerStates(producers)
+            if producers is not None:
+                self._producers = ProducerStates(producers)
         file = segment.file
         found_bytes = file.size()
         written = file.written_end()
