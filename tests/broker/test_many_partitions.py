@@ -49,7 +49,7 @@ def test_new_leaders_are_announced_together(
             announced.append(len(body))
         return encode_control(kind, body)
 
-    monkeypatch.setattr("strandline.replication.host.encode_control", encode)
+    monkeypatch.setattr("strandline.replication.control_mail.encode_control", encode)
     cluster.create_topic("many", partitions=PARTITIONS)
     assert sum(announced) == PARTITIONS
     assert len(announced) < PARTITIONS / 2

@@ -248,7 +248,7 @@ def ids(*numbers: int) -> tuple[BrokerId, ...]:
         (
             "residency: {deny: [{label: region, op: in, values: [south]}]}",
             (1, 3, 5),
-            "residency: broker 5 ",
+            "residency: broker 5: region is in [south]",
         ),
         ("rules: [{count: 3}]", (1, 2, 3), ""),
         ("leaders: {prefer: [[{label: region, op: in, values: [west]}]]}", (1, 2, 5), ""),

@@ -30,10 +30,10 @@ from strandline.cli.logs import configure_logging
 from strandline.cli.open_files import raise_open_files_limit
 from strandline.cli.output import print_error
 from strandline.config.broker import BrokerConfig
-from strandline.model.cluster import Labels
 from strandline.network.loop_clock import LoopClock
 from strandline.network.tcp import TcpNetwork
 from strandline.network.webhook import Webhook
+from strandline.placement.topology.labels import MergedLabels
 from strandline.replication.host import Replication
 from strandline.replication.settings import ReplicationSettings
 from strandline.storage.identity import DataDirectory
@@ -55,9 +55,8 @@ def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
         config = load_file(path, environment=environment)
         configure_logging(config)
         found = find_labels(config, hostname=socket.gethostname(), environment=environment)
-        _log.info("labels: %s", "; ".join(tell_origin(found)) or "none")
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(run_broker(config, found.labels))
+            runner.run(run_broker(config, found))
     except StrandlineError as error:
         print_error(str(error))
         return ERROR
@@ -67,7 +66,7 @@ def serve_file(path: Path, *, environment: Mapping[str, str]) -> int:
     return OK
 
 
-async def run_broker(config: BrokerConfig, labels: Labels) -> None:
+async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
     """Put the broker together, serve until a signal comes, take it down. Raises OperatorError."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
@@ -102,7 +101,7 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
             disk=disk,
             replication=replication,
             directory_id=directory.identity.directory_id,
-            labels=labels,
+            labels=found.labels,
             kept_labels=read_labels(directory.path),
             on_labelled=partial(write_labels, directory.path),
             cluster_id=directory.identity.cluster_id,
@@ -114,6 +113,7 @@ async def run_broker(config: BrokerConfig, labels: Labels) -> None:
         await metrics.serve(broker)
         await _unless(ended, broker.start())
         if not ended.is_set():
+            _log.info("labels: %s", "; ".join(tell_origin(found)) or "none")
             await broker.listen(server_limits(config), claimed=claimed)
             settle_memory()
             metrics.set_ready(True)
