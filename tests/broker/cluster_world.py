@@ -41,16 +41,19 @@ R = TypeVar("R", bound=Message)
 
 class ClusterWorld:
     """See the module. Brokers are named by their ids. With `scrub_rate`, in bytes a second, they
-    look for damage all the time. `regions`: {broker: its region}, where they have some."""
+    look for damage all the time. `reserve_bytes`: what their disks keep for the controller's log.
+    `regions`: {broker: its region}, where they have some."""
 
     def __init__(
         self,
         brokers: Iterable[int] = BROKERS,
         *,
         scrub_rate: int = 0,
+        reserve_bytes: int = 0,
         regions: Mapping[int, str] | None = None,
     ) -> None:
         self.scrub_rate = scrub_rate
+        self.reserve_bytes = reserve_bytes
         self.regions = dict(regions or {})
         self.kept_labels: dict[int, KeptLabels] = {}
         self.scheduler = Scheduler()
@@ -85,7 +88,7 @@ class ClusterWorld:
             rng=seams.rng,
             disk=seams.disk,
             network=seams.network,
-            settings=ReplicationSettings(),
+            settings=ReplicationSettings(reserve_bytes=self.reserve_bytes),
             data_directory=DATA_DIRECTORY,
         )
         seams.disk.make_directories(DATA_DIRECTORY)
@@ -253,7 +256,7 @@ def joined(world: ClusterWorld) -> Iterator[ClusterWorld]:
 
 
 @contextmanager
-def three_brokers(*, scrub_rate: int = 0) -> Iterator[ClusterWorld]:
+def three_brokers(*, scrub_rate: int = 0, reserve_bytes: int = 0) -> Iterator[ClusterWorld]:
     """The controller's voters alone, once they have joined."""
-    with joined(ClusterWorld(VOTERS, scrub_rate=scrub_rate)) as world:
+    with joined(ClusterWorld(VOTERS, scrub_rate=scrub_rate, reserve_bytes=reserve_bytes)) as world:
         yield world

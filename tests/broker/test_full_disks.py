@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld, three_brokers
-from tests.broker.test_broker_in_a_cluster import fetch, produce
+from tests.broker.test_broker_in_a_cluster import delete, fetch, produce
 
 from strandline.protocol.errors import Error
 from strandline.replication.replica import Replica
+from strandline.storage.reserve import Reserve
+
+RESERVE_BYTES = 64 * 1024
 
 
 @pytest.fixture
@@ -141,3 +144,65 @@ def test_a_broker_waits_where_the_controller_has_no_space_to_admit_it(
     make_room(cluster, full)
     cluster.until_started(late)
     assert failed(cluster) == []
+
+
+@pytest.fixture
+def keeping(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterWorld]:
+    """Three brokers that have joined, and keep some space; their journals take none ahead."""
+    monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 0)
+    monkeypatch.setattr("strandline.storage.state_journal._ROOM_BYTES_MIN", 0)
+    with three_brokers(reserve_bytes=RESERVE_BYTES) as world:
+        world.create_topic("t")
+        yield world
+
+
+def reserve_of(world: ClusterWorld, broker: int) -> Reserve:
+    return world.broker(broker).replication.reserve
+
+
+def test_a_broker_whose_disk_is_full_hears_what_may_go(keeping: ClusterWorld) -> None:
+    """It did not: the controller's log had no space for the word that would have made some."""
+    keeping.create_topic("gone")
+    (leader,) = (one for one in keeping.hosts if keeping.controller(one).is_leader)
+    full = next(one for one in keeping.hosts if one != leader)
+    fill(keeping, full)
+    assert len(keeping.directories(full)) == 2
+    delete(keeping, "gone")
+    keeping.until(lambda: len(keeping.directories(full)) == 1)
+    assert reserve_of(keeping, full).is_lent
+    assert failed(keeping) == []
+
+
+def test_an_active_controller_whose_disk_is_full_takes_changes(keeping: ClusterWorld) -> None:
+    (leader,) = (one for one in keeping.hosts if keeping.controller(one).is_leader)
+    fill(keeping, leader)
+    keeping.create_topic("new")
+    assert keeping.controller(leader).is_leader
+    assert reserve_of(keeping, leader).is_lent
+    assert failed(keeping) == []
+
+
+def test_what_is_lent_to_the_controllers_log_is_not_for_producers(keeping: ClusterWorld) -> None:
+    full = keeping.leader_of("t")
+    assert produce(keeping, "t", b"first").error_code == 0
+    fill(keeping, full)
+    reserve_of(keeping, full).lend("a test")
+    free_bytes = keeping.hosts[full].disk.free_bytes()
+    assert free_bytes == RESERVE_BYTES
+    assert produce(keeping, "t", b"refused").error_code == Error.KAFKA_STORAGE_ERROR
+    assert keeping.hosts[full].disk.free_bytes() == free_bytes
+    make_room(keeping, full)
+    keeping.advance(1_000)
+    assert not reserve_of(keeping, full).is_lent
+    assert produce(keeping, "t", b"second").error_code == 0
+    assert fetch(keeping, "t") == [b"first", b"second"]
+
+
+def test_a_vote_is_remembered_where_the_disk_is_full(keeping: ClusterWorld) -> None:
+    leader = keeping.leader_of("t")
+    full = next(broker for broker in (1, 2, 3) if broker != leader)
+    epoch = keeping.replicas_of("t")[full].epoch
+    fill(keeping, full)
+    keeping.hosts[leader].kill()
+    keeping.until(lambda: keeping.replicas_of("t")[full].epoch > epoch)
+    assert failed(keeping) == []

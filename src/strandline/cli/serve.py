@@ -165,7 +165,7 @@ async def _unless(ended: asyncio.Event, work: Coroutine[None, None, None]) -> No
 
 
 def replication_settings(config: BrokerConfig) -> ReplicationSettings:
-    """[replication] as the replication room wants it."""
+    """[replication], and what of [storage] it has to know."""
     keys = config.replication
     return ReplicationSettings(
         heartbeat_interval_ms=keys.heartbeat_interval_ms,
@@ -180,6 +180,7 @@ def replication_settings(config: BrokerConfig) -> ReplicationSettings:
         queue_bytes_max=keys.queue_bytes_max,
         recovery_bytes_per_s=keys.recovery_bytes_per_s,
         recovery_cross_region_bytes_per_s=keys.recovery_cross_region_bytes_per_s,
+        reserve_bytes=config.storage.reserve_bytes,
     )
 
 

@@ -324,6 +324,15 @@ class StorageSection:
         "Reserve disk space ahead of the log's end: faster flushes, and a full disk is found "
         "early.",
     )
+    reserve_bytes: int = key(
+        8_388_608,
+        "Disk space that is kept for the controller's log and for votes, so that a broker whose "
+        "disk is full still learns what may go; at most a hundredth of the file system. While it "
+        "is used, nothing else grows. 0: none is kept.",
+        unit="bytes",
+        minimum=0,
+        maximum=INT_MAX,
+    )
     scrub_rate: int = key(
         4_194_304,
         "How much of the logs is read from the disk and checked in the background; 0: nothing. "

@@ -12,6 +12,7 @@ Source: design section 5."""
 import logging
 import random
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -19,7 +20,7 @@ from strandline.base.clock import Clock, Timer
 from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.base.network import Lane, Network
-from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.network.calls import Calls
 from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
@@ -69,6 +70,7 @@ from strandline.replication.wire import (
     encode_control,
 )
 from strandline.storage.log import Log
+from strandline.storage.reserve import Reserve
 from strandline.storage.state_journal import GroupState, StateJournal
 
 JOURNAL = "state.journal"
@@ -138,6 +140,7 @@ class Replication:
             remembered=self._remembered,
         )
         self._data_directory = data_directory
+        self.reserve = Reserve(clock, disk, data_directory, size_bytes=settings.reserve_bytes)
         self._journal: StateJournal | None = None
         self._opening: Opening | None = None
         self._forgetting: Forgetting | None = None
@@ -158,7 +161,12 @@ class Replication:
     def start(self) -> None:
         """Open the journal and begin to tick; groups are opened one by one."""
         self.disk.make_directories(f"{self._data_directory}/logs")
-        self._journal = StateJournal.open(self.disk, f"{self._data_directory}/{JOURNAL}")
+        self.reserve.start()
+        self._journal = StateJournal.open(
+            self.disk,
+            f"{self._data_directory}/{JOURNAL}",
+            borrow=partial(self.reserve.lend, "the journal of votes"),
+        )
         self._opening = Opening(self, self._journal, f"{self._data_directory}/logs")
         self._forgetting = Forgetting(self, self._journal)
         self._ticked_ms = self.clock.monotonic_ms()
@@ -175,6 +183,7 @@ class Replication:
         self.repairs.stop()
         self.starts.stop()
         self.recovery.stop()
+        self.reserve.stop()
         self.lending.stop()
         if self._opening is not None:
             self._opening.abandon()
@@ -411,8 +420,13 @@ class Replication:
         for callback in self.on_leadership:
             callback(replica, is_serving)
 
+    def lend_space(self, replica: Replica) -> bool:
+        """Whether a replica here that found no space has some more now; see `storage.reserve`."""
+        return replica.group == CONTROLLER_GROUP and self.reserve.lend(replica.name)
+
     def on_full(self, replica: Replica, error: Exception) -> None:
         """A replica here found no space for something; it will try again. All say it as one."""
+        self.lend_space(replica)
         now = self.clock.monotonic_ms()
         if now >= self._full_silence_ms:
             self._full_silence_ms = now + FULL_INTERVAL_MS

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from strandline.base.errors import StorageError
-from strandline.model.ids import NO_BROKER, Epoch, first_epoch
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, Epoch, first_epoch
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.replica import Replica
 from strandline.storage.log import Log
@@ -100,6 +100,7 @@ class Opening:
             # Who has lost what it acknowledged anyway need not stop at damage.
             cut_corruption=state is not None and state.amnesiac,
             defer_flush=defer_flush,
+            reserve=None if spec.group == CONTROLLER_GROUP else host.reserve,
         )
         if log.last_epoch > (0 if state is None else state.epoch):
             log.close()

@@ -30,6 +30,8 @@ class ReplicationSettings:
                              `recovery`; `recovery_cross_region_bytes_per_s` for other regions.
     compaction_slice_bytes:  how much of a log is compacted before other work has its turn; a batch
                              at least.
+    reserve_bytes:           how much of the disk is kept for the controller's log and for votes;
+                             see `storage.reserve`.
     lease_ratio:             a leader's lease is this share of the election timeout (clock drift
                              eats the rest)."""
 
@@ -46,6 +48,7 @@ class ReplicationSettings:
     recovery_bytes_per_s: int = 32 * 1024 * 1024
     recovery_cross_region_bytes_per_s: int = 32 * 1024 * 1024
     compaction_slice_bytes: int = 32 * 1024
+    reserve_bytes: int = 64 * 1024
     lease_ratio: float = 0.85
 
     def __post_init__(self) -> None:

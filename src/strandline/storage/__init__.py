@@ -19,8 +19,9 @@ Map:    log.py (one group's log), which is made of
             segment_work.py, segment_writer.py  making a segment anew, in slices
             producers.py  idempotence: the last five batches of each producer
             survey.py     what lies in a log's directory;  verification.py  what is wrong with it
-        state_journal.py (epoch and vote of every group), identity.py (whose directory this is),
-        kept_labels.py (where its broker is), real_disk.py (files), read_only_disk.py (the same, to
-        look at only), file_system.py (what both tell), kernel_flusher.py and flusher.py (who makes
+        state_journal.py (epoch and vote of every group), reserve.py (space that is kept for it and
+        the controller's log), identity.py (whose directory this is), kept_labels.py (where its
+        broker is), real_disk.py (files), read_only_disk.py (the same, to look at only),
+        file_system.py (what both tell), kernel_flusher.py and flusher.py (who makes
         files durable), descriptor.py.
 Source: design section 4."""

@@ -32,6 +32,7 @@ from strandline.storage.recovery import (
     keep_producers,
     replay_producers,
 )
+from strandline.storage.reserve import Reserve
 from strandline.storage.row import SegmentRow
 from strandline.storage.sealing import write_producers
 from strandline.storage.segment import Segment
@@ -50,7 +51,14 @@ class Log:
     """A log. `start_*` and `last_index` are inclusive, `end_offset` is exclusive."""
 
     def __init__(
-        self, disk: Disk, directory: str, *, config: LogConfig, clock: Clock, found: RecoveredLog
+        self,
+        disk: Disk,
+        directory: str,
+        *,
+        config: LogConfig,
+        clock: Clock,
+        found: RecoveredLog,
+        reserve: Reserve | None = None,
     ) -> None:
         self.directory = directory
         self.config = config
@@ -58,6 +66,7 @@ class Log:
         """What each idempotent producer wrote last; follows every append and truncation."""
         self._disk = disk
         self._clock = clock
+        self._reserve = reserve
         self._row = SegmentRow(disk, directory, found)
         self._unsealed = found.unsealed
         if self._row.active.size:
@@ -102,12 +111,14 @@ class Log:
         flushed_index: Index = NO_INDEX,
         cut_corruption: bool = False,
         defer_flush: bool = False,
+        reserve: Reserve | None = None,
     ) -> "Log":
         """Open the log in `directory`, created when absent. All that is found is durable then;
         with `defer_flush` the caller has to see to that, and say so by `found_durable`, before the
         log is trusted with anything.
 
         `flushed_index`: what the caller knows to have been flushed; -1 for nothing.
+        `reserve`: space that this log may not use; None for one that may.
         Raises StorageError when something that was flushed is damaged or missing, unless
         `cut_corruption`: then the log ends before the damage, and its owner must not vote as if it
         still had what is gone. Raises OSError when the disk fails."""
@@ -120,7 +131,7 @@ class Log:
             cut_corruption=cut_corruption,
             defer_flush=defer_flush,
         ).run()
-        return cls(disk, directory, config=config, clock=clock, found=found)
+        return cls(disk, directory, config=config, clock=clock, found=found, reserve=reserve)
 
     def found_durable(self) -> None:
         """What `open` found with `defer_flush` has been made durable."""
@@ -250,7 +261,7 @@ class Log:
         segment = self._segment_for(size, offset)
         position = segment.size
         if position + size > segment.allocated:
-            self._reserve(segment, position + size)
+            self._make_room(segment, position + size)
         try:
             segment.file.pwrite(buffers, position)
         except OSError as error:
@@ -306,8 +317,10 @@ class Log:
             self._roll()
         return self._row.active
 
-    def _reserve(self, segment: Segment, end: int) -> None:
+    def _make_room(self, segment: Segment, end: int) -> None:
         """Have room for writes up to `end`; on failure nothing has changed."""
+        if self._reserve is not None:
+            self._reserve.check()
         if not self.config.preallocate:
             segment.allocated = end
             return

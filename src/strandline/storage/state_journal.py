@@ -67,7 +67,14 @@ class StateJournal:
     """The journal. One thread only."""
 
     def __init__(
-        self, disk: Disk, path: str, *, file: File, states: dict[GroupId, GroupState], end: int
+        self,
+        disk: Disk,
+        path: str,
+        *,
+        file: File,
+        states: dict[GroupId, GroupState],
+        end: int,
+        borrow: Callable[[], bool],
     ) -> None:
         self._disk = disk
         self.path = path
@@ -78,10 +85,14 @@ class StateJournal:
         self._allocated = file.size()
         self._live_bytes = _size_of(states)
         self._error: OSError | None = None
+        self._borrow = borrow
 
     @classmethod
-    def open(cls, disk: Disk, path: str) -> "StateJournal":
-        """Open or create. All that is found is durable then.
+    def open(
+        cls, disk: Disk, path: str, *, borrow: Callable[[], bool] = lambda: False
+    ) -> "StateJournal":
+        """Open or create. All that is found is durable then. `borrow` is asked where there is no
+        room, and says whether there is more then.
 
         Raises StorageError when a state that had been durable is damaged; OSError, also when there
         is no room for states to come."""
@@ -105,7 +116,7 @@ class StateJournal:
             except OSError as error:
                 raise OSError(error.errno, error.strerror, path) from error
         disk.flush_now(file)
-        return cls(disk, path, file=file, states=states, end=end)
+        return cls(disk, path, file=file, states=states, end=end, borrow=borrow)
 
     @property
     def failed(self) -> bool:
@@ -147,7 +158,7 @@ class StateJournal:
         refusal: OSError | None = None
         if self._error is None:
             try:
-                self._write(record)
+                self._write_somehow(record)
             except OSError as error:
                 if is_full(error):
                     refusal = error
@@ -164,6 +175,14 @@ class StateJournal:
 
         self._disk.flush_soon(file, on_flushed)
         return refusal is None
+
+    def _write_somehow(self, record: _Record) -> None:
+        try:
+            self._write(record)
+        except OSError as error:
+            if not is_full(error) or not self._borrow():
+                raise
+            self._write(record)
 
     def _write(self, record: _Record) -> None:
         """Raises OSError; when the disk is full, the file is as it was."""
