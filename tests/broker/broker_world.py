@@ -239,6 +239,7 @@ class Sink:
     """A connection that keeps what it is told."""
 
     client_host = "/10.1.2.3"
+    number = 1
 
     def __init__(self) -> None:
         self.closed: list[str] = []

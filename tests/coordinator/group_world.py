@@ -236,6 +236,7 @@ class World:
         instance_id: str | None = None,
         retention_ms: int = -1,
         group: str = GROUP,
+        connection: int = 1,
     ) -> int:
         token = self.next_token()
         self.feed(
@@ -247,6 +248,7 @@ class World:
                 member_id=member_id,
                 instance_id=instance_id,
                 retention_ms=retention_ms,
+                connection=connection,
             )
         )
         return token

@@ -288,3 +288,57 @@ def test_the_log_is_written_in_kafkas_schema() -> None:
     key, value = world.log[0]
     assert key[:2] == b"\0\1" and value is not None and value[:2] == b"\0\4"
     assert decode_log_record(key, value) is not None
+
+
+AT_NINE = OffsetToCommit("flights", 0, 9)
+OVERTAKEN = Error.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def codes(world: World, offset: OffsetToCommit, member_id: str, connection: int) -> list[int]:
+    """What a member of the first generation is told that commits over this connection."""
+    token = world.commit(offset, member_id=member_id, generation=1, connection=connection)
+    return world.commit_errors(token)
+
+
+def test_a_commit_that_comes_again_over_an_older_connection_sets_nothing_back() -> None:
+    """The client had given that connection up, and committed more since (chaos, seed 79)."""
+    world = World()
+    member = world.stable(1).leader
+    assert codes(world, AT_FIVE, member, 1) == [0]
+    assert codes(world, AT_FIVE, member, 2) == codes(world, AT_NINE, member, 2) == [0]
+    assert codes(world, AT_FIVE, member, 1) == [OVERTAKEN]
+    assert committed(world) == 9
+
+
+def test_it_sets_nothing_back_while_the_later_one_is_still_written() -> None:
+    world = World()
+    member = world.stable(1).leader
+    world.holds_writes = True
+    later = world.commit(AT_NINE, member_id=member, generation=1, connection=2)
+    assert codes(world, AT_FIVE, member, 1) == [OVERTAKEN]
+    world.settle()
+    assert world.commit_errors(later) == [0]
+    assert committed(world) == 9
+
+
+def test_who_seeks_back_may_commit_that() -> None:
+    world = World()
+    member = world.stable(1).leader
+    assert codes(world, AT_NINE, member, 1) == codes(world, AT_FIVE, member, 1) == [0]
+    assert codes(world, AT_NINE, member, 1) == codes(world, AT_FIVE, member, 2) == [0]
+    assert committed(world) == 5
+
+
+def test_commits_over_two_connections_by_turns_are_taken() -> None:
+    world = World()
+    member = world.stable(1).leader
+    assert codes(world, AT_FIVE, member, 2) == codes(world, AT_NINE, member, 1) == [0]
+    assert committed(world) == 9
+
+
+def test_what_another_member_commits_over_an_older_connection_is_taken() -> None:
+    world = World()
+    group = world.stable(2)
+    assert codes(world, AT_NINE, group.leader, 2) == [0]
+    assert codes(world, AT_FIVE, group.followers[0], 1) == [0]
+    assert committed(world) == 5

@@ -12,6 +12,7 @@ from strandline.broker.coordinator_shard import CoordinatorShard
 from strandline.broker.fetching import FetchCall
 from strandline.broker.handlers import list_offsets
 from strandline.coordinator.effects import Persist
+from strandline.coordinator.members import Member as GroupMember
 from strandline.coordinator.replay import OffsetsState
 from strandline.coordinator.requests import Persisted
 from strandline.model.ids import Epoch, Index
@@ -232,6 +233,11 @@ def coordinate_before_the_log_is_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CoordinatorShard, "_load", load)
 
 
+def take_commits_that_were_overtaken(patch: pytest.MonkeyPatch) -> None:
+    """A commit that was held up sets the group back, after what its member has committed since."""
+    patch.setattr(GroupMember, "is_overtaken", lambda *asked: False)
+
+
 def read_without_looking_at_the_lease(patch: pytest.MonkeyPatch) -> None:
     """A Fetch is answered by whoever believes to lead."""
 
@@ -324,6 +330,7 @@ class Mutant:
 
 SLOW_FLUSHES = {"flush_us": (3_000, 40_000), "asks_voters": False}
 SHORT = {"active_ms": 7_000}
+LONG = {"active_ms": 30_000, "fault_interval_ms": 1_500}
 OFTEN = {"active_ms": 7_000, "fault_interval_ms": 500}
 SELDOM = {"active_ms": 10_000, "fault_interval_ms": 1_000, "asks_voters": False}
 CACHED = ("failed-flush", "total-power-failure")
@@ -343,7 +350,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
-        448,
+        235,
         False,
         changes=SLOW_FLUSHES,
     ),
@@ -382,6 +389,14 @@ MUTANTS: Sequence[Mutant] = (
         True,
         has_group=True,
         changes=SHORT,
+    ),
+    Mutant(
+        take_commits_that_were_overtaken,
+        ("stalled-requests",),
+        431,
+        True,
+        has_group=True,
+        changes=LONG,
     ),
     Mutant(forget_what_was_sent, (), 1),
     Mutant(trust_the_cache_with_logs, CACHED, 89, False, changes=SELDOM),

@@ -12,6 +12,7 @@ Source: design section 5; python-speed reference 9 (raw sockets on add_reader, a
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import socket
 from collections import deque
@@ -28,6 +29,7 @@ FETCH_KEY = 1
 TCP_CLOSED, TCP_CLOSE_WAIT = 7, 8
 """States of the kernel's connection: it is gone, or the client will send no more."""
 
+_numbers = itertools.count(1)
 _log = logging.getLogger("strandline.broker")
 
 
@@ -78,6 +80,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket, owner: ConnectionOwner, peer: str) -> None:
         self.client_host = f"/{peer}"
+        self.number = next(_numbers)
         self.is_closed = False
         self.is_paused = False
         # Whether it has ever produced: such a connection also stops for replication's memory.

@@ -108,6 +108,8 @@ class AnswerSink(Protocol):
     """Where answers go: a connection, or a test."""
 
     client_host: str
+    number: int
+    """Of the connection, within the broker's process: later ones have larger ones."""
 
     def on_answered(self, context: RequestContext) -> None:
         """`context` has its answer; it is written when all earlier ones are."""

@@ -1,15 +1,25 @@
 """Offsets: who may commit them, when they are in force, how a group with them is deleted.
 
 How:    a commit is written first and in force once it is committed; what is read in between is the
-        value before it. Deleting a group removes what is in force and what is still being written.
+        value before it. A member that has lost its connection sends its commit again, over another
+        one; what was held up on the first may come after what it has committed since, and must not
+        set the group back (Kafka takes it). Deleting a group removes what is in force and what is
+        still being written.
 Source: Kafka's OffsetCommit, OffsetFetch, DeleteGroups."""
 
 from dataclasses import dataclass
 
 from strandline.coordinator.answers import CommitAnswer, CommittedPartition, DeleteAnswer
 from strandline.coordinator.effects import LogRecord, Turn
-from strandline.coordinator.group import Group, GroupState, TopicPartition
-from strandline.coordinator.log_records import NEVER, CommittedOffset, encode_group, encode_offset
+from strandline.coordinator.group import Group, GroupState
+from strandline.coordinator.log_records import (
+    NEVER,
+    CommittedOffset,
+    TopicPartition,
+    encode_group,
+    encode_offset,
+)
+from strandline.coordinator.members import Member
 from strandline.coordinator.requests import CommitOffsets, DeleteGroup, OffsetToCommit
 from strandline.coordinator.write_errors import commit_error, metadata_error
 from strandline.protocol.errors import Error
@@ -25,11 +35,7 @@ def on_commit(group: Group, request: CommitOffsets, turn: Turn) -> None:
         member = group.roster.get(request.member_id)
         assert member is not None
         group.restart_session(turn, member)
-    refused = {
-        position: Error.OFFSET_METADATA_TOO_LARGE
-        for position, wanted in enumerate(request.offsets)
-        if len(wanted.metadata or "") > turn.settings.offset_metadata_characters_max
-    }
+    refused = _refused(group.roster.get(request.member_id), request, turn)
     taken = {
         (wanted.topic, wanted.partition): _committed(wanted, request, turn)
         for position, wanted in enumerate(request.offsets)
@@ -39,6 +45,7 @@ def on_commit(group: Group, request: CommitOffsets, turn: Turn) -> None:
         answer_commit(turn, request, refused)
         return
     group.commits_in_flight.update(taken.keys())
+    _note(group.roster.get(request.member_id), request, taken)
     records = tuple(
         encode_offset(group.id, topic, partition, value=value)
         for (topic, partition), value in taken.items()
@@ -62,6 +69,27 @@ def _refusal(group: Group, request: CommitOffsets) -> Error:
     if group.state is GroupState.COMPLETING:
         return Error.REBALANCE_IN_PROGRESS
     return Error.NONE
+
+
+def _refused(member: Member | None, request: CommitOffsets, turn: Turn) -> dict[int, Error]:
+    """{position: why the log is not asked}. Whoever is overtaken by itself may try again: nobody
+    waits for an answer on a connection that was given up."""
+    refused: dict[int, Error] = {}
+    for position, wanted in enumerate(request.offsets):
+        key = wanted.topic, wanted.partition
+        if len(wanted.metadata or "") > turn.settings.offset_metadata_characters_max:
+            refused[position] = Error.OFFSET_METADATA_TOO_LARGE
+        elif member and member.is_overtaken(key, request.connection, wanted.offset):
+            refused[position] = Error.COORDINATOR_LOAD_IN_PROGRESS
+    return refused
+
+
+def _note(
+    member: Member | None, request: CommitOffsets, taken: dict[TopicPartition, CommittedOffset]
+) -> None:
+    if member is not None and request.connection:
+        for key, value in taken.items():
+            member.latest_commits[key] = request.connection, value.offset
 
 
 def _committed(wanted: OffsetToCommit, request: CommitOffsets, turn: Turn) -> CommittedOffset:

@@ -15,8 +15,8 @@ from uuid import UUID
 from strandline.coordinator.answers import LeaveAnswer, LeftMember
 from strandline.coordinator.descriptions import DescribedGroup, ListedGroup, describe, list_one
 from strandline.coordinator.effects import Effect, Reply, Turn
-from strandline.coordinator.group import Group, GroupState, TopicPartition
-from strandline.coordinator.log_records import CommittedOffset
+from strandline.coordinator.group import Group, GroupState
+from strandline.coordinator.log_records import CommittedOffset, TopicPartition
 from strandline.coordinator.machine import GroupMachine, refuse
 from strandline.coordinator.replay import OffsetsState
 from strandline.coordinator.requests import (

@@ -13,8 +13,8 @@ from uuid import UUID
 from strandline.base.errors import ProtocolError
 from strandline.coordinator.commits import remove_group
 from strandline.coordinator.effects import Turn
-from strandline.coordinator.group import Group, GroupState, TopicPartition
-from strandline.coordinator.log_records import NEVER, CommittedOffset, encode_offset
+from strandline.coordinator.group import Group, GroupState
+from strandline.coordinator.log_records import NEVER, CommittedOffset, TopicPartition, encode_offset
 from strandline.protocol.consumer import decode_subscription
 from strandline.protocol.errors import Error
 

@@ -15,15 +15,13 @@ from enum import Enum
 from typing import Protocol
 
 from strandline.coordinator.effects import CancelTimer, LogRecord, Persist, SetTimer, Turn
-from strandline.coordinator.log_records import CommittedOffset
+from strandline.coordinator.log_records import CommittedOffset, TopicPartition
 from strandline.coordinator.members import Member, Roster
 from strandline.protocol.errors import Error
 
 JOIN_TIMER = "join"
 SYNC_TIMER = "sync"
 SESSION_TIMER = "session:"
-
-TopicPartition = tuple[str, int]
 
 
 class GroupState(Enum):

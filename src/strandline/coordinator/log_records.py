@@ -25,6 +25,7 @@ from strandline.protocol.offsets_records import (
 from strandline.protocol.table import NO_ID
 
 NEVER = -1
+TopicPartition = tuple[str, int]
 
 
 class CommittedOffset(msgspec.Struct, frozen=True):

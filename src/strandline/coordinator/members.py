@@ -7,7 +7,9 @@ Source: Kafka's classic group protocol; KIP-345 (static members), KIP-394 (membe
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from strandline.coordinator.log_records import TopicPartition
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +30,14 @@ class Member:
     """The SyncGroup request that waits for the leader's assignment."""
     is_new: bool = False
     """No generation has had this member yet."""
+    latest_commits: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    """{partition: (number of the connection, offset) of its latest commit}"""
+
+    def is_overtaken(self, partition: TopicPartition, connection: int, offset: int) -> bool:
+        """Whether a commit comes from before one that is known: over an older connection, and it
+        would set the offset back."""
+        latest_connection, latest_offset = self.latest_commits.get(partition, (0, 0))
+        return 0 < connection < latest_connection and offset < latest_offset
 
     @property
     def is_static(self) -> bool:

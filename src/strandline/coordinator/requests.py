@@ -89,7 +89,8 @@ class OffsetToCommit(msgspec.Struct, frozen=True):
 class CommitOffsets(msgspec.Struct, frozen=True, kw_only=True):
     """Commit offsets: as a member, or (no member id, no generation) from outside an empty group.
 
-    `retention_ms` is what old clients ask for; -1: as the cluster has it."""
+    `retention_ms` is what old clients ask for; -1: as the cluster has it. `connection` is the
+    number of the client's connection, later ones have larger ones; 0: not known."""
 
     token: int
     group: str
@@ -98,6 +99,7 @@ class CommitOffsets(msgspec.Struct, frozen=True, kw_only=True):
     member_id: str = NO_MEMBER
     instance_id: str | None = None
     retention_ms: int = NO_RETENTION
+    connection: int = 0
 
 
 class DeleteGroup(msgspec.Struct, frozen=True, kw_only=True):

@@ -139,8 +139,12 @@ class Caller:
     client_host = "/10.0.0.1"
 
     def __init__(
-        self, on_answer: Callable[[bytes], None], on_closed: Callable[[str], None]
+        self,
+        on_answer: Callable[[bytes], None],
+        on_closed: Callable[[str], None],
+        number: int,
     ) -> None:
+        self.number = number
         self._on_answer = on_answer
         self._on_closed = on_closed
 
@@ -274,6 +278,7 @@ class BrokerMember(Member):
         *,
         on_answer: Callable[[A], None],
         on_closed: Callable[[str], None],
+        connection: int = 1,
     ) -> None:
         """Hand a request to the router; `on_answer` runs inside the broker, at once or later.
 
@@ -292,7 +297,7 @@ class BrokerMember(Member):
                 on_answer(decode(cls, data, position, version)[0])
 
         router = self.made.router
-        router.run(router.open(memoryview(sent), Caller(read, on_closed)))
+        router.run(router.open(memoryview(sent), Caller(read, on_closed, connection)))
 
     def partition_of(self, group: GroupId) -> Partition | None:
         """The partition whose Raft group this is."""

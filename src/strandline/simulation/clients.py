@@ -35,6 +35,8 @@ class Client:
         self.name = name
         self.world = world
         self.rng = rng
+        self.connection = 1
+        """The number of the latest connection to any broker."""
         self._last_arrival_us: dict[tuple[BrokerId, bool], int] = {}
         self._lost: set[BrokerId] = set()
         """Brokers to which the present connection is a black hole."""
@@ -48,6 +50,7 @@ class Client:
 
     def reconnect(self, broker: BrokerId) -> None:
         """Give up the connection to `broker`: what is sent from now on waits for nothing before."""
+        self.connection += 1
         self._lost.discard(broker)
         self._last_arrival_us.pop((broker, False), None)
         self._last_arrival_us.pop((broker, True), None)

@@ -61,6 +61,7 @@ PROTOCOL = "turns"
 SESSION_TIMEOUT_MS = 6_000
 REBALANCE_TIMEOUT_MS = 1_500
 REQUEST_TIMEOUT_MS = 3_000
+COMMIT_ATTEMPTS = 2
 RETRY_MS = (10, 200)
 WORK_MS = (20, 200)
 READ_BYTES = (200, 4_000)
@@ -158,17 +159,22 @@ class GroupConsumer(Client):
         *,
         inside: Callable[[A], None] | None = None,
         done: Callable[[A], None],
+        again: Callable[[], None] | None = None,
     ) -> None:
         """Ask `broker`: `inside` runs within the broker as it answers, `done` when the answer is
-        here. No answer in time, or none at all, leads back to finding the coordinator."""
+        here. No answer in time, or none at all, leads to `again`, without it back to finding the
+        coordinator."""
         self._turn += 1
-        turn = self._turn
+        turn, connection = self._turn, self.connection
 
         def lost() -> None:
             if self._turn == turn:
                 self._turn += 1
                 self._cancel_timeout()
                 self.reconnect(broker)
+                if again is not None:
+                    again()
+                    return
                 self._begin_anew(finds=True)
                 self._step_later(RETRY_MS)
 
@@ -191,6 +197,7 @@ class GroupConsumer(Client):
                 version,
                 on_answer=on_answer,
                 on_closed=lambda _: self.answer(broker, lost),
+                connection=connection,
             )
 
         self._timeout = self.world.scheduler.after(REQUEST_TIMEOUT_MS * US_PER_MS, lost)
@@ -349,7 +356,10 @@ class GroupConsumer(Client):
             done=done,
         )
 
-    def _commit(self, group: GroupId, positions: dict[GroupId, Offset]) -> None:
+    def _commit(
+        self, group: GroupId, positions: dict[GroupId, Offset], *, attempts: int = COMMIT_ATTEMPTS
+    ) -> None:
+        """Say how far it is; what is not answered is sent once more, over a new connection."""
         offset = positions[group]
         number = self.world.checker.commit_begun(CommitBegun(group, offset))
 
@@ -368,6 +378,9 @@ class GroupConsumer(Client):
             else:
                 self._on_code(code_of(answer))
 
+        def again() -> None:
+            self._commit(group, positions, attempts=attempts - 1)
+
         row = OffsetCommitRequestPartition(0, offset)
         self._request(
             self._coordinator,
@@ -383,6 +396,7 @@ class GroupConsumer(Client):
             COMMIT_VERSION,
             inside=inside,
             done=done,
+            again=again if attempts > 1 else None,
         )
 
     def _read(self, group: GroupId, positions: dict[GroupId, Offset]) -> None:

@@ -54,7 +54,7 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
                         topic_id=topic.id,
                     )
                 )
-    for row, code in zip(rows, await _commit(services, request, tuple(taken)), strict=True):
+    for row, code in zip(rows, await _commit(context, request, tuple(taken)), strict=True):
         row.error_code = code
     return response
 
@@ -67,12 +67,12 @@ def _find_topic(services: Services, asked: OffsetCommitRequestTopic, version: in
 
 
 async def _commit(
-    services: Services, request: OffsetCommitRequest, offsets: tuple[OffsetToCommit, ...]
+    context: RequestContext, request: OffsetCommitRequest, offsets: tuple[OffsetToCommit, ...]
 ) -> list[int]:
     """One error code for each of the offsets."""
     if not offsets:
         return []
-    coordinator = services.coordinator
+    coordinator = context.services.coordinator
     try:
         answer = await coordinator.ask(
             CommitOffsets(
@@ -83,6 +83,7 @@ async def _commit(
                 member_id=request.member_id,
                 instance_id=request.group_instance_id,
                 retention_ms=request.retention_time_ms,
+                connection=context.sink.number,
             )
         )
     except ApiError as error:
