@@ -20,6 +20,25 @@ def test_entries_that_join_on_are_appended_and_acknowledged_after_the_flush() ->
     assert member.flush() == [events.Send(2, AppendResponse(1, True, 2, 2))]
 
 
+def test_what_is_flushed_while_no_leader_is_known_is_reported_to_it_once_it_is() -> None:
+    """A leader that hears nothing more writes to waits for ever for who is silent (seed 80)."""
+    member = Member(log=shape(1))
+    member.append(prev=(0, 1), epochs=(1, 1))
+    member.time_out()
+    assert sent(member.flush(), AppendResponse) == {}
+    effects = member.receive(2, LeaderContact(1, 0, 0))
+    assert answer(effects) == AppendResponse(1, True, 2, 2)
+    assert sent(member.receive(2, LeaderContact(1, 0, 0)), AppendResponse) == {}
+
+
+def test_what_another_leader_wrote_is_not_reported_to_the_next_one() -> None:
+    member = Member(log=shape(1))
+    member.append(prev=(0, 1), epochs=(1, 1))
+    member.time_out()
+    member.flush()
+    assert sent(member.receive(3, LeaderContact(2, 0, 0)), AppendResponse) == {}
+
+
 def test_a_write_is_reported_at_once_where_the_leader_asks_and_again_after_the_flush() -> None:
     """Design section 4: relaxed entries wait for writes, not for flushes."""
     member = Member(log=shape(1))

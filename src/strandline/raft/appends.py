@@ -37,6 +37,8 @@ class Appends:
         self._matched = Index(-1)
         # The flushed index last reported to the leader.
         self._reported = Index(-1)
+        # Whether more was flushed while no leader was known: the one of this epoch waits for it.
+        self._owes_report = False
         # The highest marks heard from the leader; they may be ahead of `_matched`.
         self._leader_commit = Index(-1)
         self._leader_visible = Index(-1)
@@ -75,7 +77,8 @@ class Appends:
             if message.asks_promise:
                 make_promise(self._state, sender)
             self._hear_marks(message.commit, message.visible)
-            if self._state.amnesiac and self._rejoin.is_due(self._matched):
+            has_rejoined = self._state.amnesiac and self._rejoin.is_due(self._matched)
+            if has_rejoined or self._owes_report:
                 self._acknowledge(sender)
 
     def on_reset_request(self, sender: BrokerId, message: ResetRequest, leader_alive: bool) -> None:
@@ -110,7 +113,10 @@ class Appends:
     def on_flushed(self) -> None:
         """More is durable: report what of it equals the leader's log."""
         state = self._state
-        if self._epoch != state.epoch or state.leader == NO_BROKER:
+        if self._epoch != state.epoch:
+            return
+        if state.leader == NO_BROKER:
+            self._owes_report = True
             return
         has_rejoined = state.amnesiac and self._rejoin.is_due(self._matched)
         if has_rejoined or min(self._matched, state.log.flushed_index) > self._reported:
@@ -137,6 +143,7 @@ class Appends:
             self._epoch = epoch
             self._matched = state.commit
             self._reported = Index(-1)
+            self._owes_report = False
             self._leader_commit = self._leader_visible = Index(-1)
         return True
 
@@ -224,6 +231,7 @@ class Appends:
         state = self._state
         flushed = min(self._matched, state.log.flushed_index)
         self._reported = flushed
+        self._owes_report = False
         state.send(
             sender,
             AppendResponse(
