@@ -26,7 +26,7 @@ from strandline.raft.progress import Progress
 from strandline.raft.quorums import Quorums
 from strandline.raft.state import ReplicaState
 from strandline.records.batch import BatchHeader
-from strandline.replication.appender import Appender, AppendResult, Request
+from strandline.replication.appender import Appended, Appender, AppendResult, Request
 from strandline.replication.host import Replication
 from strandline.replication.liveness import Liveness
 from strandline.replication.replica import Replica
@@ -48,6 +48,18 @@ def acknowledge_before_the_quorum(patch: pytest.MonkeyPatch) -> None:
         request.done(result)
 
     patch.setattr(Appender, "_wait", wait)
+
+
+def mix_up_the_answers(patch: pytest.MonkeyPatch) -> None:
+    """With acks=1 each of some producers is told where the record of another one is."""
+    honest = Replica.append_chunk
+
+    def append_chunk(self: Replica, requests: Sequence[Request], *, relaxed: bool) -> Appended:
+        appended = honest(self, requests, relaxed=relaxed)
+        offsets = appended.base_offsets
+        return Appended(appended.last_index, offsets[::-1]) if relaxed else appended
+
+    patch.setattr(Replica, "append_chunk", append_chunk)
 
 
 def commit_what_is_only_written(patch: pytest.MonkeyPatch) -> None:
@@ -338,6 +350,7 @@ POWER = ("power-failure", "total-power-failure", "leader-power-failure")
 
 MUTANTS: Sequence[Mutant] = (
     Mutant(acknowledge_before_the_quorum, ("kill-leader", "isolation"), 1),
+    Mutant(mix_up_the_answers, ("kill-leader",), 6),
     Mutant(commit_what_is_only_written, POWER, 66, False, changes=SLOW_FLUSHES),
     Mutant(report_a_flush_that_was_not_made, POWER, 2),
     Mutant(answer_before_the_state_is_durable, POWER, 79, False, changes=SLOW_FLUSHES),

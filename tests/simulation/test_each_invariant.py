@@ -78,6 +78,7 @@ CASES: Sequence[Case] = (
     Case("LogMatching", mutants.let_a_lost_disk_vote, 132),
     Case("LeaderCompleteness", mutants.let_a_lost_disk_vote, 233),
     Case("NoAcknowledgedRecordLost", mutants.acknowledge_before_the_quorum, 6),
+    Case("LeaderAcknowledgedKept", mutants.mix_up_the_answers, 6),
     Case("OffsetsDense", skip_records, 1, mutants.acknowledge_before_the_quorum),
     Case("HighWatermarkMonotonic", show_what_is_committed_now, 1, mutants.read_without_a_lease),
     Case("NoReadOfWhatDisappeared", mutants.let_a_lost_disk_vote, 333),

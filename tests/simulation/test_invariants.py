@@ -33,6 +33,8 @@ from strandline.simulation.invariants import (
     OffsetsDense,
     SingleLeaderPerEpoch,
 )
+from strandline.simulation.leader_acknowledged import LeaderAcknowledgedKept
+from strandline.simulation.superseding import Superseding
 
 GROUP = GroupId(1)
 ONE, TWO = BrokerId(1), BrokerId(2)
@@ -95,9 +97,9 @@ def elected(epoch: int, last_index: int, epoch_there: int, start_index: int = 0)
     )
 
 
-def acknowledged(offset: int, *values: str, acks: int = -1) -> Acknowledged:
+def acknowledged(offset: int, *values: str, acks: int = -1, epoch: int = 1) -> Acknowledged:
     encoded = [f"{value}/...".encode() for value in values]
-    return Acknowledged(GROUP, "p", True, acks, Offset(offset), encoded)
+    return Acknowledged(GROUP, "p", True, acks, Offset(offset), encoded, ONE, Epoch(epoch))
 
 
 def read(
@@ -235,6 +237,19 @@ def test_an_acknowledged_record_that_is_gone_is_found() -> None:
     invariant.on_log_audited(log(*SOUND[:2], is_final=False))
     with pytest.raises(InvariantError, match="p/2 was acknowledged at offset 2"):
         invariant.on_log_audited(log(*SOUND[:2]))
+
+
+def test_a_record_that_its_leader_alone_acknowledged_is_missed_where_a_later_one_of_it_is() -> None:
+    invariant = LeaderAcknowledgedKept(Superseding(0))
+    invariant.on_acknowledged(acknowledged(2, "p/2", acks=1, epoch=2))
+    invariant.on_acknowledged(acknowledged(9, "p/9", acks=1))
+    invariant.on_acknowledged(acknowledged(2, "q/0", acks=1))
+    invariant.on_acknowledged(acknowledged(2, "q/1"))
+    invariant.on_log_audited(log(*SOUND))
+    invariant.on_log_audited(log(*SOUND[:2]))
+    invariant.on_acknowledged(acknowledged(1, "q/2", acks=1))
+    with pytest.raises(InvariantError, match="of epoch 1 acknowledged q/2 at offset 1"):
+        invariant.on_log_audited(log(*SOUND))
 
 
 def test_two_records_acknowledged_at_one_offset_are_found() -> None:

@@ -23,7 +23,8 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    data), successors.py (who goes on without a majority), placements.py (that
                    policies hold), outages.py (that repair is held),
                    wiretap.py and entries_sent.py (what goes over the network), audit.py (whole
-                   logs, read), compacted.py and superseding.py (what compaction may take),
+                   logs, read), leader_acknowledged.py (acks=1),
+                   compacted.py and superseding.py (what compaction may take),
                    verdicts.py (what is awaited once the faults are over), endings.py (what must
                    have come of it)
 Source: design section 10."""

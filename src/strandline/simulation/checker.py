@@ -64,6 +64,7 @@ from strandline.simulation.invariants import (
     OffsetsDense,
     SingleLeaderPerEpoch,
 )
+from strandline.simulation.leader_acknowledged import LeaderAcknowledgedKept
 from strandline.simulation.outages import RepairHeldIffZoneDown
 from strandline.simulation.placements import PlacementHolds
 from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable
@@ -105,6 +106,7 @@ class Checker:
             HighWatermarkMonotonic(may_lose_relaxed=power_fails and (has_relaxed or is_cached)),
             NothingShownTooEarly(),
             NoAcknowledgedRecordLost(superseding, may_lose=may_lose_all),
+            LeaderAcknowledgedKept(superseding),
             NoReadOfWhatDisappeared(superseding, power_fails=power_fails),
             NoStaleLeaderRead(may_lose=may_lose_all),
             NoDuplicateFromIdempotentProducer(idempotent_producers),

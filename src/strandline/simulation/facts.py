@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.raft.configuration import Configuration
 
+NO_EPOCH = Epoch(-1)
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -87,6 +89,8 @@ class Acknowledged:
     base_offset: Offset
     values: Sequence[bytes]
     broker: BrokerId = NO_BROKER
+    epoch: Epoch = NO_EPOCH
+    """In which that broker leads as it says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from strandline.protocol.errors import Error
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.simulation.clients import Client
 from strandline.simulation.clock import WALL_START_MS
-from strandline.simulation.facts import Acknowledged, Produced, Subject
+from strandline.simulation.facts import NO_EPOCH, Acknowledged, Produced, Subject
 from strandline.simulation.lookups import NO_PRODUCER_ID, ask_producer_id
 from strandline.simulation.scenario import ProducerPlan
 from strandline.simulation.scheduler import US_PER_MS, ScheduledEvent
@@ -223,6 +223,7 @@ class Producer(Client):
     ) -> None:
         """Still inside the broker: what is said here is a promise."""
         if result.error_code == Error.NONE and self.plan.acks != NO_ACKS:
+            replica = member.replication.replicas.get(self.plan.group)
             self.world.checker.acknowledged(
                 Acknowledged(
                     group=self.plan.group,
@@ -232,6 +233,7 @@ class Producer(Client):
                     base_offset=Offset(result.base_offset),
                     values=batch.values,
                     broker=member.broker,
+                    epoch=NO_EPOCH if replica is None else replica.epoch,
                 )
             )
         self.answer(member.broker, lambda: self._on_answer(batch, attempt, result))

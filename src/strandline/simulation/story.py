@@ -23,6 +23,7 @@ from strandline.records.record import decode_records
 from strandline.replication.replica import Replica
 from strandline.simulation.disk import HostDisk
 from strandline.simulation.facts import (
+    NO_EPOCH,
     Acknowledged,
     CommitBegun,
     CommitEnded,
@@ -38,7 +39,6 @@ from strandline.simulation.world import World
 from strandline.storage.layout import LOG
 
 NOWHERE = Index(-1)
-NO_EPOCH = Epoch(-1)
 LINES_MAX = 40
 OWN_LINES_MAX = 34
 FIRST_LINES = 14
