@@ -371,3 +371,38 @@ def test_a_damaged_identity_and_an_unusable_path_are_said_in_one_line(tmp_path: 
     (tmp_path / "file").write_text("")
     with pytest.raises(OperatorError, match="cannot be used"):
         acquire(tmp_path / "file")
+
+
+def test_an_allocation_that_fails_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ext4 goes on until nothing is left, and leaves it with the file: nobody else had any."""
+
+    def allocate_some(number: int, position: int, length: int) -> None:
+        os.truncate(number, position + length // 2)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = RealFile(str(tmp_path / "file"), os.O_RDWR | os.O_CREAT)
+    file.pwrite((b"data",), 0)
+    monkeypatch.setattr(os, "posix_fallocate", allocate_some)
+    with pytest.raises(OSError, match="No space left"):
+        file.allocate(1 << 20)
+    assert file.size() == 4
+    assert file.pread(100, 0) == b"data"
+    file.close()
+
+
+def test_a_file_that_was_removed_gives_its_space_back(disk: RealDisk, tmp_path: Path) -> None:
+    """The first one of all, which is what the disk keeps for few, was open for ever."""
+    path = str(tmp_path / "first")
+    file = disk.open(path, create=True)
+    assert path in _open_files()
+    file.close()
+    disk.remove(path)
+    assert not [name for name in _open_files() if name.startswith(path)]
+
+
+def _open_files() -> list[str]:
+    """What this process has open; a removed one has "(deleted)" behind its name."""
+    links = Path("/proc/self/fd").iterdir()
+    return [os.readlink(link) for link in links if link.is_symlink()]

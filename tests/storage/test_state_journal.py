@@ -152,6 +152,23 @@ def test_a_put_without_space_changes_nothing_and_may_be_tried_again() -> None:
     assert (again.get(GroupId(1)), again.get(GroupId(2))) == (state(epoch - 1), state(7))
 
 
+def test_a_journal_uses_what_little_space_there_is() -> None:
+    """It asked for 256 KB or nothing: where less was left, no vote was given."""
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    disk.open(PATH).truncate(0)
+    disk.capacity = disk.used() + (20 << 10)
+    journal = StateJournal.open(disk, PATH)
+    answers = Answers()
+    epoch = 0
+    while not any(answers.errors):
+        epoch += 1
+        journal.put(GroupId(1), state(epoch), answers)
+        disk.run()
+    assert disk.capacity - 16 <= journal._end <= disk.capacity
+    assert not journal.failed
+
+
 def test_where_no_space_is_set_aside_half_a_put_is_taken_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -40,7 +40,9 @@ class File(Protocol):
         """Cut the file to `size` bytes, or extend it with zeros."""
 
     def allocate(self, size: int) -> None:
-        """Reserve zeroed space up to `size` bytes, so that later writes change no metadata."""
+        """Reserve zeroed space up to `size` bytes, so that later writes change no metadata.
+
+        Raises OSError: then the file is as it was."""
 
     def written_end(self) -> int:
         """From here on all was reserved, is zero, and was never written; the size where the file

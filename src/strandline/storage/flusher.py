@@ -34,14 +34,17 @@ class Flusher:
         self._queue: dict[Descriptor, list[FlushDone]] = {}
         """{what to flush: who waits for it}, for the next round. Guarded by `_wake`."""
         self._watched: dict[int, Descriptor] = {}
-        """{device: a descriptor opened before anything was written}. `syncfs` tells a descriptor of
-        the failures since that was opened, so it must not be a younger one."""
+        """{device: a directory's descriptor, opened before anything was written}. `syncfs` tells a
+        descriptor of the failures since that was opened, so it must not be a younger one. No
+        file's: one that is removed would keep its space for as long as it is watched."""
         self._is_closing = False
         self._thread: threading.Thread | None = None
 
-    def watch(self, descriptor: Descriptor) -> None:
+    def watch(self, descriptor: Descriptor, path: str) -> None:
         """A file was opened: learn of write failures on its device from now on."""
-        self._watched.setdefault(descriptor.device, descriptor)
+        if descriptor.device not in self._watched:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            self._watched[descriptor.device] = Descriptor(os.path.dirname(path) or ".", flags)
 
     def add(self, descriptor: Descriptor, done: FlushDone) -> None:
         """Flush in the next round."""

@@ -7,6 +7,7 @@ How:    flush_soon --> the kernel (`kernel_flusher`), where it flushes by itself
 Owns:   both flushers.
 Source: design section 4, "Flushing"; docs/decisions/0005."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -79,8 +80,15 @@ class RealFile:
     def allocate(self, size: int) -> None:
         """Reserve zeroed space up to `size` bytes."""
         present = self.size()
-        if size > present:
+        if size <= present:
+            return
+        try:
             os.posix_fallocate(self._number, present, size - present)
+        except OSError:
+            # Of what is not enough ext4 takes all, and would keep it.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._number, present)
+            raise
 
     def written_end(self) -> int:
         """The end of the last page that is not a hole, or reserved; but pages that were read may
@@ -135,7 +143,7 @@ class RealDisk(FileSystem):
         """Open for reading and writing."""
         flags = os.O_RDWR | os.O_CLOEXEC
         file = RealFile(path, flags | os.O_CREAT if create else flags)
-        self._flusher.watch(file.descriptor())
+        self._flusher.watch(file.descriptor(), path)
         return file
 
     def make_directories(self, path: str) -> None:

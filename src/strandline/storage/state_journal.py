@@ -112,7 +112,7 @@ class StateJournal:
             file.pwrite((data[durable_end:end],), durable_end)
         if file.size() < end + _ROOM_BYTES_MIN:
             try:
-                file.allocate(end + _ALLOCATE_BYTES)
+                _allocate(file, end + _ALLOCATE_BYTES, end + _ROOM_BYTES_MIN)
             except OSError as error:
                 raise OSError(error.errno, error.strerror, path) from error
         disk.flush_now(file)
@@ -192,8 +192,7 @@ class StateJournal:
         if is_large and self._compact():
             return
         if end > self._allocated:
-            self._file.allocate(self._allocated + _ALLOCATE_BYTES)
-            self._allocated += _ALLOCATE_BYTES
+            self._allocated = _allocate(self._file, self._allocated + _ALLOCATE_BYTES, end)
         try:
             self._file.pwrite((data,), self._end)
         except OSError as error:
@@ -238,6 +237,19 @@ class StateJournal:
         self._end = self._durable_end = self._live_bytes = len(data)
         self._allocated = file.size()
         return True
+
+
+def _allocate(file: File, wanted: int, needed: int) -> int:
+    """Have room up to `wanted`, or up to `needed` where the disk has no more; how far it goes.
+    Raises OSError."""
+    try:
+        file.allocate(wanted)
+        return wanted
+    except OSError as error:
+        if not is_full(error):
+            raise
+    file.allocate(needed)
+    return needed
 
 
 def _encode(record: _Record, durable_end: int) -> bytes:
