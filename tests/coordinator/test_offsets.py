@@ -342,3 +342,18 @@ def test_what_another_member_commits_over_an_older_connection_is_taken() -> None
     assert codes(world, AT_NINE, group.leader, 2) == [0]
     assert codes(world, AT_FIVE, group.followers[0], 1) == [0]
     assert committed(world) == 5
+
+
+def test_a_new_generation_knows_its_members_commits_alone() -> None:
+    """A commit from before is refused for its generation: it is not overtaken twice. Else a member
+    that lives for long, and reads topics that come and go, is remembered with all of them."""
+    world = World()
+    member = world.stable(1).leader
+    assert codes(world, AT_NINE, member, 2) == [0]
+    world.join(member)
+    world.finish_join()
+    world.sync(member, 2, {member: b"work"})
+    assert codes(world, AT_FIVE, member, 1) == [Error.ILLEGAL_GENERATION]
+    token = world.commit(AT_FIVE, member_id=member, generation=2, connection=1)
+    assert world.commit_errors(token) == [0]
+    assert committed(world) == 5

@@ -31,7 +31,8 @@ class Member:
     is_new: bool = False
     """No generation has had this member yet."""
     latest_commits: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """{partition: (number of the connection, offset) of its latest commit}"""
+    """{partition: (number of the connection, offset) of its latest commit} in this generation:
+    those of earlier ones are refused for that."""
 
     def is_overtaken(self, partition: TopicPartition, connection: int, offset: int) -> bool:
         """Whether a commit comes from before one that is known: over an older connection, and it

@@ -93,6 +93,7 @@ def complete_join(group: Group, turn: Turn) -> None:
     for member in group.roster:
         answer_join(group, turn, member)
         member.is_new = False
+        member.latest_commits.clear()
         group.restart_session(turn, member)
         group.pending_sync.add(member.id)
     group.set_timer(turn, SYNC_TIMER, group.roster.rebalance_timeout_ms)
