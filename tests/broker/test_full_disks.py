@@ -3,13 +3,16 @@
 Source: reliability reference 6 (ENOSPC)."""
 
 from collections.abc import Iterator
+from errno import ENOSPC
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld, three_brokers
-from tests.broker.test_broker_in_a_cluster import delete, fetch, produce
+from tests.broker.test_broker_in_a_cluster import delete, fetch, produce, set_config
+from tests.broker.test_delete_records import delete as delete_records
 
 from strandline.protocol.errors import Error
 from strandline.replication.replica import Replica
+from strandline.simulation.disk import SimDisk, SimFile
 from strandline.storage.reserve import Reserve
 
 RESERVE_BYTES = 64 * 1024
@@ -205,4 +208,86 @@ def test_a_vote_is_remembered_where_the_disk_is_full(keeping: ClusterWorld) -> N
     fill(keeping, full)
     keeping.hosts[leader].kill()
     keeping.until(lambda: keeping.replicas_of("t")[full].epoch > epoch)
+    assert failed(keeping) == []
+
+
+def fill_all(world: ClusterWorld) -> None:
+    for broker in world.hosts:
+        fill(world, broker)
+
+
+def test_what_is_on_full_disks_can_be_read_after_a_start_and_shortened(
+    keeping: ClusterWorld,
+) -> None:
+    """Nobody led any more: the entry of the new epoch was refused like a producer's batch. So
+    nothing was committed, and retention, which goes by that, freed nothing for ever."""
+    set_config(keeping, "t", "segment.bytes", "50000")
+    values = [b"%d" % number + bytes(40_000) for number in range(8)]
+    for value in values:
+        assert produce(keeping, "t", value).error_code == 0
+    fill_all(keeping)
+    for host in keeping.hosts.values():
+        host.kill()
+    for host in keeping.hosts.values():
+        host.start()
+    keeping.until_started()
+    assert all(reserve_of(keeping, one).is_lent for one in keeping.hosts)
+    keeping.until(lambda: keeping.leader_of("t") != 0)
+    assert fetch(keeping, "t") == values
+    assert produce(keeping, "t", b"refused").error_code == Error.KAFKA_STORAGE_ERROR
+    set_config(keeping, "t", "retention.bytes", "60000")
+    keeping.until(lambda: not any(reserve_of(keeping, one).is_lent for one in keeping.hosts))
+    assert produce(keeping, "t", b"last").error_code == 0
+    assert failed(keeping) == []
+
+
+def test_records_are_deleted_where_all_disks_are_full(keeping: ClusterWorld) -> None:
+    """That needs an entry in the log, too."""
+    set_config(keeping, "t", "segment.bytes", "50000")
+    for number in range(8):
+        assert produce(keeping, "t", b"%d" % number + bytes(40_000)).error_code == 0
+    fill_all(keeping)
+    assert delete_records(keeping, 6).error_code == 0
+    assert all(reserve_of(keeping, one).is_lent for one in keeping.hosts)
+    keeping.until(lambda: not any(reserve_of(keeping, one).is_lent for one in keeping.hosts))
+    assert produce(keeping, "t", b"last").error_code == 0
+    assert failed(keeping) == []
+
+
+def test_another_replica_leads_though_all_disks_are_full(keeping: ClusterWorld) -> None:
+    assert produce(keeping, "t", b"first").error_code == 0
+    fill_all(keeping)
+    leader = keeping.leader_of("t")
+    keeping.hosts[leader].kill()
+    keeping.until(lambda: keeping.leader_of("t") not in (0, leader))
+    assert fetch(keeping, "t") == [b"first"]
+    assert failed(keeping) == []
+
+
+def test_retention_makes_room_where_not_even_a_name_has_any(
+    keeping: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes is named in the directory first, which may need a block more for that."""
+    set_config(keeping, "t", "segment.bytes", "50000")
+    set_config(keeping, "t", "retention.ms", "60000")
+    for number in range(8):
+        assert produce(keeping, "t", b"%d" % number + bytes(40_000)).error_code == 0
+    create = SimDisk.open
+
+    def need_space_for_names(disk: SimDisk, path: str, *, create_new: bool) -> SimFile:
+        if create_new and not disk.exists(path) and not disk.hardware.free_bytes():
+            raise OSError(ENOSPC, "No space left on device", path)
+        return create(disk, path, create=create_new)
+
+    monkeypatch.setattr(
+        SimDisk,
+        "open",
+        lambda disk, path, create=False: need_space_for_names(disk, path, create_new=create),
+    )
+    fill_all(keeping)
+    keeping.advance(120_000)
+    for replica in keeping.replicas_of("t").values():
+        assert replica.log.start_offset == 8
+    keeping.until(lambda: not any(reserve_of(keeping, one).is_lent for one in keeping.hosts))
+    assert produce(keeping, "t", b"last").error_code == 0
     assert failed(keeping) == []

@@ -10,7 +10,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+)
 from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
 from tests.integration.raw_client import Broker, leader_of
 
@@ -83,7 +90,10 @@ def small_disks(
 
     Every test leaves all brokers running, with room on their disks."""
     is_set_aside = str(request.param == "space set aside").lower()
-    settings = ("--set", f"storage.preallocate={is_set_aside}")
+    settings = (
+        *("--set", f"storage.preallocate={is_set_aside}"),
+        *("--set", "storage.retention_check_interval_ms=1000"),
+    )
     with cluster_on_small_disks(tmp_path_factory.mktemp("cluster"), *settings) as cluster:
         yield cluster
 
@@ -254,9 +264,58 @@ def test_a_broker_without_room_for_its_votes_says_so_in_one_line(small_disks: De
     journal = broker.data / "state.journal"
     # As it would be had the broker found no space when it took some ahead.
     journal.write_bytes(journal.read_bytes().rstrip(b"\0") + bytes(16))
+    (broker.data / "reserve").unlink()  # And had lent what it keeps.
     fill(broker)
     said = len(broker.said())
     small_disks.run("dev", "broker", "start", "1", "--dir", str(small_disks.directory), check=False)
-    assert broker.said()[said:] == [f"error: {journal}: No space left on device"]
+    why, end = broker.said()[said:]
+    assert "it was little when the broker started" in why
+    assert end == f"error: {journal}: No space left on device"
     make_room(broker)
     small_disks.start(broker.number)
+
+
+def test_records_are_deleted_where_all_disks_are_full_and_make_room(
+    small_disks: DevCluster, topic: str
+) -> None:
+    """After a start of all brokers, too: somebody leads, for reads and for that."""
+    brokers = [Broker(small_disks, one) for one in BROKERS]
+    admin = AdminClient({"bootstrap.servers": small_disks.bootstrap})
+    configs = ConfigResource(
+        ConfigResource.Type.TOPIC,
+        topic,
+        incremental_configs=[
+            ConfigEntry("segment.bytes", str(1 << 20), incremental_operation=AlterConfigOpType.SET)
+        ],
+    )
+    admin.incremental_alter_configs([configs])[configs].result(TIMEOUT_S)
+    writer = Writer(topic)
+    write_all(small_disks, writer, 40)
+    for broker in brokers:
+        fill(broker)
+    for broker in brokers:
+        small_disks.kill(broker.number)
+    small_disks.start_all()
+
+    def is_led() -> bool:
+        try:
+            return leader_of(small_disks, topic).number in BROKERS
+        except KeyError:
+            return False
+
+    wait_until(is_led, what="somebody leads")
+    check_nothing_is_lost(small_disks, writer)
+    partition = TopicPartition(topic, 0, 35)
+
+    def is_deleted() -> bool:
+        try:
+            admin.delete_records([partition], request_timeout=10)[partition].result(TIMEOUT_S)
+        except KafkaException:
+            return False  # Nobody leads now.
+        return True
+
+    wait_until(is_deleted, what="records are deleted")
+    write_all(small_disks, writer, 1)
+    for broker in brokers:
+        assert "for everybody again" in broker.log.read_text()
+        make_room(broker)

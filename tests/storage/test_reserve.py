@@ -39,10 +39,10 @@ class World:
         """How much is kept."""
         return self.disk.open(PATH).size() if self.disk.exists(PATH) else 0
 
-    def refuses(self) -> bool:
+    def refuses(self, *, markers: bool = False) -> bool:
         """Whether everybody else is refused, with what says that the disk is full."""
         try:
-            self.reserve.check()
+            self.reserve.check(is_marker=markers)
         except OSError as error:
             assert is_full(error)
             return True
@@ -64,6 +64,18 @@ def test_what_is_lent_is_there_once_and_not_for_everybody() -> None:
     assert world.disk.free_bytes("/data") == SIZE
     assert world.refuses()
     assert not world.reserve.lend("somebody")
+
+
+def test_markers_have_half_of_what_is_lent() -> None:
+    world = World()
+    assert not world.refuses(markers=True)
+    world.fill()
+    world.reserve.lend("somebody")
+    used = world.disk.open("/data/used", create=True)
+    used.truncate(SIZE // 2)
+    assert not world.refuses(markers=True)
+    used.truncate(SIZE // 2 + 1)
+    assert world.refuses(markers=True)
 
 
 def test_it_is_taken_back_as_soon_as_as_much_is_left_beside_it_and_not_before() -> None:
@@ -129,11 +141,15 @@ def test_a_disk_that_cannot_keep_space_refuses_nobody_for_that() -> None:
     assert not world.reserve.lend("somebody")
 
 
-def test_nothing_is_done_once_the_process_stops() -> None:
+@pytest.mark.parametrize("is_lent", [True, False])
+def test_nothing_is_done_once_the_process_stops(is_lent: bool) -> None:
     world = World()
     world.fill()
-    world.reserve.lend("somebody")
+    if is_lent:
+        world.reserve.lend("somebody")
     world.reserve.stop()
+    assert not world.reserve.lend("somebody")
+    world.disk.remove(PATH)
     world.disk.remove("/data/other")
     world.clock.advance(10 * RETRY_MS)
     assert world.kept() == 0

@@ -3,9 +3,10 @@
 Why:    what a log begins with changes what its group has to remember: the configuration in force
         at the new start has to be durable before the entries that told it are gone.
 How:    retention --PrefixDropped--> core --base to the journal--> durable --> segments removed
-        What finds no space is tried again.
+        What finds no space, if only for a file's name, borrows what is kept, or is tried again.
 Owns:   nothing; the log and the base are the replica's.
-Source: design section 4 (retention, compaction); Raft thesis 5.1 (what a prefix leaves behind)."""
+Source: design section 4 (retention, compaction); Raft thesis 5.1 (what a prefix leaves behind);
+        decision 0024."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -59,8 +60,10 @@ class Cleaning:
         """The log could not be rolled or shortened; with more space that is tried again."""
         if self._replica.log.failed or not is_full(error):
             self._replica.fail(error)
-        else:
-            self._replica.host.on_full(self._replica, error)
+            return
+        self._replica.host.on_full(self._replica, error)
+        if self._replica.host.reserve.lend(self._replica.name):  # What goes makes room.
+            self.run()
 
     def _drop_prefix(self) -> None:
         replica = self._replica

@@ -420,13 +420,10 @@ class Replication:
         for callback in self.on_leadership:
             callback(replica, is_serving)
 
-    def lend_space(self, replica: Replica) -> bool:
-        """Whether a replica here that found no space has some more now; see `storage.reserve`."""
-        return replica.group == CONTROLLER_GROUP and self.reserve.lend(replica.name)
-
     def on_full(self, replica: Replica, error: Exception) -> None:
         """A replica here found no space for something; it will try again. All say it as one."""
-        self.lend_space(replica)
+        if replica.group == CONTROLLER_GROUP:
+            self.reserve.lend(replica.name)
         now = self.clock.monotonic_ms()
         if now >= self._full_silence_ms:
             self._full_silence_ms = now + FULL_INTERVAL_MS

@@ -21,6 +21,7 @@ from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, Epoch, first_epoch
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.replica import Replica
 from strandline.storage.log import Log
+from strandline.storage.room import Room
 from strandline.storage.state_journal import GroupState, StateJournal
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Opening:
             # Who has lost what it acknowledged anyway need not stop at damage.
             cut_corruption=state is not None and state.amnesiac,
             defer_flush=defer_flush,
-            reserve=None if spec.group == CONTROLLER_GROUP else host.reserve,
+            room=Room(host.reserve, name=spec.name, is_vital=spec.group == CONTROLLER_GROUP),
         )
         if log.last_epoch > (0 if state is None else state.epoch):
             log.close()

@@ -525,8 +525,6 @@ class Replica:
         except OSError as error:
             if self.log.failed:
                 self.fail(error)
-            elif is_full(error) and self.host.lend_space(self):
-                return self.append_chunk(requests, relaxed=relaxed)
             elif not self._is_full:
                 self._is_full = True
                 _log.error("%s: producers are refused for now: %s", self.name, error)

@@ -14,6 +14,7 @@ Map:    log.py (one group's log), which is made of
             proving.py    looking once at what an earlier process wrote, before it is served
             scrubbing.py  looking for damage;  mending.py, rewriting.py  other replicas'
                           batches in its place
+            room.py       space for its writes
             retention.py  letting go of old segments;  compaction.py  keeping the last value per key
             compacting.py  one such pass after the other
             segment_work.py, segment_writer.py  making a segment anew, in slices

@@ -32,14 +32,11 @@ from strandline.storage.recovery import (
     keep_producers,
     replay_producers,
 )
-from strandline.storage.reserve import Reserve
+from strandline.storage.room import Room
 from strandline.storage.row import SegmentRow
 from strandline.storage.sealing import write_producers
 from strandline.storage.segment import Segment
 
-_ALLOCATE_BYTES_MIN = 16 << 10
-"""Taken ahead at first, and twice as much each time: most of many partitions are never large."""
-_ALLOCATE_BYTES_MAX = 64 << 20
 _CHECKPOINT_BYTES = 64 << 20
 _CHECKPOINT_COUNT_MAX = 4
 _RELATIVE_OFFSET_MAX = (1 << 31) - 1
@@ -58,7 +55,7 @@ class Log:
         config: LogConfig,
         clock: Clock,
         found: RecoveredLog,
-        reserve: Reserve | None = None,
+        room: Room,
     ) -> None:
         self.directory = directory
         self.config = config
@@ -66,7 +63,7 @@ class Log:
         """What each idempotent producer wrote last; follows every append and truncation."""
         self._disk = disk
         self._clock = clock
-        self._reserve = reserve
+        self._room = room
         self._row = SegmentRow(disk, directory, found)
         self._unsealed = found.unsealed
         if self._row.active.size:
@@ -111,14 +108,14 @@ class Log:
         flushed_index: Index = NO_INDEX,
         cut_corruption: bool = False,
         defer_flush: bool = False,
-        reserve: Reserve | None = None,
+        room: Room | None = None,
     ) -> "Log":
         """Open the log in `directory`, created when absent. All that is found is durable then;
         with `defer_flush` the caller has to see to that, and say so by `found_durable`, before the
         log is trusted with anything.
 
         `flushed_index`: what the caller knows to have been flushed; -1 for nothing.
-        `reserve`: space that this log may not use; None for one that may.
+        `room`: where it has its space from; None for a disk that keeps nothing for few.
         Raises StorageError when something that was flushed is damaged or missing, unless
         `cut_corruption`: then the log ends before the damage, and its owner must not vote as if it
         still had what is gone. Raises OSError when the disk fails."""
@@ -131,7 +128,7 @@ class Log:
             cut_corruption=cut_corruption,
             defer_flush=defer_flush,
         ).run()
-        return cls(disk, directory, config=config, clock=clock, found=found, reserve=reserve)
+        return cls(disk, directory, config=config, clock=clock, found=found, room=room or Room())
 
     def found_durable(self) -> None:
         """What `open` found with `defer_flush` has been made durable."""
@@ -258,10 +255,24 @@ class Log:
             offset += delta + 1
             total += header.batch_length + LENGTH_END
         assert total == size, f"the headers describe {total} bytes, the buffers have {size}"
-        segment = self._segment_for(size, offset)
+        is_marker = markers is not None and len(markers) == len(headers)
+        try:
+            segment = self._write(buffers, size, offset, is_marker=is_marker)
+        except OSError as error:
+            if self.failed or not is_full(error) or not self._room.borrow(is_marker=is_marker):
+                raise
+            segment = self._write(buffers, size, offset, is_marker=is_marker)
+        self._flushing.mark_dirty(segment)
+        self._account(segment, headers, markers or {})
+
+    def _write(
+        self, buffers: Sequence[Buffer], size: int, next_offset: int, *, is_marker: bool
+    ) -> Segment:
+        """Write behind the end; the segment that has it."""
+        segment = self._segment_for(size, next_offset)
         position = segment.size
         if position + size > segment.allocated:
-            self._make_room(segment, position + size)
+            self._room.make(segment, position + size, config=self.config, is_marker=is_marker)
         try:
             segment.file.pwrite(buffers, position)
         except OSError as error:
@@ -270,8 +281,7 @@ class Log:
                     raise
                 self._take_back(segment, position)
             raise
-        self._flushing.mark_dirty(segment)
-        self._account(segment, headers, markers or {})
+        return segment
 
     def _take_back(self, segment: Segment, position: int) -> None:
         """Cut the part of a write that the disk had room for. Blocks to flush: whole batches may be
@@ -316,24 +326,6 @@ class Log:
         ):
             self._roll()
         return self._row.active
-
-    def _make_room(self, segment: Segment, end: int) -> None:
-        """Have room for writes up to `end`; on failure nothing has changed."""
-        if self._reserve is not None:
-            self._reserve.check()
-        if not self.config.preallocate:
-            segment.allocated = end
-            return
-        step = min(max(segment.allocated, _ALLOCATE_BYTES_MIN), _ALLOCATE_BYTES_MAX)
-        target = max(end, min(segment.allocated + step, self.config.segment_bytes))
-        try:
-            segment.file.allocate(target)
-        except OSError as error:
-            if not is_full(error) or target == end:
-                raise
-            target = end  # A disk is used up to its last byte.
-            segment.file.allocate(target)
-        segment.allocated = target
 
     def _checkpoint_is_due(self, position: int) -> bool:
         last = self._checkpoints[-1][0] if self._checkpoints else 0

@@ -4,7 +4,8 @@ Why:    a broker learns from the controller's log that a replica here has moved,
         gone, or that it may keep less: where that log finds no space, nothing ever makes any. The
         same holds for the votes of every group.
 How:    a file of zeros --lent (removed)--> the controller's log, the journal of states
-                        --while it is lent--> no other log grows (ENOSPC)
+                        --while it is lent--> no other log grows (ENOSPC), but by markers,
+                                              which have the half of it (`room`)
                         --as soon as there is more again--> taken back
         So others cannot use up what was lent. Whether it is lent is seen from the disk alone: a
         broker that starts finds the file, or takes it back. It is lent to a start that finds little
@@ -60,7 +61,8 @@ class Reserve:
             self._take()
 
     def stop(self) -> None:
-        """What is lent is taken back by the next start."""
+        """What is lent is taken back by the next start; nothing is lent any more."""
+        self._is_kept = False
         if self._timer is not None:
             self._timer.cancel()
 
@@ -71,9 +73,11 @@ class Reserve:
         self._lend(f"{borrower} needs it")
         return True
 
-    def check(self) -> None:
+    def check(self, *, is_marker: bool = False) -> None:
         """Raise OSError (ENOSPC) where what is left is not for whoever asks."""
-        if self._timer is not None:
+        if self._timer is None:
+            return
+        if not is_marker or 2 * self._free_bytes() < self._size_bytes:
             raise OSError(ENOSPC, "No space left but what the controller's log may need")
 
     def _lend(self, why: str) -> None:
