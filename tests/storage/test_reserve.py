@@ -95,6 +95,18 @@ def test_it_is_taken_back_as_soon_as_as_much_is_left_beside_it_and_not_before() 
     assert world.reserve.lend("somebody")
 
 
+def test_it_is_taken_back_where_no_file_can_be_created() -> None:
+    """File systems run out of inodes, too: everybody was refused for the want of one."""
+    world = World()
+    world.fill()
+    world.reserve.lend("somebody")
+    world.disk.full.add("create")
+    world.disk.open("/data/other").truncate(0)
+    world.clock.advance(RETRY_MS)
+    assert not world.refuses()
+    assert world.kept() == SIZE
+
+
 def test_a_process_that_starts_finds_what_was_kept_before() -> None:
     world = World()
     world.fill(left=SIZE)

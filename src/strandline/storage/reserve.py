@@ -3,13 +3,13 @@
 Why:    a broker learns from the controller's log that a replica here has moved, that a topic is
         gone, or that it may keep less: where that log finds no space, nothing ever makes any. The
         same holds for the votes of every group.
-How:    a file of zeros --lent (removed)--> the controller's log, the journal of states
+How:    a file of zeros --lent (emptied)--> the controller's log, the journal of states
                         --while it is lent--> no other log grows (ENOSPC), but by markers,
                                               which have the half of it (`room`)
                         --as soon as there is more again--> taken back
         So others cannot use up what was lent. Whether it is lent is seen from the disk alone: a
         broker that starts finds the file, or takes it back. It is lent to a start that finds little
-        else, too.
+        else, too. The file itself stays: there may be none to be had when it is taken back.
 Owns:   the file.
 Source: decision 0024; ballast files (CockroachDB)."""
 
@@ -51,7 +51,7 @@ class Reserve:
         cannot tell."""
         total_bytes = self._disk.total_bytes(self._directory)
         self._size_bytes = min(self._size_bytes, total_bytes // SHARE_MAX)
-        self._is_kept = self._disk.exists(self._path)
+        self._is_kept = self._kept_bytes() > 0
         if not self._size_bytes:
             self._disk.remove(self._path)
             self._is_kept = False
@@ -87,8 +87,7 @@ class Reserve:
             self._directory,
             why,
         )
-        self._disk.remove(self._path)
-        self._is_kept = False
+        self._empty()
         self._try_later()
 
     def _try_later(self) -> None:
@@ -121,12 +120,29 @@ class Reserve:
                 file.close()
             self._is_kept = True
         except OSError as error:
-            self._is_kept = False
-            self._disk.remove(self._path)
+            self._empty()
             if is_full(error):
                 self._try_later()
             else:
                 _log.warning("%s: no space can be kept: %s", self._directory, error)
+
+    def _empty(self) -> None:
+        self._is_kept = False
+        if self._disk.exists(self._path):
+            file = self._disk.open(self._path)
+            try:
+                file.truncate(0)
+            finally:
+                file.close()
+
+    def _kept_bytes(self) -> int:
+        if not self._disk.exists(self._path):
+            return 0
+        file = self._disk.open(self._path)
+        try:
+            return file.size()
+        finally:
+            file.close()
 
     def _free_bytes(self) -> int:
         return self._disk.free_bytes(self._directory)
