@@ -316,6 +316,10 @@ def test_records_are_deleted_where_all_disks_are_full_and_make_room(
 
     wait_until(is_deleted, what="records are deleted")
     write_all(small_disks, writer, 1)
+    # Two of them are enough for that.
+    wait_until(
+        lambda: all((broker.data / "reserve").stat().st_size for broker in brokers),
+        what="space is kept again",
+    )
     for broker in brokers:
-        assert "for everybody again" in broker.log.read_text()
         make_room(broker)
