@@ -83,6 +83,8 @@ class World:
     voters: list[list[int]] = field(default_factory=lambda: [[1, 2, 3, 4, 5], [3, 1, 2, 4, 5]])
     policy: tuple[str, int] = (TWO_LOSSES, FROM_TOPIC)
     min_insync: int = 1
+    shrinks: str = "false"
+    seeds: tuple[int, ...] = (1, 3, 5)
     labels: dict[int, dict[str, str]] = field(
         default_factory=lambda: {one: {"region": name} for one, name in REGIONS.items()}
     )
@@ -205,7 +207,11 @@ class World:
         assert isinstance(request, DescribeConfigsRequest)
         (asked,) = request.resources
         rows = {"min.insync.replicas": (str(self.min_insync), DEFAULT)}
-        if asked.resource_name:
+        if asked.resource_name.isdigit():
+            seeds = ",".join(f"{one}@host-{one}:1" for one in self.seeds)
+            rows = {"cluster.seeds": (seeds, DEFAULT)}
+        elif asked.resource_name:
+            rows |= {"voters.shrink.enable": (self.shrinks, DEFAULT)}
             rows |= {"placement.policy": self.policy}
             rows |= {"confluent.placement.constraints": ("", DEFAULT)}
         else:
@@ -318,6 +324,49 @@ def test_a_topic_that_is_as_its_policy_wants(world: World, told: Lines) -> None:
     ]
     assert cells(lines, "LEADER")[0] == ["1", "30 ms", "3", "0", "-"]
     assert cells(lines, "LEADER")[-1] == ["5", "80 ms", "4", "0", "-"]
+
+
+def test_who_acts_after_a_loss_is_told_and_follows_from_the_placement(
+    world: World, told: Lines
+) -> None:
+    lines = told("topic", "explain", "t")
+    rows = cells(lines, "LOST ")
+    assert rows[0][:3] == ["1 region", "by itself", "kept"]
+    assert rows[0][3] == "3 of 5 voters are left, and elect a leader where it is lost"
+    assert rows[-1][:3] == ["1 region, cut off", "by itself", "kept"]
+    assert rows[-1][3] == (
+        "the side that was not cut off goes on, with 3 of 5 voters; the other waits for the cut "
+        "to end"
+    )
+    world.voters, world.policy = [[1, 2, 3, 4]], ("", FROM_TOPIC)
+    rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
+    assert rows["1 region"] == [
+        "operator", "kept",
+        "nobody leads; the 2 of 4 voters that are left have all that was acknowledged, and go on "
+        "after: strandline topic alter t -c voters.shrink.enable=true",
+    ]  # fmt: skip
+    world.shrinks = "true"
+    rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
+    assert rows["1 region"][:2] == ["by itself", "kept"]
+    world.seeds = (1, 2, 3)
+    (found,) = [
+        one
+        for one in json.loads("\n".join(told("topic", "explain", "t", "--json")))["losses"]
+        if one["loss"] == "1 region" and not one["is_cut"]
+    ]
+    assert (found["acts_alone"], found["without_controller"]) == (False, True)
+    assert found["text"] == "the controller has no majority either: bring 1 back"
+
+
+def test_a_topic_that_is_made_tells_who_acts_after_a_loss(world: World, told: Lines) -> None:
+    explained = json.loads("\n".join(told("topic", "explain", "t", "--json")))["losses"]
+    rows = cells(told("topic", "explain", "t"), "LOST ")
+    create = ("topic", "create", "t", "-p", "2", "-c", f"placement.policy={TWO_LOSSES}")
+    lines = told(*create)
+    assert "topic t, as placed, when all of these are lost at the same time:" in lines
+    assert cells(lines, "LOST ") == rows
+    (made,) = json.loads("\n".join(told(*create, "--json")))["topics"]
+    assert made["losses"] == explained and len(explained) > 3
 
 
 def test_money_is_told_by_a_price_table(

@@ -51,6 +51,9 @@ from strandline.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from strandline.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsResponse,
+)
 from strandline.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -426,14 +429,17 @@ def delete_records(cluster: FakeCluster, broker: int, request: Message) -> Messa
 
 def describe_configs(cluster: FakeCluster, broker: int, request: Message) -> Message:
     assert isinstance(request, DescribeConfigsRequest)
+    (asked,) = request.resources
+    rows = {"retention.ms": "1000"}
+    if "min.insync.replicas" in (asked.configuration_keys or ()):
+        rows["min.insync.replicas"] = "1"
     return DescribeConfigsResponse(
         results=[
             DescribeConfigsResult(
-                resource_name=request.resources[0].resource_name,
+                resource_name=asked.resource_name,
                 configs=[
-                    DescribeConfigsResourceResult(
-                        name="retention.ms", value="1000", config_source=1
-                    )
+                    DescribeConfigsResourceResult(name=name, value=value, config_source=1)
+                    for name, value in rows.items()
                 ],
             )
         ]
@@ -458,4 +464,5 @@ HANDLERS: dict[str, Handler] = {
     "DescribeObservers": lambda *_: DescribeObserversResponse(),
     "DescribeTopology": lambda *_: DescribeTopologyResponse(),
     "InitProducerId": init_producer_id,
+    "ListPartitionReassignments": lambda *_: ListPartitionReassignmentsResponse(),
 }

@@ -97,6 +97,28 @@ def test_a_topic_without_a_policy_is_explained_by_the_default_spread(five: DevCl
     assert told["explanation"]["writes"] == [{"region": 1}]
 
 
+def test_who_acts_after_a_loss_is_told_when_a_topic_is_made_and_later(five: DevCluster) -> None:
+    made = tell(five, "topic", "create", "two", "-r", "2", "-p", "1")["topics"][0]["losses"]
+    assert made == tell(five, "topic", "explain", "two")["losses"]
+    lost = {one["loss"]: one for one in made if not one["is_cut"]}
+    assert (lost["1 region"]["course"], lost["1 region"]["acts_alone"]) == (
+        "let-voters-leave",
+        False,
+    )
+    assert (lost["2 brokers"]["course"], lost["2 brokers"]["keeps_data"]) == ("gone", False)
+    # What it says to do makes it act by itself.
+    *_, command = lost["1 region"]["text"].partition("strandline ")
+    five.run(*command.split(), "-b", five.bootstrap)
+    later = tell(five, "topic", "explain", "two")["losses"]
+    lost = {one["loss"]: one for one in later if not one["is_cut"]}
+    assert (lost["1 broker"]["course"], lost["1 broker"]["acts_alone"]) == ("arbitration", True)
+    text = five.run("topic", "explain", "payments", "-b", five.bootstrap).stdout
+    assert re.search(r"^1 region +by itself +kept +3 of 5 voters are left", text, re.MULTILINE)
+    text = five.run("topic", "create", "one", "-r", "1", "-b", five.bootstrap).stdout
+    assert re.search(r"^1 broker +operator +lost +no voter is left", text, re.MULTILINE)
+    five.run("topic", "delete", "one", "two", "-b", five.bootstrap)
+
+
 def test_a_policy_that_no_longer_holds_says_what_does_not(five: DevCluster) -> None:
     def relabel(region: str) -> None:
         five.run("broker", "label", "5", f"region={region}", "--force", "-b", five.bootstrap)

@@ -36,6 +36,7 @@ from strandline.protocol.messages.list_partition_reassignments import (
 )
 
 MIN_INSYNC = "min.insync.replicas"
+SHRINK = "voters.shrink.enable"
 DEFAULT_REPLICAS = "default.replication.factor"
 DISK_FULL = "placement.disk.full.percent"
 DISK_HIGH = "balancer.disk.high.percent"
@@ -53,6 +54,8 @@ class LiveTopic:
     partitions: tuple[PartitionState, ...]
     own: Mapping[str, str]
     """What is set on the topic itself, of the keys that say where it goes."""
+    shrinks: bool = False
+    """Whether voters that are lost leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,9 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
     candidates = _candidates(topology, view, told)
     regions = {one.id: one.labels.region for one in candidates}
     round_trips = RoundTrips.measured(topology.round_trips_ms, regions)
-    configs = describe_configs(client, wanted, (*TOPIC_POLICY_KEYS, MIN_INSYNC)) if wanted else {}
+    configs = (
+        describe_configs(client, wanted, (*TOPIC_POLICY_KEYS, MIN_INSYNC, SHRINK)) if wanted else {}
+    )
     return LiveCluster(
         cluster_id=view.cluster_id,
         controller=view.controller,
@@ -224,6 +229,7 @@ def _topic(
         ),
         partitions=partitions,
         own=own,
+        shrinks=any(one.name == SHRINK and one.value == "true" for one in configs),
     )
 
 

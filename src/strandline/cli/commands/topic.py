@@ -3,6 +3,7 @@ what explains them is in `topic_explain`.
 
 Source: docs/reference/cli.md."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,10 +24,12 @@ from strandline.cli.options import (
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
+    from strandline.cli.live_cluster import LiveTopic
     from strandline.client.cluster import Client, TopicView
     from strandline.client.configs import ConfigView
     from strandline.client.observers import AllObserved
     from strandline.model.ids import BrokerId
+    from strandline.placement.explain.outcomes import Outcome
 
 
 app = typer.Typer(
@@ -57,7 +60,9 @@ def create(
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Create topics; returns when every partition has a leader."""
+    """Create topics; returns when every partition has a leader, and says after which losses they go
+    on by themselves."""
+    from strandline.cli.losses import look_at_losses
     from strandline.cli.policy_notes import notes_on_changes
     from strandline.client.admin import USE_DEFAULT, NewTopic, create_topic
     from strandline.client.observers import describe_observers
@@ -80,7 +85,8 @@ def create(
         ]
         observed = describe_observers(client, names)
         notes = notes_on_changes(client, dict(configs))
-    _show_list(topics, observed, as_json=as_json, notes=notes)
+        losses = look_at_losses(client, names)
+    _show_list(topics, observed, as_json=as_json, notes=notes, losses=losses)
 
 
 @app.command("list")
@@ -306,15 +312,24 @@ def _show_list(
     *,
     as_json: bool,
     notes: "list[str] | None" = None,
+    losses: "Mapping[str, tuple[LiveTopic, Sequence[Outcome]]] | None" = None,
 ) -> None:
-    """`notes`: None where there can be none."""
+    """`notes` and `losses`: None where there can be none."""
+    from strandline.cli.losses import losses_json, tell_losses
     from strandline.cli.policy_notes import tell_notes
 
     found = [_summary(one, observed) for one in topics]
+    for one in found:
+        name = str(one["name"])
+        if losses is not None:
+            one["losses"] = losses_json(*losses[name]) if name in losses else None
 
     def people() -> None:
         _list(found)
         tell_notes(notes or ())
+        for topic, outcomes in (losses or {}).values():
+            print_line("")
+            tell_losses(topic, outcomes)
 
     told: dict[str, Json] = {"topics": [*found]}
     show(as_json, told if notes is None else {**told, "notes": notes}, people=people)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from strandline.model.cluster import Roles
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
+    from strandline.placement.explain.prices import Prices
     from strandline.placement.explain.topics import PartitionState, TopicExplanation
     from strandline.placement.solver.refusal import Refusal
 
@@ -45,15 +46,15 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Say where replicas are and why, whether that is as the policy wants, what survives as placed
-    and now, what a write waits for, and what crosses regions."""
+    and now, after which losses somebody has to act, what a write waits for, and what crosses
+    regions."""
     from strandline.cli.explaining import builtins, check_prices, read_prices
     from strandline.cli.live_cluster import look
+    from strandline.cli.losses import controller_voters, losses_json, outcomes_of, tell_losses
     from strandline.cli.policy_notes import notes_on
     from strandline.cli.writers import tell_writers, writers_json
     from strandline.client.writers import describe_writers
-    from strandline.placement.explain import explanation
     from strandline.placement.explain.topics import explain_topic
-    from strandline.placement.solver.judge import seated
 
     table = read_prices(prices)
     with open_client(bootstrap, timeout) as client:
@@ -62,14 +63,13 @@ def explain(
         follows = bool(topic.request.policy.leaders.follow)
         written = describe_writers(client, client.topic(name)) if follows else []
         waits = _led_elsewhere(client, cluster, name)
+        losses = outcomes_of(topic, cluster, controller_voters(client, cluster))
     check_prices(table, prices, cluster.candidates)
     notes = notes_on(topic.request.policy, cluster.candidates)
     told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
     index = told.alike[0].partitions[0] if partition is None else partition
     one = _partition(topic, index)
-    closely = explanation.explain(
-        topic.request, cluster.candidates, seated(one.placed), prices=table, behind=one.behind
-    )
+    closely = _explain_partition(topic, cluster, one, table)
     found = _mended(topic, cluster, one, closely)
 
     def people() -> None:
@@ -78,6 +78,8 @@ def explain(
         )
         if written:
             tell_writers(written)
+        print_line("")
+        tell_losses(topic, losses)
         _tell_partition(one, closely, cluster)
         if found is not None:
             _tell_mending(topic, one, found)
@@ -89,6 +91,7 @@ def explain(
             "policy_key": topic.policy_key,
             "min_insync_replicas": topic.request.min_insync_replicas,
             "explanation": builtins(told),
+            "losses": losses_json(topic, losses),
             "partition": index,
             "leader": one.leader,
             "leaders_elsewhere": builtins(waits),
@@ -98,6 +101,17 @@ def explain(
             **_mended_json(found),
         },
         people=people,
+    )
+
+
+def _explain_partition(
+    topic: "LiveTopic", cluster: "LiveCluster", one: "PartitionState", prices: "Prices | None"
+) -> "Explanation":
+    from strandline.placement.explain.explanation import explain
+    from strandline.placement.solver.judge import seated
+
+    return explain(
+        topic.request, cluster.candidates, seated(one.placed), prices=prices, behind=one.behind
     )
 
 

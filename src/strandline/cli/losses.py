@@ -1,0 +1,171 @@
+"""For each class of loss whether a topic goes on by itself, as text: when it is made, and later.
+
+Why:    the same words when a topic is made and whenever somebody asks.
+How:    what happens is worked out from the replicas as they are placed, `min.insync.replicas`,
+        `voters.shrink.enable` and the controller's voters; where these are not told, from the rest.
+Source: decision 0026; `placement.explain.outcomes`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from strandline.cli.output import Json, Table, print_line, print_table
+
+if TYPE_CHECKING:
+    from strandline.cli.live_cluster import LiveCluster, LiveTopic
+    from strandline.client.cluster import Client
+    from strandline.placement.explain.outcomes import Outcome
+    from strandline.placement.survival.replicas import Replica
+
+
+def look_at_losses(
+    client: "Client", names: Sequence[str]
+) -> "dict[str, tuple[LiveTopic, tuple[Outcome, ...]]]":
+    """{topic: it, and what each class of loss does}; nothing where the cluster does not say."""
+    from strandline.base.errors import StrandlineError
+    from strandline.cli.live_cluster import look
+
+    try:
+        cluster = look(client, names)
+    except StrandlineError:
+        return {}
+    controllers = controller_voters(client, cluster)
+    return {one.name: (one, outcomes_of(one, cluster, controllers)) for one in cluster.topics}
+
+
+def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
+    """Where the controller's voters are; nobody where that cannot be asked."""
+    from strandline.base.errors import StrandlineError
+    from strandline.cli.restarts import SEEDS
+    from strandline.client.configs import describe_broker_configs
+    from strandline.config.addresses import parse_seed
+    from strandline.model.ids import NO_BROKER
+    from strandline.placement.survival.replicas import Replica
+
+    if cluster.controller == NO_BROKER:
+        return ()
+    try:
+        rows = describe_broker_configs(client, cluster.controller, [SEEDS]) or ()
+    except StrandlineError:
+        return ()
+    text = next((one.value for one in rows if one.name == SEEDS), "")
+    seeds = {parse_seed(one).id for one in text.split(",") if one}
+    return tuple(Replica(one.id, one.labels) for one in cluster.candidates if one.id in seeds)
+
+
+def outcomes_of(
+    topic: "LiveTopic", cluster: "LiveCluster", controllers: "Sequence[Replica]"
+) -> "tuple[Outcome, ...]":
+    """What each class of loss does to a topic, as it is placed."""
+    from strandline.model.cluster import Roles
+    from strandline.placement.explain.outcomes import Rules, outcomes
+    from strandline.placement.explain.topics import placement_of
+    from strandline.placement.topology.universe import Universe, as_staying
+
+    universe = Universe(as_staying(cluster.candidates))
+    alike: dict[Roles, list[int]] = {}
+    for one in topic.partitions:
+        alike.setdefault(one.roles, []).append(one.index)
+    placements = [
+        (placement_of(universe, roles, topic.request), tuple(indexes))
+        for roles, indexes in alike.items()
+    ]
+    rules = Rules(topic.request.min_insync_replicas, topic.shrinks, controllers)
+    return outcomes(placements, rules, goals=topic.request.policy.survive)
+
+
+def losses_json(topic: "LiveTopic", found: "Sequence[Outcome]") -> list[Json]:
+    """All of them, each with what is told to people."""
+    from strandline.cli.explaining import builtins
+
+    told: list[Json] = []
+    for one in found:
+        fields = builtins(one)
+        assert isinstance(fields, dict)
+        told.append({**fields, "text": tell(topic, one)})
+    return told
+
+
+def tell_losses(topic: "LiveTopic", found: "Sequence[Outcome]") -> None:
+    """A table: who acts after each class of loss, and how."""
+    from strandline.cli.explaining import ranges
+
+    if not found:
+        return
+    count = len(topic.partitions)
+    rows = []
+    for one in found:
+        is_some = len(one.partitions) < count
+        which = f" (partitions {ranges(one.partitions)})" if is_some else ""
+        rows.append((_loss(one), _who(one), _data(one), tell(topic, one) + which))
+    print_line(f"topic {topic.name}, as placed, when all of these are lost at the same time:")
+    print_table(Table(heads=("LOST", "ACTS", "ACKNOWLEDGED WRITES", "HOW"), rows=rows))
+
+
+def _loss(one: "Outcome") -> str:
+    return f"{one.loss}, cut off" if one.is_cut else one.loss
+
+
+def _who(one: "Outcome") -> str:
+    return "by itself" if one.acts_alone else "operator"
+
+
+def _data(one: "Outcome") -> str:
+    from strandline.placement.explain.outcomes import Course
+
+    if one.keeps_data:
+        return "kept"
+    return "lost" if one.course == Course.GONE else "may be lost"
+
+
+def tell(topic: "LiveTopic", one: "Outcome") -> str:
+    """What happens, and what somebody has to do, in a line."""
+    from strandline.placement.explain.outcomes import Course
+
+    there = f"{one.left} of {one.voters} voters"
+    verb = "is" if one.left == 1 else "are"
+    match one.course:
+        case Course.ELECTION if one.is_cut:
+            side = "that was cut off" if one.is_inside else "that was not cut off"
+            return f"the side {side} goes on, with {there}; the other waits for the cut to end"
+        case Course.ELECTION:
+            return f"{there} {verb} left, and elect a leader where it is lost"
+        case Course.ARBITRATION:
+            return f"the controller seats a leader among the {there} that {verb} left"
+        case Course.LOWER:
+            return (
+                f"the controller seats a leader among the {there} that {verb} left; acks=all is "
+                f"refused until: {_alter(topic, one, lets_leave=False)}"
+            )
+        case Course.LET_LEAVE:
+            return (
+                f"nobody leads; the {there} that {verb} left have all that was acknowledged, and "
+                f"go on after: {_alter(topic, one, lets_leave=True)}"
+            )
+        case Course.RETURN:
+            return _tell_return(one, there)
+        case Course.MAY_LACK:
+            return (
+                f"nobody leads; {there} {verb} left: bring {one.back} more back, or see what may "
+                f"be lost: strandline partition declare-lost {topic.name} PARTITION"
+            )
+        case Course.GONE:
+            return f"no voter is left: bring {one.back} back"
+
+
+def _tell_return(one: "Outcome", there: str) -> str:
+    if one.without_controller:
+        why = "the controller has no majority either"
+    elif one.left > one.voters // 2:
+        why = f"min.insync.replicas asks for {one.write_quorum} of {one.voters}: acks=all waits"
+    else:
+        why = f"{there} elect nobody"
+    return f"{why}: {'mend the cut' if one.is_cut else f'bring {one.back} back'}"
+
+
+def _alter(topic: "LiveTopic", one: "Outcome", *, lets_leave: bool) -> str:
+    words = [f"strandline topic alter {topic.name}"]
+    if lets_leave:
+        words.append("-c voters.shrink.enable=true")
+    if one.left < min(topic.request.min_insync_replicas, one.voters):
+        words.append(f"-c min.insync.replicas={one.left}")
+    return " ".join(words)

@@ -1,0 +1,262 @@
+"""What becomes of a partition after a loss: whether it goes on by itself, needs an operator, or has
+lost data.
+
+Why:    who learns in an outage that somebody has to act could have known it at the beginning,
+        and chosen other replicas.
+How:    for each class of loss all choices of such domains are tried, over the brokers of the voters
+        and of the controller's voters; the worst one counts. Of N voters s are left, M is a
+        majority, W the write quorum:
+
+            s >= W                      the others elect a leader                        ELECTION
+            M <= s < W                  acks=all waits for who is lost                   RETURN
+            s = N - M + 1, half         the controller seats the best log of them        ARBITRATION
+                                        where voters may leave; else it may be let       LET_LEAVE
+                                        where acks=all wants more than s: only after     LOWER
+                                        where the controller has no majority either      RETURN
+            N - W < s < N - M + 1       all acknowledged writes are on them, nobody leads  RETURN
+            0 < s <= N - W              the last of them may be on nobody who is left    MAY_LACK
+            s = 0                       no voter is left                                 GONE
+
+        A network cut is the same for each of its two sides, but that nothing is lost by it: who is
+        on the other side lives. Observers count for nothing, as nobody promotes them.
+Source: design section 6; decisions 0016, 0020 and 0026."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations, product
+
+import msgspec
+
+from strandline.model.ids import BrokerId
+from strandline.placement.policy.document import Goal, goal_levels
+from strandline.placement.policy.goals import format_goal
+from strandline.placement.survival.replicas import Placement, Quorum, Replica
+from strandline.placement.survival.report import loss_levels
+from strandline.placement.topology.labels import BROKER_LABEL
+
+REGION = "region"
+
+
+class Course(StrEnum):
+    """What becomes of a partition, the harmless first."""
+
+    ELECTION = "election"
+    ARBITRATION = "arbitration"
+    LOWER = "lower-min-insync"
+    """Somebody leads; acks=all is refused until `min.insync.replicas` is lowered."""
+    LET_LEAVE = "let-voters-leave"
+    """Nobody leads until the topic's voters may leave (`voters.shrink.enable`)."""
+    RETURN = "return"
+    """Nothing is lost, and acks=all waits until enough are back."""
+    MAY_LACK = "may-lack"
+    """Nobody leads, and who is left may lack acknowledged writes."""
+    GONE = "gone"
+    """No voter is left."""
+
+    @property
+    def acts_alone(self) -> bool:
+        """Whether writes go on without anybody's help."""
+        return self in (Course.ELECTION, Course.ARBITRATION)
+
+    @property
+    def keeps_data(self) -> bool:
+        """Whether all that was acknowledged is on who is left, or on who is only cut off."""
+        return self not in (Course.MAY_LACK, Course.GONE)
+
+
+_WORSE = {course: number for number, course in enumerate(Course)}
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The worst that one class of loss does to the partitions of a topic."""
+
+    loss: str
+    """In words: "1 region", "2 brokers"."""
+    goal: Goal
+    """The same: how many domains of each level are lost at the same time."""
+    is_cut: bool
+    """Whether they are cut off by the network, and live."""
+    course: Course
+    acts_alone: bool
+    keeps_data: bool
+    left: int
+    """Voters that are left; after a cut, on the side that goes on, or would."""
+    voters: int
+    write_quorum: int
+    back: int
+    """So many of those that are lost have to return before a write has its quorum."""
+    without_controller: bool
+    """Whether the majority of the controller's voters is lost with them."""
+    is_inside: bool
+    """Whether, after a cut, it is the side that was cut off that goes on."""
+    partitions: tuple[int, ...]
+    """The partitions that fare so; others fare better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides beside the placement. `shrinks`: `voters.shrink.enable` of the topic;
+    `controllers`: the controller's voters, nobody where that is not known."""
+
+    min_insync_replicas: int = 1
+    shrinks: bool = False
+    controllers: Sequence[Replica] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Fate:
+    """What one choice of lost brokers does to one partition."""
+
+    course: Course
+    left: int
+    quorum: Quorum
+    without_controller: bool = False
+    is_inside: bool = False
+
+    @property
+    def badness(self) -> tuple[int, bool, int]:
+        return _WORSE[self.course], self.without_controller, -self.left
+
+
+def outcomes(
+    placements: Sequence[tuple[Placement, tuple[int, ...]]],
+    rules: Rules,
+    *,
+    goals: Iterable[Goal] = (),
+) -> tuple[Outcome, ...]:
+    """What each class of loss does: one domain of each level that voters tell of, a cut region, the
+    losses of `goals`, and as many brokers as stop writes or lose data.
+
+    `placements`: [(placement, its partitions)], at least one."""
+    only = [one for one, _ in placements]
+    levels = loss_levels(only)
+    found = [Goal(**{level: 1}) for level in levels]
+    if len(levels) > 1:
+        found.append(Goal(**{levels[0]: 2}))
+    found += goals
+    found += [
+        Goal(**{BROKER_LABEL: count})
+        for count in (
+            min(one.quorum.stops_at for one in only),
+            min(one.quorum.loses_at for one in only),
+        )
+    ]
+    kinds = [(goal, False) for goal in dict.fromkeys(found) if _is_possible(goal, only)]
+    if REGION in levels and any(len(one.domains(REGION)) > 1 for one in only):
+        kinds.append((Goal(region=1), True))
+    return tuple(_outcome(goal, placements, rules, is_cut=is_cut) for goal, is_cut in kinds)
+
+
+def _is_possible(goal: Goal, placements: Sequence[Placement]) -> bool:
+    """Whether some placement has so many domains with voters."""
+    return any(
+        all(count <= len(one.domains(level)) for level, count in goal_levels(goal).items())
+        for one in placements
+    )
+
+
+def _outcome(
+    goal: Goal,
+    placements: Sequence[tuple[Placement, tuple[int, ...]]],
+    rules: Rules,
+    *,
+    is_cut: bool,
+) -> Outcome:
+    fates = [
+        (max(_fates(one, goal, rules, is_cut=is_cut), key=lambda fate: fate.badness), partitions)
+        for one, partitions in placements
+    ]
+    worst = max((fate for fate, _ in fates), key=lambda fate: fate.badness)
+    course, quorum = worst.course, worst.quorum
+    return Outcome(
+        loss=format_goal(goal),
+        goal=goal,
+        is_cut=is_cut,
+        course=course,
+        acts_alone=course.acts_alone,
+        keeps_data=course.keeps_data,
+        left=worst.left,
+        voters=quorum.voters,
+        write_quorum=quorum.write_quorum,
+        back=0 if course.acts_alone else max(quorum.write_quorum - worst.left, 0),
+        without_controller=worst.without_controller,
+        is_inside=worst.is_inside,
+        partitions=tuple(
+            sorted(index for fate, some in fates if fate.course == course for index in some)
+        ),
+    )
+
+
+def _fates(placement: Placement, goal: Goal, rules: Rules, *, is_cut: bool) -> Iterator[_Fate]:
+    for lost in _choices(placement, goal, rules.controllers):
+        yield _fate_of_cut(placement, lost, rules) if is_cut else _fate(placement, lost, rules)
+
+
+def _choices(
+    placement: Placement, goal: Goal, controllers: Sequence[Replica]
+) -> Iterator[frozenset[BrokerId]]:
+    """Every choice of such domains, as the brokers that it takes; no others matter here."""
+    known = {one.broker: one for one in (*placement.voters, *controllers)}
+    everybody = Placement([Replica(one.broker, one.labels) for one in known.values()])
+    brokers = [one.broker for one in everybody.voters]
+    by_level = []
+    for level, count in goal_levels(goal).items():
+        domains = [
+            frozenset(one for bit, one in enumerate(brokers) if mask >> bit & 1)
+            for mask in everybody.domains(level).values()
+        ]
+        by_level.append(combinations(domains, min(count, len(domains))))
+    for chosen in product(*by_level):
+        yield frozenset().union(*(domain for some in chosen for domain in some))
+
+
+def _fate(placement: Placement, lost: frozenset[BrokerId], rules: Rules) -> _Fate:
+    quorum = placement.quorum
+    left = sum(1 for one in placement.voters if one.broker not in lost)
+    without = not _has_controller(rules, lost, is_lost=True)
+    course = _course(quorum, left, rules, without_controller=without)
+    return _Fate(course, left, quorum, without)
+
+
+def _fate_of_cut(placement: Placement, inside: frozenset[BrokerId], rules: Rules) -> _Fate:
+    quorum = placement.quorum
+    within = sum(1 for one in placement.voters if one.broker in inside)
+    outside = quorum.voters - within
+    if max(within, outside) > quorum.voters // 2:
+        is_inside = within > outside
+        left = max(within, outside)
+        goes_on = left >= quorum.write_quorum
+        course = Course.ELECTION if goes_on else Course.RETURN
+        without = not _has_controller(rules, inside, is_lost=not is_inside)
+        return _Fate(course, left, quorum, without, is_inside)
+    # Halves: that one goes on which reaches the controller.
+    is_inside = not _has_controller(rules, inside, is_lost=True)
+    without = is_inside and not _has_controller(rules, inside, is_lost=False)
+    course = _course(quorum, outside, rules, without_controller=without)
+    return _Fate(course, outside, quorum, without, is_inside)
+
+
+def _has_controller(rules: Rules, brokers: frozenset[BrokerId], *, is_lost: bool) -> bool:
+    """Whether the controller has a majority without these brokers, or of them alone. It is taken to
+    have one where its voters are not known."""
+    known = rules.controllers
+    there = sum(1 for one in known if (one.broker in brokers) != is_lost)
+    return not known or there > len(known) // 2
+
+
+def _course(quorum: Quorum, left: int, rules: Rules, *, without_controller: bool) -> Course:
+    if left >= quorum.write_quorum:
+        return Course.ELECTION
+    majority = quorum.voters // 2 + 1
+    if left == 0:
+        return Course.GONE
+    if left <= quorum.voters - quorum.write_quorum:
+        return Course.MAY_LACK
+    if left >= majority or left < quorum.voters - majority + 1 or without_controller:
+        return Course.RETURN
+    if not rules.shrinks:
+        return Course.LET_LEAVE
+    if left < min(rules.min_insync_replicas, quorum.voters):
+        return Course.LOWER
+    return Course.ARBITRATION

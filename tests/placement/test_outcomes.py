@@ -1,0 +1,172 @@
+"""After which losses a partition goes on by itself (design section 6; decision 0026)."""
+
+from collections.abc import Iterable
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.placement.test_survival import placed
+
+from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId
+from strandline.placement.explain.outcomes import Course, Outcome, Rules, outcomes
+from strandline.placement.policy.goals import parse_goal
+from strandline.placement.survival.replicas import Placement, Replica
+
+THREE = ("a", "b", "c")
+TALK = ("a/1", "a/2", "b/1", "b/2", "c/1")
+HALVES = ("a/1", "a/2", "b/1", "b/2")
+
+
+def told(
+    placement: Placement, *, goals: Iterable[str] = (), **rules: object
+) -> dict[str, tuple[str, int]]:
+    """{loss: (what becomes of it, voters that are left)}, a cut region as "cut"."""
+    found = outcomes([(placement, (0,))], Rules(**rules), goals=map(parse_goal, goals))  # type: ignore[arg-type]
+    return {"cut" if one.is_cut else one.loss: (one.course.value, one.left) for one in found}
+
+
+def one_of(found: Iterable[Outcome], loss: str, *, is_cut: bool = False) -> Outcome:
+    return next(one for one in found if one.loss == loss and one.is_cut == is_cut)
+
+
+def seeds(*paths: str) -> list[Replica]:
+    """The controller's voters, 101 and on."""
+    return [
+        Replica(BrokerId(100 + number), Labels(region=path))
+        for number, path in enumerate(paths, start=1)
+    ]
+
+
+def test_three_in_three_regions_lose_one_alone_and_two_with_an_operator() -> None:
+    assert told(placed(*THREE)) == {
+        "1 region": ("election", 2),
+        "1 broker": ("election", 2),
+        "2 regions": ("may-lack", 1),
+        "2 brokers": ("may-lack", 1),
+        "cut": ("election", 2),
+    }
+
+
+def test_two_two_one_goes_on_without_a_region_and_not_without_one_more_broker() -> None:
+    found = told(placed(*TALK), goals=["region and one more broker"])
+    assert found["1 region"] == found["cut"] == ("election", 3)
+    assert found["1 zone"] == found["1 broker"] == ("election", 4)
+    assert found["1 region and 1 broker"] == ("may-lack", 2)
+    assert found["2 regions"] == ("may-lack", 1)
+    assert found["3 brokers"] == ("may-lack", 2)
+
+
+def test_two_halves_need_an_operator_where_voters_may_not_leave() -> None:
+    found = outcomes([(placed(*HALVES), (0, 1))], Rules(controllers=seeds("a", "b", "c")))
+    lost, cut = one_of(found, "1 region"), one_of(found, "1 region", is_cut=True)
+    assert lost.course == cut.course == Course.LET_LEAVE
+    assert (lost.acts_alone, lost.keeps_data, lost.left, lost.back) == (False, True, 2, 1)
+    assert lost.partitions == (0, 1)
+    assert one_of(found, "3 brokers").course == Course.MAY_LACK
+
+
+def test_two_halves_act_alone_where_voters_may_leave_and_the_controller_lives() -> None:
+    third = seeds("a", "b", "c")
+    found = told(placed(*HALVES), shrinks=True, controllers=third)
+    assert found["1 region"] == found["cut"] == ("arbitration", 2)
+    # Both of the controller's voters in one half: with that half nobody is left who decides.
+    found = told(placed(*HALVES), shrinks=True, controllers=seeds("a", "a", "b"))
+    assert found["1 region"] == ("return", 2)
+    # A cut leaves the controller on one side.
+    assert found["cut"] == ("arbitration", 2)
+
+
+def test_more_replicas_in_sync_than_are_left_are_asked_for_again() -> None:
+    placement = placed(*HALVES, min_insync_replicas=3)
+    found = told(placement, shrinks=True, min_insync_replicas=3)
+    assert found["1 region"] == ("lower-min-insync", 2)
+    assert told(placement, min_insync_replicas=3)["1 region"] == ("let-voters-leave", 2)
+
+
+def test_a_write_quorum_above_a_majority_waits_for_who_is_lost_and_loses_nothing() -> None:
+    found = outcomes(
+        [(placed(*THREE, min_insync_replicas=3), (0,))], Rules(min_insync_replicas=3, shrinks=True)
+    )
+    one, two = one_of(found, "1 broker"), one_of(found, "2 regions")
+    assert (one.course, one.left, one.back, one.keeps_data) == (Course.RETURN, 2, 1, True)
+    # Whatever was acknowledged is on all three.
+    assert (two.course, two.left, two.back, two.keeps_data) == (Course.RETURN, 1, 2, True)
+    assert one_of(found, "3 brokers").course == Course.GONE
+
+
+def test_observers_count_for_nothing() -> None:
+    without = told(placed("a", "b"), shrinks=True)
+    assert told(placed("a", "b", observers=("c", "c")), shrinks=True) == without
+    assert without["1 region"] == ("arbitration", 1)
+    assert without["2 brokers"] == ("gone", 0)
+
+
+def test_one_replica_is_all_there_is() -> None:
+    found = outcomes([(placed("a/1"), (0,))], Rules())
+    assert {one.loss: one.course for one in found} == {
+        "1 region": Course.GONE,
+        "1 zone": Course.GONE,
+        "1 broker": Course.GONE,
+    }
+    assert not any(one.keeps_data or one.acts_alone for one in found)
+
+
+def test_a_region_with_a_write_quorum_goes_on_when_it_is_cut_off() -> None:
+    found = outcomes([(placed("a", "a", "b"), (0,))], Rules(controllers=seeds("b", "b", "c")))
+    cut = one_of(found, "1 region", is_cut=True)
+    assert (cut.course, cut.left, cut.keeps_data) == (Course.ELECTION, 2, True)
+    assert one_of(found, "1 region").course == Course.MAY_LACK
+
+
+def test_the_weakest_partition_counts_and_is_named() -> None:
+    found = outcomes([(placed(*THREE), (0, 2)), (placed("a", "a", "b"), (1, 3))], Rules())
+    lost = one_of(found, "1 region")
+    assert (lost.course, lost.partitions) == (Course.MAY_LACK, (1, 3))
+    assert one_of(found, "1 broker").partitions == (0, 1, 2, 3)
+
+
+@given(
+    st.lists(st.sampled_from(("a/1", "a/2", "b/1", "b/2", "c/1")), min_size=1, max_size=6),
+    st.integers(1, 4),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_what_survives_goes_on_and_what_may_be_lost_is_told(
+    paths: list[str], min_insync: int, shrinks: bool, count: int
+) -> None:
+    """By every choice of so many brokers: an election where a write quorum is left; data is at risk
+    exactly where a write quorum can lie among those that are lost."""
+    placement = placed(*paths, min_insync_replicas=min_insync)
+    found = outcomes(
+        [(placement, (0,))],
+        Rules(min_insync, shrinks),
+        goals=[parse_goal(f"{count} brokers")],
+    )
+    voters = [one.broker for one in placement.voters]
+    quorum = placement.quorum.write_quorum
+    for one in found:
+        if one.is_cut or set(one.loss.split()) - {
+            "1",
+            "2",
+            "3",
+            "4",
+            "5",
+            "6",
+            "broker",
+            "brokers",
+        }:
+            continue
+        lost = int(one.loss.split()[0])
+        choices = list(combinations(voters, lost))
+        assert (one.course == Course.ELECTION) == (len(voters) - lost >= quorum)
+        can_hold_all = any(len(choice) >= quorum for choice in choices)
+        assert one.keeps_data == (not can_hold_all)
+        assert one.back == (0 if one.acts_alone else max(quorum - (len(voters) - lost), 0))
+
+
+@pytest.mark.parametrize("shrinks", [False, True])
+def test_only_voters_that_may_leave_are_arbitrated(shrinks: bool) -> None:
+    found = outcomes([(placed(*HALVES), (0,))], Rules(shrinks=shrinks))
+    assert any(one.course == Course.ARBITRATION for one in found) == shrinks
