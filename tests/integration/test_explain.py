@@ -170,7 +170,14 @@ def test_an_outage_is_explained_while_it_lasts(five: DevCluster) -> None:
     wait_until(lambda: down() == [2, 3, 4, 5], what="the others to be missed")
     told = five.run("topic", "explain", "payments", "-b", five.bootstrap).stdout.splitlines()
     assert "  no writes are taken by partitions 0-11 until enough are back in sync" in told
+    left = tell(five, "partition", "survivors", "payments", "0")
+    assert (left["standing"], left["best"], left["missing"]) == ("short", 1, [2, 3, 4, 5])
+    assert left["wanted_back"] == 2
+    assert left["at_risk_from"] <= left["on_nobody_from"] == left["replicas"][0]["end"]
+    assert [one["state"] for one in left["replicas"]] == ["answers"] + ["silent"] * 4
     five.start_all()
     wait_until(lambda: down() == [], what="all to be back")
     explanation = tell(five, "topic", "explain", "payments")["explanation"]
     assert explanation["writes_now"] == [{"region": 1}, {"broker": 2}]
+    told = five.run("partition", "survivors", "payments", "0", "-b", five.bootstrap).stdout
+    assert "it is led, or those who answer hear its leader: nothing is lost" in told

@@ -44,17 +44,20 @@ def test_three_in_three_regions_lose_one_alone_and_two_with_an_operator() -> Non
         "1 region": ("election", 2),
         "1 broker": ("election", 2),
         "2 regions": ("may-lack", 1),
+        "1 region and 1 broker": ("may-lack", 1),
         "2 brokers": ("may-lack", 1),
         "cut": ("election", 2),
     }
 
 
 def test_two_two_one_goes_on_without_a_region_and_not_without_one_more_broker() -> None:
-    found = told(placed(*TALK), goals=["region and one more broker"])
+    found = told(placed(*TALK), goals=["2 regions and one broker"])
     assert found["1 region"] == found["cut"] == ("election", 3)
     assert found["1 zone"] == found["1 broker"] == ("election", 4)
     assert found["1 region and 1 broker"] == ("may-lack", 2)
+    assert found["2 zones"] == ("election", 3)  # What the validator names as survived.
     assert found["2 regions"] == ("may-lack", 1)
+    assert found["2 regions and 1 broker"] == ("gone", 0)
     assert found["3 brokers"] == ("may-lack", 2)
 
 

@@ -22,6 +22,7 @@ from strandline.broker.handlers import (
     describe_leadership,
     describe_log_dirs,
     describe_observers,
+    describe_replica_logs,
     describe_replica_status,
     describe_topic_partitions,
     describe_topology,
@@ -90,4 +91,5 @@ HANDLERS: dict[int, Handler] = {
     20_007: Cold(isolate_broker.handle),
     20_008: Cold(describe_zones.handle),
     20_009: Cold(rule_zone.handle),
+    20_013: Cold(describe_replica_logs.handle),
 }

@@ -146,7 +146,7 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
         case Course.MAY_LACK:
             return (
                 f"nobody leads; {there} {verb} left: bring {one.back} more back, or see what may "
-                f"be lost: strandline partition declare-lost {topic.name} PARTITION"
+                f"be lost: strandline partition survivors {topic.name} PARTITION"
             )
         case Course.GONE:
             return f"no voter is left: bring {one.back} back"

@@ -53,6 +53,10 @@ from strandline.protocol.messages.describe_observers import (
     DescribeObserversRequest,
     DescribeObserversResponse,
 )
+from strandline.protocol.messages.describe_replica_logs import (
+    DescribeReplicaLogsRequest,
+    DescribeReplicaLogsResponse,
+)
 from strandline.protocol.messages.describe_replica_status import (
     DescribeReplicaStatusRequest,
     DescribeReplicaStatusResponse,
@@ -214,6 +218,7 @@ APIS: dict[int, Api] = {
         _api(IsolateBrokerRequest, IsolateBrokerResponse),
         _api(DescribeZonesRequest, DescribeZonesResponse),
         _api(RuleZoneRequest, RuleZoneResponse),
+        _api(DescribeReplicaLogsRequest, DescribeReplicaLogsResponse),
     )
 }
 """{API key: row}, ascending."""

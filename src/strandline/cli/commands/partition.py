@@ -1,4 +1,5 @@
-"""`strandline partition`: move replicas to other brokers, see what moves, stop it.
+"""`strandline partition`: move replicas to other brokers, see what moves, stop it; what shows what
+is left of one is in `partition_survivors`.
 
 Source: docs/reference/cli.md; docs/decisions/0009-moving-replicas.md."""
 
@@ -6,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.cli.commands import partition_survivors
 from strandline.cli.copy_rates import describe_rates, rate_lines
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
@@ -13,7 +15,10 @@ from strandline.cli.output import Json, Table, ids, print_line, print_table, sho
 if TYPE_CHECKING:
     from strandline.client.reassignments import MoveView
 
-app = typer.Typer(help="Move replicas of partitions between brokers.", no_args_is_help=True)
+app = typer.Typer(
+    help="Move replicas of partitions between brokers; see what is left of one.",
+    no_args_is_help=True,
+)
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
 Index = Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition.")]
@@ -88,6 +93,9 @@ def cancel(
         {"topic": topic, "partition": partition},
         people=lambda: print_line(f"{topic}-{partition} stays where it was"),
     )
+
+
+app.command("survivors")(partition_survivors.survivors)
 
 
 def _describe(one: "MoveView") -> Json:

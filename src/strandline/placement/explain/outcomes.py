@@ -32,7 +32,7 @@ from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Goal, goal_levels
 from strandline.placement.policy.goals import format_goal
 from strandline.placement.survival.replicas import Placement, Quorum, Replica
-from strandline.placement.survival.report import loss_levels
+from strandline.placement.survival.report import common_goals, loss_levels
 from strandline.placement.topology.labels import BROKER_LABEL
 
 REGION = "region"
@@ -125,15 +125,20 @@ def outcomes(
     *,
     goals: Iterable[Goal] = (),
 ) -> tuple[Outcome, ...]:
-    """What each class of loss does: one domain of each level that voters tell of, a cut region, the
-    losses of `goals`, and as many brokers as stop writes or lose data.
+    """What each class of loss does.
+
+    They are one domain of each level that voters tell of, two of the widest, one of these and one
+    more broker, the largest losses that are survived, those of `goals`, as many brokers as stop
+    writes or lose data, and a region that is cut off.
 
     `placements`: [(placement, its partitions)], at least one."""
     only = [one for one, _ in placements]
     levels = loss_levels(only)
     found = [Goal(**{level: 1}) for level in levels]
     if len(levels) > 1:
-        found.append(Goal(**{levels[0]: 2}))
+        found += [Goal(**{levels[0]: 2}), Goal(**{levels[0]: 1, BROKER_LABEL: 1})]
+    found += common_goals([(one, one.quorum.stops_at - 1) for one in only], levels)
+    found += common_goals([(one, one.quorum.loses_at - 1) for one in only], levels)
     found += goals
     found += [
         Goal(**{BROKER_LABEL: count})
@@ -149,9 +154,11 @@ def outcomes(
 
 
 def _is_possible(goal: Goal, placements: Sequence[Placement]) -> bool:
-    """Whether some placement has so many domains with voters."""
+    """Whether some placement has so many domains with voters, and as many voters."""
+    wanted = goal_levels(goal)
     return any(
-        all(count <= len(one.domains(level)) for level, count in goal_levels(goal).items())
+        all(count <= len(one.domains(level)) for level, count in wanted.items())
+        and sum(wanted.values()) <= len(one.voters)
         for one in placements
     )
 

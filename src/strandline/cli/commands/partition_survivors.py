@@ -1,0 +1,189 @@
+"""`strandline partition survivors`: what is left of a partition, and which offsets are at risk.
+
+Why:    before anybody gives a partition up, or makes it anew, it has to be seen what is there, what
+        is on disks that are away, and that nothing else would do. It changes nothing.
+Source: decision 0026; `controller.survivors`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+
+if TYPE_CHECKING:
+    from strandline.client.survivors import ReplicaLogs
+    from strandline.controller.survivors import Survivors
+    from strandline.model.ids import BrokerId
+    from strandline.protocol.messages.describe_replica_logs import DescribeReplicaLogsResponse
+
+SHRINK = "voters.shrink.enable"
+
+
+def survivors(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition.")],
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Show the logs that are left of a partition and the exact offsets at risk, where most of its
+    voters are lost; changes nothing."""
+    from strandline.client.configs import describe_configs
+    from strandline.client.survivors import ask_replica_logs
+
+    with open_client(bootstrap, timeout) as client:
+        found = ask_replica_logs(client, topic, partition)
+        configs = describe_configs(client, [topic], [SHRINK])[topic]
+    shrinks = any(one.name == SHRINK and one.value == "true" for one in configs)
+    judged = _judge(found)
+    lines = tell(topic, found, judged, shrinks=shrinks)
+
+    def people() -> None:
+        _print_logs(topic, partition, found)
+        for line in lines:
+            print_line(line)
+
+    show(as_json, _describe(topic, partition, found, judged, lines), people=people)
+
+
+def _judge(found: "ReplicaLogs") -> "Survivors":
+    from strandline.controller.survivors import SurvivingLog, assess
+
+    logs = [
+        SurvivingLog(
+            broker=broker,
+            is_led=one.is_led,
+            last_epoch=one.last_epoch,
+            last_index=one.last_index,
+            start=one.log_start_offset,
+            committed=one.committed_offset,
+            end=one.log_end_offset,
+            has_lost=one.has_lost,
+        )
+        for broker, one in found.answers.items()
+        if not one.error_code
+    ]
+    return assess(found.possible, logs)
+
+
+def tell(topic: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool) -> list[str]:
+    """What it means, and what to do, in lines."""
+    from strandline.cli.output import program
+    from strandline.controller.survivors import Standing
+
+    match judged.standing:
+        case Standing.LED:
+            return ["it is led, or those who answer hear its leader: nothing is lost"]
+        case Standing.ELECTABLE:
+            return ["a majority of its voters answers, and elects a leader: nothing is lost"]
+        case Standing.WHOLE:
+            text = "those who answer hold all that was acknowledged: nothing is lost, and "
+            if shrinks:
+                return [text + "the controller seats one of them"]
+            return [f"{text}they go on after: {program()} topic alter {topic} -c {SHRINK}=true"]
+        case Standing.NOBODY:
+            lines = ["none of its voters answers: what is on their disks nobody can tell"]
+        case Standing.SHORT:
+            lines = _tell_ranges(judged)
+    lives = [one for one in judged.missing if one in found.heard]
+    if lives:
+        lines.append(f"{_brokers(lives)} heard by others: ask again when its log is open")
+    lines.append(
+        f"nothing is at risk once {judged.wanted} of {_ids(judged.missing)} "
+        f"{'is' if judged.wanted == 1 else 'are'} back with what is on their disks"
+    )
+    return lines
+
+
+def _tell_ranges(judged: "Survivors") -> list[str]:
+    committed, end, best = judged.committed, judged.end, judged.best
+    lines = [f"below offset {committed}: on broker {best}, and known to be committed"]
+    if committed < end:
+        lines.append(
+            f"offsets {committed} to {end - 1}: AT RISK: on broker {best}; those who are lost may "
+            "have acknowledged these, or others in their place"
+        )
+    lines.append(
+        f"offset {end} and above: AT RISK: on nobody who answers; whether anything was "
+        "acknowledged there, and how much, nobody who is left can tell"
+    )
+    return lines
+
+
+def _brokers(some: "list[BrokerId]") -> str:
+    return f"broker {some[0]} is" if len(some) == 1 else f"brokers {ids(some)} are"
+
+
+def _ids(some: "tuple[BrokerId, ...]") -> str:
+    return f"{'broker' if len(some) == 1 else 'brokers'} {ids(some)}"
+
+
+def _state(found: "ReplicaLogs", broker: "BrokerId") -> str:
+    from strandline.protocol.errors import Error
+
+    one = found.answers.get(broker)
+    if one is None:
+        return "silent here, heard by others" if broker in found.heard else "silent"
+    if one.error_code == Error.KAFKA_STORAGE_ERROR:
+        return "its log cannot be used"
+    if one.error_code:
+        return "has no log of it"
+    return "has lost its log, and not rejoined" if one.has_lost else "answers"
+
+
+def _role(found: "ReplicaLogs", broker: "BrokerId") -> str:
+    return "voter" if any(broker in one for one in found.possible) else "observer"
+
+
+def _known(one: "DescribeReplicaLogsResponse | None") -> dict[str, int | None]:
+    """What an answer tells of a log; None where it tells nothing."""
+    if one is None or one.error_code:
+        return dict.fromkeys(("start", "committed", "end", "last_epoch", "epoch"))
+    return {
+        "start": one.log_start_offset,
+        "committed": one.committed_offset,
+        "end": one.log_end_offset,
+        "last_epoch": one.last_epoch,
+        "epoch": one.epoch,
+    }
+
+
+def _print_logs(topic: str, partition: int, found: "ReplicaLogs") -> None:
+    heads = ("BROKER", "ROLE", "STATE", "START", "COMMITTED BELOW", "END", "LAST EPOCH", "EPOCH")
+    rows = []
+    for broker in found.hosts:
+        known = _known(found.answers.get(broker))
+        cells = ("-" if one is None else one for one in known.values())
+        rows.append((broker, _role(found, broker), _state(found, broker), *cells))
+    right = frozenset((heads[0], *heads[3:]))
+    print_table(Table(title=f"{topic}-{partition}:", heads=heads, rows=rows, right=right))
+
+
+def _describe(
+    topic: str, partition: int, found: "ReplicaLogs", judged: "Survivors", lines: list[str]
+) -> Json:
+    from strandline.controller.survivors import Standing
+
+    is_at_risk = judged.standing in (Standing.SHORT, Standing.NOBODY)
+    return {
+        "topic": topic,
+        "partition": partition,
+        "possible_voters": [list(one) for one in found.possible],
+        "replicas": [
+            {
+                "broker": broker,
+                "role": _role(found, broker),
+                "state": _state(found, broker),
+                **_known(found.answers.get(broker)),
+            }
+            for broker in found.hosts
+        ],
+        "standing": judged.standing.value,
+        "best": judged.best,
+        "at_risk_from": judged.committed if is_at_risk else None,
+        "on_nobody_from": judged.end if is_at_risk else None,
+        "missing": list(judged.missing),
+        "wanted_back": judged.wanted,
+        "text": lines,
+    }

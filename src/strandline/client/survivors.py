@@ -1,0 +1,58 @@
+"""What is left of a partition, asked of every broker that may hold its log.
+
+How:    whoever knows most of the controller's decisions says who may vote; then each of these, and
+        each observer, tells of its own log. One that is silent is not waited for long.
+Source: decision 0026."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from strandline.client.cluster import Client
+from strandline.client.errors import ClientError, refusal
+from strandline.client.topology import describe_brokers
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_replica_logs import (
+    DescribeReplicaLogsRequest,
+    DescribeReplicaLogsResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLogs:
+    """`possible`: the voters that may be in force; `hosts`: who should hold the log; `answers`:
+    {broker: what it says of its own}, of those of them that answer; `heard`: brokers that others
+    hear, whether they answer here or not."""
+
+    possible: tuple[tuple[BrokerId, ...], ...]
+    hosts: tuple[BrokerId, ...]
+    answers: Mapping[BrokerId, DescribeReplicaLogsResponse]
+    heard: frozenset[BrokerId]
+
+
+def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
+    """Ask each of the partition's brokers. Raises ClientError where there is no such partition."""
+    indexes = {one.index: one for one in client.topic(topic).partitions}
+    if partition not in indexes:
+        raise ClientError(f"topic {topic} has partitions 0 to {len(indexes) - 1}, not {partition}")
+    request = DescribeReplicaLogsRequest(topic=topic, partition=partition)
+
+    def look(until: int) -> DescribeReplicaLogsResponse:
+        found = client.ask_best_informed(request, DescribeReplicaLogsResponse, deadline_ms=until)
+        if found.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+            raise refusal(found.error_code, f"{topic}-{partition}")
+        return found
+
+    found = client.attempt(look)
+    possible = tuple(tuple(map(BrokerId, one.voters)) for one in found.possible)
+    voters = (one for each in possible for one in each)
+    hosts = tuple(sorted({*voters, *map(BrokerId, indexes[partition].replicas)}))
+    answers = {}
+    for broker in hosts:
+        answer = client.look(broker, request, DescribeReplicaLogsResponse)
+        if answer is not None:
+            answers[broker] = answer
+    brokers = describe_brokers(client)
+    return ReplicaLogs(
+        possible, hosts, answers, frozenset(one.id for one in brokers if one.is_alive)
+    )

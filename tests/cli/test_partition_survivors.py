@@ -1,0 +1,167 @@
+"""`strandline partition survivors`: what is printed, on a cluster in memory (decision 0026)."""
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+from tests.cli.test_commands import Run, run
+from tests.client.fake_cluster import FakeCluster, FakeTransport
+
+from strandline.cli.commands import partition_survivors
+from strandline.client.cluster import Client
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from strandline.protocol.messages.describe_replica_logs import (
+    DescribeReplicaLogsRequest,
+    DescribeReplicaLogsResponse,
+    PossibleVoters,
+)
+from strandline.protocol.messages.describe_topology import (
+    DescribeTopologyResponse,
+    TopologyBroker,
+)
+from strandline.protocol.table import Message
+
+__all__ = ["run"]
+
+
+@dataclass
+class World:
+    """Brokers 1 to 3 hold the topic "t"; `ends`: {broker that answers: (committed, end)}."""
+
+    fake: FakeCluster = field(default_factory=FakeCluster)
+    ends: dict[int, tuple[int, int]] = field(default_factory=dict)
+    voters: list[int] = field(default_factory=lambda: [1, 2, 3])
+    led: set[int] = field(default_factory=set)
+    alive: set[int] = field(default_factory=set)
+    broken: set[int] = field(default_factory=set)
+    shrinks: str = "false"
+
+    def __post_init__(self) -> None:
+        self.fake.add_topic("t", 1)
+        self.fake.extra = {
+            "DescribeConfigs": self._configs,
+            "DescribeReplicaLogs": self._logs,
+            "DescribeTopology": self._topology,
+        }
+
+    def lose(self, *brokers: int) -> None:
+        """These do not answer any more."""
+        self.fake.down.update(brokers)
+
+    def open_client(self, bootstrap: str, timeout_s: float) -> Client:
+        transport = FakeTransport(self.fake)
+        return Client(self.fake.bootstrap, timeout_ms=int(timeout_s * 1000), transport=transport)
+
+    def _logs(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, DescribeReplicaLogsRequest)
+        if (request.topic, request.partition) != ("t", 0):
+            return DescribeReplicaLogsResponse(error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
+        answer = DescribeReplicaLogsResponse(possible=[PossibleVoters(self.voters)])
+        if broker in self.broken:
+            answer.error_code = Error.KAFKA_STORAGE_ERROR
+        elif broker in self.ends:
+            committed, end = self.ends[broker]
+            answer.is_led = broker in self.led
+            answer.epoch = answer.last_epoch = 4
+            answer.last_index = end - 1
+            answer.log_start_offset = 0
+            answer.committed_offset = committed
+            answer.log_end_offset = end
+        else:
+            answer.error_code = Error.NOT_LEADER_OR_FOLLOWER
+        return answer
+
+    def _topology(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        brokers = [TopologyBroker(broker_id=one, is_alive=one in self.alive) for one in (1, 2, 3)]
+        return DescribeTopologyResponse(broker_id=broker, brokers=brokers)
+
+    def _configs(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        row = DescribeConfigsResourceResult(name="voters.shrink.enable", value=self.shrinks)
+        return DescribeConfigsResponse(
+            results=[DescribeConfigsResult(resource_name="t", configs=[row])]
+        )
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A cluster in memory that the command finds."""
+    made = World()
+    monkeypatch.setattr(partition_survivors, "open_client", made.open_client)
+    return made
+
+
+def told(run: Run) -> list[str]:
+    """The lines that are printed."""
+    code, out, err = run("partition", "survivors", "t", "0")
+    assert (code, err) == (0, "")
+    return out.splitlines()
+
+
+def test_the_offsets_at_risk_are_told_exactly(world: World, run: Run) -> None:
+    world.ends = {3: (12, 15)}
+    world.lose(1, 2)
+    lines = told(run)
+    assert lines[0] == "t-0:"
+    rows = [line.split() for line in lines[2:5]]
+    assert rows[0][:3] == ["1", "voter", "silent"]
+    assert rows[2] == ["3", "voter", "answers", "0", "12", "15", "4", "4"]
+    assert lines[5:] == [
+        "below offset 12: on broker 3, and known to be committed",
+        "offsets 12 to 14: AT RISK: on broker 3; those who are lost may have acknowledged these, "
+        "or others in their place",
+        "offset 15 and above: AT RISK: on nobody who answers; whether anything was acknowledged "
+        "there, and how much, nobody who is left can tell",
+        "nothing is at risk once 1 of brokers 1,2 is back with what is on their disks",
+    ]
+    _, out, _ = run("partition", "survivors", "t", "0", "--json")
+    found = json.loads(out)
+    assert (found["standing"], found["best"], found["missing"]) == ("short", 3, [1, 2])
+    assert (found["at_risk_from"], found["on_nobody_from"]) == (12, 15)
+    assert found["text"] == lines[5:]
+
+
+def test_who_lives_and_does_not_answer_is_waited_for(world: World, run: Run) -> None:
+    world.ends = {3: (12, 12)}
+    world.lose(1)
+    world.broken, world.alive = {2}, {2, 3}
+    lines = told(run)
+    assert "its log cannot be used" in lines[3]
+    assert "broker 2 is heard by others: ask again when its log is open" in lines
+    assert not any("offsets 12 to" in line for line in lines)
+
+
+def test_nothing_is_at_risk_where_somebody_leads_or_could(world: World, run: Run) -> None:
+    world.ends = {2: (12, 12), 3: (10, 12)}
+    world.lose(1)
+    assert told(run)[-1].startswith("a majority of its voters answers")
+    world.led = {2}
+    assert told(run)[-1].startswith("it is led")
+    _, out, _ = run("partition", "survivors", "t", "0", "--json")
+    assert (json.loads(out)["at_risk_from"], json.loads(out)["standing"]) == (None, "led")
+
+
+def test_half_of_the_voters_go_on_by_a_command_that_is_told(world: World, run: Run) -> None:
+    world.ends, world.voters = {3: (12, 12)}, [2, 3]
+    world.lose(2)
+    assert told(run)[-1].endswith("topic alter t -c voters.shrink.enable=true")
+    world.shrinks = "true"
+    assert told(run)[-1].endswith("the controller seats one of them")
+
+
+def test_what_nobody_has_is_told_by_who_knows_the_voters(world: World, run: Run) -> None:
+    world.voters = [1, 2]
+    world.lose(1, 2)
+    lines = told(run)
+    assert "none of its voters answers: what is on their disks nobody can tell" in lines
+    assert lines[-1].startswith("nothing is at risk once 1 of brokers 1,2 is back")
+
+
+def test_a_partition_that_there_is_not_is_one_line(world: World, run: Run) -> None:
+    code, out, err = run("partition", "survivors", "t", "7")
+    assert (code, out) == (1, "")
+    assert err == "error: topic t has partitions 0 to 0, not 7\n"
