@@ -180,4 +180,4 @@ def test_an_outage_is_explained_while_it_lasts(five: DevCluster) -> None:
     explanation = tell(five, "topic", "explain", "payments")["explanation"]
     assert explanation["writes_now"] == [{"region": 1}, {"broker": 2}]
     told = five.run("partition", "survivors", "payments", "0", "-b", five.bootstrap).stdout
-    assert "it is led, or those who answer hear its leader: nothing is lost" in told
+    assert "it is led, or was a moment ago, as those who answer know: nothing is lost" in told

@@ -74,7 +74,10 @@ def tell(topic: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
 
     match judged.standing:
         case Standing.LED:
-            return ["it is led, or those who answer hear its leader: nothing is lost"]
+            return [
+                "it is led, or was a moment ago, as those who answer know: nothing is lost while "
+                "its leader lives; ask again after an election timeout"
+            ]
         case Standing.ELECTABLE:
             return ["a majority of its voters answers, and elects a leader: nothing is lost"]
         case Standing.WHOLE:
