@@ -10,7 +10,8 @@ How:    the best cost is found once. Then each partition descends without lookin
         do either, the best placement is repeated elsewhere: its image under an exchange of
         interchangeable nodes costs the same. When brokers fill up meanwhile, so that the best cost
         is out of reach, it is found anew. What did not come out even is placed once more, by all
-        best placements there are (`patterns`); the more even one of the two is the answer.
+        best placements there are (`patterns`), each where its image loads the brokers no more than
+        the average of its images does; the more even one of the two is the answer.
 Owns:   the counts of the call, and who is full.
 Source: decision 0008."""
 
@@ -46,10 +47,14 @@ def place_many(plan: Plan, best: Found, *, partitions: int, rng: random.Random) 
     orbits = orbits_of(plan)
     placer = Placer(plan, best, orbits, rng=rng)
     placer.place(partitions)
-    if placer.is_even():
+    everyone = plan.scope_allowed(plan.shape.everyone, plan.allowed)
+    if placer.is_even(everyone):
         return placer
     patterns = patterns_of(plan, best, orbits)
     if patterns is None:
+        return placer
+    if patterns.is_one and all(placer.is_even(orbits.peers(bit)) for bit in bits_of(everyone)):
+        # What each kind of brokers holds together is given.
         return placer
     other = Placer(plan, best, orbits, rng=rng, patterns=patterns)
     other.place(partitions)
@@ -104,25 +109,21 @@ class Placer:
                 if self._room[bit] == self._replicas.given(bit):
                     self._allowed = [mask & ~(1 << bit) for mask in self._allowed]
 
-    def is_even(self) -> bool:
-        """Whether the brokers that may hold replicas were given equally many."""
-        given = self._given()
+    def is_even(self, among: int) -> bool:
+        """Whether these brokers were given equally many."""
+        given = [self._replicas.given(bit) for bit in bits_of(among)]
         mean = sum(given) / len(given)
         return max(given) - min(given) <= max(1, mean * EVEN_PERCENT / 100)
 
     def unevenness(self) -> int:
         """The sum of the squares of what the brokers were given."""
-        return sum(count * count for count in self._given())
-
-    def _given(self) -> list[int]:
-        allowed = self._plan.scope_allowed(self._plan.shape.everyone, self._plan.allowed)
-        return [self._replicas.given(bit) for bit in bits_of(allowed)]
+        return sum(self._replicas.given(bit) ** 2 for bit in range(self._width))
 
     def _next(self) -> list[Seat] | None:
         """The seats of the next partition; None when the brokers are full."""
         if self._patterns is not None:
-            for pattern in self._patterns.by_load():
-                image = self._image(pattern)
+            for load, pattern in self._patterns.by_load():
+                image = self._even_image(pattern, load)
                 if image is not None:
                     return image
         seats = self._by_turns() or self._descend(())
@@ -217,6 +218,25 @@ class Placer:
             return image
         is_free = all(self._allowed[group] >> bit & 1 for bit, group in best)
         return list(best) if is_free else None
+
+    def _even_image(self, seats: Sequence[Seat], load: float) -> list[Seat] | None:
+        """An image whose brokers were given no more than `load` together, what it is on average;
+        or the least that was found. None where somebody full is in the way.
+
+        Whose image is taken first goes by its own load; others may have to follow. So that nobody
+        always follows, each seat is tried as the first one. (As long as no image is above the
+        average, the variance among equals grows by less than one for each replica.)"""
+        least: tuple[int, list[Seat]] | None = None
+        for first in range(len(seats)):
+            image = self._image([*seats[first:], *seats[:first]])
+            if image is None:
+                continue
+            given = sum(self._replicas.given(bit) for bit, _ in image)
+            if least is None or given < least[0]:
+                least = given, image
+            if given <= load:
+                break
+        return None if least is None else least[1]
 
     def _image(self, seats: Sequence[Seat]) -> list[Seat] | None:
         """The same placement elsewhere: seat by seat somebody whose place is alike, by load; None

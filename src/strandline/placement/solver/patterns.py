@@ -34,15 +34,21 @@ class Patterns:
             by_kinds.setdefault(tuple(sorted(self._counts(one).items())), one)
         self._patterns = list(by_kinds.items())
 
-    def by_load(self) -> Iterator[list[Seat]]:
-        """A placement of each pattern; first that of kinds whose brokers were given least."""
+    @property
+    def is_one(self) -> bool:
+        """Whether every best placement is of one pattern."""
+        return len(self._patterns) == 1
+
+    def by_load(self) -> Iterator[tuple[float, list[Seat]]]:
+        """A placement of each pattern, with what its brokers were given together, on average over
+        its images; first that of kinds whose brokers were given least."""
         load = {kind: self._given[kind] / size for kind, size in self._sizes.items()}
         priced = [
             (sum(count * load[kind] for kind, count in pattern), number)
             for number, (pattern, _) in enumerate(self._patterns)
         ]
-        for _, number in sorted(priced):
-            yield self._patterns[number][1]
+        for price, number in sorted(priced):
+            yield price, self._patterns[number][1]
 
     def give(self, seats: Seats) -> None:
         """A partition was placed so."""
@@ -53,7 +59,7 @@ class Patterns:
 
 
 def patterns_of(plan: Plan, best: Found, orbits: Orbits) -> Patterns | None:
-    """The patterns, None where there is one, or too many, or it is not proved which are best."""
+    """The patterns, None where there are too many, or it is not proved which are best."""
     if not best.is_proved:
         return None
     found = Search(
@@ -63,6 +69,6 @@ def patterns_of(plan: Plan, best: Found, orbits: Orbits) -> Patterns | None:
         good_max=PLACEMENTS_MAX + 1,
         nodes_max=PLACEMENT_NODES_MAX,
     ).run()
-    if not found.is_proved or not 1 < len(found.good) <= PLACEMENTS_MAX:
+    if not found.is_proved or not 1 <= len(found.good) <= PLACEMENTS_MAX:
         return None
     return Patterns(found.good, orbits)
