@@ -205,11 +205,11 @@ _TWO_POWERED_AND_TWO = (
 
 
 def powered(*places: str) -> list[Candidate]:
-    """Brokers at "region/zone/power"."""
+    """Brokers at "region/zone/power", or "region/zone/power/disk"."""
     return numbered(
         [
-            Labels(region=region, zone=zone, free=(("power", power),))
-            for region, zone, power in (place.split("/") for place in places)
+            Labels(region=region, zone=zone, free=(("power", power), *(("disk", d) for d in disk)))
+            for region, zone, power, *disk in (place.split("/") for place in places)
         ]
     )
 
@@ -244,6 +244,19 @@ def test_equal_brokers_are_even_where_there_is_one_best_placement_but_for_exchan
         ),
     )
     candidates = powered("w/1/p", "w/1/p", "e/2/q", "s/2/q", "w/1/p", "s/1/p", "e/1/p")
+    assert_even_as(best_placements(policy, candidates), policy, candidates, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_placements_that_load_the_same_kinds_of_brokers_are_one_of_the_hundred(seed: int) -> None:
+    """Of 119 best placements, which differ by more than exchanges, 13 load other kinds."""
+    policy = Policy(
+        rules=(Rule(count=2, where=(Selector("disk", "in", ("ssd",)),)), *_TWO_POWERED_AND_TWO),
+        spread=(Spread("zone", min_distinct=2),),
+    )
+    east = ("e/1/q/hdd", "e/2/p/hdd", "e/2/p/ssd", "e/1/p/ssd")
+    west = ("w/2/p/ssd", "w/2/q/hdd", "w/2/p/hdd", "w/2/q/hdd")
+    candidates = powered(*east, *west, "s/1/p/ssd")
     assert_even_as(best_placements(policy, candidates), policy, candidates, seed=seed)
 
 

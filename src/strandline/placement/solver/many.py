@@ -53,7 +53,7 @@ def place_many(plan: Plan, best: Found, *, partitions: int, rng: random.Random) 
     patterns = patterns_of(plan, best, orbits)
     if patterns is None:
         return placer
-    if patterns.is_one and all(placer.is_even(orbits.peers(bit)) for bit in bits_of(everyone)):
+    if patterns.count == 1 and all(placer.is_even(orbits.peers(bit)) for bit in bits_of(everyone)):
         # What each kind of brokers holds together is given.
         return placer
     other = Placer(plan, best, orbits, rng=rng, patterns=patterns)

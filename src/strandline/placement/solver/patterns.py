@@ -17,8 +17,8 @@ from strandline.placement.solver.orbits import Orbits
 from strandline.placement.solver.plan import Plan
 from strandline.placement.solver.search import Found, Search
 
-PLACEMENTS_MAX = 100
-"""More than that are not listed at all: among so many, load alone decides well."""
+PATTERNS_MAX = 100
+"""More than that are not asked: among so many, load alone decides well mostly."""
 PLACEMENT_NODES_MAX = 1_000
 
 
@@ -35,9 +35,9 @@ class Patterns:
         self._patterns = list(by_kinds.items())
 
     @property
-    def is_one(self) -> bool:
-        """Whether every best placement is of one pattern."""
-        return len(self._patterns) == 1
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._patterns)
 
     def by_load(self) -> Iterator[tuple[float, list[Seat]]]:
         """A placement of each pattern, with what its brokers were given together, on average over
@@ -62,13 +62,18 @@ def patterns_of(plan: Plan, best: Found, orbits: Orbits) -> Patterns | None:
     """The patterns, None where there are too many, or it is not proved which are best."""
     if not best.is_proved:
         return None
-    found = Search(
-        plan,
-        orbits,
-        good_enough=best.cost,
-        good_max=PLACEMENTS_MAX + 1,
-        nodes_max=PLACEMENT_NODES_MAX,
-    ).run()
-    if not found.is_proved or not 1 <= len(found.good) <= PLACEMENTS_MAX:
-        return None
-    return Patterns(found.good, orbits)
+    # A few placements tell mostly that there are too many; each placement is a step at least.
+    for good_max in (PATTERNS_MAX + 1, PLACEMENT_NODES_MAX + 1):
+        found = Search(
+            plan,
+            orbits,
+            good_enough=best.cost,
+            good_max=good_max,
+            nodes_max=PLACEMENT_NODES_MAX,
+        ).run()
+        patterns = Patterns(found.good, orbits)
+        if not found.is_proved or not 1 <= patterns.count <= PATTERNS_MAX:
+            return None
+        if len(found.good) < good_max:
+            break
+    return patterns
