@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+import bench.placement
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -263,26 +264,12 @@ def test_placements_that_load_the_same_kinds_of_brokers_are_one_of_the_hundred(s
 # ---- the size that is promised -----------------------------------------------------------------
 
 
-def two_hundred() -> list[Candidate]:
-    """Over five regions of three zones of seven racks, which is not even."""
-    return [
-        Candidate(
-            id=BrokerId(number),
-            labels=Labels(
-                region=f"r{number % 5}",
-                zone=f"z{number // 5 % 3}",
-                rack=f"k{number // 15 % 7}",
-                host=f"h{number}",
-            ),
-        )
-        for number in range(200)
-    ]
-
-
 @pytest.mark.parametrize("policy", ["{}", "survive: [region, zone, any two brokers]"])
 def test_ten_thousand_partitions_are_even_over_two_hundred_brokers(policy: str) -> None:
-    """Within 5 % of the mean, replicas and leaders: 250 and 50 of each broker."""
-    candidates = two_hundred()
+    """Within 5 % of the mean, replicas and leaders: 250 and 50 of each broker; over five regions of
+    three zones of seven racks, which is not even."""
+    candidates = bench.placement.brokers(5)
+    assert len(candidates) == 200
     request = Request(policy=decode_policy(policy), default_voters=5)
     found = solve(request, candidates, partitions=10_000, rng=random.Random(1))
     assert isinstance(found, Solution) and len(found.partitions) == 10_000
