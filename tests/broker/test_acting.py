@@ -122,3 +122,31 @@ def test_acks_all_is_refused_where_fewer_vote_than_it_asks_for(
         world.hosts[second].start()
         world.until_started(second)
         world.finish(*HOME)
+
+
+def test_a_voter_leaves_though_nothing_can_be_committed_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All three are the write quorum: two are a majority, and what they commit alone meanwhile is
+    promised to nobody."""
+    configs = (("voters.shrink.enable", "true"), ("min.insync.replicas", "3"))
+    with moving_world(monkeypatch, HOME, configs=configs) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        lost = next(one for one in HOME if one != leader)
+        left = [one for one in HOME if one != lost]
+        world.hosts[lost].kill()
+        world.advance(500)
+        waiting = append(world, b"waits", acks=-1)
+        world.until(lambda: votes(world, *left))
+        world.until(lambda: bool(waiting))
+        assert waiting[0].error_code == Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        refused = append(world, b"refused", acks=-1)
+        assert [one.error_code for one in refused] == [Error.NOT_ENOUGH_REPLICAS]
+        relaxed = append(world, b"taken", acks=1)
+        world.until(lambda: bool(relaxed))
+        assert relaxed[0].error_code == 0
+        world.until(lambda: world.any_leader(lambda one: one.configuration.min_insync == 3))
+        world.hosts[lost].start()
+        world.until_started(lost)
+        world.finish(*HOME)

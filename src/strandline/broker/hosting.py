@@ -165,7 +165,7 @@ class Hosting:
                     else:
                         self._succeed(replica, succession)
                         replica.placed = partition.roles
-                        replica.appender.usual_voter_count = _usual_voter_count(partition, config)
+                        replica.appender.voter_count_min = _voter_count_min(partition, config)
                         if replica.log.config != log_config:
                             replica.log.config = log_config
                     yield
@@ -279,7 +279,7 @@ class Hosting:
             succession=succession,
             is_lost=self._controller.state.has_lost(self._self_id, partition.group),
             grant=partition.grant,
-            usual_voter_count=_usual_voter_count(partition, config),
+            voter_count_min=_voter_count_min(partition, config),
         )
 
     def _know_peers(self) -> None:
@@ -379,7 +379,7 @@ def _is_behind(partition: Partition, replica: Replica) -> bool:
     return replica.configuration.version > partition.last_version
 
 
-def _usual_voter_count(partition: Partition, config: TopicConfig) -> int:
+def _voter_count_min(partition: Partition, config: TopicConfig) -> int:
     """See `Appender`."""
     may_shrink = config.voters_shrink_enable or partition.acting or partition.grant
-    return len(partition.replicas) if may_shrink else 0
+    return min(config.min_insync_replicas, len(partition.replicas)) if may_shrink else 0

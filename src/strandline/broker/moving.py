@@ -103,7 +103,7 @@ class Moving:
         if is_begun and present.version != partition.last_version:
             return False  # The state known here is behind.
         observers = _observers(partition, present.voters, is_begun=is_begun)
-        min_insync = config.min_insync_replicas
+        min_insync = _min_insync(replica, config)
         is_kept = set(present.observers) == set(observers)
         if not is_kept or present.min_insync != min_insync:
             replica.change_configuration(
@@ -123,7 +123,7 @@ class Moving:
                 replica.change_configuration(
                     voters=partition.pending,
                     observers=_observers(partition, partition.pending, is_begun=True),
-                    min_insync=min_insync,
+                    min_insync=min_insync if _can_commit(replica, present, partition) else 1,
                     version=partition.last_version,
                 )
             return False
@@ -168,8 +168,7 @@ class Moving:
         coming += [one for one in roles.observers if one not in partition.roles.all]
         if not all(replica.may_count(one) for one in coming):
             return False
-        ready = [one for one in voters if replica.may_count(one)]
-        return Configuration(voters, min_insync=present.min_insync).can_commit(ready)
+        return _is_quorum_ready(replica, Configuration(voters, min_insync=present.min_insync))
 
     # ---- asking the controller -------------------------------------------------------------------
 
@@ -237,6 +236,33 @@ class Moving:
     def _attend_again(self) -> None:
         if self._attended:
             self._attend(next(iter(self._attended)))
+
+
+def _is_quorum_ready(replica: Replica, configuration: Configuration) -> bool:
+    """Whether a write quorum of it keeps up."""
+    return configuration.can_commit(
+        [one for one in configuration.all_voters if replica.may_count(one)]
+    )
+
+
+def _can_commit(replica: Replica, present: Configuration, partition: Partition) -> bool:
+    """Whether the change to the voters that were granted can be begun with the write quorum that
+    the topic asks for.
+
+    It cannot where a majority is left, and fewer than that. Voters that only leave then leave with
+    a majority as the write quorum: elections need no more, and acks=all is refused meanwhile."""
+    only_leave = set(partition.pending) < set(present.voters)
+    return not only_leave or _is_quorum_ready(replica, present)
+
+
+def _min_insync(replica: Replica, config: TopicConfig) -> int:
+    """What the write quorum should be now: as the topic asks, where voters may leave not before
+    enough of them keep up, or the change itself would wait for who has to leave."""
+    present, wanted = replica.configuration, config.min_insync_replicas
+    if wanted > present.min_insync and config.voters_shrink_enable:
+        after = Configuration(present.voters, min_insync=wanted)
+        return wanted if _is_quorum_ready(replica, after) else present.min_insync
+    return wanted
 
 
 def _observers(

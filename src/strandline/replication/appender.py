@@ -132,8 +132,9 @@ class Appender:
         self._uncommitted: deque[tuple[Index, int, bool]] = deque()
         self.uncommitted_bytes = 0
         self.held_bytes = 0
-        self.usual_voter_count = 0
-        """So many vote when all are well, where fewer may meanwhile; 0 elsewhere."""
+        self.voter_count_min = 0
+        """Fewer voters, or a lower write quorum, are not enough for acks=all; 0 where these never
+        change by themselves."""
         # {producer: (its first batch that was refused, though nothing was wrong with it, why)}
         self._refused: dict[int, tuple[BatchHeader, int]] = {}
 
@@ -186,9 +187,9 @@ class Appender:
 
     @property
     def _lacks_voters(self) -> bool:
-        """Whether so few vote, while others are lost, that acks=all cannot be promised."""
+        """Whether so few vote, or count, while others are lost, that acks=all is refused."""
         present = self._sink.configuration
-        return len(present.voters) < min(present.min_insync, self.usual_voter_count)
+        return min(len(present.voters), present.min_insync) < self.voter_count_min
 
     @property
     def _has_room(self) -> bool:

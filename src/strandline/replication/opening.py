@@ -136,7 +136,7 @@ class Opening:
             base=base,
             is_fresh=is_new and not state.amnesiac,
         )
-        replica.appender.usual_voter_count = spec.usual_voter_count
+        replica.appender.voter_count_min = spec.voter_count_min
         host.replicas[spec.group] = replica
         host.liveness.add(replica)
         if (is_new and replica.is_preferred) or replica.is_only_voter:
