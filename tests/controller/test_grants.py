@@ -26,9 +26,9 @@ def brokers(*ids: int) -> tuple[BrokerId, ...]:
 class Shrinking(World):
     """One partition with voters 1 to 3, and 4 as its observer, of 6."""
 
-    def __init__(self) -> None:
+    def __init__(self, *observers: int) -> None:
         super().__init__(("east", "west", "south") * 2)
-        made = Assignment(GROUP, brokers(1, 2, 3), brokers(4))
+        made = Assignment(GROUP, brokers(1, 2, 3), brokers(*(observers or (4,))))
         self.commit((TopicCreated(name="t", id=UUID(int=7), partitions=(made,)),))
 
     @property
@@ -136,6 +136,48 @@ def test_a_grant_begins_once_and_seats_once() -> None:
     assert world.partition == seated
     assert world.does(BeginGrant(GROUP, 1))
     assert (world.partition.grant, world.partition.seating) == (2, None)
+
+
+def test_observers_are_promoted_one_at_a_time_and_are_observers_by_placement_still() -> None:
+    world = Shrinking(4, 5)
+    assert not world.request(1, 2, 4, 5, observers=(3,))
+    assert world.request(1, 2, 4, observers=(3, 5))
+    assert world.report(1, 2, 4)
+    known = world.partition
+    assert (known.replicas, known.observers) == ((1, 2, 3), (4, 5))
+    assert known.voters == (1, 2, 4)
+    assert world.request(1, 4, 5, observers=(2, 3))
+    assert world.report(1, 4, 5)
+    assert world.request(1, 2, 3, observers=(4, 5))
+    assert world.report(1, 2, 3)
+    assert world.partition.acting == ()
+
+
+def test_a_promoted_observer_holds_what_was_acknowledged_and_one_that_was_not_holds_nothing() -> (
+    None
+):
+    """Of voters 1 and 4 one is enough, whichever; another observer and lost voters are not."""
+    world = Shrinking(4, 5)
+    assert world.request(1, 4, observers=(2, 3, 5))
+    assert world.report(1, 4)
+    assert world.does(BeginGrant(GROUP, 0))
+    assert not world.seat((2, 1, 12), (3, 1, 12), (5, 1, 12))
+    assert world.seat((3, 1, 12), (4, 1, 9), (5, 1, 9))
+    known = world.partition
+    assert known.seating == Seating(BrokerId(4), Epoch(1), Index(9))
+    assert 4 in known.pending and 5 not in known.pending
+
+
+def test_a_promotion_that_may_be_in_force_counts_for_a_seat() -> None:
+    """Granted and not reported: both what was before and what it leads to."""
+    world = Shrinking(4)
+    assert world.request(1, 2, observers=(3, 4))
+    assert world.report(1, 2)
+    assert world.request(1, 2, 4, observers=(3,))
+    assert world.does(BeginGrant(GROUP, 0))
+    assert not world.seat((4, 1, 9))
+    assert not world.seat((1, 1, 9))
+    assert world.seat((1, 1, 9), (4, 1, 9))
 
 
 def test_a_seat_in_the_middle_of_a_move_ends_none() -> None:

@@ -6,8 +6,8 @@ How:    compare and set: what was asked for rests on a version, on the grant of 
         and on the target as it is now (`controller.arbiter`). A command that was carried out before
         is answered as then.
             What may be asked for is the whole target, or other voters among those who hold the log
-        when all are well.
-Source: design section 6, rules R2 and R6; decisions 0009 and 0020."""
+        when all are well: of its observers one more at a time.
+Source: design section 6, rules R2 and R6; decisions 0009, 0020 and 0025."""
 
 from strandline.controller.arbiter import register_of
 from strandline.controller.commands import ReportVoters, RequestVoters, VotersNoted
@@ -49,6 +49,9 @@ def _may_be(partition: Partition, asked: Roles) -> bool:
     if partition.is_moving and asked == partition.wanted:
         return True
     is_other = set(asked.voters) != set(partition.voters)
+    promoted = {one for one in asked.voters if one in partition.observers}
+    if len(promoted.difference(partition.voters)) > 1:
+        return False
     return is_other and asked.has_same_members(partition.roles)
 
 

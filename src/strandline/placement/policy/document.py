@@ -15,7 +15,7 @@ WEIGHT_MAX = 1_000
 KAFKA_RACK_LABEL = "region"
 """What Kafka's `broker.rack` is here (`model.cluster.Labels.kafka_rack`)."""
 
-Promotion = Literal["", "under-min-isr", "under-replicated", "leader-is-observer"]
+Promotion = Literal["", "under-min-isr", "under-replicated", "leader-is-observer", "region-lost"]
 Role = Literal["voter", "observer"]
 Level = Literal["hard", "soft"]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=REPLICAS_MAX)]
@@ -113,7 +113,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     nearest_quorum: _Weight = 0
     """How much a short round trip to the nearest quorum is worth."""
     promotion: Promotion = ""
-    """When observers become voters; kept for the day when they can."""
+    """When observers become voters for a while; see `controller.promotion`."""
 
     def voter_rules(self) -> tuple[Rule, ...]:
         """The rules that place voters; one without conditions where none is written."""

@@ -1,0 +1,206 @@
+"""Which observer becomes a voter while voters are lost, and when it is one no more. Pure.
+
+Why:    where too few voters are left for acks=all, a copy that has everything may stand in until
+        they are back: it has to be asked for nothing that it cannot give, nor for longer than
+        needed.
+How:    a policy says how many observers should vote, by the voters that placement asks for (V),
+        those of them that vote (H), and min.insync.replicas (m, V at most):
+
+            under-min-isr       m - H
+            under-replicated    V - H
+            leader-is-observer  m - H while an observer leads, which it never does by itself
+            region-lost         the voters of each region that is down and has none left that votes
+
+        Fewer vote than that: the nearest that has caught up is promoted. More do, and have for
+        `DEMOTE_MS`, with all of H there: the last of them in the same order leaves; a leader gives
+        up its lead before, and goes last. One at a time, whatever is needed.
+            "Nearest": to a voter that is missing, so that copies stay where they are wanted; then
+        to the leader; then as placement has ordered them. "Caught up": it lacks few records of what
+        the leader has, and none for long, and keeps up.
+            What makes this safe is not here: each step is a change of voters as any other, granted
+        by the controller and committed by joint consensus (`broker.moving`).
+Owns:   nothing.
+Source: decision 0025; Confluent's `observerPromotionPolicy`; design section 6."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from strandline.model.ids import BrokerId
+from strandline.placement.policy.document import Promotion
+
+LAG_COUNT_MAX = 10_000
+"""Who lacks more records is not promoted: writes would wait for them."""
+LAG_MS_MAX = 2_000
+"""Nor who lacks any for longer."""
+READY_MS = 500
+"""For so long it has to have kept up."""
+DEMOTE_MS = 10_000
+"""For so long observers have not been needed before one of them leaves the voters."""
+HANDOVER_RETRY_MS = 30_000
+"""A leader that was to give up its lead tries again no sooner."""
+
+
+class Code(StrEnum):
+    """What is done, or why nothing is."""
+
+    PROMOTE = "promote"
+    DEMOTE = "demote"
+    HAND_OVER = "hand-over"
+    """An observer leads that is to be demoted: another one has to lead first."""
+    ENOUGH = "enough"
+    """As many observers vote as should."""
+    NOBODY = "nobody"
+    """More should vote, and no other observer is heard."""
+    BEHIND = "behind"
+    """More should vote, and those that are heard have not caught up."""
+    HEALING = "healing"
+    """Fewer should vote, for not long enough yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """One that placement asks for, as the leader knows it."""
+
+    broker: BrokerId
+    is_heard: bool
+    kept_up_ms: int
+    """For how long it keeps up; -1 where it does not."""
+    lag_count: int
+    """So many of the leader's records it lacks, of what it has acknowledged as flushed; -1:
+    nobody knows."""
+    lag_ms: int
+    """Since when it lacks something; -1: nobody knows."""
+    levels: Mapping[BrokerId, int]
+    """{broker: how many levels of the topology they have in common}"""
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Whether nobody's writes would wait for it."""
+        return (
+            self.kept_up_ms >= READY_MS
+            and 0 <= self.lag_count <= LAG_COUNT_MAX
+            and 0 <= self.lag_ms <= LAG_MS_MAX
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A partition between two changes of its voters. `own`: the voters that placement asks for.
+
+    `voting`: those of `own` that vote; `promoted`: the observers that do; `observers`: all, in the
+    order of placement; `regions`: {voter of its own: its region}, where that is known;
+    `healed_ms`: since when fewer observers should vote than do, with all of `voting` there."""
+
+    policy: Promotion
+    own: tuple[BrokerId, ...]
+    voting: tuple[BrokerId, ...]
+    promoted: tuple[BrokerId, ...]
+    observers: tuple[Observer, ...]
+    leader: BrokerId
+    min_insync: int
+    regions: Mapping[BrokerId, str]
+    regions_down: frozenset[str] = frozenset()
+    healed_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do, with whom, and why in words."""
+
+    code: Code
+    text: str
+    broker: BrokerId | None = None
+
+
+def wanted_count(case: Situation) -> int:
+    """How many observers should vote."""
+    usual, present = len(case.own), len(case.voting)
+    least = min(case.min_insync, usual)
+    match case.policy:
+        case "under-min-isr":
+            wanted = least - present
+        case "under-replicated":
+            wanted = usual - present
+        case "leader-is-observer":
+            wanted = least - present if case.leader in case.promoted else 0
+        case "region-lost":
+            wanted = len(_lost_with_their_region(case))
+        case _:
+            wanted = 0
+    return max(0, wanted)
+
+
+def decide_promotion(case: Situation) -> Verdict:
+    """The next step, one observer at most."""
+    wanted, present = wanted_count(case), len(case.promoted)
+    numbers = (
+        f"{case.policy or 'no policy'}: {len(case.voting)} of {len(case.own)} voters, "
+        f"min.insync.replicas {case.min_insync}, {present} of {wanted} observers vote"
+    )
+    if present < wanted:
+        return _promote(case, numbers)
+    if present > wanted:
+        return _demote(case, numbers)
+    return Verdict(Code.ENOUGH, numbers)
+
+
+def _promote(case: Situation, numbers: str) -> Verdict:
+    others = [one for one in case.observers if one.broker not in case.promoted]
+    heard = [one for one in others if one.is_heard]
+    ready = [one for one in heard if one.has_caught_up]
+    if not heard:
+        return Verdict(Code.NOBODY, f"{numbers}; no other observer is heard")
+    if not ready:
+        lags = ", ".join(
+            f"broker {one.broker} lacks {_count(one.lag_count)}, for {_time(one.lag_ms)}"
+            for one in heard
+        )
+        return Verdict(
+            Code.BEHIND,
+            f"{numbers}; {lags}; at most {LAG_COUNT_MAX} for {LAG_MS_MAX} ms may be lacking",
+        )
+    nearest = _by_nearness(case, ready)[0]
+    return Verdict(
+        Code.PROMOTE,
+        f"{numbers}; broker {nearest.broker} lacks {_count(nearest.lag_count)}, for "
+        f"{_time(nearest.lag_ms)}",
+        nearest.broker,
+    )
+
+
+def _demote(case: Situation, numbers: str) -> Verdict:
+    if case.healed_ms < DEMOTE_MS:
+        left_ms = DEMOTE_MS - case.healed_ms
+        return Verdict(Code.HEALING, f"{numbers}; one leaves in {left_ms} ms, if that stays so")
+    voting = [one for one in case.observers if one.broker in case.promoted]
+    ordered = [one.broker for one in _by_nearness(case, voting)]
+    following = [one for one in ordered if one != case.leader]
+    if following:
+        return Verdict(Code.DEMOTE, numbers, following[-1])
+    return Verdict(Code.HAND_OVER, numbers, case.leader)
+
+
+def _by_nearness(case: Situation, observers: list[Observer]) -> list[Observer]:
+    missing = [one for one in case.own if one not in case.voting]
+
+    def distance(observer: Observer) -> tuple[int, int]:
+        levels = observer.levels
+        stands_in = max((levels.get(one, 0) for one in missing), default=0)
+        return -stands_in, -levels.get(case.leader, 0)
+
+    return sorted(observers, key=distance)  # Stable: else as placement has ordered them.
+
+
+def _lost_with_their_region(case: Situation) -> list[BrokerId]:
+    alive = {case.regions.get(one, "") for one in case.voting}
+    down = case.regions_down - alive - {""}
+    return [one for one in case.own if case.regions.get(one, "") in down]
+
+
+def _count(number: int) -> str:
+    return "an unknown number of records" if number < 0 else f"{number} records"
+
+
+def _time(ms: int) -> str:
+    return "an unknown time" if ms < 0 else f"{ms} ms"
