@@ -237,7 +237,8 @@ class MovingWorld(ClusterWorld):
         """Who leads goes by voters that the controller knows of; no observer stands."""
         for replica in self.replicas_of(TOPIC).values():
             known = self.known
-            is_observer = not {*known.replicas, *known.granted.voters} & {replica.self_id}
+            may_vote = {*known.replicas, *(one for voters in known.possible for one in voters)}
+            is_observer = replica.self_id not in may_vote
             if is_observer and replica.raft.role in (Role.PRECANDIDATE, Role.CANDIDATE):
                 self.violations.append(f"{replica.self_id} stands for election beside {known}")
             if replica.is_serving and replica.can_serve_reads:

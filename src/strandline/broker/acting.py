@@ -6,18 +6,31 @@ How:    out:     a voter that acknowledges nothing any more, at once when its br
                  after `replica.lag.time.max.ms` where it is only slow
         back:    one of the topic's own voters that has kept up for a while
         gone:    a voter that no longer belongs to the topic, once the others can do without it
+        stands in, or does no more: an observer, once nothing of the above is to be done
+                 (`controller.promotion`)
         never:   whoever leads, or a voter without whom too few would be left to commit the change
 
         What is wanted is asked of the controller and carried out by `moving`, as a move is.
-Owns:   since when each member of a group led here keeps up, or does not.
-Source: design section 6, 1; decision 0020; Kafka's `replica.lag.time.max.ms`."""
+Owns:   since when each member of a group led here keeps up, or does not; since when its own voters
+        have sufficed; when a leader was last to hand over to one of them.
+Source: design section 6; decisions 0020 and 0025; Kafka's `replica.lag.time.max.ms`."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from strandline.base.clock import Clock
+from strandline.controller.promotion import (
+    HANDOVER_RETRY_MS,
+    Code,
+    Observer,
+    Situation,
+    Verdict,
+    decide_promotion,
+    wanted_count,
+)
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
+from strandline.placement.policy.document import Promotion
 
 SILENT_MS = 2_000
 """So long a voter acknowledges nothing, and its broker is not heard, before it is out."""
@@ -35,10 +48,43 @@ class Attendance:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who shall vote. `is_settled`: it stays so until somebody's health changes."""
+    """Who shall vote. `is_settled`: it stays so until somebody's health changes. `verdict`: what is
+    done about observers, where that is what there is to do."""
 
     voters: tuple[BrokerId, ...]
     is_settled: bool
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What a member has not acknowledged, and since when; -1 where the leader does not know."""
+
+    count: int
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """What the promotion of observers goes by."""
+
+    policy: Promotion
+    min_insync: int
+    lag: Callable[[BrokerId], Lag]
+    levels: Callable[[BrokerId, BrokerId], int]
+    """How many levels of the topology two brokers have in common."""
+    regions: Mapping[BrokerId, str]
+    regions_down: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is remembered of a group that is led here."""
+
+    attendance: dict[BrokerId, Attendance] = field(default_factory=dict)
+    healed_since_ms: int | None = None
+    """Since when its own voters have sufficed, while observers vote beside them."""
+    handed_over_ms: int | None = None
 
 
 class Acting:
@@ -46,11 +92,11 @@ class Acting:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._attendance: dict[GroupId, dict[BrokerId, Attendance]] = {}
+        self._known: dict[GroupId, _Known] = {}
 
     def forget(self, group: GroupId) -> None:
         """It is not led here any more."""
-        self._attendance.pop(group, None)
+        self._known.pop(group, None)
 
     def choose(
         self,
@@ -60,18 +106,23 @@ class Acting:
         keeps_up: Callable[[BrokerId], bool],
         is_heard: Callable[[BrokerId], bool],
         lag_ms: int,
+        stand_ins: StandIns | None = None,
     ) -> Choice:
         """Who should vote in a group that `leader`, this broker, leads."""
         now = self._clock.monotonic_ms()
-        known = self._attendance.setdefault(partition.group, {})
+        known = self._known.setdefault(partition.group, _Known())
+        attendance = known.attendance
+        observers = partition.observers if stand_ins is not None else ()
         voters: list[BrokerId] = []
         is_settled = True
-        for broker in dict.fromkeys((*partition.replicas, *partition.voters)):
+        for broker in dict.fromkeys((*partition.replicas, *partition.voters, *observers)):
             is_there = broker == leader or keeps_up(broker)
-            last = known.get(broker)
+            last = attendance.get(broker)
             if last is None or last.is_there != is_there:
-                last = known[broker] = Attendance(is_there, now)
+                last = attendance[broker] = Attendance(is_there, now)
             votes = broker in partition.voters
+            if not votes and broker in observers:
+                continue
             patience_ms = RETURN_MS
             if not is_there:
                 patience_ms = lag_ms if is_heard(broker) else SILENT_MS
@@ -80,10 +131,83 @@ class Acting:
                 is_settled = False
             if is_there if is_due else votes:
                 voters.append(broker)
-        wanted = [one for one in voters if one in partition.replicas]
-        if not _can_go_on(wanted, partition.voters, known):
+        wanted = tuple(one for one in voters if one in (*partition.replicas, *observers))
+        verdict = None
+        is_usual = not partition.acting  # Then no observer votes, nor is one needed.
+        if stand_ins is not None and not is_usual and set(wanted) == set(partition.voters):
+            verdict = self._decide(partition, leader, known, stand_ins, is_heard)
+            is_settled = is_settled and _is_settled(verdict, partition, attendance)
+            if verdict.code is Code.PROMOTE and verdict.broker is not None:
+                wanted = (*wanted, verdict.broker)
+            elif verdict.code is Code.DEMOTE:
+                wanted = tuple(one for one in wanted if one != verdict.broker)
+        if not _can_go_on(wanted, partition.voters, attendance):
             return Choice(partition.voters, is_settled)
-        return Choice(tuple(wanted), is_settled)
+        return Choice(wanted, is_settled, verdict)
+
+    def _decide(
+        self,
+        partition: Partition,
+        leader: BrokerId,
+        known: _Known,
+        stand_ins: StandIns,
+        is_heard: Callable[[BrokerId], bool],
+    ) -> Verdict:
+        """What to do about observers, while nobody else leaves or returns."""
+        now = self._clock.monotonic_ms()
+        attendance = known.attendance
+        own = partition.replicas
+        voting = tuple(one for one in own if one in partition.voters)
+
+        def seen(broker: BrokerId) -> Observer:
+            lag, last = stand_ins.lag(broker), attendance[broker]
+            return Observer(
+                broker=broker,
+                is_heard=is_heard(broker),
+                kept_up_ms=now - last.since_ms if last.is_there else -1,
+                lag_count=lag.count,
+                lag_ms=lag.ms,
+                levels={one: stand_ins.levels(broker, one) for one in {*own, leader}},
+            )
+
+        case = Situation(
+            policy=stand_ins.policy,
+            own=own,
+            voting=voting,
+            promoted=tuple(one for one in partition.voters if one in partition.observers),
+            observers=(),
+            leader=leader,
+            min_insync=stand_ins.min_insync,
+            regions=stand_ins.regions,
+            regions_down=stand_ins.regions_down,
+        )
+        are_there = all(attendance[one].is_there for one in voting)
+        if not are_there or wanted_count(case) >= len(case.promoted):
+            known.healed_since_ms = None
+        elif known.healed_since_ms is None:
+            known.healed_since_ms = now
+        since_ms = now if known.healed_since_ms is None else known.healed_since_ms
+        case = replace(case, healed_ms=now - since_ms)
+        verdict = decide_promotion(case)
+        if verdict.code not in (Code.ENOUGH, Code.HEALING):  # Mostly nobody has to look at them.
+            observers = tuple(map(seen, partition.observers))
+            verdict = decide_promotion(replace(case, observers=observers))
+        if verdict.code is Code.HAND_OVER:
+            last_ms = known.handed_over_ms
+            if last_ms is not None and now - last_ms < HANDOVER_RETRY_MS:
+                return replace(verdict, code=Code.HEALING)
+            known.handed_over_ms = now
+        return verdict
+
+
+def _is_settled(
+    verdict: Verdict, partition: Partition, attendance: Mapping[BrokerId, Attendance]
+) -> bool:
+    """Whether time alone changes nothing: who does not keep up will be looked at now and then."""
+    if verdict.code is Code.BEHIND:
+        others = (one for one in partition.observers if one not in partition.voters)
+        return not any(attendance[one].is_there for one in others)
+    return verdict.code in (Code.ENOUGH, Code.NOBODY)
 
 
 def _can_go_on(

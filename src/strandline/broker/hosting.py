@@ -78,7 +78,11 @@ class Hosting:
         self._directory_id = directory_id
         self._reconcile_soon = reconcile_soon
         self.moving = Moving(
-            clock=clock, replication=replication, controller=controller, adjust=self.adjust
+            clock=clock,
+            replication=replication,
+            controller=controller,
+            leader_ranks=leader_ranks,
+            adjust=self.adjust,
         )
         # What is left to do for this version of the cluster.
         self._version = -1

@@ -1,13 +1,14 @@
-"""How much a topic's policy prefers each broker as a leader.
+"""How much a topic's policy prefers each broker as a leader, and what else leaders go by in it.
 
 Why:    elections, and leaders that hand over, choose among those replicas that happen to be in
         sync: the order of a policy's `leaders` goes beyond the first replica.
 How:    a broker's rank is the number of the best preference that it meets: 0 for the best, the
         number of all where it meets none. Where leaders follow the writers, the regions of a
         partition's replicas are ranked as they come first in its order: that is where writers are,
-        or were. Read once for each policy, until policies or labels change.
+        or were. Observers come after all voters, where they vote at all. Read once for each policy,
+        until policies or labels change.
 Owns:   the cache; one per broker.
-Source: decisions 0012 and 0014."""
+Source: decisions 0012, 0014 and 0025."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEY
 from strandline.model.cluster import Cluster, Labels, Partition, Topic
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.selectors import refused_by
-from strandline.placement.policy.document import Leaders
+from strandline.placement.policy.document import Leaders, Promotion
 
 _POLICIES_MAX = 1_000
 """What is kept; then it is read anew."""
@@ -31,6 +32,8 @@ class Preference:
     """{broker: rank, lower is better}; one that is not in it has rank 0."""
     failback_delay_ms: int | None = None
     follows_writers: bool = False
+    promotion: Promotion = ""
+    """When its observers become voters for a while."""
 
 
 NO_PREFERENCE = Preference()
@@ -64,6 +67,15 @@ class LeaderRanks:
 
     def ranks(self, asked: Preference, partition: Partition) -> Mapping[BrokerId, int]:
         """The ranks for one of the partitions of a topic that asks for this."""
+        ranks = self._ranks(asked, partition)
+        if not partition.observers:
+            return ranks
+        last = 1 + max((ranks.get(one, 0) for one in partition.replicas), default=0)
+        return {one: ranks.get(one, 0) for one in partition.replicas} | dict.fromkeys(
+            partition.observers, last
+        )
+
+    def _ranks(self, asked: Preference, partition: Partition) -> Mapping[BrokerId, int]:
         if not asked.follows_writers:
             return asked.ranks
         unknown = Labels()
@@ -84,6 +96,7 @@ class LeaderRanks:
             ranks if leaders.prefer else {},
             leaders.failback_delay_ms,
             follows_writers=leaders.follow == "writers",
+            promotion=found[1].promotion,
         )
 
 

@@ -23,21 +23,25 @@ from collections.abc import Callable, Collection
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import ApiError
-from strandline.broker.acting import Acting
+from strandline.broker.acting import Acting, Choice, Lag, StandIns
 from strandline.broker.controller_host import ControllerHost
+from strandline.broker.leader_ranks import LeaderRanks
 from strandline.config.topic import TopicConfig
 from strandline.controller.commands import Command, Refused, ReportVoters, RequestVoters
+from strandline.controller.outages.domains import is_region
+from strandline.controller.promotion import Code
 from strandline.controller.records import (
     ReassignmentSet,
     Record,
     VotersGranted,
     VotersStable,
 )
-from strandline.model.cluster import Partition, Roles
+from strandline.model.cluster import Cluster, Partition, Roles, Ruling
 from strandline.model.ids import BrokerId, GroupId, grant_of
 from strandline.raft.configuration import Configuration
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
+from strandline.replication.standing import lag_of
 
 LOOK_INTERVAL_MS = 100
 ATTENDANCE_INTERVAL_MS = 500
@@ -58,11 +62,13 @@ class Moving:
         clock: Clock,
         replication: Replication,
         controller: ControllerHost,
+        leader_ranks: LeaderRanks,
         adjust: Callable[[Replica], None],
     ) -> None:
         self._clock = clock
         self._replication = replication
         self._controller = controller
+        self._leader_ranks = leader_ranks
         self._adjust = adjust
         # Groups that are, or may be, led here, and not where they are wanted.
         self._open: set[GroupId] = set()
@@ -132,33 +138,61 @@ class Moving:
     def _ask_for_wanted(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
         """Have the controller grant who is wanted, or who should vote meanwhile; whether that is so
         already."""
-        asked, is_settled = partition.wanted, False
+        asked = partition.wanted
         if not (partition.is_moving and self._are_in_step(replica, partition, asked)):
-            asked, is_settled = self._should_act(replica, partition, config)
+            choice = self._should_act(replica, partition, config)
+            asked = partition.roles.acted_by(choice.voters)
+            verdict = choice.verdict
+            if verdict is not None and verdict.code is Code.HAND_OVER:
+                to = replica.hand_over(avoid=partition.observers)
+                _log.info("%s: leadership goes to broker %d: %s", replica.name, to, verdict.text)
+                return False
             if set(asked.voters) == set(partition.voters):
-                return is_settled and not partition.is_moving
+                return choice.is_settled and not partition.is_moving
             if not self._are_in_step(replica, partition, asked):
                 return False
+            if verdict is not None and partition.group not in self._asking:
+                what = f"{verdict.code} broker {verdict.broker}"
+                _log.info("%s: %s: %s", replica.name, what, verdict.text)
         version, epoch = partition.version, replica.epoch
         self._ask(
             RequestVoters(partition.group, version, asked.voters, asked.observers, epoch),
         )
         return False
 
-    def _should_act(
-        self, replica: Replica, partition: Partition, config: TopicConfig
-    ) -> tuple[Roles, bool]:
-        """Who of those who hold the log should vote now, and whether it stays so by itself."""
+    def _should_act(self, replica: Replica, partition: Partition, config: TopicConfig) -> Choice:
+        """Who of those who hold the log should vote now."""
         if not config.voters_shrink_enable:
-            return partition.roles, True
-        choice = self._acting.choose(
+            return Choice(partition.replicas, is_settled=True)
+        return self._acting.choose(
             partition,
             replica.self_id,
             keeps_up=replica.may_count,
             is_heard=self._replication.is_peer_alive,
             lag_ms=config.replica_lag_time_max_ms,
+            stand_ins=self._stand_ins(replica, partition, config),
         )
-        return partition.roles.acted_by(choice.voters), choice.is_settled
+
+    def _stand_ins(
+        self, replica: Replica, partition: Partition, config: TopicConfig
+    ) -> StandIns | None:
+        """What the promotion of observers goes by; None where there is none to be thought of."""
+        cluster = self._controller.cluster
+        policy = self._leader_ranks.of(cluster.topics[partition.topic], cluster).promotion
+        observers = partition.observers
+        if not observers or not (policy or any(one in observers for one in partition.voters)):
+            return None
+        brokers = cluster.brokers
+        return StandIns(
+            policy=policy,
+            min_insync=config.min_insync_replicas,
+            lag=lambda broker: Lag(*lag_of(replica, broker)),
+            levels=self._replication.nearness.levels,
+            regions={
+                one: brokers[one].labels.region for one in partition.replicas if one in brokers
+            },
+            regions_down=_regions_down(cluster),
+        )
 
     @staticmethod
     def _are_in_step(replica: Replica, partition: Partition, roles: Roles) -> bool:
@@ -236,6 +270,14 @@ class Moving:
     def _attend_again(self) -> None:
         if self._attended:
             self._attend(next(iter(self._attended)))
+
+
+def _regions_down(cluster: Cluster) -> frozenset[str]:
+    return frozenset(
+        domain[0]
+        for domain, one in cluster.outages.items()
+        if is_region(domain) and (one.is_down or one.ruling is Ruling.LOST)
+    )
 
 
 def _is_quorum_ready(replica: Replica, configuration: Configuration) -> bool:

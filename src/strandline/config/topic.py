@@ -52,8 +52,8 @@ class TopicConfig:
     confluent_placement_constraints: str = key(
         "",
         "The same in Confluent's JSON, versions 1 and 2, with `replicas` and `observers`; `rack` "
-        "is the label `region`. No observer is promoted yet. Replicas move when it is changed. Not "
-        "a key of Kafka's.",
+        "is the label `region`. Observers are promoted only with `voters.shrink.enable`. Replicas "
+        "move when it is changed. Not a key of Kafka's.",
         cluster_name="confluent.log.placement.constraints",
         reloadable=True,
         example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}],'
@@ -241,7 +241,8 @@ class TopicConfig:
     voters_shrink_enable: bool = key(
         False,
         "Whether voters that are lost or far behind leave until they are back, as Kafka's in-sync "
-        "replicas do. Not a key of Kafka's.",
+        "replicas do; observers then stand in for them where the placement policy has a promotion. "
+        "Not a key of Kafka's.",
         cluster_name="default.voters.shrink.enable",
         reloadable=True,
     )

@@ -101,6 +101,14 @@ def _is_observer(replica: "Replica", broker: BrokerId, voters: tuple[BrokerId, .
     return broker in placed.observers or (broker not in voters and broker not in placed.voters)
 
 
+def lag_of(replica: "Replica", broker: BrokerId) -> tuple[int, int]:
+    """(how many records of the leader's `broker` has not acknowledged as flushed, since when it
+    lacks something); -1 where the leader does not know."""
+    end = _log_end(replica, broker)
+    count = UNKNOWN if end == UNKNOWN else replica.log.end_offset - end
+    return count, _caught_up_lag_ms(replica, broker)
+
+
 def leading_ms(replica: "Replica") -> int:
     """For how long a leader leads."""
     return replica.host.clock.monotonic_ms() - replica.leading_since_ms

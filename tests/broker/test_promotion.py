@@ -1,0 +1,163 @@
+"""Observers stand in for voters that are lost, and leave when these are back, while others write.
+
+Source: docs/decisions/0025-promotion.md; Confluent's tutorial of multi-region clusters (reference
+to observers, 4.3); "Automatic Observer Promotion" (seed 3), the 2.5-data-centre example."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_acting import append, votes
+from tests.broker.test_balancing import TOPIC_SCOPE, alter
+
+from strandline.protocol.errors import Error
+
+REGIONS = {1: "west", 2: "east", 3: "north", 4: "west", 5: "east"}
+"""The controller's voters are brokers 1 to 3."""
+WEST, EAST = (4, 1), (5, 2)
+
+
+def constraints(
+    voters: Mapping[str, int], observers: Mapping[str, int], promotion: str = "under-min-isr"
+) -> str:
+    def listed(some: Mapping[str, int]) -> list[dict[str, object]]:
+        return [{"count": count, "constraints": {"rack": region}} for region, count in some.items()]
+
+    return json.dumps(
+        {
+            "version": 2,
+            "replicas": listed(voters),
+            "observers": listed(observers),
+            "observerPromotionPolicy": promotion,
+        }
+    )
+
+
+@contextmanager
+def watched_world(
+    monkeypatch: pytest.MonkeyPatch,
+    voters: tuple[int, ...] = WEST,
+    observers: tuple[int, ...] = EAST,
+    *,
+    policy: str,
+    min_insync: int = 2,
+    regions: Mapping[int, str] = REGIONS,
+) -> Iterator[MovingWorld]:
+    """Five brokers, one topic with these roles and a producer that goes on."""
+    configs = (("voters.shrink.enable", "true"), ("min.insync.replicas", str(min_insync)))
+    with moving_world(monkeypatch, voters, regions, configs) as made:
+        made.balance(voters, observers)
+        made.finish(*voters, observers=observers)
+        alter(made, TOPIC_SCOPE, TOPIC, "confluent.placement.constraints", policy)
+        writes(made)
+        yield made
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
+    """The tutorial's: two voters in the west, two observers in the east."""
+    with watched_world(monkeypatch, policy=constraints({"west": 2}, {"east": 2})) as made:
+        yield made
+
+
+def writes(world: MovingWorld) -> None:
+    """Let something be acknowledged by all."""
+    before = len(world.acked)
+    world.until(lambda: len(world.acked) > before)
+
+
+def voting(world: MovingWorld, *, own: tuple[int, ...], observers: int) -> bool:
+    """Whether these and so many observers vote, and the controller knows it."""
+    known = world.known
+    promoted = [one for one in known.voters if one in known.observers]
+    return len(promoted) == observers and votes(world, *own, *promoted)
+
+
+def kill(world: MovingWorld, *brokers: int) -> None:
+    for broker in brokers:
+        world.hosts[broker].kill()
+
+
+def start(world: MovingWorld, *brokers: int) -> None:
+    for broker in brokers:
+        world.hosts[broker].start()
+    world.until_started(*brokers)
+
+
+@pytest.mark.parametrize("first", WEST)
+def test_the_tutorial_s_sequence(world: MovingWorld, first: int) -> None:
+    """One of west is lost, then the rest of it, then it is back: whoever of them led."""
+    (second,) = (one for one in WEST if one != first)
+    kill(world, first)
+    world.until(lambda: voting(world, own=(second,), observers=1))
+    writes(world)
+    assert world.leader_of(TOPIC) == second
+    kill(world, second)
+    world.until(lambda: votes(world, *EAST))
+    writes(world)
+    assert world.leader_of(TOPIC) in EAST
+    start(world, *WEST)
+    world.until(lambda: votes(world, *WEST))
+    world.finish(*WEST, observers=EAST)
+    assert world.known.acting == ()
+
+
+def test_half_of_the_voters_and_their_observer_go_on_without_the_other_data_centre(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two voters here and there, three have to acknowledge: the observer here is the third."""
+    regions = {1: "york", 2: "york", 3: "york", 4: "boston", 5: "boston"}
+    policy = constraints({"york": 2, "boston": 2}, {"york": 1})
+    with watched_world(
+        monkeypatch, (4, 1, 5, 2), (3,), policy=policy, min_insync=3, regions=regions
+    ) as world:
+        kill(world, 4, 5)
+        world.until(lambda: votes(world, 1, 2, 3))
+        writes(world)
+        start(world, 4, 5)
+        world.until(lambda: votes(world, 4, 1, 5, 2))
+        world.finish(4, 1, 5, 2, observers=(3,))
+
+
+def test_under_replicated_promotes_as_soon_as_one_voter_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever is near the lost one."""
+    regions = {1: "west", 2: "east", 3: "north", 4: "north", 5: "east"}
+    policy = constraints({"west": 1, "east": 1, "north": 1}, {"north": 1, "east": 1})
+    policy = policy.replace("under-min-isr", "under-replicated")
+    with watched_world(
+        monkeypatch, (1, 2, 3), (4, 5), policy=policy, min_insync=1, regions=regions
+    ) as world:
+        lost = 2 if world.leader_of(TOPIC) != 2 else 3
+        near = {2: 5, 3: 4}[lost]
+        kill(world, lost)
+        world.until(lambda: near in world.known.voters and voting_of(world) == 3)
+        writes(world)
+        start(world, lost)
+        world.finish(1, 2, 3, observers=(4, 5))
+        world.until(lambda: votes(world, 1, 2, 3))
+
+
+def voting_of(world: MovingWorld) -> int:
+    return len(world.known.voters)
+
+
+def test_without_enough_voters_and_with_no_policy_acks_all_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy = constraints({"west": 2}, {"east": 2}, "leader-is-observer")
+    with watched_world(monkeypatch, policy=policy) as world:
+        leader = world.leader_of(TOPIC)
+        (other,) = (one for one in WEST if one != leader)
+        kill(world, other)
+        world.until(lambda: votes(world, leader))
+        world.advance(5_000)
+        assert world.known.voters == (leader,)
+        refused = append(world, b"refused", acks=-1)
+        assert [one.error_code for one in refused] == [Error.NOT_ENOUGH_REPLICAS]
+        start(world, other)
+        world.until(lambda: votes(world, *WEST))
+        world.finish(*WEST, observers=EAST)
