@@ -441,4 +441,4 @@ def _pinned(plan: "GroupPlan") -> str:
         return Rule(role=role, count=len(brokers), where=(here,))
 
     rules = (rule("voter", plan.voters), rule("observer", plan.observers))
-    return encode_policy(Policy(rules=rules))
+    return encode_policy(Policy(rules=rules, promotion=plan.promotion))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from strandline.config.keys import LONG_MAX
 from strandline.model.ids import BrokerId, GroupId
+from strandline.placement.policy.document import Promotion
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.disk import CAPACITY_BYTES
 from strandline.simulation.faults import FAULTS
@@ -46,13 +47,16 @@ DRAWN_APART = (*LATER_FAULTS, *NEVER_DRAWN, "lying-disk", "rotten-tail")
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """One partition. `voters` and `observers` at the start; `hosts` may become either."""
+    """One partition. `voters` and `observers` at the start; `hosts` may become either.
+
+    `promotion`: when observers stand in for voters; only where these leave when they are lost."""
 
     group: GroupId
     voters: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...]
     hosts: tuple[BrokerId, ...]
     min_insync: int
+    promotion: Promotion = ""
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ import msgspec
 
 from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, GroupId
+from strandline.placement.policy.document import Promotion
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.faults import FAULTS
@@ -69,6 +70,8 @@ class GroupRow(_Row):
     observers: list[int] = []
     min_insync: int = 2
     policy: str = ""
+    promotion: Promotion = ""
+    """When observers stand in for voters; only with `shrinks_voters`."""
 
 
 class ProducerRow(_Row):
@@ -118,6 +121,8 @@ class ScenarioFile(_Row):
     scrub_bytes_per_s: int = 0
     delete_interval_ms: int | None = None
     move_interval_ms: int | None = None
+    shrinks_voters: bool = False
+    """Whether voters that are lost leave; only where `has_brokers` is true."""
     lost_after_ms: int = 0
     disk_bytes: int | None = None
     """How large each disk is; only with `lost_after_ms`."""
@@ -186,7 +191,10 @@ def _scenario(told: ScenarioFile) -> Scenario:
     if told.faults is not None:
         scenario = replace(scenario, faults=_faults(told.faults))
     if told.has_brokers and not scenario.has_brokers:
+        groups = scenario.groups  # With their observers, where they are told.
         scenario = scenario.whole()
+        if told.groups is not None:
+            scenario = replace(scenario, groups=groups)
     elif told.has_brokers is False:
         scenario = replace(scenario, has_brokers=False, group_consumer_count=0)
     if told.group_consumer_count is not None:
@@ -198,6 +206,7 @@ def _scenario(told: ScenarioFile) -> Scenario:
         log=_log(scenario, told.log),
         tombstone_ratio=told.tombstone_ratio,
         scrub_bytes_per_s=told.scrub_bytes_per_s,
+        shrinks_voters=told.shrinks_voters,
     )
     return _balanced(_judged(_administered(scenario, told)), told)
 
@@ -236,6 +245,13 @@ def _judged(scenario: Scenario) -> Scenario:
     """As it is; refused where what may happen is more than anybody promises."""
     kinds = {fault.kind for fault in scenario.faults or ()}
     losses = sorted(kinds & {"lost-disk", *BAD_DISKS})
+    if any(plan.promotion for plan in scenario.groups) and not scenario.shrinks_voters:
+        raise OperatorError("promotion: only with shrinks_voters")
+    if scenario.shrinks_voters and (not scenario.has_brokers or losses):
+        raise OperatorError(
+            "shrinks_voters: only where has_brokers is true, and disks are not lost: the last "
+            "voter may hold the only copy"
+        )
     if scenario.move_interval_ms and losses:
         raise OperatorError(
             f"move_interval_ms: not with {', '.join(losses)}; which disk may go is a question "
@@ -343,6 +359,7 @@ def _groups(scenario: Scenario, rows: list[GroupRow] | None) -> tuple[GroupPlan,
                 tuple(BrokerId(one) for one in row.observers),
                 tuple(BrokerId(one) for one in members),
                 row.min_insync,
+                row.promotion,
             )
         )
     return tuple(plans)
