@@ -150,3 +150,24 @@ def test_a_voter_leaves_though_nothing_can_be_committed_without_it(
         world.hosts[lost].start()
         world.until_started(lost)
         world.finish(*HOME)
+
+
+def test_who_follows_a_lost_leader_can_commit_though_all_three_would_have_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two elect, and cannot commit even the epoch's first entry with three as the write quorum."""
+    configs = (("voters.shrink.enable", "true"), ("min.insync.replicas", "3"))
+    with moving_world(monkeypatch, HOME, configs=configs) as world:
+        world.until(lambda: len(world.acked) > 0)
+        lost = world.leader_of(TOPIC)
+        left = [one for one in HOME if one != lost]
+        world.hosts[lost].kill()
+        world.until(lambda: votes(world, *left))
+        refused = append(world, b"refused", acks=-1)
+        assert [one.error_code for one in refused] == [Error.NOT_ENOUGH_REPLICAS]
+        relaxed = append(world, b"taken", acks=1)
+        world.until(lambda: bool(relaxed))
+        assert relaxed[0].error_code == 0
+        world.hosts[lost].start()
+        world.until_started(lost)
+        world.finish(*HOME)

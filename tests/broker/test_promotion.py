@@ -12,6 +12,7 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_acting import append, votes
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 
+from strandline.controller import promotion
 from strandline.protocol.errors import Error
 
 REGIONS = {1: "west", 2: "east", 3: "north", 4: "west", 5: "east"}
@@ -42,6 +43,7 @@ def watched_world(
     observers: tuple[int, ...] = EAST,
     *,
     policy: str,
+    key: str = "confluent.placement.constraints",
     min_insync: int = 2,
     regions: Mapping[int, str] = REGIONS,
 ) -> Iterator[MovingWorld]:
@@ -50,7 +52,7 @@ def watched_world(
     with moving_world(monkeypatch, voters, regions, configs) as made:
         made.balance(voters, observers)
         made.finish(*voters, observers=observers)
-        alter(made, TOPIC_SCOPE, TOPIC, "confluent.placement.constraints", policy)
+        alter(made, TOPIC_SCOPE, TOPIC, key, policy)
         writes(made)
         yield made
 
@@ -161,3 +163,87 @@ def test_without_enough_voters_and_with_no_policy_acks_all_is_refused(
         start(world, other)
         world.until(lambda: votes(world, *WEST))
         world.finish(*WEST, observers=EAST)
+
+
+@pytest.mark.parametrize("victim", ["leader", "follower", "observer"])
+def test_a_loss_among_those_who_stand_in_keeps_nobody_from_returning(
+    monkeypatch: pytest.MonkeyPatch, victim: str
+) -> None:
+    """All three that are left make up the write quorum; one more goes before the others return."""
+    regions = {1: "york", 2: "york", 3: "york", 4: "boston", 5: "boston"}
+    policy = constraints({"york": 2, "boston": 2}, {"york": 1})
+    with watched_world(
+        monkeypatch, (4, 1, 5, 2), (3,), policy=policy, min_insync=3, regions=regions
+    ) as world:
+        kill(world, 4, 5)
+        world.until(lambda: votes(world, 1, 2, 3))
+        leader = world.leader_of(TOPIC)
+        (follower,) = {1, 2} - {leader}
+        lost = {"leader": leader, "follower": follower, "observer": 3}[victim]
+        kill(world, lost)
+        world.until(lambda: votes(world, *({1, 2, 3} - {lost})))
+        start(world, 4, 5)
+        writes(world)
+        start(world, lost)
+        world.until(lambda: votes(world, 4, 1, 5, 2))
+        world.finish(4, 1, 5, 2, observers=(3,))
+
+
+def test_only_an_observer_that_has_caught_up_stands_in(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of them, by a bound that nobody meets, and then both."""
+    monkeypatch.setattr(promotion, "LAG_MS_MAX", -1)
+    leader = world.leader_of(TOPIC)
+    (other,) = (one for one in WEST if one != leader)
+    kill(world, other)
+    world.until(lambda: votes(world, leader))
+    world.advance(5_000)
+    assert world.known.voters == (leader,)
+    monkeypatch.setattr(promotion, "LAG_MS_MAX", 2_000)
+    world.until(lambda: voting(world, own=(leader,), observers=1))
+    writes(world)
+
+
+def test_region_lost_promotes_once_the_controller_has_the_region_as_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two brokers of west are silent, and were two of its three voters."""
+    policy = '{"rules":[{"count":3,"where":[%s]},{"role":"observer","count":2,"where":[%s]}],'
+    policy += '"promotion":"region-lost"}'
+    rule = '{"label":"broker","op":"in","values":[%s]}'
+    policy %= (rule % '"1","4","3"', rule % '"2","5"')
+    with watched_world(
+        monkeypatch, (4, 1, 3), (5, 2), policy=policy, key="placement.policy", min_insync=1
+    ) as world:
+        kill(world, 1)
+        world.until(lambda: votes(world, 4, 3))
+        world.advance(5_000)
+        assert votes(world, 4, 3)
+        kill(world, 4)
+        world.until(lambda: votes(world, 3, 5, 2))
+        assert world.leader_of(TOPIC) == 3
+        start(world, *WEST)
+        world.until(lambda: votes(world, 4, 1, 3))
+        world.finish(4, 1, 3, observers=(5, 2))
+
+
+@pytest.mark.parametrize("stage", ["granted", "joint", "final"])
+def test_an_observer_that_dies_while_it_is_promoted_is_replaced_by_the_other(
+    world: MovingWorld, stage: str
+) -> None:
+    leader = world.leader_of(TOPIC)
+    (other,) = (one for one in WEST if one != leader)
+    kill(world, other)
+    world.until(lambda: votes(world, leader))
+    world.until(lambda: any(one in EAST for one in world.known.pending))
+    if stage != "granted":
+        world.reach(stage)
+    (chosen,) = (one for one in world.known.pending if one in EAST)
+    kill(world, chosen)
+    (standby,) = (one for one in EAST if one != chosen)
+    world.until(lambda: votes(world, leader, standby))
+    writes(world)
+    start(world, other, chosen)
+    world.until(lambda: votes(world, *WEST))
+    world.finish(*WEST, observers=EAST)

@@ -155,3 +155,44 @@ def test_peers_keep_their_progress_across_a_change() -> None:
     before = member.raft.progress[2]
     member.step(change((1, 2, 4)))
     assert member.raft.progress[2] is before
+
+
+# ---- a smaller write quorum ----------------------------------------------------------------------
+
+
+def test_a_leader_that_can_commit_nothing_may_do_with_a_majority() -> None:
+    """Elected by two of three, all of whom would have to commit its first entry."""
+    member = Member(min_insync=3).lead()
+    member.flush()
+    member.hear(2, 0)
+    assert not member.raft.may_serve
+    assert member.step(change((1, 2), min_insync=3)) == []
+    effects = member.step(change((1, 2, 3), min_insync=1))
+    assert appended(effects) == [configuration((1, 2, 3))]
+    member.flush()
+    member.hear(2, 1)
+    assert member.raft.commit == 1
+    assert member.raft.may_serve
+
+
+def test_a_joint_configuration_stays_joint_with_a_smaller_write_quorum() -> None:
+    member = Member(voters=(1, 2), min_insync=3).lead_established()
+    member.step(change((1, 2, 4), min_insync=3))
+    member.flush()
+    member.hear(2, 1)
+    assert member.raft.commit == 0
+    effects = member.step(change((1, 2, 4), min_insync=1))
+    assert appended(effects) == [configuration((1, 2, 4), old=(1, 2))]
+    member.flush()
+    effects = member.hear(2, 2)
+    assert appended(effects) == [configuration((1, 2, 4))]
+
+
+def test_a_larger_write_quorum_waits_for_what_is_under_way_and_nothing_for_who_hands_over() -> None:
+    member = Member(min_insync=2).lead_established()
+    member.step(change((1, 2, 3), min_insync=1))
+    assert member.step(change((1, 2, 3), min_insync=2)) == []
+    member = Member(min_insync=2).lead_established()
+    member.propose()
+    member.step(events.TransferLeadership(member.raft.configuration.voters[1]))
+    assert member.step(change((1, 2, 3), min_insync=1)) == []

@@ -1,7 +1,7 @@
 """Clusters of cores under random schedules; see `tests.raft.cluster` for what is simulated.
 
 STRANDLINE_RAFT_SCHEDULES=100000 runs as many, and a quarter of that on leadership handed over, and
-others on votes that were promised for it and on entries that are lent;
+others on votes that were promised for it, on entries that are lent, and on write quorums;
 STRANDLINE_RAFT_SEED=7 runs that one alone."""
 
 import os
@@ -10,6 +10,7 @@ import pytest
 from tests.raft.cluster.character import (
     HANDING_OVER_SEED,
     LENDING_SEED,
+    LOWERING_SEED,
     PROMISING_SEED,
     focus_of,
 )
@@ -54,6 +55,7 @@ def test_all_invariants_hold_and_the_group_gets_on(chunk: int) -> None:
         run(HANDING_OVER_SEED + number)
         run(PROMISING_SEED + number)
         run(LENDING_SEED + number)
+        run(LOWERING_SEED + number)
 
 
 @pytest.mark.parametrize("seed", REGRESSION_SEEDS)

@@ -8,6 +8,8 @@ How:    out:     a voter that acknowledges nothing any more, at once when its br
         gone:    a voter that no longer belongs to the topic, once the others can do without it
         stands in, or does no more: an observer, once nothing of the above is to be done
                  (`controller.promotion`)
+        none:    where more than a majority has to commit what is lost with them: then a majority
+                 has to be enough first (`is_stuck`)
         never:   whoever leads, or a voter without whom too few would be left to commit the change
 
         What is wanted is asked of the controller and carried out by `moving`, as a move is.
@@ -31,6 +33,7 @@ from strandline.controller.promotion import (
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.policy.document import Promotion
+from strandline.raft.configuration import Configuration
 
 SILENT_MS = 2_000
 """So long a voter acknowledges nothing, and its broker is not heard, before it is out."""
@@ -86,6 +89,13 @@ class _Known:
     """Since when its own voters have sufficed, while observers vote beside them."""
     handed_over_ms: int | None = None
 
+    def see(self, broker: BrokerId, now: int, *, is_there: bool) -> Attendance:
+        """How a member does now."""
+        last = self.attendance.get(broker)
+        if last is None or last.is_there != is_there:
+            last = self.attendance[broker] = Attendance(is_there, now)
+        return last
+
 
 class Acting:
     """See the module; one per broker."""
@@ -117,9 +127,7 @@ class Acting:
         is_settled = True
         for broker in dict.fromkeys((*partition.replicas, *partition.voters, *observers)):
             is_there = broker == leader or keeps_up(broker)
-            last = attendance.get(broker)
-            if last is None or last.is_there != is_there:
-                last = attendance[broker] = Attendance(is_there, now)
+            last = known.see(broker, now, is_there=is_there)
             votes = broker in partition.voters
             if not votes and broker in observers:
                 continue
@@ -144,6 +152,33 @@ class Acting:
         if not _can_go_on(wanted, partition.voters, attendance):
             return Choice(partition.voters, is_settled)
         return Choice(wanted, is_settled, verdict)
+
+    def is_stuck(
+        self,
+        group: GroupId,
+        leader: BrokerId,
+        present: Configuration,
+        *,
+        keeps_up: Callable[[BrokerId], bool],
+        is_heard: Callable[[BrokerId], bool],
+        lag_ms: int,
+    ) -> bool:
+        """Whether `leader`, this broker, can commit nothing without voters that have been lost for
+        long enough to leave, though a majority keeps up."""
+        if present.min_insync <= 1:
+            return False
+        now = self._clock.monotonic_ms()
+        known = self._known.setdefault(group, _Known())
+        ready: list[BrokerId] = []
+        left: list[BrokerId] = []
+        for broker in present.all_voters:
+            is_there = broker == leader or keeps_up(broker)
+            since_ms = known.see(broker, now, is_there=is_there).since_ms
+            if is_there:
+                ready.append(broker)
+            if is_there or now - since_ms < (lag_ms if is_heard(broker) else SILENT_MS):
+                left.append(broker)
+        return not present.can_commit(left) and present.wins_election(ready)
 
     def _decide(
         self,

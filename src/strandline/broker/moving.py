@@ -101,10 +101,18 @@ class Moving:
     def _step(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
         """Whether nothing is left to be done."""
         present = replica.configuration
-        if replica.is_busy or not replica.raft.may_serve or present.is_joint:
+        if replica.is_busy or grant_of(replica.epoch) != partition.grant:
+            return False  # The second: fenced off, or the state known here is behind.
+        if config.voters_shrink_enable and self._is_stuck(replica, config):
+            replica.change_configuration(
+                voters=present.voters,
+                observers=present.observers,
+                min_insync=1,
+                version=present.version,
+            )
             return False
-        if grant_of(replica.epoch) != partition.grant:
-            return False  # Fenced off, or the state known here is behind.
+        if not replica.raft.may_serve or present.is_joint:
+            return False
         is_begun = present.version > partition.version
         if is_begun and present.version != partition.last_version:
             return False  # The state known here is behind.
@@ -129,7 +137,7 @@ class Moving:
                 replica.change_configuration(
                     voters=partition.pending,
                     observers=_observers(partition, partition.pending, is_begun=True),
-                    min_insync=min_insync if _can_commit(replica, present, partition) else 1,
+                    min_insync=min_insync,
                     version=partition.last_version,
                 )
             return False
@@ -159,6 +167,18 @@ class Moving:
             RequestVoters(partition.group, version, asked.voters, asked.observers, epoch),
         )
         return False
+
+    def _is_stuck(self, replica: Replica, config: TopicConfig) -> bool:
+        """Whether voters that are lost are needed to commit anything, that they leave included,
+        though a majority is there: a majority is enough then, and acks=all is refused meanwhile."""
+        return self._acting.is_stuck(
+            replica.group,
+            replica.self_id,
+            replica.configuration,
+            keeps_up=replica.may_count,
+            is_heard=self._replication.is_peer_alive,
+            lag_ms=config.replica_lag_time_max_ms,
+        )
 
     def _should_act(self, replica: Replica, partition: Partition, config: TopicConfig) -> Choice:
         """Who of those who hold the log should vote now."""
@@ -285,16 +305,6 @@ def _is_quorum_ready(replica: Replica, configuration: Configuration) -> bool:
     return configuration.can_commit(
         [one for one in configuration.all_voters if replica.may_count(one)]
     )
-
-
-def _can_commit(replica: Replica, present: Configuration, partition: Partition) -> bool:
-    """Whether the change to the voters that were granted can be begun with the write quorum that
-    the topic asks for.
-
-    It cannot where a majority is left, and fewer than that. Voters that only leave then leave with
-    a majority as the write quorum: elections need no more, and acks=all is refused meanwhile."""
-    only_leave = set(partition.pending) < set(present.voters)
-    return not only_leave or _is_quorum_ready(replica, present)
 
 
 def _min_insync(replica: Replica, config: TopicConfig) -> int:

@@ -20,6 +20,9 @@ How:    a leader appends the joint configuration, in force at once; when it comm
         added again by an entry that it has yet to get, which is above. Nothing of this is durable,
         for the next answer says the same; one that comes late is still true. Who was told passes it
         on, as the voters that another one knows may all have been removed.
+        A smaller write quorum is in force whatever else is under way: elections, on which all of
+        this rests, go by majorities, which it still is. It is what a leader needs that can commit
+        nothing, a change included, without voters that are lost.
         Where changes are granted from outside, the configuration carries the grant's version: then
         none is carried out that is past, and no voter comes or goes without a new one.
 Owns:   which configuration is in force, and its index; what it was told of its removal.
@@ -133,6 +136,10 @@ class Membership:
         state = self._state
         reign = state.reign
         assert reign is not None
+        if self._only_lowers(event):
+            present = state.configuration
+            reign.append_marker(msgspec.structs.replace(present, min_insync=event.min_insync))
+            return
         old = state.configuration.voters
         final = self._wanted(event)
         is_same = set(old) == set(final.voters)
@@ -149,6 +156,8 @@ class Membership:
             return "a broker is named twice"
         if state.reign is None:
             return "this replica does not lead"
+        if self._only_lowers(event) and state.reign.transferring_to is None:
+            return None
         if not state.reign.is_established:
             return "the leader has not yet committed an entry of its own epoch"
         if state.configuration.is_joint or not self.is_committed:
@@ -162,6 +171,16 @@ class Membership:
         if self._wanted(event) == present:
             return "nothing changes"
         return None
+
+    def _only_lowers(self, event: ChangeConfiguration) -> bool:
+        """Whether a smaller write quorum is all that is asked for; see the module."""
+        present = self._state.configuration
+        return (
+            set(event.voters) == set(present.voters)
+            and set(event.observers) == set(present.observers)
+            and event.version in (None, present.version)
+            and event.min_insync < present.min_insync
+        )
 
     def _wanted(self, event: ChangeConfiguration) -> Configuration:
         """Where `event` leads to in the end."""

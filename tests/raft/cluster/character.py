@@ -4,11 +4,14 @@ Why:    an even mixture of all faults hides mistakes that need several of one ki
 How:    the seed modulo four says what a schedule dwells on; from a million on it is leadership
         handed over among many, from two millions on votes that were promised for that, while the
         promises are forgotten, abandoned, late and in vain, from three millions on entries that
-        followers lend each other; the rest is drawn.
+        followers lend each other, from four millions on write quorums that are made smaller while
+        members change; the rest is drawn.
 Owns:   nothing."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from strandline.raft.configuration import Configuration
 
@@ -16,10 +19,13 @@ FOCUSES = ("anything", "elections", "members", "disks")
 HANDING_OVER_SEED = 1_000_000
 PROMISING_SEED = 2_000_000
 LENDING_SEED = 3_000_000
+LOWERING_SEED = 4_000_000
 
 
 def focus_of(seed: int) -> str:
     """What the schedule of a seed dwells on."""
+    if seed >= LOWERING_SEED:
+        return "write quorums"
     if seed >= LENDING_SEED:
         return "lending"
     if seed >= PROMISING_SEED:
@@ -56,6 +62,8 @@ def draw_character(rng: random.Random, seed: int) -> Character:
         return _draw_promises(rng)
     if focus == "lending":
         return _draw_lending(rng)
+    if focus == "write quorums":
+        return _draw_lowering(rng)
     is_any = focus == "anything"
     voter_count = rng.choice((1, 2, 3, 3, 4, 5) if is_any else (3, 3, 3, 4, 5))
     spare_count = rng.randint(1, 3) if focus == "members" else rng.randint(0, 2)
@@ -217,3 +225,11 @@ def _draw_lending(rng: random.Random) -> Character:
         },
         lend_chance=rng.choice((0.3, 0.6, 0.9)),
     )
+
+
+def _draw_lowering(rng: random.Random) -> Character:
+    """As members that change; all voters, or nearly all, make up the write quorum."""
+    members = draw_character(rng, FOCUSES.index("members"))
+    configuration = msgspec.structs.replace(members.configuration, min_insync=rng.choice((3, 4, 5)))
+    more = {"lower": rng.choice((2, 6)), "crash": rng.choice((0.5, 1.5))}
+    return replace(members, configuration=configuration, weights=members.weights | more)

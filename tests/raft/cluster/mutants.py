@@ -369,6 +369,19 @@ def voters_changed_without_a_joint_phase(self: Any, event: Any) -> None:
         self._state.reign.append_marker(final)
 
 
+@_mutant(Membership, "on_change", seed=4_001_995)
+def a_smaller_write_quorum_ends_the_joint_phase(self: Any, event: Any) -> None:
+    """Committed or not, the new voters are in force alone."""
+    if self.refusal(event) is None and self._only_lowers(event):
+        final = Configuration(event.voters, (), event.observers, event.min_insync)
+        self._state.reign.append_marker(final)
+    else:
+        _on_change(self, event)
+
+
+_on_change = Membership.on_change
+
+
 @_mutant(Membership, "is_committed", seed=12)
 def two_changes_at_once(self: Any) -> bool:
     return True

@@ -217,6 +217,15 @@ class Trouble:
         change = events.ChangeConfiguration(voters, observers, self._rng.choice((1, 1, 1, 2, 3)))
         self._rng.choice(leaders).step(change)
 
+    def lower(self) -> None:
+        """A leader does with a majority, whatever goes on; or asks for more again."""
+        leaders = self._world.leaders()
+        if leaders:
+            leader = self._rng.choice(leaders)
+            present = leader.raft.configuration
+            least = self._rng.choice((1, 1, 3))
+            leader.step(events.ChangeConfiguration(present.voters, present.observers, least))
+
     def retain(self) -> None:
         """Retention."""
         living = self._living()
