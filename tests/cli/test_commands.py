@@ -444,6 +444,28 @@ def test_it_is_told_who_leaves_the_voters_of_a_topic_where_that_may_be(
     )
 
 
+def test_it_is_told_which_observer_stands_in_for_a_voter(run: Run, cluster: FakeCluster) -> None:
+    cluster.add_topic("orders", 1)
+    watched = [ObservedPartition(topic="orders", partition=0, observers=[3])]
+
+    def observers(fake: FakeCluster, broker: int, request: Message) -> Message:
+        return DescribeObserversResponse(partitions=watched)
+
+    def in_sync(fake: FakeCluster, broker: int, request: Message) -> Message:
+        answer = metadata(fake, broker, request)
+        assert isinstance(answer, MetadataResponse)
+        for one in answer.topics:
+            one.partitions[0].isr_nodes = [1, 3]
+        return answer
+
+    cluster.extra |= {"Metadata": in_sync, "DescribeObservers": observers}
+    assert run("topic", "describe", "orders")[1].splitlines()[-1] == (
+        "partition 0: observer 3 stands in for a voter"
+    )
+    listed = json.loads(run("topic", "list", "--json")[1])["topics"]
+    assert [one["under_replicated"] for one in listed] == [1]
+
+
 def test_a_partition_without_a_leader_is_described_all_the_same(
     run: Run, cluster: FakeCluster
 ) -> None:

@@ -254,7 +254,8 @@ def _observers(observed: "AllObserved", topic: str, partition: int) -> "tuple[Br
 
 
 def _summary(topic: "TopicView", observed: "AllObserved") -> dict[str, Json]:
-    """`replicas` counts observers, too; they are never in sync, as clients are told."""
+    """`replicas` counts observers, too. They are in sync only while they stand in for a voter, who
+    is missing then."""
     voters = {
         one.index: set(one.replicas).difference(_observers(observed, topic.name, one.index))
         for one in topic.partitions
@@ -268,7 +269,7 @@ def _summary(topic: "TopicView", observed: "AllObserved") -> dict[str, Json]:
         "observers": len(_observers(observed, topic.name, 0)),
         "leaderless": sum(1 for one in topic.partitions if one.leader < 0),
         "under_replicated": sum(
-            1 for one in topic.partitions if len(one.in_sync) < len(voters[one.index])
+            1 for one in topic.partitions if not voters[one.index] <= set(one.in_sync)
         ),
     }
 
@@ -391,3 +392,7 @@ def _describe_for_people(
                     f"partition {one.index}: broker {ids(missed)} is down or behind, and leaves "
                     f"the voters until it keeps up ({SHRINK})"
                 )
+    for one in topic.partitions:
+        promoted = [each for each in one.in_sync if each in observers[one.index]]
+        if promoted:
+            print_line(f"partition {one.index}: observer {ids(promoted)} stands in for a voter")
