@@ -182,6 +182,7 @@ def test_a_loss_among_those_who_stand_in_keeps_nobody_from_returning(
         lost = {"leader": leader, "follower": follower, "observer": 3}[victim]
         kill(world, lost)
         world.until(lambda: votes(world, *({1, 2, 3} - {lost})))
+        assert world.leader_of(TOPIC) in {1, 2} - {lost}, "an observer leads where nobody else can"
         start(world, 4, 5)
         writes(world)
         start(world, lost)

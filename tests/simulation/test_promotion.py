@@ -74,7 +74,7 @@ def test_observers_stand_in_for_a_region_and_leave_when_it_is_back() -> None:
         "group-2 promote",
         "group-2 promote",
         "group-2 demote",
-        "group-2 leadership",
+        "group-2 hand-over",
         "group-2 demote",
     ]
 
@@ -84,7 +84,7 @@ def steps(trace: Collection[str]) -> list[tuple[str, str]]:
     found = []
     for line in trace:
         word = line.partition("-0: ")[2].partition(" ")[0]
-        if word in ("promote", "demote", "leadership"):
+        if word in ("promote", "demote", "hand-over"):
             found.append((line, word))
     return found
 

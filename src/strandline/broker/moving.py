@@ -29,7 +29,7 @@ from strandline.broker.leader_ranks import LeaderRanks
 from strandline.config.topic import TopicConfig
 from strandline.controller.commands import Command, Refused, ReportVoters, RequestVoters
 from strandline.controller.outages.domains import is_region
-from strandline.controller.promotion import Code
+from strandline.controller.promotion import Code, Verdict
 from strandline.controller.records import (
     ReassignmentSet,
     Record,
@@ -75,6 +75,8 @@ class Moving:
         self._asking: dict[GroupId, asyncio.Task[None]] = {}
         self._timer: Timer | None = None
         self._acting = Acting(clock)
+        # What was logged last of the observers of groups led here.
+        self._told: dict[GroupId, tuple[Code, BrokerId | None]] = {}
         # Groups led here of which other members may come to vote.
         self._attended: set[GroupId] = set()
         self._silent: frozenset[BrokerId] = frozenset()
@@ -150,23 +152,32 @@ class Moving:
         if not (partition.is_moving and self._are_in_step(replica, partition, asked)):
             choice = self._should_act(replica, partition, config)
             asked = partition.roles.acted_by(choice.voters)
-            verdict = choice.verdict
-            if verdict is not None and verdict.code is Code.HAND_OVER:
-                to = replica.hand_over(avoid=partition.observers)
-                _log.info("%s: leadership goes to broker %d: %s", replica.name, to, verdict.text)
+            self._tell(replica, choice.verdict)
+            if choice.verdict is not None and choice.verdict.code is Code.HAND_OVER:
+                replica.hand_over(avoid=partition.observers)
                 return False
             if set(asked.voters) == set(partition.voters):
                 return choice.is_settled and not partition.is_moving
             if not self._are_in_step(replica, partition, asked):
                 return False
-            if verdict is not None and partition.group not in self._asking:
-                what = f"{verdict.code} broker {verdict.broker}"
-                _log.info("%s: %s: %s", replica.name, what, verdict.text)
         version, epoch = partition.version, replica.epoch
         self._ask(
             RequestVoters(partition.group, version, asked.voters, asked.observers, epoch),
         )
         return False
+
+    def _tell(self, replica: Replica, verdict: Verdict | None) -> None:
+        """Log what is done about observers, or why nothing is, each once."""
+        if verdict is None or verdict.code is Code.HEALING:
+            return
+        if verdict.code is Code.ENOUGH:
+            self._told.pop(replica.group, None)
+            return
+        told = verdict.code, verdict.broker
+        if self._told.get(replica.group) != told:
+            self._told[replica.group] = told
+            whom = "" if verdict.broker is None else f" broker {verdict.broker}"
+            _log.info("%s: %s%s: %s", replica.name, verdict.code, whom, verdict.text)
 
     def _is_stuck(self, replica: Replica, config: TopicConfig) -> bool:
         """Whether voters that are lost are needed to commit anything, that they leave included,
@@ -285,6 +296,7 @@ class Moving:
             else:
                 self._attended.discard(group)
                 self._acting.forget(group)
+                self._told.pop(group, None)
         self._attend_again()
 
     def _attend_again(self) -> None:
