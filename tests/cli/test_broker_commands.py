@@ -169,7 +169,7 @@ def test_the_status_is_that_of_one_moment(
     code, out, _ = run("broker", "status")
     assert code == 0
     assert out.splitlines() == [
-        "broker 2 (up) is in maintenance and leads 1 partitions",
+        "broker 2 (up) is in maintenance and leads 1 partition",
         "broker 1 (up) holds 3 replicas, 1 of them moving away",
         "  turn: waits its turn; 2 partitions wait",
         "broker 3 holds nothing and is stopped: it may be unregistered",

@@ -40,6 +40,12 @@ def print_json(value: Json) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 copy`, `2 copies`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
 def print_line(text: str) -> None:
     """Print a line for people."""
     sys.stdout.write(text + "\n")

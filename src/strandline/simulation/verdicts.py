@@ -176,7 +176,7 @@ def _imbalance(world: "World") -> str:
         if is_led_here and replica.is_serving and set(replica.in_sync()) - spared:
             return f"broker {replica.self_id} is in maintenance and leads {replica.name}"
     if full := sorted(active.findings.condition.full):
-        return f"the disks of brokers {', '.join(map(str, full))} are too full"
+        return f"brokers whose disks are too full: {', '.join(map(str, full))}"
     waits = [f"{code}: {text}" for code, text in active.findings.waits.found]
     return "; ".join(waits)
 

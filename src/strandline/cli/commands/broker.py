@@ -9,7 +9,7 @@ import typer
 
 from strandline.cli.commands import broker_label
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
-from strandline.cli.output import Json, ids, print_line, show
+from strandline.cli.output import Json, counted, ids, print_line, show
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client
@@ -213,15 +213,14 @@ def _print(found: "Lives") -> None:
     if not found.leaving and not found.maintained:
         print_line("no broker is being decommissioned or in maintenance")
     for broker in found.maintained:
-        state = f"leads {broker.leads} partitions" if broker.leads else "leads nothing"
+        state = f"leads {counted(broker.leads, 'partition')}" if broker.leads else "leads nothing"
         print_line(f"broker {broker.broker} ({broker.condition}) is in maintenance and {state}")
     for one in found.leaving:
         if one.is_empty:
             print_line(f"broker {one.broker} {_idle(one.condition)}")
             continue
-        noun = "replica" if one.replicas == 1 else "replicas"
         print_line(
-            f"broker {one.broker} ({one.condition}) holds {one.replicas} {noun}, "
+            f"broker {one.broker} ({one.condition}) holds {counted(one.replicas, 'replica')}, "
             f"{one.moving} of them moving away"
         )
         for why in one.stuck:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+from strandline.cli.output import Json, Table, counted, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.moves import LeaderChange, TopicMoves
@@ -115,8 +115,8 @@ def _tell_cost(found: "TopicMoves") -> None:
         return
     cost = found.cost
     print_line(
-        f"{_count(len(moving), 'partition')} would change replicas; {_count(cost.copies, 'copy')}, "
-        f"{_amount(cost)}"
+        f"{counted(len(moving), 'partition')} would change replicas; "
+        f"{counted(cost.copies, 'copy')}, {_amount(cost)}"
     )
     if cost.slowest is not None:
         print_line(_throttle(cost.slowest))
@@ -147,13 +147,8 @@ def _amount(cost: "CopyCost") -> str:
     text = f"{format_bytes(cost.bytes)}, {format_bytes(cost.cross_region_bytes)} of it to other "
     text += "regions"
     if cost.unknown:
-        text += f", and {_count(cost.unknown, 'copy')} of which nobody says how large"
+        text += f", and {counted(cost.unknown, 'copy')} of which nobody says how large"
     return text
-
-
-def _count(number: int, noun: str) -> str:
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
 
 
 def _tell_leaders(changes: "Iterable[LeaderChange]", *, follows: bool) -> None:
@@ -173,7 +168,7 @@ def _tell_leaders(changes: "Iterable[LeaderChange]", *, follows: bool) -> None:
     more = len(pairs) - CHANGES_SHOWN_MAX
     text = "; ".join(shown) + (f"; and {more} more pairs" if more > 0 else "")
     total = sum(count for _, count in pairs)
-    print_line(f"{_count(total, 'leader')} would change: {text}")
+    print_line(f"{counted(total, 'leader')} would change: {text}")
     if follows:
         print_line("after that, leaders follow the writers")
 
