@@ -5,7 +5,7 @@ to observers, 4.3); "Automatic Observer Promotion" (seed 3), the 2.5-data-centre
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
@@ -106,15 +106,20 @@ def test_the_tutorial_s_sequence(world: MovingWorld, first: int) -> None:
     assert world.known.acting == ()
 
 
+def york_and_boston(monkeypatch: pytest.MonkeyPatch) -> AbstractContextManager[MovingWorld]:
+    """Two voters here and there, an observer here; three have to acknowledge."""
+    regions = {1: "york", 2: "york", 3: "york", 4: "boston", 5: "boston"}
+    policy = constraints({"york": 2, "boston": 2}, {"york": 1})
+    return watched_world(
+        monkeypatch, (4, 1, 5, 2), (3,), policy=policy, min_insync=3, regions=regions
+    )
+
+
 def test_half_of_the_voters_and_their_observer_go_on_without_the_other_data_centre(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two voters here and there, three have to acknowledge: the observer here is the third."""
-    regions = {1: "york", 2: "york", 3: "york", 4: "boston", 5: "boston"}
-    policy = constraints({"york": 2, "boston": 2}, {"york": 1})
-    with watched_world(
-        monkeypatch, (4, 1, 5, 2), (3,), policy=policy, min_insync=3, regions=regions
-    ) as world:
+    with york_and_boston(monkeypatch) as world:
         kill(world, 4, 5)
         world.until(lambda: votes(world, 1, 2, 3))
         writes(world)
@@ -170,11 +175,7 @@ def test_a_loss_among_those_who_stand_in_keeps_nobody_from_returning(
     monkeypatch: pytest.MonkeyPatch, victim: str
 ) -> None:
     """All three that are left make up the write quorum; one more goes before the others return."""
-    regions = {1: "york", 2: "york", 3: "york", 4: "boston", 5: "boston"}
-    policy = constraints({"york": 2, "boston": 2}, {"york": 1})
-    with watched_world(
-        monkeypatch, (4, 1, 5, 2), (3,), policy=policy, min_insync=3, regions=regions
-    ) as world:
+    with york_and_boston(monkeypatch) as world:
         kill(world, 4, 5)
         world.until(lambda: votes(world, 1, 2, 3))
         leader = world.leader_of(TOPIC)

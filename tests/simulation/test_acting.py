@@ -3,7 +3,7 @@
 Source: docs/decisions/0016-arbitration.md, 0020-who-votes.md; design section 6."""
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,10 +13,11 @@ from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset, first_
 from strandline.simulation.checker import Checker
 from strandline.simulation.facts import LeaderElected, MarksMoved
 from strandline.simulation.invariants import InvariantError
-from strandline.simulation.scenario import REGIONS, Scenario
+from strandline.simulation.scenario import REGIONS, GroupPlan, Scenario
 from strandline.simulation.successors import AtMostOneSuccessor
 from strandline.simulation.swarm import run_scenario
 
+FIVE = tuple(BrokerId(1 + at) for at in range(5))
 SEEDS = (1, 2, 3, 5)
 PLANTED_SEEDS = range(1, 25)
 FAULTS = ("kill", "kill-leader", "isolation", "split", "cut-from-leader", "death-in-the-middle")
@@ -27,22 +28,33 @@ def shrinking(seed: int, faults: Collection[str] = FAULTS) -> Scenario:
     """Five brokers, groups of two to four voters that leave and return; disks are trusted."""
     drawn = Scenario.draw(seed).whole()
     rng = random.Random(f"shrinking {seed}")
-    brokers = [BrokerId(1 + at) for at in range(5)]
     groups = []
     for plan in drawn.groups:
-        voters = tuple(rng.sample(brokers, rng.choice((2, 3, 4))))
+        voters = tuple(rng.sample(FIVE, rng.choice((2, 3, 4))))
         least = rng.choice((1, 2))
         groups.append(replace(plan, voters=voters, observers=(), hosts=voters, min_insync=least))
+    return on_five_brokers(drawn, groups, rng, faults=faults, active_ms=12_000)
+
+
+def on_five_brokers(
+    drawn: Scenario,
+    groups: Sequence[GroupPlan],
+    rng: random.Random,
+    *,
+    faults: Collection[str],
+    active_ms: int,
+) -> Scenario:
+    """The scenario with these groups, on disks that are trusted, where voters may leave."""
     return replace(
         drawn,
-        regions=tuple(rng.choice(REGIONS) for _ in brokers),
-        drift_ppm=(0,) * len(brokers),
+        regions=tuple(rng.choice(REGIONS) for _ in FIVE),
+        drift_ppm=(0,) * len(FIVE),
         groups=tuple(groups),
         group_consumer_count=0,
         log=replace(drawn.log, write_caching=False),
         fault_weights=dict.fromkeys(faults, 1),
         fault_interval_ms=1_500,
-        active_ms=12_000,
+        active_ms=active_ms,
         shrinks_voters=True,
     )
 

@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.simulation.test_acting import FAULTS
+from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
 from strandline.broker import acting, arbitrating
 from strandline.controller import promotion
-from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Promotion
-from strandline.simulation.scenario import REGIONS, Scenario
+from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
 
@@ -28,10 +27,9 @@ def promoting(seed: int, faults: Collection[str] = FAULTS) -> Scenario:
     """Five brokers; groups of two or three voters, and one or two observers that stand in."""
     drawn = Scenario.draw(seed).whole()
     rng = random.Random(f"promoting {seed}")
-    brokers = [BrokerId(1 + at) for at in range(5)]
     groups = []
     for plan in drawn.groups:
-        hosts = rng.sample(brokers, rng.choice((3, 4, 5)))
+        hosts = rng.sample(FIVE, rng.choice((3, 4, 5)))
         count = rng.choice((2, 2, 3) if len(hosts) > 3 else (2,))
         voters, observers = tuple(hosts[:count]), tuple(hosts[count:])
         groups.append(
@@ -44,18 +42,7 @@ def promoting(seed: int, faults: Collection[str] = FAULTS) -> Scenario:
                 promotion=rng.choice(POLICIES),
             )
         )
-    return replace(
-        drawn,
-        regions=tuple(rng.choice(REGIONS) for _ in brokers),
-        drift_ppm=(0,) * len(brokers),
-        groups=tuple(groups),
-        group_consumer_count=0,
-        log=replace(drawn.log, write_caching=False),
-        fault_weights=dict.fromkeys(faults, 1),
-        fault_interval_ms=1_500,
-        active_ms=16_000,
-        shrinks_voters=True,
-    )
+    return on_five_brokers(drawn, groups, rng, faults=faults, active_ms=16_000)
 
 
 @pytest.mark.simulation
