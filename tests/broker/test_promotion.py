@@ -13,6 +13,7 @@ from tests.broker.test_acting import append, votes
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 
 from strandline.controller import promotion
+from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 
 REGIONS = {1: "west", 2: "east", 3: "north", 4: "west", 5: "east"}
@@ -249,3 +250,29 @@ def test_an_observer_that_dies_while_it_is_promoted_is_replaced_by_the_other(
     start(world, other, chosen)
     world.until(lambda: votes(world, *WEST))
     world.finish(*WEST, observers=EAST)
+
+
+def test_who_was_cut_off_acknowledges_nothing_while_an_observer_stands_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Boston lives behind a cut, its leader too: two of four commit nothing, there or here, until
+    the controller, which has a third site, has the observer here stand in."""
+    regions = {1: "york", 2: "york", 3: "york", 4: "boston", 5: "boston"}
+    policy = constraints({"york": 2, "boston": 2}, {"york": 1})
+    with watched_world(
+        monkeypatch, (4, 1, 5, 2), (3,), policy=policy, min_insync=3, regions=regions
+    ) as world:
+        world.until(lambda: world.leader_of(TOPIC) == 4)
+        old = world.replicas_of(TOPIC)[4]
+        ways = [(a, b) for a in (1, 2, 3) for b in (4, 5)]
+        for one, other in (*ways, *((b, a) for a, b in ways)):
+            world.fabric.cut(BrokerId(one), BrokerId(other))
+        world.advance(100)
+        committed = old.committed_end
+        world.until(lambda: votes(world, 1, 2, 3))
+        writes(world)
+        assert old.committed_end == committed
+        for one, other in (*ways, *((b, a) for a, b in ways)):
+            world.fabric.heal(BrokerId(one), BrokerId(other))
+        world.until(lambda: votes(world, 4, 1, 5, 2))
+        world.finish(4, 1, 5, 2, observers=(3,))
