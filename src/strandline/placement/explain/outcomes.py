@@ -18,7 +18,7 @@ How:    for each class of loss all choices of such domains are tried, over the b
             s = 0                       no voter is left                                 GONE
 
         A network cut is the same for each of its two sides, but that nothing is lost by it: who is
-        on the other side lives. Observers count for nothing, as nobody promotes them.
+        on the other side lives. Observers count for nothing: promotions are not foretold.
 Source: design section 6; decisions 0016, 0020 and 0026."""
 
 from collections.abc import Iterable, Iterator, Sequence
