@@ -4,7 +4,7 @@ import pytest
 from tests.raft.member import Member, configuration, kinds, of_type, sent, shape
 
 from strandline.raft import events
-from strandline.raft.messages import TimeoutNow
+from strandline.raft.messages import TimeoutNow, VoteRequest
 
 
 def change(
@@ -196,3 +196,22 @@ def test_a_larger_write_quorum_waits_for_what_is_under_way_and_nothing_for_who_h
     member.propose()
     member.step(events.TransferLeadership(member.raft.configuration.voters[1]))
     assert member.step(change((1, 2, 3), min_insync=1)) == []
+
+
+def test_who_had_to_be_asked_may_stand_though_the_write_quorum_was_lowered_after() -> None:
+    """Broker 4 is lost; 2 and 3 have the joint configuration only, and need a third vote, which
+    broker 1, whose log is longer, does not give: it has to stand itself."""
+    joint = configuration((2, 3, 4), old=(1, 2, 3, 4), min_insync=3)
+    final = configuration((2, 3, 4), min_insync=3)
+    lowered = configuration((2, 3, 4), min_insync=1)
+    configurations = ((1, joint), (2, final), (3, lowered))
+    member = Member(log=shape(1, 1, 1, 1, configurations=configurations), commit=1)
+    assert set(sent(member.time_out(), VoteRequest)) == {2, 3, 4}
+
+
+def test_who_was_no_voter_before_a_lowered_write_quorum_does_not_stand() -> None:
+    configurations = tuple(
+        (index, configuration((2, 3, 4), min_insync=3 - index)) for index in (1, 2)
+    )
+    member = Member(log=shape(1, 1, 1, configurations=configurations), voters=(2, 3, 4), commit=0)
+    assert sent(member.time_out(), VoteRequest) == {}

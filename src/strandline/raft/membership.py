@@ -64,11 +64,7 @@ class Membership:
             return False
         if state.self_id in state.configuration.all_voters:
             return True
-        if self.is_committed:
-            return False
-        entries = state.log.configurations
-        previous = entries[-2][1] if len(entries) > 1 else state.start_configuration
-        return state.self_id in previous.all_voters
+        return not self.is_committed and state.self_id in self._voters_before()
 
     @property
     def position(self) -> tuple[Epoch, Index]:
@@ -171,6 +167,17 @@ class Membership:
         if self._wanted(event) == present:
             return "nothing changes"
         return None
+
+    def _voters_before(self) -> tuple[BrokerId, ...]:
+        """Who voted before the last change of voters that is not known to be committed.
+
+        More than one entry may have come since: a write quorum may be made smaller behind it."""
+        state = self._state
+        present = set(state.configuration.all_voters)
+        for index, configuration in reversed(state.log.configurations):
+            if index <= state.commit or set(configuration.all_voters) != present:
+                return configuration.all_voters
+        return state.start_configuration.all_voters
 
     def _only_lowers(self, event: ChangeConfiguration) -> bool:
         """Whether a smaller write quorum is all that is asked for; see the module."""
