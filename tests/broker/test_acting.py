@@ -81,10 +81,10 @@ def test_what_the_controller_does_not_hear_and_what_serves_is_left_alone(
         assert (world.known.grant, world.known.voters) == (0, (4, 5))
 
 
-def append(world: MovingWorld, value: bytes, *, acks: int) -> list[AppendResult]:
+def append(world: MovingWorld, value: bytes, *, acks: int, **options: int) -> list[AppendResult]:
     """What the leader says to a batch, in the end."""
     replica = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
-    batch = batch_of(value)
+    batch = batch_of(value, **options)
     answers: list[AppendResult] = []
     header = read_header(batch)
     assert header is not None
@@ -170,4 +170,40 @@ def test_who_follows_a_lost_leader_can_commit_though_all_three_would_have_to(
         assert relaxed[0].error_code == 0
         world.hosts[lost].start()
         world.until_started(lost)
+        world.finish(*HOME)
+
+
+def test_what_comes_again_waits_for_a_write_quorum_that_was_raised_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was committed by two, and has to be held by all three before it is acknowledged again."""
+    configs = (("voters.shrink.enable", "true"), ("min.insync.replicas", "2"))
+    once = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    with moving_world(monkeypatch, HOME, configs=configs) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        behind = next(one for one in HOME if one != leader)
+        ways = [(BrokerId(one), BrokerId(behind)) for one in HOME if one != behind]
+        ways += [(there, here) for here, there in ways]
+        for way in ways:
+            world.fabric.cut(*way)
+        first = append(world, b"once", acks=-1, **once)
+        world.until(lambda: bool(first))
+        replica = world.replicas_of(TOPIC)[leader]
+        present = replica.configuration
+        assert first[0].error_code == 0 and len(present.voters) == 3
+        replica.change_configuration(
+            voters=present.voters,
+            observers=present.observers,
+            min_insync=3,
+            version=present.version,
+        )
+        assert replica.configuration.min_insync == 3
+        again = append(world, b"once", acks=-1, **once)
+        world.advance(5)  # Less than until the topic's own write quorum is asked for again.
+        assert again == []
+        for way in ways:
+            world.fabric.heal(*way)
+        world.until(lambda: bool(again))
+        assert again[0] == first[0]
         world.finish(*HOME)

@@ -13,7 +13,8 @@ How:    accepted requests wait until the end of the pass. Then, in order: produc
         not read any further. That is so at every acks level; where acks=0 or 1 the leader would
         else be ahead of its followers without any bound.
             Where voters that are lost do not vote meanwhile, and fewer are left than acks=all asks
-        for, it is refused; NOT_ENOUGH_REPLICAS_AFTER_APPEND tells who waited when they left.
+        for, it is refused; NOT_ENOUGH_REPLICAS_AFTER_APPEND tells who waited when they left. What
+        was committed then, and comes again, waits for the present configuration to be committed.
             An idempotent producer's batches behind a refused one are refused in the same way, until
         that one has come again: were they told that their sequence is wrong, librdkafka would begin
         a new epoch, and write what it has no answers for again, on all partitions.
@@ -107,8 +108,9 @@ class Sink(Protocol):
     def check_producer(self, header: BatchHeader) -> Duplicate | None:
         """Raises ApiError when the sequence is wrong."""
 
-    def index_of(self, offset: Offset) -> Index:
-        """The Raft index of a record."""
+    def index_for_all(self, offset: Offset) -> Index:
+        """Once this is committed, as many have the record as are asked for now: it may have been
+        committed by fewer, before voters came or the write quorum was raised."""
 
     def log_start(self) -> Offset:
         """The log's first offset."""
@@ -258,7 +260,7 @@ class Appender:
         if request.acks != QUORUM_ACK:
             request.done(result)
             return
-        self._wait(request, self._sink.index_of(Offset(duplicate.last_offset)), result)
+        self._wait(request, self._sink.index_for_all(Offset(duplicate.last_offset)), result)
 
     def _append_chunk(self, chunk: list[Request]) -> None:
         relaxed = self._is_relaxed(chunk[0])

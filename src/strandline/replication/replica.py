@@ -580,9 +580,9 @@ class Replica:
             )
         return producers.check(header)
 
-    def index_of(self, offset: Offset) -> Index:
+    def index_for_all(self, offset: Offset) -> Index:
         """See `appender.Sink`."""
-        return self.log.index_of(offset)
+        return max(self.log.index_of(offset), self.raft.configuration_index)
 
     def log_start(self) -> Offset:
         """See `appender.Sink`."""
