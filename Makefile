@@ -41,7 +41,11 @@ test: setup      ## every test
 simulate: setup  ## simulated clusters: make simulate SEED=1 RUNS=200
 	@$(BIN)/python -m strandline.simulation --seed $(or $(SEED),1) --runs $(or $(RUNS),200)
 
-explore: setup   ## every schedule of arbitration in small scopes: an hour; see docs/decisions/0016
+outages: setup   ## simulated regions that are lost, voters that leave: make outages SEED=1 RUNS=500
+	@$(BIN)/python -m strandline.simulation --swarm outages --seed $(or $(SEED),1) --runs $(or $(RUNS),500) \
+		$(if $(TREE),--rotate $(TREE)) $(if $(SECONDS_MAX),--seconds $(SECONDS_MAX))
+
+explore: setup   ## every schedule of arbitration in small scopes: under an hour; see docs/internals/arbitration.md
 	@$(BIN)/python -m tests.raft.explorer.run
 
 chaos: setup     ## real processes, clients and faults, as root: make chaos SEED=1 MINUTES=10; KEEP=1 keeps the logs
@@ -65,4 +69,4 @@ lock: setup      ## pin the requirements anew
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.txt
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --no-emit-package strandline --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.txt
 
-.PHONY: help setup check test simulate explore chaos demo bench docs serve lock
+.PHONY: help setup check test simulate outages explore chaos demo bench docs serve lock

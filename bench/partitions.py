@@ -79,7 +79,7 @@ def measure(cluster: Cluster, say: Say, *, partitions: int, replicas: int, idle_
 
 def _create(cluster: Cluster, say: Say, *, partitions: int, replicas: int) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    before = _cpu(cluster)
+    before = cpu_of(cluster)
     begin = time.monotonic()
     futures = admin.create_topics([NewTopic(TOPIC, partitions, replicas)])
     futures[TOPIC].result(CREATE_S_MAX)
@@ -99,17 +99,17 @@ def _create(cluster: Cluster, say: Say, *, partitions: int, replicas: int) -> No
         all_led_s=round(look.answered_s - begin, 1),
         without_leader=missing,
         metadata_ms=round((look.answered_s - look.asked_s) * 1000),
-        broker_cpu_s=_spent(cluster, before),
+        broker_cpu_s=spent_since(cluster, before),
         leaders=dict(sorted(Counter(look.leaders.values()).items())),
     )
 
 
 def _idle(cluster: Cluster, say: Say, idle_s: int) -> None:
-    before = _cpu(cluster)
+    before = cpu_of(cluster)
     begin = time.monotonic()
     time.sleep(idle_s)
     elapsed = time.monotonic() - begin
-    spent = _spent(cluster, before)
+    spent = spent_since(cluster, before)
     say(
         step="idle",
         seconds=round(elapsed, 1),
@@ -127,14 +127,14 @@ def _fail_over(cluster: Cluster, say: Say, addresses: dict[int, str]) -> None:
     survivors = {one: pid for one, pid in cluster.pids.items() if one != victim}
     alive = Cluster(cluster.name, cluster.bootstrap, survivors, cluster.directory)
     news = _News(alive)
-    before = _cpu(alive)
+    before = cpu_of(alive)
     killed = time.time()
     cluster.kill(victim)
     led_s: dict[int, float] = {}
     while len(led_s) < len(lost) and time.time() - killed < FAILOVER_S_MAX:
         time.sleep(LOOK_S)
         led_s.update((one, at - killed) for one, at in news.led() if one in lost)
-    spent = _spent(alive, before)
+    spent = spent_since(alive, before)
     ordered = sorted(led_s.values())
     look = Watcher(addresses[max(survivors)]).look()
     led = sorted(one for one in lost if look.leaders[one] not in (victim, -1))
@@ -149,10 +149,10 @@ def _fail_over(cluster: Cluster, say: Say, addresses: dict[int, str]) -> None:
         produced_to=accepted,
     )
     time.sleep(SETTLE_S)
-    before, begin = _cpu(alive), time.monotonic()
+    before, begin = cpu_of(alive), time.monotonic()
     time.sleep(SETTLE_S)
     elapsed = time.monotonic() - begin
-    spent = _spent(alive, before)
+    spent = spent_since(alive, before)
     say(
         step="idle-one-down",
         core_percent={one: round(cpu / elapsed * 100, 2) for one, cpu in spent.items()},
@@ -210,12 +210,14 @@ def _elections_of(cluster: Cluster) -> Counter[int]:
     return counts
 
 
-def _cpu(cluster: Cluster) -> dict[int, float]:
+def cpu_of(cluster: Cluster) -> dict[int, float]:
+    """{broker: CPU seconds so far}."""
     return {one: cpu_seconds([pid]) for one, pid in cluster.pids.items()}
 
 
-def _spent(cluster: Cluster, before: dict[int, float]) -> dict[int, float]:
-    return {one: round(cpu - before[one], 2) for one, cpu in _cpu(cluster).items()}
+def spent_since(cluster: Cluster, before: dict[int, float]) -> dict[int, float]:
+    """{broker: CPU seconds since `cpu_of` gave `before`}."""
+    return {one: round(cpu - before[one], 2) for one, cpu in cpu_of(cluster).items()}
 
 
 def _open_files(pid: int) -> int:

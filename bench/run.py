@@ -2,7 +2,8 @@
 
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
                                            quorum, failover, start, memory, recovery, partitions,
-                                           restart, placement, region-loss
+                                           restart, placement, region-loss, promotion,
+                                           stand-ins
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -26,8 +27,10 @@ from confluent_kafka.admin import AdminClient
 
 import bench.partitions
 import bench.placement
+import bench.promotion
 import bench.region_loss
 import bench.restart
+import bench.stand_ins
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
 from bench.mixed_acks import mixed_acks_latencies
@@ -284,9 +287,22 @@ def placement(work: Path) -> None:
     bench.placement.measure(partial(say, "placement"))
 
 
+def promotion(work: Path) -> None:
+    """Forty simulated histories of an observer that stands in; no cluster."""
+    say("promotion", **bench.promotion.measure(bench.promotion.RUNS))
+
+
 def region_loss(work: Path) -> None:
     """The region with the leaders cut off twenty times; five times with Kafka."""
     bench.region_loss.measure(work, partial(say, "region-loss"), drills=20, kafka_drills=5)
+
+
+def stand_ins(work: Path) -> None:
+    """1,000 partitions that lose a voter each, and have an observer; then two of four voters."""
+    told = partial(say, "stand-ins")
+    for brokers in sorted(bench.stand_ins.LOSSES):
+        with strandline(work / str(brokers), regions=bench.partitions.REGIONS) as cluster:
+            bench.stand_ins.measure(cluster, told, partitions=1_000, brokers=brokers)
 
 
 SCENARIOS: dict[str, Callable[[Path], None]] = {
@@ -302,7 +318,9 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "recovery": recovery,
     "restart": restart,
     "placement": placement,
+    "promotion": promotion,
     "region-loss": region_loss,
+    "stand-ins": stand_ins,
 }
 
 

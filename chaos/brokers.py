@@ -5,6 +5,7 @@ Why:    a broker that ends without having been told to is a failure of its own, 
 Owns:   the processes; the directory `broker-N` of each, with configuration, log and data."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -59,6 +60,15 @@ class Brokers:
     def log(self, number: int) -> Path:
         """What it says."""
         return self.directory(number) / "broker.log"
+
+    def count_in_logs(self, pattern: str) -> int:
+        """How many lines of all brokers have it, a regular expression."""
+        found = re.compile(pattern)
+        return sum(
+            found.search(line) is not None
+            for host in BROKERS
+            for line in self.log(host.broker).read_text(errors="replace").splitlines()
+        )
 
     def kill(self, numbers: Collection[int]) -> None:
         """kill -9."""

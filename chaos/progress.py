@@ -1,8 +1,9 @@
 """What must come about once every fault is over: that everything works again, for everybody.
 
-How:    writes with acks=all on every partition -> reads and commits by every group -> what is under
-        way is acknowledged -> the groups have read all of it -> the replicas have equal logs. Each
-        has a bound; beyond it the promise `Progress` or `Convergence` is broken.
+How:    writes with acks=all on every partition -> reads and commits by every group -> those vote
+        who should -> what is under way is acknowledged -> the groups have read all of it -> the
+        replicas have equal logs. Each has a bound; beyond it the promise `Progress`, `VotersReturn`
+        or `Convergence` is broken.
 Source: `strandline.simulation.verdicts`."""
 
 import time
@@ -12,12 +13,13 @@ from chaos import ledger
 from chaos.ledger import LedgerReader, now_ns
 from chaos.promises import Judge
 from chaos.replica_logs import Place, ReplicaLog
-from chaos.workload import Workload, partitions
+from chaos.workload import VOTERS, Workload, partitions
 from strandline.model.ids import GroupId, Index
 from strandline.simulation.invariants import QUORUM_ACK
 
 WRITES_TIMEOUT_S = 60.0
 GROUPS_TIMEOUT_S = 90.0
+VOTERS_TIMEOUT_S = 90.0
 DRAIN_TIMEOUT_S = 90.0
 CONVERGENCE_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 30.0
@@ -45,6 +47,14 @@ class Ending:
             f"nothing new was read within {GROUPS_TIMEOUT_S:.0f} s after the last fault by",
             timeout_s=GROUPS_TIMEOUT_S,
         )
+        self._workload.look_at_voters()
+        self._expect(
+            lambda: [] if self._workload.have_ended(VOTERS) else ["see the log of `voters`"],
+            f"others vote than should {VOTERS_TIMEOUT_S:.0f} s after that:",
+            timeout_s=VOTERS_TIMEOUT_S,
+            promise="VotersReturn",
+        )
+        self._workload.forget(VOTERS)
         self._workload.ask_to_end("producer")
         self._expect(
             lambda: [] if self._workload.have_ended("producer") else ["producers"],

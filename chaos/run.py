@@ -81,6 +81,9 @@ def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str
         report.say(
             f"written again by clients in a new epoch: {judge.duplicates.rewritten_count} records"
         )
+        made = brokers.count_in_logs(": promote broker")
+        left = brokers.count_in_logs(": demote broker")
+        report.say(f"observers were made voters {made} times, and told to leave {left} times")
         report.verdict(plan, judge.breaches, groups=groups, work=work)
         if judge.breaches or keep:
             disk.keep(work / "small-disk-data")

@@ -11,14 +11,16 @@ from chaos.hosts import CLIENTS, ChaosError, Host
 from chaos.ledger import Entry, LedgerReader
 from chaos.network import Network
 
-TOPICS = {"orders": 4, "payments": 2, "audit": 1}
+TOPICS = {"orders": 4, "payments": 2, "audit": 1, "trades": 2}
+VOTERS = "voters"
+"""The role of who looks whether those vote who should."""
 TOPICS_TIMEOUT_S = 90.0
 LIVES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One client. `role`: producer, consumer or watcher; `life`: 1, until it dies."""
+    """One client. `role`: producer, consumer, watcher or voters; `life`: 1, until it dies."""
 
     base_name: str
     role: str
@@ -116,6 +118,11 @@ class Workload:
         """SIGTERM to all of one role."""
         self._ending.add(role)
         processes.ask_to_end(self._of(role))
+
+    def look_at_voters(self) -> None:
+        """Start who ends by itself once those vote who should."""
+        self._ending.add(VOTERS)
+        self._begin(Program("voters", VOTERS, "voters", CLIENTS[0].region))
 
     def have_ended(self, role: str) -> bool:
         """Whether all of one role are gone."""

@@ -4,4 +4,4 @@ Map:    command_line.py (what they are told, and when they are to end), pace.py 
         is due), topics.py (makes the topics, once all brokers serve); producers
         librdkafka_producer.py, kafka_python_producer.py; members of groups librdkafka_consumer.py,
         aiokafka_consumer.py, with positions.py (how far they are); watcher.py (asks leaders where
-        partitions end)."""
+        partitions end); voters.py (waits until those vote who should)."""

@@ -1,5 +1,10 @@
-"""Makes the topics, once every broker is known; ends when every partition has a leader."""
+"""Makes the topics, once every broker is known; ends when every partition has a leader.
 
+How:    `payments` loses voters that are down, and gets them back; in `trades` an observer stands in
+        for them. The others have all brokers for voters, whatever happens.
+Source: decisions 0020 and 0025; "Automatic Observer Promotion" (the 2.5-data-centre example)."""
+
+import json
 import sys
 import time
 
@@ -14,6 +19,32 @@ ASK_TIMEOUT_S = 5.0
 POLL_S = 0.2
 SEGMENT_BYTES = str(1 << 20)
 """Small, so that segments are closed and begun in the middle of everything."""
+STOOD_IN_FOR = "trades"
+CITIES = {"east": 2, "west": 2}
+"""{region: how many voters `trades` has there}, two of them in each, and three have to acknowledge;
+its observer is in the third region."""
+STAND_IN_REGION = "south"
+SETTINGS = {
+    "payments": {"voters.shrink.enable": "true", "min.insync.replicas": "2"},
+    STOOD_IN_FOR: {
+        "voters.shrink.enable": "true",
+        "min.insync.replicas": "3",
+        "confluent.placement.constraints": json.dumps(
+            {
+                "version": 2,
+                "replicas": [
+                    {"count": count, "constraints": {"rack": region}}
+                    for region, count in CITIES.items()
+                ],
+                "observers": [{"count": 1, "constraints": {"rack": STAND_IN_REGION}}],
+                "observerPromotionPolicy": "under-min-isr",
+            }
+        ),
+    },
+}
+"""What topics have beside that."""
+PLACED = -1
+"""As many replicas as the topic's placement says."""
 
 
 def main() -> None:
@@ -49,7 +80,12 @@ def _is_ready(admin: AdminClient, told: Arguments) -> bool:
 
 def _make(admin: AdminClient, topics: dict[str, int]) -> None:
     wanted = [
-        NewTopic(name, count, len(BROKER_IDS), config={"segment.bytes": SEGMENT_BYTES})
+        NewTopic(
+            name,
+            count,
+            PLACED if name == STOOD_IN_FOR else len(BROKER_IDS),
+            config={"segment.bytes": SEGMENT_BYTES, **SETTINGS.get(name, {})},
+        )
         for name, count in topics.items()
     ]
     for future in admin.create_topics(wanted).values():

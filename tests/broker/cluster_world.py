@@ -227,10 +227,13 @@ class ClusterWorld:
         self.until(lambda: pending.is_answered)
         return pending.answer(answer)
 
-    def send(self, broker: int, request: Message, version: int, *, host: str = "") -> Pending:
-        """Hand a request in; its answer may wait for others."""
+    def send(
+        self, broker: int, request: Message, version: int, *, host: str = "", connection: int = 1
+    ) -> Pending:
+        """Hand a request in, on a connection of this number; its answer may wait for others."""
         router = self.broker(broker).router
         pending = Pending(Sink())
+        pending.sink.number = connection
         if host:
             pending.sink.client_host = f"/{host}"
         pending.context = router.open(memoryview(frame_of(request, version)), pending.sink)

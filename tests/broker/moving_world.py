@@ -8,6 +8,7 @@ from tests.broker.broker_world import Pending, batch_of
 from tests.broker.cluster_world import VOTERS, ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch
 
+from strandline.broker.moving import Moving
 from strandline.controller.commands import (
     AlterReassignments,
     BalancedReplicas,
@@ -76,6 +77,7 @@ class MovingWorld(ClusterWorld):
         assert isinstance(answer, TopicResults) and not answer.topics[0].error_code, answer
         self.until(lambda: bool(self.leader_of(TOPIC)))
         self.acked: list[bytes] = []
+        self.offsets: dict[bytes, int] = {}
         self._waiting: dict[bytes, Pending] = {}
         self._sent = 0
         self.violations: list[str] = []
@@ -218,8 +220,10 @@ class MovingWorld(ClusterWorld):
         for value, pending in list(self._waiting.items()):
             if pending.is_answered:
                 answer = pending.answer(ProduceResponse)
-                if answer.responses[0].partition_responses[0].error_code == 0:
+                result = answer.responses[0].partition_responses[0]
+                if result.error_code == 0:
                     self.acked.append(value)
+                    self.offsets[value] = result.base_offset
                 del self._waiting[value]
         leader = self.leader_of(TOPIC)
         if leader and len(self._waiting) < 5:
@@ -263,6 +267,19 @@ class MovingWorld(ClusterWorld):
             self.violations.append(f"{broker} removes its log while it votes")
 
 
+@contextmanager
+def nothing_begun(patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Meanwhile no leader begins what it is granted: it is not in step, or has not heard of it."""
+    are_in_step = Moving._are_in_step
+
+    def held(replica: Replica, partition: Partition, roles: Roles) -> bool:
+        return not partition.pending and are_in_step(replica, partition, roles)
+
+    with patch.context() as held_back:
+        held_back.setattr(Moving, "_are_in_step", staticmethod(held))
+        yield
+
+
 def _ids(some: tuple[int, ...]) -> tuple[BrokerId, ...]:
     return tuple(map(BrokerId, some))
 
@@ -278,9 +295,17 @@ def moving_world(
     world = MovingWorld(replicas, regions, configs)
     forget = Forgetting.forget
 
-    def watched(self: Forgetting, group: GroupId, directory: str, done: Callable[[], None]) -> None:
-        world.check_removal(self._host.self_id, group)
-        forget(self, group, directory, done)
+    def watched(
+        self: Forgetting,
+        group: GroupId,
+        directory: str,
+        done: Callable[[], None],
+        *,
+        lost_in: int = 0,
+    ) -> None:
+        if not lost_in:
+            world.check_removal(self._host.self_id, group)
+        forget(self, group, directory, done, lost_in=lost_in)
 
     monkeypatch.setattr(Forgetting, "forget", watched)
     yield world

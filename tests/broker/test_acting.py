@@ -1,15 +1,27 @@
 """Voters that are lost leave, and return, while others write. Source: decision 0020."""
 
+import logging
 from collections.abc import Iterator
 
 import pytest
 from tests.broker.broker_world import batch_of
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_balancing import TOPIC_SCOPE, alter
+from tests.broker.test_lost_disk import lose_disk
+from tests.storage.storage_world import ManualClock
 
-from strandline.model.ids import BrokerId
+from strandline.broker import arbitrating
+from strandline.broker.acting import RETURN_MS, SILENT_MS, Acting, Lag, StandIns
+from strandline.broker.hosting import Hosting
+from strandline.broker.moving import ATTENDANCE_INTERVAL_MS
+from strandline.controller.commands import BeginGrant, CreateTopics, NewTopic, TopicResults
+from strandline.controller.promotion import HANDOVER_RETRY_MS, Bounds, Code
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.protocol.errors import Error
 from strandline.records.batch import read_header
 from strandline.replication.appender import AppendResult
+from strandline.replication.fencing import Fencing
 
 CONFIGS = (("voters.shrink.enable", "true"), ("min.insync.replicas", "1"))
 HOME = (3, 4, 5)
@@ -81,6 +93,18 @@ def test_what_the_controller_does_not_hear_and_what_serves_is_left_alone(
         assert (world.known.grant, world.known.voters) == (0, (4, 5))
 
 
+def test_a_grant_that_has_begun_waits_for_no_further_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody serves meanwhile: who answers the fence is seated, and told, at once."""
+    monkeypatch.setattr(arbitrating, "LOOK_INTERVAL_MS", 5_000)
+    with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
+        world.until(lambda: len(world.acked) > 0)
+        world.hosts[4].kill()
+        world.until(lambda: world.known.grant == 1)
+        world.advance(2_000)
+        assert world.leader_of(TOPIC) == 5
+        assert world.any_leader(lambda one: one.epoch >= first_epoch(1))
+
+
 def append(world: MovingWorld, value: bytes, *, acks: int, **options: int) -> list[AppendResult]:
     """What the leader says to a batch, in the end."""
     replica = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
@@ -90,6 +114,42 @@ def append(world: MovingWorld, value: bytes, *, acks: int, **options: int) -> li
     assert header is not None
     replica.replicate([batch], [header], acks=acks, done=answers.append)
     return answers
+
+
+def test_an_observer_that_leads_hands_over_until_it_has() -> None:
+    """Who asks what should be done, and does something else, has handed over nothing."""
+    clock = ManualClock()
+    acting = Acting(clock)
+    group, own = GroupId(7), (BrokerId(1), BrokerId(2))
+    observer = BrokerId(4)
+    partition = Partition("t", 0, group, own, observers=(observer,), acting=(*own, observer))
+    stand_ins = StandIns(
+        policy="under-replicated",
+        min_insync=1,
+        bounds=Bounds(demote_ms=0),
+        lag=lambda broker: Lag(0, 0),
+        levels=lambda one, other: 0,
+        regions={},
+        regions_down=frozenset(),
+    )
+
+    def code() -> Code | None:
+        clock.advance(RETURN_MS)
+        found = acting.choose(
+            partition,
+            observer,
+            keeps_up=lambda broker: True,
+            is_heard=lambda broker: True,
+            lag_ms=0,
+            stand_ins=stand_ins,
+        )
+        return None if found.verdict is None else found.verdict.code
+
+    assert [code(), code()] == [Code.HAND_OVER, Code.HAND_OVER]
+    acting.note_handed_over(group)
+    assert [code(), code()] == [Code.HEALING, Code.HEALING]
+    clock.advance(HANDOVER_RETRY_MS)
+    assert code() is Code.HAND_OVER
 
 
 def test_acks_all_is_refused_where_fewer_vote_than_it_asks_for(
@@ -152,6 +212,38 @@ def test_a_voter_leaves_though_nothing_can_be_committed_without_it(
         world.finish(*HOME)
 
 
+def test_the_controller_tells_of_partitions_that_go_on_with_less_and_when_that_is_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two of three vote, and acks=all asks for three."""
+    caplog.set_level(logging.INFO, "strandline.controller")
+    configs = (("voters.shrink.enable", "true"), ("min.insync.replicas", "3"))
+    with moving_world(monkeypatch, HOME, configs=configs) as world:
+        world.until(lambda: len(world.acked) > 0)
+        lost = next(one for one in (4, 5) if one != world.leader_of(TOPIC))
+
+        def told() -> list[str]:
+            classes = ("fewer-voters", "low-quorum")
+            return sorted(one for one in caplog.messages if one.startswith(classes))
+
+        world.hosts[lost].kill()
+        world.until(lambda: len(told()) == 2)
+        assert told() == [
+            "fewer-voters: fewer voters than placement asks for: 1 partition, moved-0",
+            "low-quorum: acks=all is refused, for fewer voters are left than min.insync.replicas "
+            "asks for: 1 partition, moved-0",
+        ]
+        world.hosts[lost].start()
+        world.until_started(lost)
+        caplog.clear()
+        world.until(lambda: len(told()) == 2)
+        assert told() == [
+            "fewer-voters: all voters are back",
+            "low-quorum: acks=all is refused nowhere",
+        ]
+        world.finish(*HOME)
+
+
 def test_who_follows_a_lost_leader_can_commit_though_all_three_would_have_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -207,3 +299,187 @@ def test_what_comes_again_waits_for_a_write_quorum_that_was_raised_meanwhile(
         world.until(lambda: bool(again))
         assert again[0] == first[0]
         world.finish(*HOME)
+
+
+def test_acks_all_is_refused_by_a_lowered_write_quorum_though_voters_may_leave_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The key was switched off as its leader came to do with a majority, and no voter had left."""
+    configs = (("voters.shrink.enable", "true"), ("min.insync.replicas", "3"))
+    with moving_world(monkeypatch, HOME, configs=configs) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        replica = world.replicas_of(TOPIC)[leader]
+        alter(world, TOPIC_SCOPE, TOPIC, "voters.shrink.enable", "false")
+        world.advance(1_000)
+        before = replica.configuration
+        replica.change_configuration(
+            voters=before.voters,
+            observers=before.observers,
+            min_insync=1,
+            version=before.version,
+        )
+        assert replica.configuration.min_insync == 1
+        refused = append(world, b"too few", acks=-1)
+        world.advance(5)  # Less than until the topic's own write quorum is asked for again.
+        assert [one.error_code for one in refused] == [Error.NOT_ENOUGH_REPLICAS]
+        world.finish(*HOME)
+
+
+def test_a_majority_that_is_what_the_topic_asks_for_is_refused_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Raised from one to two of three: two always had to have it."""
+    configs = (("min.insync.replicas", "1"),)
+    with moving_world(monkeypatch, HOME, configs=configs) as world:
+        world.until(lambda: len(world.acked) > 0)
+        alter(world, TOPIC_SCOPE, TOPIC, "min.insync.replicas", "2")
+        answers = []
+        for _ in range(300):
+            answers.append(append(world, b"goes on", acks=-1))
+            world.advance(1)
+        world.until(lambda: all(answers))
+        assert {one.error_code for some in answers for one in some} == {0}
+
+
+def test_fewer_replicas_that_are_wanted_are_refused_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of three: not while the group has gone there, and the controller has not heard of it."""
+    with moving_world(monkeypatch, HOME) as world:
+        world.until(lambda: len(world.acked) > 0)
+        assert world.move(world.leader_of(TOPIC)) == 0
+        answers = []
+        for _ in range(1_000):
+            answers.append(append(world, b"goes on", acks=-1))
+            world.advance(1)
+        world.until(lambda: all(answers))
+        assert len(world.known.replicas) == 1
+        assert {one.error_code for some in answers for one in some} == {0}
+
+
+def test_of_two_voters_the_other_goes_on_where_the_leader_comes_back_without_its_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is heard, and cannot vote: nobody is elected, and the one that is left has everything."""
+    with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        lose_disk(world, leader)
+        world.hosts[leader].start()
+        world.until_started(leader)
+        before = len(world.acked)
+        world.until(lambda: len(world.acked) > before)
+        world.until(lambda: votes(world, 4, 5))
+        world.finish(4, 5)
+
+
+def test_who_cannot_vote_is_forgotten_where_no_topic_asks_for_it_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody asks again, and it would count for ever."""
+    with moving_world(monkeypatch, HOME, configs=CONFIGS) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        lost = [one for one in HOME if one != leader]
+        world.hosts[leader].kill()
+        for one in lost:
+            lose_disk(world, one)
+            world.hosts[one].start()
+        world.until_started(*lost)
+        deciding = world.broker(world.controller_leader())._arbitrating
+        world.until(lambda: deciding._unable == {world.known.group: set(lost)})
+        alter(world, TOPIC_SCOPE, TOPIC, "voters.shrink.enable", "false")
+        world.until(lambda: not deciding._unable)
+
+
+def test_a_grant_that_has_begun_is_carried_through_where_the_key_is_switched_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who was fenced stands for no election, and whoever leads may change nothing."""
+    with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        (other,) = {4, 5} - {leader}
+        world.hosts[leader].kill()
+        world.until(lambda: world.known.is_fenced)
+        world.hosts[BrokerId(other)].kill()
+        alter(world, TOPIC_SCOPE, TOPIC, "voters.shrink.enable", "false")
+        world.hosts[leader].start()
+        world.hosts[BrokerId(other)].start()
+        world.until_started(leader, other)
+        before = len(world.acked)
+        world.until(lambda: len(world.acked) > before)
+        world.until(lambda: not world.known.is_fenced and votes(world, 4, 5))
+        world.finish(4, 5)
+
+
+def test_a_leader_that_cannot_begin_is_waited_for_longer_each_time_and_the_next_loss_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A group has so many grants for ever, and a full disk lasts for days."""
+    monkeypatch.setattr(arbitrating, "SEAT_MS", 200)
+    tell = Fencing.seat
+    with moving_world(monkeypatch, (4, 5), configs=CONFIGS) as world:
+        world.until(lambda: len(world.acked) > 0)
+
+        def lose_leader() -> BrokerId:
+            leader = BrokerId(world.leader_of(TOPIC))
+            monkeypatch.setattr(Fencing, "seat", _nothing)
+            world.hosts[leader].kill()
+            return leader
+
+        leader = lose_leader()
+        world.advance(60_000)
+        grants = world.known.grant
+        assert 4 < grants < 10
+        monkeypatch.setattr(Fencing, "seat", tell)
+        world.until(lambda: votes(world, *({4, 5} - {leader})))
+        world.hosts[leader].start()
+        world.until_started(leader)
+        world.until(lambda: votes(world, 4, 5))
+        grants = world.known.grant
+        lose_leader()
+        world.advance(10_000)
+        assert world.known.grant > grants + 2
+
+
+async def _nothing(*_: object, **__: object) -> None:
+    """It does not get through."""
+
+
+def test_groups_that_nobody_can_be_seated_for_keep_no_others_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many they are: a call has room for so many."""
+    monkeypatch.setattr(arbitrating, "GROUPS_PER_CALL_MAX", 1)
+    with moving_world(monkeypatch, HOME, configs=CONFIGS) as world:
+        placed = ((0, (BrokerId(3), BrokerId(4))),)
+        answer = world.submit(
+            CreateTopics((NewTopic(name="other", assignments=placed, configs=CONFIGS),))
+        )
+        assert isinstance(answer, TopicResults) and not answer.topics[0].error_code
+        world.until(lambda: world.leader_of("other") != 0)
+        for one in (4, 5):
+            world.hosts[one].kill()
+        world.submit(BeginGrant(world.known.group, world.known.grant))
+        world.until(lambda: world.known.is_fenced)
+        topics = world.broker(3).controller.cluster.topics
+        world.until(lambda: topics["other"].partitions[0].voters == (3,))
+        assert world.known.is_fenced
+
+
+def test_who_is_elected_and_can_commit_nothing_does_not_wait_for_the_controller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All three had to acknowledge, and the leader is gone: a majority is enough for the next one
+    once the lost one has been silent for long enough, though nothing else makes it look again."""
+    configs = (("voters.shrink.enable", "true"), ("min.insync.replicas", "3"))
+    with moving_world(monkeypatch, HOME, configs=configs) as world:
+        monkeypatch.setattr(Hosting, "adjust_led_groups", lambda self: None)
+        for one in world.hosts:
+            monkeypatch.setattr(world.broker(one)._upkeep, "_adjust", lambda: None)
+        world.hosts[world.leader_of(TOPIC)].kill()
+        world.until(lambda: world.any_replica(lambda one: one.is_leader))
+        world.advance(SILENT_MS + 2 * ATTENDANCE_INTERVAL_MS)
+        assert world.any_leader(lambda one: one.is_serving)

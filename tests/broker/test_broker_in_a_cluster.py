@@ -2,16 +2,19 @@
 
 Source: design sections 3 and 5; reliability reference 1b."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from errno import EIO
+from typing import Any
 
 import pytest
 from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld, joined
 
 from strandline.base.errors import OperatorError
-from strandline.broker.hosting import FULL_RETRY_MS, RECONCILE_SHARE_MS
+from strandline.broker.hosting import FULL_RETRY_MS, RECONCILE_SHARE_MS, Hosting
 from strandline.controller.commands import (
     AlterConfigs,
+    AlterReassignments,
     ConfigChange,
     ConfigOperation,
     DeleteTopics,
@@ -20,8 +23,11 @@ from strandline.controller.commands import (
     ResourceType,
     TopicResults,
     TopicToDelete,
+    WantedReplicas,
 )
-from strandline.model.ids import CONTROLLER_GROUP
+from strandline.controller.records import VotersStable
+from strandline.model.cluster import Partition
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.fetch import (
     FetchPartition,
@@ -53,6 +59,10 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.records.batch import iterate_headers
 from strandline.records.record import decode_records
+from strandline.replication.group_spec import GroupSpec
+from strandline.replication.opening import FLUSHED_EACH_MAX, Opening
+from strandline.replication.replica import Replica
+from strandline.simulation.disk import SimDisk
 
 NOT_A_VOTER = 4
 
@@ -303,14 +313,52 @@ def test_many_groups_are_gone_through_in_shares(shared: ClusterWorld) -> None:
     shared.create_topic("shares", partitions=20)
     hosting = shared.broker(1)._hosting
     clock, hosting._clock = hosting._clock, SlowClock()  # type: ignore[assignment]
-    hosting._version = -1
-    shares = 1
-    while not hosting.reconcile():
-        shares += 1
-    hosting._clock = clock
     held = [group for group in shared.broker(1).replication.replicas if group != CONTROLLER_GROUP]
-    assert shares >= len(held) // 2 >= 5  # Two at a time.
+
+    def shares() -> int:
+        count = 1
+        while not hosting.reconcile():
+            count += 1
+        return count
+
+    hosting._is_all_due = True
+    assert shares() >= len(held) // 2 >= 5  # Two at a time.
+    for group in held:
+        hosting._on_applied(VotersStable(group, 1))
+    assert shares() >= len(held) // 2
+    hosting._clock = clock
     assert hosting.reconcile()
+
+
+def test_a_change_of_one_partition_is_no_work_for_the_others(
+    shared: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared.create_topic("untouched", partitions=20)
+    shared.create_topic("changed", partitions=1)
+    seen: list[str] = []
+    for hosting in (shared.broker(one)._hosting for one in shared.hosts):
+        honest = hosting._take_up
+
+        def take_up(
+            partition: Partition,
+            terms: object,
+            honest: Callable[[Partition, Any], list[GroupSpec]] = honest,
+        ) -> list[GroupSpec]:
+            seen.append(partition.topic)
+            return honest(partition, terms)
+
+        monkeypatch.setattr(hosting, "_take_up", take_up)
+    shared.advance(1_000)
+    seen.clear()
+    leader = shared.leader_of("changed")
+    partition = shared.broker(leader).controller.cluster.topics["changed"].partitions[0]
+    other = next(one for one in partition.replicas if one != leader)
+    wanted = WantedReplicas(topic="changed", index=0, replicas=(BrokerId(leader), other))
+    shared.submit(AlterReassignments((wanted,)))
+    cluster = shared.broker(leader).controller.cluster
+    shared.until(lambda: len(cluster.topics["changed"].partitions[0].replicas) == 2)
+    shared.advance(1_000)
+    assert set(seen) == {"changed"}
 
 
 def test_upkeep_visits_every_log_within_its_interval(cluster: ClusterWorld) -> None:
@@ -337,3 +385,114 @@ def test_a_log_that_finds_no_space_to_begin_in_begins_once_there_is_some(
     replica = cluster.replicas_of("t")[NOT_A_VOTER]
     cluster.until(lambda: replica.failed is not None or replica.high_watermark == 1)
     assert replica.failed is None
+
+
+def test_a_log_that_cannot_be_removed_keeps_no_other_waiting(
+    cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are deleted by one command, and nothing happens in the cluster after that."""
+    for name in ("stuck", "gone"):
+        cluster.create_topic(name)
+    cluster.advance(1_000)
+    honest = SimDisk.remove_tree
+
+    def remove_tree(self: SimDisk, path: str) -> None:
+        if "stuck" in path:
+            raise OSError(EIO, "cannot be removed")
+        honest(self, path)
+
+    monkeypatch.setattr(SimDisk, "remove_tree", remove_tree)
+    assert any(name.startswith("gone") for name in cluster.directories(2))
+    topics = (TopicToDelete(name="stuck"), TopicToDelete(name="gone"))
+    answer = cluster.submit(DeleteTopics(topics))
+    assert isinstance(answer, TopicResults) and not any(one.error_code for one in answer.topics)
+    cluster.advance(1_000)
+    assert not any(name.startswith("gone") for name in cluster.directories(2))
+    held = cluster.broker(2).replication.replicas
+    assert not any(one.name.startswith(("stuck", "gone")) for one in held.values())
+    cluster.hosts[2].kill()
+    cluster.hosts[2].start()
+    cluster.until_started(2)
+    assert any(name.startswith("stuck") for name in cluster.directories(2))
+
+
+def test_what_failed_is_tried_again_though_nothing_changes(
+    cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosting = cluster.broker(2)._hosting
+    honest, left = hosting._take_up, [2]
+
+    def take_up(partition: Partition, terms: Any) -> list[GroupSpec]:
+        if left[0]:
+            left[0] -= 1
+            raise RuntimeError("nobody thought of this")
+        return honest(partition, terms)
+
+    monkeypatch.setattr(hosting, "_take_up", take_up)
+    cluster.create_topic("late", configs=(("min.insync.replicas", "3"),), replicas=4)
+    assert 2 not in cluster.replicas_of("late")
+    cluster.until(lambda: 2 in cluster.replicas_of("late"))
+    assert not left[0]
+
+
+def test_partitions_that_move_here_together_are_made_durable_together(
+    cluster: ClusterWorld,
+) -> None:
+    """Whether there are ten or twenty, one flush of everything does: a flush of each directory
+    would hold up the loop for as long as there are partitions."""
+    cluster.create_topic("moves", partitions=60)
+    cluster.advance(1_000)
+    topic = cluster.broker(1).controller.cluster.topics["moves"]
+    moved = [one for one in topic.partitions if NOT_A_VOTER not in one.replicas]
+    assert len(moved) > FLUSHED_EACH_MAX
+    wanted = tuple(
+        WantedReplicas(
+            topic="moves", index=one.index, replicas=(*one.replicas[:2], BrokerId(NOT_A_VOTER))
+        )
+        for one in moved
+    )
+    counters = cluster.hosts[NOT_A_VOTER].disk.counters
+    before = counters.directory_flush_count
+    cluster.submit(AlterReassignments(wanted))
+    held = cluster.broker(NOT_A_VOTER).replication.replicas
+    cluster.until(lambda: all(one.group in held for one in moved))
+    assert counters.directory_flush_count == before
+
+
+def test_what_changes_while_many_are_opened_is_opened_by_what_is_known_then(
+    cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create_topic("opened", partitions=20, replicas=4)
+    cluster.hosts[NOT_A_VOTER].kill()
+    partitions = cluster.broker(1).controller.cluster.topics["opened"].partitions
+    last = partitions[-1].group
+    happened: list[str] = []
+    honest_spec, honest_add, honest_one = Hosting._spec, Opening.add, Opening.open_one
+
+    def spec(self: Hosting, terms: Any, partition: Partition, succession: Any) -> GroupSpec:
+        if partition.group == last:
+            happened.append("looked at")
+        return honest_spec(self, terms, partition, succession)
+
+    def add(self: Opening, asked: GroupSpec) -> None:
+        if asked.group == last:
+            happened.append("opened")
+        elif "changed" not in happened:
+            happened.append("changed")
+            cluster.broker(NOT_A_VOTER)._hosting._on_applied(VotersStable(last, 1))
+        honest_add(self, asked)
+
+    def open_one(self: Opening, asked: GroupSpec) -> Replica:
+        if asked.group == last:
+            happened.append("opened")
+        return honest_one(self, asked)
+
+    cluster.hosts[NOT_A_VOTER].start()
+    monkeypatch.setattr(Hosting, "_spec", spec)
+    monkeypatch.setattr(Opening, "add", add)
+    monkeypatch.setattr(Opening, "open_one", open_one)
+    cluster.until_started(NOT_A_VOTER)
+    assert happened[happened.index("changed") + 1 : happened.index("opened")]
+    assert happened[-1] == "opened" and happened.count("opened") == 1
+    held = cluster.broker(NOT_A_VOTER).replication.replicas
+    assert all(one.group in held for one in partitions)

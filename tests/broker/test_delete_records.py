@@ -305,7 +305,7 @@ def test_a_follower_that_is_far_behind_serves_what_is_left(
     follower = cluster.leader_of("t") % 3 + 1
     miss_deletion(cluster, follower)
     replication = cluster.broker(follower).replication
-    monkeypatch.setattr(replication, "_on_append", lambda _peer, _message: None)
+    monkeypatch.setattr(replication.inbound, "_on_append", lambda _peer, _message: None)
     cluster.hosts[follower].resume()
     cluster.advance(2_000)
     assert is_deleted_before(cluster, 5, at=follower)

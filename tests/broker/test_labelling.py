@@ -79,10 +79,10 @@ def test_the_budget_between_regions_follows_them(cluster: ClusterWorld) -> None:
     """Of copies: brokers in another region than this one have a credit of their own."""
 
     def far(at: int) -> list[BrokerId]:
-        recovery = cluster.broker(at).replication.recovery
+        throttle = cluster.broker(at).replication.throttle
         for one in REGIONS:
-            recovery.admits((GroupId(99), BrokerId(one)), lambda: None, is_copy=True)
-        return sorted(recovery.copying_to()[1])
+            throttle.admits((GroupId(99), BrokerId(one)), lambda: None, is_copy=True)
+        return sorted(throttle.copying_to()[1])
 
     cluster.until(lambda: far(3) == [1, 2])
     assert alter(cluster, 3, region="east").error_code == 0

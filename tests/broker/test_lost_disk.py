@@ -2,13 +2,24 @@
 
 Source: reliability reference 1b (a wiped follower that votes); `ControllerState.has_lost`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from tests.broker.cluster_world import ClusterWorld, joined
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 
-from strandline.controller.commands import Refused, RegisterBroker
+from strandline.config.broker_life import MAINTENANCE, NO_END
+from strandline.controller.commands import (
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    Refused,
+    RegisterBroker,
+    ResourceChanges,
+    ResourceType,
+)
+from strandline.controller.reports import Question, Reports
+from strandline.model.cluster import Broker
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.simulation.directory_tree import DirectoryTree
@@ -50,20 +61,94 @@ def test_it_may_come_back_before_the_others_have_missed_it(cluster: ClusterWorld
     cluster.until_started(NOT_A_VOTER)
 
 
+def another_process(known: Broker) -> RegisterBroker:
+    """Somebody with another disk who says that it is that broker."""
+    return RegisterBroker(
+        broker=known.id,
+        incarnation="another",
+        directory_id="another",
+        rpc=known.rpc,
+        kafka=known.kafka,
+    )
+
+
+async def lose_and_regain(cluster: ClusterWorld) -> None:
+    """Broker 1, the controller, hands over to broker 2, and gets it back."""
+    for source, target in ((1, 2), (2, 1)):
+        cluster.controller(source).transfer_leadership(BrokerId(target))
+        while not cluster.broker(target).controller.is_active:
+            await cluster.broker(1).controller._sleep(5)
+
+
 @pytest.mark.parametrize("broker", [1, 2, 3, NOT_A_VOTER])
 def test_a_second_broker_of_an_id_is_refused(cluster: ClusterWorld, broker: int) -> None:
     first = cluster.broker(broker)
     known = cluster.broker(1).services.cluster.brokers[BrokerId(broker)]
-    answer = cluster.submit(
-        RegisterBroker(
-            broker=known.id,
-            incarnation="another",
-            directory_id="another",
-            rpc=known.rpc,
-            kafka=known.kafka,
-        )
-    )
+    answer = cluster.submit(another_process(known))
     assert isinstance(answer, Refused)
     assert answer.error_code == Error.DUPLICATE_BROKER_REGISTRATION
     assert "is taken by a broker that is alive" in answer.message
     assert cluster.broker(broker) is first
+
+
+def test_nothing_is_decided_where_another_controller_decided_while_somebody_was_asked(
+    cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks whether a broker is still there leads no more, and then again, and does not know
+    yet what came in between."""
+    first = cluster.broker(1).controller
+    assert first.is_active
+    known = cluster.broker(1).services.cluster.brokers[BrokerId(NOT_A_VOTER)]
+
+    async def is_replaced(_: RegisterBroker) -> bool:
+        await lose_and_regain(cluster)
+        return True
+
+    monkeypatch.setattr(first, "_is_replaced", is_replaced)
+    answer = cluster.do(1, first.execute(another_process(known)))
+    assert isinstance(answer, Refused) and answer.error_code == Error.NOT_CONTROLLER
+    assert cluster.broker(1).services.cluster.brokers[BrokerId(NOT_A_VOTER)] == known
+
+
+def test_what_was_told_to_an_earlier_reign_of_a_controller_decides_nothing(
+    cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for reports leads no more, and then again: another may have decided meanwhile."""
+    first = cluster.broker(1).controller
+    assert first.is_active
+    ask = first.reporting.ask
+
+    async def ask_and_lose(brokers: Iterable[BrokerId], question: Question) -> Reports:
+        told = await ask(brokers, question)
+        await lose_and_regain(cluster)
+        return told
+
+    monkeypatch.setattr(first.reporting, "ask", ask_and_lose)
+    change = ConfigChange(MAINTENANCE, ConfigOperation.SET, str(NO_END))
+    resource = ResourceChanges(ResourceType.BROKER, str(NOT_A_VOTER), (change,))
+    answer = cluster.do(1, first.execute(AlterConfigs((resource,))))
+    assert isinstance(answer, Refused) and answer.error_code == Error.NOT_CONTROLLER
+
+
+def test_a_registration_of_an_earlier_start_that_comes_late_ends_the_present_one(
+    cluster: ClusterWorld,
+) -> None:
+    """What it would open after that, the controller takes for another process's."""
+    known = cluster.broker(1).services.cluster.brokers[BrokerId(NOT_A_VOTER)]
+    late = RegisterBroker(
+        broker=known.id,
+        incarnation="an earlier start",
+        directory_id=cluster.directory_ids[NOT_A_VOTER],
+        rpc=known.rpc,
+        kafka=known.kafka,
+    )
+    assert not isinstance(cluster.submit(late), Refused)
+    cluster.until(lambda: NOT_A_VOTER in cluster.failures)
+    assert "another start of broker 4 was registered" in cluster.failures[NOT_A_VOTER]
+    cluster.hosts[NOT_A_VOTER].kill()
+    cluster.failures.clear()
+    cluster.hosts[NOT_A_VOTER].start()
+    cluster.until_started(NOT_A_VOTER)
+    cluster.create_topic("t", replicas=4)
+    cluster.until(lambda: NOT_A_VOTER in cluster.replicas_of("t"))
+    assert not cluster.failures

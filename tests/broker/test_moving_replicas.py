@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product as pairs
 
 import pytest
-from tests.broker.moving_world import OLD, STAGES, TOPIC, MovingWorld, moving_world
+from tests.broker.moving_world import OLD, STAGES, TOPIC, MovingWorld, moving_world, nothing_begun
 from tests.broker.test_groups_in_a_cluster import commit, find, make_cluster
 from tests.broker.test_groups_in_a_cluster import fetch as fetch_offsets
 
@@ -106,6 +106,24 @@ def test_a_broker_that_is_away_keeps_the_move_waiting_and_nobody_else(world: Mov
     assert len(world.acked) > before + 100
     assert world.known.pending == ()
     assert world.cancel() == 0
+    world.hosts[4].start()
+    world.until_started(4)
+    world.finish(*OLD)
+
+
+def test_a_cancel_is_done_though_who_was_granted_a_vote_died_before_the_change_was_begun(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.move(*NEW)
+    with nothing_begun(monkeypatch):
+        world.reach("granted")
+        world.hosts[4].kill()
+        world.until(lambda: not world.any_leader(lambda one: one.may_count(BrokerId(4))))
+    world.advance(5_000)
+    assert world.known.pending == NEW
+    assert world.cancel() == 0
+    world.finish(*OLD)
+    assert world.known.version == 2
     world.hosts[4].start()
     world.until_started(4)
     world.finish(*OLD)

@@ -222,7 +222,8 @@ def test_what_a_permanent_observer_lacks_is_no_copy_for_a_move(world: MovingWorl
 def hold_flushes(world: MovingWorld, broker: int) -> None:
     """What this broker has is not durable from now on, though it lives and is heard."""
     replica = world.replicas_of(TOPIC)[broker]
-    replica._flushing = True  # As if a flush did not return.
+    world.until(lambda: not replica.flushes.is_under_way)
+    replica.flushes.is_under_way = True  # As if a flush did not return.
 
 
 def read_from(world: MovingWorld, broker: int, offset: int = 0) -> None:

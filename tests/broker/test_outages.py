@@ -103,6 +103,24 @@ def test_the_next_controller_holds_too_and_tells_nothing_anew(
     assert findings(world).begun == {}
 
 
+def test_who_is_still_missing_when_the_region_is_back_is_given_time_by_the_next_controller_too(
+    world: MovingWorld,
+) -> None:
+    lost_after_ms = 5 * LOST_AFTER_MS  # Longer than the next controller looks by itself.
+    alter(world, CLUSTER, "", "broker.lost.after.ms", str(lost_after_ms))
+    alter(world, CLUSTER, "", "outage.high.percent", "50")
+    lose_west(world)
+    world.advance(2 * lost_after_ms)
+    world.hosts[5].start()
+    world.until(lambda: world.broker(1).controller.cluster.outages == {})
+    began_us = world.scheduler.now_us
+    world.lose_power_of(world.controller_leader(), for_ms=500)
+    world.advance(lost_after_ms // 2)
+    world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
+    assert world.scheduler.now_us - began_us >= lost_after_ms * 1_000
+    assert findings(world).begun == {"broker-lost": 1}
+
+
 @pytest.mark.parametrize("ruling", [Ruling.RELEASE, Ruling.LOST])
 def test_what_is_released_or_declared_lost_is_made_anew(world: MovingWorld, ruling: Ruling) -> None:
     lose_west(world)

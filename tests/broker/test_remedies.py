@@ -1,7 +1,10 @@
-"""What an operator is told to do after a loss makes writes go on. Source: decision 0026."""
+"""What is told of a loss is what happens, and what an operator is told to do makes writes go on.
+
+Source: decision 0026."""
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_promotion import constraints, watched_world
 
 from strandline.controller.commands import (
     AlterConfigs,
@@ -55,5 +58,79 @@ def test_half_of_the_voters_go_on_once_voters_may_leave(
         world.hosts[5].kill()
         is_stopped(world)
         alter(world, voters_shrink_enable="true", min_insync_replicas="2")
+        goes_on(world)
+        world.check()
+
+
+VICTIMS = ("leader", "follower")
+
+
+def lose_one(world: MovingWorld, victim: str, replicas: tuple[int, ...]) -> None:
+    """One that votes, and is no voter of the controller's where that is to be had."""
+    leader = world.leader_of(TOPIC)
+    followers = [one for one in replicas if one != leader]
+    world.hosts[leader if victim == "leader" else followers[-1]].kill()
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_majority_that_is_fewer_than_asked_for_goes_on_once_that_is_lowered(
+    monkeypatch: pytest.MonkeyPatch, victim: str
+) -> None:
+    """`the 2 of 3 voters that are left do with each other; acks=all is refused until ...`"""
+    configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
+    with moving_world(monkeypatch, (3, 4, 5), configs=configs) as world:
+        goes_on(world)
+        lose_one(world, victim, (3, 4, 5))
+        is_stopped(world)
+        alter(world, min_insync_replicas="2")
+        goes_on(world)
+        world.check()
+
+
+@pytest.mark.parametrize("policy", ["under-min-isr", "under-replicated"])
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_majority_that_is_fewer_than_asked_for_goes_on_with_an_observer(
+    monkeypatch: pytest.MonkeyPatch, victim: str, policy: str
+) -> None:
+    """`...; then 1 observer stands in: acks=all goes on`"""
+    regions = {1: "west", 2: "east", 3: "west", 4: "west", 5: "west"}
+    text = constraints({"west": 3}, {"east": 1}, policy)
+    with watched_world(
+        monkeypatch, (3, 4, 5), (2,), policy=text, min_insync=3, regions=regions
+    ) as world:
+        lose_one(world, victim, (3, 4, 5))
+        world.until(lambda: 2 in world.known.voters)
+        goes_on(world)
+        world.check()
+
+
+@pytest.mark.parametrize("lost", [(1, 4), (2, 5)])
+def test_half_of_the_voters_go_on_with_an_observer_at_a_third_site(
+    monkeypatch: pytest.MonkeyPatch, lost: tuple[int, int]
+) -> None:
+    """`the controller seats a leader among the 2 of 4 voters that are left; then 1 observer stands
+    in: acks=all goes on`, whichever half is lost."""
+    text = constraints({"west": 2, "east": 2}, {"north": 1})
+    with watched_world(monkeypatch, (4, 1, 5, 2), (3,), policy=text, min_insync=3) as world:
+        for one in lost:
+            world.hosts[one].kill()
+        world.until(lambda: set(world.known.voters) == {1, 2, 3, 4, 5} - set(lost))
+        goes_on(world)
+        world.check()
+
+
+def test_half_of_the_voters_refuse_acks_all_where_the_observer_is_lost_with_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`...; acks=all is refused until: strandline topic alter ... -c min.insync.replicas=2`"""
+    regions = {1: "west", 2: "east", 3: "east", 4: "west", 5: "west"}
+    text = constraints({"west": 2, "east": 2}, {"west": 1})
+    with watched_world(
+        monkeypatch, (4, 1, 3, 2), (5,), policy=text, min_insync=3, regions=regions
+    ) as world:
+        for one in (1, 4, 5):
+            world.hosts[one].kill()
+        is_stopped(world)
+        alter(world, min_insync_replicas="2")
         goes_on(world)
         world.check()

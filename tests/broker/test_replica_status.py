@@ -105,7 +105,7 @@ def test_what_a_living_replica_lacks_is_as_old_as_its_append(world: ClusterWorld
     """The follower's disk takes no flush: it is heard all the time, and falls behind."""
     slow = followers(world)[0]
     replica = world.replicas_of("t")[slow]
-    replica._flushing = True  # As if a flush were under way that takes for ever.
+    replica.flushes.is_under_way = True  # As if a flush were under way that takes for ever.
     assert produce(world, "t", b"d").error_code == 0
     world.advance(3_000)
     told = status_of(world, slow)

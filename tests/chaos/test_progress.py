@@ -57,6 +57,9 @@ class Clients:
     def ask_to_end(self, role: str) -> None:
         self.stopped.append(role)
 
+    def look_at_voters(self) -> None:
+        self.stopped.append("voters")
+
     def have_ended(self, role: str) -> bool:
         return role in self.stopped and role != self.hangs
 
@@ -118,7 +121,7 @@ EVERYWHERE = set(range(len(PLACES)))
 
 def test_everything_works_again(clients: Clients) -> None:
     assert play(clients, write=EVERYWHERE, commit=EVERYWHERE).breaches == {}
-    assert clients.stopped == ["producer", "consumer", "watcher"]
+    assert clients.stopped == ["voters", "producer", "consumer", "watcher"]
 
 
 def test_a_partition_that_takes_no_write(clients: Clients) -> None:
@@ -140,6 +143,12 @@ def test_a_producer_whose_records_are_never_answered(clients: Clients) -> None:
     clients.hangs = "producer"
     judge = play(clients, write=EVERYWHERE, commit=EVERYWHERE)
     assert "unanswered" in judge.breaches["Progress"]
+
+
+def test_voters_that_do_not_return(clients: Clients) -> None:
+    clients.hangs = "voters"
+    judge = play(clients, write=EVERYWHERE, commit=EVERYWHERE)
+    assert "others vote than should" in judge.breaches["VotersReturn"]
 
 
 def put_log(path: Path, broker: int, batches: list[bytes]) -> Path:

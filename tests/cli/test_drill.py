@@ -12,18 +12,23 @@ from tests.client.fake_cluster import FakeCluster, FakeTransport
 from strandline.base.errors import OperatorError
 from strandline.cli.drill import region
 from strandline.cli.drill.forecast import TopicForecast, forecast
+from strandline.cli.drill.forecast import course as foretold
+from strandline.cli.drill.groups import OFFSETS_TOPIC, GroupWaits, choose_groups
 from strandline.cli.drill.load import Waits
 from strandline.cli.drill.region import Outcome, PartitionWaits, RegionDrill
 from strandline.cli.drill.steady import Was, missing
 from strandline.cli.drill.verdict import NO_OFFSET, Place, Verdict, compare
 from strandline.cli.live_cluster import LiveCluster, LiveTopic
+from strandline.client.admin import GroupListing
 from strandline.client.cluster import Client
 from strandline.client.replica_status import PartitionStatus
 from strandline.client.topology import PlacedBroker, Topology
+from strandline.coordinator.partitioning import partition_for
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
+from strandline.placement.explain.outcomes import Course
 from strandline.placement.explain.topics import PartitionState
-from strandline.placement.policy.document import Policy
+from strandline.placement.policy.document import Policy, Promotion
 from strandline.placement.solver.request import Request
 from strandline.placement.survival.restarts import QuorumGroup
 from strandline.placement.topology.round_trips import RoundTrips
@@ -98,21 +103,33 @@ def test_waits_that_were_over_before_the_cut_do_not_count() -> None:
 # ---- what would stop -----------------------------------------------------------------------------
 
 
-def topic(name: str, min_insync: int, *partitions: PartitionState) -> LiveTopic:
+def topic(
+    name: str,
+    min_insync: int,
+    *partitions: PartitionState,
+    shrinks: bool = False,
+    promotion: Promotion = "",
+) -> LiveTopic:
     request = Request(
-        policy=Policy(distinct_host=False),
+        policy=Policy(distinct_host=False, promotion=promotion),
         min_insync_replicas=min_insync,
         default_voters=len(partitions[0].voters),
     )
-    return LiveTopic(name, "", request, partitions, {})
+    return LiveTopic(name, "", request, partitions, {}, shrinks)
 
 
-def state(*voters: int, leader: int = 0, behind: tuple[int, ...] = ()) -> PartitionState:
+def state(
+    *voters: int,
+    leader: int = 0,
+    behind: tuple[int, ...] = (),
+    observers: tuple[int, ...] = (),
+) -> PartitionState:
     return PartitionState(
         index=0,
         voters=tuple(map(BrokerId, voters)),
         leader=BrokerId(leader or voters[0]),
         behind=tuple(map(BrokerId, behind)),
+        observers=tuple(map(BrokerId, observers)),
     )
 
 
@@ -158,6 +175,63 @@ def test_writes_stop_where_no_write_quorum_is_left() -> None:
     assert spread.stopped == 1
 
 
+HALF = state(1, 2, 3, 4)
+ONE_OF_TWO = state(1, 3)
+WITH_OBSERVER = state(1, 3, observers=(5,))
+
+
+@pytest.mark.parametrize(
+    ("partition", "min_insync", "shrinks", "promotion", "course"),
+    [
+        (HALF, 2, False, "", Course.LET_LEAVE),
+        (HALF, 2, True, "", Course.ARBITRATION),
+        (HALF, 3, True, "", Course.LOWER),
+        (ONE_OF_TWO, 1, True, "", Course.ARBITRATION),
+        (ONE_OF_TWO, 2, True, "", Course.LOWER),
+        # One that has left before is no voter any more: of the two that are left, half.
+        (state(1, 3, 5, behind=(5,)), 1, False, "", Course.MAY_LACK),
+        (state(1, 3, 5, behind=(5,)), 1, True, "", Course.ARBITRATION),
+        # acks=all asks for as many as ever, though a single one votes.
+        (state(3, 4, 5, behind=(4, 5)), 2, True, "", Course.LOWER),
+        (WITH_OBSERVER, 2, True, "under-min-isr", Course.STANDS_IN),
+        (WITH_OBSERVER, 2, True, "under-replicated", Course.STANDS_IN),
+        # Not sure to happen, or not at all.
+        (WITH_OBSERVER, 2, True, "region-lost", Course.LOWER),
+        (WITH_OBSERVER, 2, True, "", Course.LOWER),
+        (WITH_OBSERVER, 2, False, "under-min-isr", Course.LET_LEAVE),
+        # The observer is lost with the voters.
+        (state(1, 3, observers=(2,)), 2, True, "under-min-isr", Course.LOWER),
+        # Nobody knows what was acknowledged: no observer helps.
+        (state(1, 2, 3, observers=(5,)), 2, True, "under-min-isr", Course.MAY_LACK),
+    ],
+)
+def test_it_is_foretold_what_goes_on_with_fewer_voters_or_with_observers(
+    partition: PartitionState,
+    min_insync: int,
+    shrinks: bool,
+    promotion: Promotion,
+    course: Course,
+) -> None:
+    one = topic("t", min_insync, partition, shrinks=shrinks, promotion=promotion)
+    gone = [BrokerId(1), BrokerId(2)]
+    (told,) = forecast(live(one), gone)
+    assert (told.stopped, told.voters_leave, told.stand_ins) == (
+        int(not course.acts_alone),
+        int(course is Course.ARBITRATION),
+        int(course is Course.STANDS_IN),
+    )
+    assert foretold(one, partition, gone, (), decides=True) is course
+    # Without the controller nobody is seated, and nobody promoted.
+    (told,) = forecast(live(one), gone, decides=False)
+    assert (told.stopped, told.voters_leave, told.stand_ins) == (1, 0, 0)
+
+
+def test_an_observer_that_is_down_stands_in_for_nobody() -> None:
+    one = topic("t", 2, WITH_OBSERVER, shrinks=True, promotion="under-min-isr")
+    (told,) = forecast(live(one, down=5), [BrokerId(1)])
+    assert (told.stopped, told.stand_ins) == (1, 0)
+
+
 # ---- what counts as steady -----------------------------------------------------------------------
 
 
@@ -193,6 +267,7 @@ OUTCOME = Outcome(
     given_up_count=0,
     steady_after_ms=2_500,
     unsteady=(),
+    groups=(GroupWaits("g", BrokerId(2), True, 1_300, 60, 1),),
 )
 LOST = replace(OUTCOME.verdict, lost=(Place(0, 7, b"0-7"),))
 
@@ -215,6 +290,10 @@ def drilled(monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
     everybody = frozenset(map(BrokerId, (1, 2, 3)))
     group = QuorumGroup(name="c", voters=everybody, quorum=2, ready=everybody)
     monkeypatch.setattr("strandline.cli.drill.forecast.controller_group", lambda *_: group)
+    monkeypatch.setattr(
+        "strandline.cli.drill.groups.list_groups",
+        lambda *_: [GroupListing(name, "Stable", "consumer", BrokerId(2)) for name in ("g", "h")],
+    )
     monkeypatch.setattr(RegionDrill, "run", lambda _: outcomes[0])
     return outcomes
 
@@ -237,6 +316,64 @@ def test_nothing_is_done_before_somebody_says_yes(
     code, out, _ = run("drill", "region", "--name", "west", "--json")
     told = json.loads(out)
     assert (code, told["done"], told["controller_goes_on"]) == (0, False, True)
+
+
+def test_what_goes_on_with_observers_needs_no_force(
+    run: Run, drilled: list[Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = topic("t", 2, state(2, 3, observers=(5,)), shrinks=True, promotion="under-min-isr")
+    other = topic("u", 1, state(2, 3), state(3, 2), shrinks=True)
+    monkeypatch.setattr("strandline.cli.live_cluster.look", lambda *_, **__: live(one, other))
+    code, out, _ = run("drill", "region", "--name", "west", "--yes")
+    assert code == 0
+    assert "  partitions that go on once voters have left: u (2)" in out.splitlines()
+    assert "  partitions that go on once observers stand in: t (1)" in out.splitlines()
+    assert "  every topic goes on, and no acknowledged write is in jeopardy" in out.splitlines()
+    code, out, _ = run("drill", "region", "--name", "west", "--json")
+    told = [(one["voters_leave"], one["observers_stand_in"]) for one in json.loads(out)["topics"]]
+    assert (code, told) == (0, [(0, 1), (2, 0)])
+
+
+def test_groups_whose_offsets_can_be_committed_nowhere_are_told(
+    run: Run, drilled: list[Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets = topic(OFFSETS_TOPIC, 2, state(1, 2, 3), state(2, 3))
+    monkeypatch.setattr("strandline.cli.live_cluster.look", lambda *_, **__: live(offsets))
+    stopped = [partition_for(one, partition_count=2) for one in ("g", "h")].count(1)
+    assert stopped == 1
+    code, out, _ = run("drill", "region", "--name", "west")
+    line = "  consumer groups that are coordinated there: 2; 1 of them cannot commit until it is "
+    assert code == 0 and line + "back" in out.splitlines()
+    code, out, _ = run("drill", "region", "--name", "west", "--json")
+    told = json.loads(out)
+    assert (told["groups_coordinated_there"], told["groups_without_coordinator"]) == (2, 1)
+
+
+def test_each_broker_that_goes_and_coordinates_gets_one_group() -> None:
+    leaders = {index: BrokerId(1 + index % 3) for index in range(10)}
+    found = choose_groups("drill", leaders, [BrokerId(2), BrokerId(3), BrokerId(4)])
+    assert sorted(found.values()) == [2, 3]
+    for group, coordinator in found.items():
+        assert leaders[partition_for(group, partition_count=10)] == coordinator
+    assert choose_groups("drill", leaders, [BrokerId(4)]) == {}
+
+
+def test_what_groups_waited_is_told_beside_what_was_expected(
+    run: Run, drilled: list[Outcome]
+) -> None:
+    waits = replace(OUTCOME.groups[0], group="h", goes_on=False, longest_ms=5_000)
+    drilled[0] = replace(OUTCOME, groups=(OUTCOME.groups[0], waits))
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force")
+    rows = [line.split() for line in out.splitlines() if line[:2] in ("g ", "h ")]
+    assert code == 0 and rows == [
+        ["g", "2", "goes", "on", "elsewhere", "1300", "60", "1"],
+        ["h", "2", "waits", "until", "it", "is", "back", "5000", "60", "1"],
+    ]
+    drilled[0] = replace(OUTCOME, groups=())
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force")
+    assert code == 0 and "no group was measured" in out
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force", "--json")
+    assert json.loads(out)["group_rto_ms"] is None
 
 
 def test_a_controller_that_would_lose_its_quorum_is_told(
@@ -281,7 +418,7 @@ def test_what_came_of_it_is_told(run: Run, drilled: list[Outcome]) -> None:
     assert out.splitlines()[-2:] == [
         "RPO: 0 of 100 acknowledged records lost; 0 of 99 consumed ones retracted; 0 duplicates; "
         "0 given up",
-        "RTO: producers waited at most 1100 ms, consumers 1200 ms",
+        "RTO: producers waited at most 1100 ms, consumers 1200 ms, groups 1300 ms",
     ]
     code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force", "--json")
     told = json.loads(out)

@@ -326,6 +326,14 @@ def test_a_topic_that_is_as_its_policy_wants(world: World, told: Lines) -> None:
     assert cells(lines, "LEADER")[-1] == ["5", "80 ms", "4", "0", "-"]
 
 
+PROMOTED = (
+    '{"rules":[{"count":2,"where":[{"label":"region","op":"in","values":["east"]}]},'
+    '{"count":2,"where":[{"label":"region","op":"in","values":["west"]}]},'
+    '{"role":"observer","count":1,"where":[{"label":"region","op":"in","values":["south"]}]}],'
+    '"promotion":"under-min-isr"}'
+)
+
+
 def test_who_acts_after_a_loss_is_told_and_follows_from_the_placement(
     world: World, told: Lines
 ) -> None:
@@ -345,6 +353,14 @@ def test_who_acts_after_a_loss_is_told_and_follows_from_the_placement(
         "nobody leads; the 2 of 4 voters that are left have all that was acknowledged, and go on "
         "after: strandline topic alter t -c voters.shrink.enable=true",
     ]  # fmt: skip
+    world.policy, world.min_insync = (PROMOTED, FROM_TOPIC), 3
+    world.observers = {0: [5]}
+    rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
+    assert rows["1 region"][2] == (
+        "nobody leads; the 2 of 4 voters that are left have all that was acknowledged, and go on, "
+        "with 1 observer, after: strandline topic alter t -c voters.shrink.enable=true"
+    )
+    world.policy, world.min_insync, world.observers = ("", FROM_TOPIC), 1, {}
     world.shrinks = "true"
     rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
     assert rows["1 region"][:2] == ["by itself", "kept"]

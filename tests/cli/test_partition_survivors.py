@@ -39,7 +39,9 @@ class World:
     led: set[int] = field(default_factory=set)
     alive: set[int] = field(default_factory=set)
     broken: set[int] = field(default_factory=set)
+    empty: set[int] = field(default_factory=set)
     shrinks: str = "false"
+    needs_all: bool = False
 
     def __post_init__(self) -> None:
         self.fake.add_topic("t", 1)
@@ -61,12 +63,15 @@ class World:
         assert isinstance(request, DescribeReplicaLogsRequest)
         if (request.topic, request.partition) != ("t", 0):
             return DescribeReplicaLogsResponse(error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
-        answer = DescribeReplicaLogsResponse(possible=[PossibleVoters(self.voters)])
+        answer = DescribeReplicaLogsResponse(
+            possible=[PossibleVoters(self.voters)], needs_all=self.needs_all
+        )
         if broker in self.broken:
             answer.error_code = Error.KAFKA_STORAGE_ERROR
         elif broker in self.ends:
             committed, end = self.ends[broker]
             answer.is_led = broker in self.led
+            answer.has_lost = broker in self.empty
             answer.epoch = answer.last_epoch = 4
             answer.last_index = end - 1
             answer.log_start_offset = 0
@@ -151,6 +156,16 @@ def test_half_of_the_voters_go_on_by_a_command_that_is_told(world: World, run: R
     assert told(run)[-1].endswith("topic alter t -c voters.shrink.enable=true")
     world.shrinks = "true"
     assert told(run)[-1].endswith("the controller seats one of them")
+
+
+def test_after_a_declaration_a_majority_elects_nobody_and_it_is_said_what_to_do(
+    world: World, run: Run
+) -> None:
+    world.ends, world.needs_all = {1: (12, 12), 2: (12, 12), 3: (12, 15)}, True
+    assert told(run)[-1].endswith(" partition declare-lost t 0")
+    world.lose(1)
+    assert told(run)[-1].startswith("a loss was declared, and nobody is seated without broker 1:")
+    assert not any("elects a leader" in line or "nothing is" in line for line in told(run))
 
 
 def test_what_nobody_has_is_told_by_who_knows_the_voters(world: World, run: Run) -> None:

@@ -36,6 +36,7 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from strandline.protocol.messages.describe_losses import DescribeLossesResponse
 from strandline.protocol.messages.describe_observers import DescribeObserversResponse
 from strandline.protocol.messages.describe_topology import DescribeTopologyResponse
 from strandline.protocol.messages.fetch import (
@@ -462,6 +463,7 @@ HANDLERS: dict[str, Handler] = {
     "DescribeBalance": lambda *_: DescribeBalanceResponse(),
     "DescribeConfigs": describe_configs,
     "DescribeObservers": lambda *_: DescribeObserversResponse(),
+    "DescribeLosses": lambda *_: DescribeLossesResponse(),
     "DescribeTopology": lambda *_: DescribeTopologyResponse(),
     "InitProducerId": init_producer_id,
     "ListPartitionReassignments": lambda *_: ListPartitionReassignmentsResponse(),

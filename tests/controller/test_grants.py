@@ -12,9 +12,15 @@ from strandline.controller.commands import (
     SeatLeader,
     VotersNoted,
 )
-from strandline.controller.records import Assignment, ReassignmentSet, TopicCreated
+from strandline.controller.decide.voters import SUPERSEDED_COUNT_MAX
+from strandline.controller.records import (
+    Assignment,
+    GrantBegun,
+    ReassignmentSet,
+    TopicCreated,
+)
 from strandline.model.cluster import Partition, Seating
-from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch
+from strandline.model.ids import GRANT_MAX, BrokerId, Epoch, GroupId, Index, first_epoch
 
 GROUP = GroupId(1)
 
@@ -39,10 +45,14 @@ class Shrinking(World):
         """Whether it is taken."""
         return isinstance(self.run(command), VotersNoted)
 
-    def request(self, *voters: int, observers: tuple[int, ...], grant: int = 0) -> bool:
+    def request(
+        self, *voters: int, observers: tuple[int, ...], grant: int = 0, superseded: int = 0
+    ) -> bool:
         epoch = Epoch(first_epoch(grant) + 1)
         version = self.partition.version
-        asked = RequestVoters(GROUP, version, brokers(*voters), brokers(*observers), epoch)
+        asked = RequestVoters(
+            GROUP, version, brokers(*voters), brokers(*observers), epoch, superseded
+        )
         return self.does(asked)
 
     def report(self, *voters: int, grant: int = 0) -> bool:
@@ -110,6 +120,17 @@ def test_who_is_epochs_behind_does_not_vote_at_once() -> None:
     assert world.does(BeginGrant(GROUP, 0))
     assert world.seat((2, 1, 9), (3, 2, 4))
     assert world.partition.pending == (3,)
+
+
+def test_the_last_grant_that_an_epoch_can_name_is_not_passed() -> None:
+    world = Shrinking()
+    world.commit(tuple(GrantBegun(GROUP, one) for one in range(1, GRANT_MAX)))
+    assert first_epoch(GRANT_MAX) < 2**31 <= first_epoch(GRANT_MAX + 1)
+    assert world.seat((1, 1, 9), (2, 1, 9), grant=GRANT_MAX - 1)
+    assert world.does(BeginGrant(GROUP, GRANT_MAX - 1))
+    assert world.seat((1, 1, 9), (2, 1, 9), grant=GRANT_MAX)
+    assert not world.does(BeginGrant(GROUP, GRANT_MAX))
+    assert world.partition.grant == GRANT_MAX
 
 
 def test_the_old_side_asks_and_reports_in_vain_once_a_grant_has_begun() -> None:
@@ -191,3 +212,69 @@ def test_a_seat_in_the_middle_of_a_move_ends_none() -> None:
     assert (known.replicas, known.target, known.acting) == ((1, 2, 3), (1, 5, 6), (5, 6, 2, 3))
     world.commit((ReassignmentSet(GROUP, ()),))
     assert {2, 3, 5, 6} <= set(world.partition.hosts)
+
+
+def test_another_grant_takes_the_place_of_one_that_cannot_begin_and_both_may_be_in_force() -> None:
+    world = Shrinking(4, 5)
+    assert world.request(1, 2, 4, observers=(3, 5))
+    assert not world.request(1, 2, 5, observers=(3, 4))
+    assert world.request(1, 2, 5, observers=(3, 4), superseded=1)
+    assert world.partition.possible == ((1, 2, 3), (1, 2, 4), (1, 2, 5))
+    assert world.partition.pending == (1, 2, 5)
+    assert not world.report(1, 2, 4)
+    assert world.report(1, 2, 5)
+    assert (world.partition.possible, world.partition.version) == (((1, 2, 5),), 2)
+
+
+def test_a_grant_that_cannot_begin_is_withdrawn_by_a_grant_of_the_voters_as_they_are() -> None:
+    world = Shrinking(4)
+    assert world.request(1, 2, 4, observers=(3,))
+    assert world.request(1, 2, 3, observers=(4,), superseded=1)
+    assert world.report(1, 2, 3)
+    assert (world.partition.possible, world.partition.version) == (((1, 2, 3),), 2)
+
+
+def test_what_rests_on_an_earlier_grant_or_epoch_takes_no_place() -> None:
+    """The second of two requests that were under way at once, and a leader that was fenced off."""
+    world = Shrinking(4, 5)
+    assert world.request(1, 2, 4, observers=(3, 5))
+    assert world.request(1, 2, 3, observers=(4, 5), superseded=1)
+    assert not world.request(1, 2, 5, observers=(3, 4), superseded=1)
+    assert world.does(BeginGrant(GROUP, 0))
+    assert not world.request(1, 2, 5, observers=(3, 4), superseded=2)
+    assert not world.request(1, 2, 5, observers=(3, 4), superseded=2, grant=1)
+
+
+def test_no_seat_is_superseded_before_its_leader_has_reported() -> None:
+    """It is told again until then, as it was granted."""
+    world = Shrinking(4)
+    assert world.does(BeginGrant(GROUP, 0))
+    assert world.seat((1, 1, 9), (2, 1, 9))
+    assert world.partition.pending == (1, 2)
+    last = world.partition.last_version
+    assert not world.request(1, 2, 3, observers=(4,), superseded=last, grant=1)
+    assert world.report(1, 2, grant=1)
+    assert world.request(1, 2, 3, observers=(4,), grant=1)
+
+
+def test_a_seat_takes_enough_of_what_was_superseded_too() -> None:
+    """1 and 4 may have acknowledged without 2 and 3: 4 is asked, or nobody is seated."""
+    world = Shrinking(4)
+    assert world.request(1, 4, observers=(2, 3))
+    assert world.request(1, 2, 3, observers=(4,), superseded=1)
+    assert world.does(BeginGrant(GROUP, 0))
+    assert not world.seat((2, 1, 9), (3, 1, 9))
+    assert world.seat((2, 1, 9), (3, 1, 9), (4, 1, 9))
+
+
+def test_so_many_grants_wait_at_most() -> None:
+    world = Shrinking(4)
+    asked: tuple[tuple[int, ...], tuple[int, ...]] = (1, 2, 4), (3,)
+    other: tuple[tuple[int, ...], tuple[int, ...]] = (1, 2, 3), (4,)
+    taken = []
+    for _ in range(SUPERSEDED_COUNT_MAX + 2):
+        last = world.partition.last_version
+        taken.append(world.request(*asked[0], observers=asked[1], superseded=last))
+        asked, other = other, asked
+    assert taken == [True] * (SUPERSEDED_COUNT_MAX + 1) + [False]
+    assert world.report(*world.partition.pending)

@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.controller.promotion import (
-    DEMOTE_MS,
-    LAG_COUNT_MAX,
-    LAG_MS_MAX,
-    READY_MS,
+    Bounds,
     Code,
     Observer,
     Situation,
@@ -21,6 +18,7 @@ from strandline.controller.promotion import (
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Promotion
 
+BOUNDS = Bounds()
 POLICIES: tuple[Promotion, ...] = (
     "",
     "under-min-isr",
@@ -37,7 +35,7 @@ def brokers(*ids: int) -> tuple[BrokerId, ...]:
 def observer(broker: int, **levels: int) -> Observer:
     """One that has caught up; `levels`: b1=2 shares two levels with broker 1."""
     near = {BrokerId(int(name[1:])): count for name, count in levels.items()}
-    return Observer(BrokerId(broker), True, READY_MS, 0, 0, near)
+    return Observer(BrokerId(broker), True, BOUNDS.ready_ms, 0, 0, near)
 
 
 def three_voters(policy: Promotion, *voting: int, promoted: tuple[int, ...] = ()) -> Situation:
@@ -102,12 +100,12 @@ def test_a_region_is_lost_when_it_is_down_and_none_of_its_voters_is_left() -> No
     ("change", "code"),
     [
         ({}, Code.PROMOTE),
-        ({"lag_count": LAG_COUNT_MAX, "lag_ms": LAG_MS_MAX}, Code.PROMOTE),
-        ({"lag_count": LAG_COUNT_MAX + 1}, Code.BEHIND),
-        ({"lag_ms": LAG_MS_MAX + 1}, Code.BEHIND),
+        ({"lag_count": BOUNDS.lag_count_max, "lag_ms": BOUNDS.lag_ms_max}, Code.PROMOTE),
+        ({"lag_count": BOUNDS.lag_count_max + 1}, Code.BEHIND),
+        ({"lag_ms": BOUNDS.lag_ms_max + 1}, Code.BEHIND),
         ({"lag_count": -1}, Code.BEHIND),
         ({"lag_ms": -1}, Code.BEHIND),
-        ({"kept_up_ms": READY_MS - 1}, Code.BEHIND),
+        ({"kept_up_ms": BOUNDS.ready_ms - 1}, Code.BEHIND),
         ({"kept_up_ms": -1}, Code.BEHIND),
         ({"is_heard": False, "kept_up_ms": -1}, Code.NOBODY),
     ],
@@ -116,6 +114,21 @@ def test_only_who_has_caught_up_is_promoted(change: dict[str, int], code: Code) 
     one = replace(observer(4), **change)  # type: ignore[arg-type]
     case = replace(three_voters("under-min-isr", 1), observers=(one,))
     assert decide_promotion(case).code is code
+
+
+def test_the_bounds_are_what_the_topic_says() -> None:
+    bounds = Bounds(lag_count_max=3, lag_ms_max=40, ready_ms=50, demote_ms=60)
+    case = replace(three_voters("under-min-isr", 1), bounds=bounds)
+    found = {
+        (count, ms, ready): decide_promotion(
+            replace(case, observers=(Observer(BrokerId(4), True, ready, count, ms, {}),))
+        ).code
+        for count, ms, ready in ((3, 40, 50), (4, 40, 50), (3, 41, 50), (3, 40, 49))
+    }
+    assert list(found.values()) == [Code.PROMOTE, Code.BEHIND, Code.BEHIND, Code.BEHIND]
+    back = replace(case, voting=case.own, promoted=brokers(4))
+    assert decide_promotion(replace(back, healed_ms=59)).code is Code.HEALING
+    assert decide_promotion(replace(back, healed_ms=60)).code is Code.DEMOTE
 
 
 def test_the_numbers_are_told() -> None:
@@ -138,8 +151,8 @@ def test_who_is_near_a_missing_voter_is_promoted_first_and_then_who_is_near_the_
 
 def test_one_that_is_not_needed_leaves_after_a_while_the_leader_last() -> None:
     case = three_voters("under-min-isr", 1, 2, promoted=(4, 5))
-    assert step(replace(case, healed_ms=DEMOTE_MS - 1)) == (Code.HEALING, None)
-    healed = replace(case, healed_ms=DEMOTE_MS)
+    assert step(replace(case, healed_ms=BOUNDS.demote_ms - 1)) == (Code.HEALING, None)
+    healed = replace(case, healed_ms=BOUNDS.demote_ms)
     assert step(healed) == (Code.DEMOTE, 5)
     assert step(replace(healed, leader=BrokerId(5))) == (Code.DEMOTE, 4)
     alone = replace(healed, promoted=brokers(5), leader=BrokerId(5))
@@ -148,7 +161,7 @@ def test_one_that_is_not_needed_leaves_after_a_while_the_leader_last() -> None:
 
 def test_a_policy_that_is_gone_wants_nobody() -> None:
     case = three_voters("", 1, promoted=(4,))
-    assert step(replace(case, healed_ms=DEMOTE_MS)) == (Code.DEMOTE, 4)
+    assert step(replace(case, healed_ms=BOUNDS.demote_ms)) == (Code.DEMOTE, 4)
 
 
 @st.composite
@@ -162,9 +175,9 @@ def situations(draw: st.DrawFn) -> Situation:
         Observer(
             broker=one,
             is_heard=draw(st.booleans()),
-            kept_up_ms=draw(number) * READY_MS,
-            lag_count=draw(number) * LAG_COUNT_MAX,
-            lag_ms=draw(number) * LAG_MS_MAX,
+            kept_up_ms=draw(number) * BOUNDS.ready_ms,
+            lag_count=draw(number) * BOUNDS.lag_count_max,
+            lag_ms=draw(number) * BOUNDS.lag_ms_max,
             levels={each: draw(st.integers(0, 3)) for each in own},
         )
         for one in ids
@@ -179,7 +192,7 @@ def situations(draw: st.DrawFn) -> Situation:
         min_insync=draw(st.integers(1, 6)),
         regions={one: draw(st.sampled_from(("", "east", "west"))) for one in own},
         regions_down=frozenset(draw(st.sets(st.sampled_from(("", "east", "west"))))),
-        healed_ms=draw(st.sampled_from((0, DEMOTE_MS))),
+        healed_ms=draw(st.sampled_from((0, BOUNDS.demote_ms))),
     )
 
 
@@ -193,9 +206,9 @@ def test_each_step_leads_towards_what_is_wanted_and_never_past_it(case: Situatio
         case Code.PROMOTE:
             assert present < wanted
             assert found.broker not in case.promoted
-            assert found.broker is not None and seen[found.broker].has_caught_up
+            assert found.broker is not None and BOUNDS.has_caught_up(seen[found.broker])
         case Code.DEMOTE:
-            assert present > wanted and case.healed_ms >= DEMOTE_MS
+            assert present > wanted and case.healed_ms >= BOUNDS.demote_ms
             assert found.broker in case.promoted and found.broker != case.leader
         case Code.HAND_OVER:
             assert present > wanted and case.promoted == (case.leader,)
@@ -204,7 +217,7 @@ def test_each_step_leads_towards_what_is_wanted_and_never_past_it(case: Situatio
         case Code.NOBODY | Code.BEHIND:
             assert present < wanted
             others = [one for one in case.observers if one.broker not in case.promoted]
-            assert not any(one.is_heard and one.has_caught_up for one in others)
+            assert not any(one.is_heard and BOUNDS.has_caught_up(one) for one in others)
         case Code.HEALING:
             assert present > wanted
 

@@ -19,14 +19,20 @@ def commands(page: str, heading: str, block: int = 0) -> list[str]:
 
 def type_in(cluster: DevCluster, lines: list[str], *, directory: Path | None = None) -> str:
     """Type them one after the other; returns what they print."""
-    environment = {**os.environ, "STRANDLINE_BOOTSTRAP": cluster.bootstrap}
     told = ""
     for line in lines:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", line.replace("strandline", COMMAND, 1)],
-            cwd=directory, env=environment, capture_output=True, text=True,
-            timeout=COMMAND_TIMEOUT_S,
-        )  # fmt: skip
+        done = try_line(cluster, line, directory=directory)
         assert done.returncode == 0, f"{line}: {done.stdout}\n{done.stderr}"
         told += done.stdout
     return told
+
+
+def try_line(
+    cluster: DevCluster, line: str, *, directory: Path | None = None, typed: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Type one, which may be refused; `typed`: what is typed where it asks."""
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", line.replace("strandline", COMMAND, 1)],
+        cwd=directory, env={**os.environ, "STRANDLINE_BOOTSTRAP": cluster.bootstrap},
+        input=typed, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S,
+    )  # fmt: skip

@@ -20,8 +20,10 @@ from tests.integration.conftest import (
 from tests.integration.pages import commands, type_in
 
 from strandline.cli.drill import region
+from strandline.client.admin import list_groups
 from strandline.client.cluster import Client
 from strandline.client.isolation import takes_clients
+from strandline.client.producer import Producer
 from strandline.client.replica_status import replica_status
 from strandline.config.addresses import parse_bootstrap
 from strandline.model.cluster import Address
@@ -71,8 +73,22 @@ def test_a_region_is_cut_off_and_comes_back_and_nothing_acknowledged_is_missing(
     assert sorted(leader for _, leader, *_ in waits) == ["1", "1", "2", "2", "3", "3"]
     assert re.search(r"^as before \d+\.\d s after it came back$", told, re.MULTILINE)
     assert topics_of(own_cluster) == ["orders"]
+    expect_groups(own_cluster, told)
     told = type_in(own_cluster, commands(PAGE, STATUS_TITLE))
     assert told.count("\norders ") == 9 + 6 + 3
+
+
+def expect_groups(cluster: DevCluster, told: str) -> None:
+    """The group that the west coordinated has committed elsewhere meanwhile, and is gone."""
+    rows = [line.split() for line in told.splitlines() if line.startswith(region.TOPIC_PREFIX)]
+    ((_, coordinator, *words, longest_ms, p50_ms, joined),) = rows
+    with client_of(cluster) as client:
+        assert region.brokers_of(client, "west") == (int(coordinator),)
+        assert list_groups(client) == []
+    assert words == ["goes", "on", "elsewhere"]
+    assert int(longest_ms) > int(p50_ms) > 0
+    # A new coordinator knows the members of the old one.
+    assert int(joined) == 0
 
 
 def test_the_cut_ends_by_itself_when_the_command_is_killed(own_cluster: DevCluster) -> None:
@@ -102,6 +118,54 @@ def test_the_cut_ends_by_itself_when_the_command_is_killed(own_cluster: DevClust
         wait_until(lambda: not is_whole(), what="the others' notice")
         wait_until(is_there, what="clients are served again")
         wait_until(is_whole, what="all in sync again")
+
+
+def test_what_is_foretold_to_go_on_with_an_observer_does(own_cluster: DevCluster) -> None:
+    """Of two voters one is cut off: nobody else may vote before the observer is promoted."""
+    where = ("-b", own_cluster.bootstrap)
+    constraints = {
+        "version": 2,
+        "replicas": [{"count": 1, "constraints": {"rack": rack}} for rack in ("east", "west")],
+        "observers": [{"count": 1, "constraints": {"rack": "south"}}],
+        "observerPromotionPolicy": "under-min-isr",
+    }
+    own_cluster.run(
+        "topic", "create", "orders", "-p", "2",
+        "-c", f"confluent.placement.constraints={json.dumps(constraints)}",
+        "-c", "min.insync.replicas=2", "-c", "voters.shrink.enable=false",
+        *where,
+    )  # fmt: skip
+    told = own_cluster.run("drill", "region", "--name", "west", *where).stdout
+    assert re.search(r"^orders +2 +2 +0$", told, re.MULTILINE), told
+    own_cluster.run("topic", "alter", "orders", "--unset", "voters.shrink.enable", *where)
+    told = own_cluster.run("drill", "region", "--name", "west", *where).stdout
+    assert "  partitions that go on once observers stand in: orders (2)" in told.splitlines()
+    assert "every topic goes on" in told
+    with client_of(own_cluster) as client:
+        west = west_of(client)
+
+        def votes() -> list[tuple[int, int]]:
+            """(who is in sync, observers among them) of each partition."""
+            counts = [one.counts for one in replica_status(client, ["orders"])]
+            wanted = ("InSyncReplicasCount", "ObserversInIsrCount")
+            return [(one.get(wanted[0], 0), one.get(wanted[1], 0)) for one in counts]
+
+        wait_until(lambda: votes() == [(2, 0)] * 2, what="all in sync")
+        drill = subprocess.Popen(
+            [COMMAND, "drill", "region", "--name", "west", "--for", "60", "--yes", *where],
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(lambda: not takes_clients(client, west, timeout_ms=ANSWER_MS), what="a cut")
+            wait_until(lambda: votes() == [(2, 1)] * 2, what="observers", timeout_s=50)
+            producer = Producer(client, "orders")
+            for partition in range(2):
+                producer.send(b"without the west", partition=partition)
+            producer.flush()
+            assert not takes_clients(client, west, timeout_ms=ANSWER_MS)
+        finally:
+            drill.kill()
+            drill.wait()
 
 
 def test_a_planted_loss_is_reported(

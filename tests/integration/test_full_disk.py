@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -101,7 +101,17 @@ def small_disks(
 @pytest.fixture
 def topic(small_disks: DevCluster, topic_name: str) -> str:
     admin = AdminClient({"bootstrap.servers": small_disks.bootstrap})
-    admin.create_topics([NewTopic(topic_name, 1, 3)])[topic_name].result(TIMEOUT_S)
+
+    def is_created() -> bool:
+        try:
+            admin.create_topics([NewTopic(topic_name, 1, 3)])[topic_name].result(TIMEOUT_S)
+        except KafkaException as error:
+            # The controller may not know yet that there is room again.
+            assert error.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR, error
+            return False
+        return True
+
+    wait_until(is_created, what="the topic is created")
     return topic_name
 
 

@@ -127,3 +127,75 @@ def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
     finally:
         load.stop()
     expect_read(five, load.written)
+
+
+HOLD_S = 60
+OTHERS_S = 15
+
+
+def rule(cluster: DevCluster, ruling: str, seconds: int, *options: str) -> None:
+    """Say it for a while; the answer is that it holds, and until when."""
+    told = json.loads(
+        cluster.run(
+            "zone", ruling, "west", "--for", f"{seconds}s", "--json", *options,
+            "--bootstrap", cluster.bootstrap,
+        ).stdout
+    )  # fmt: skip
+    assert told["ruling"] is not None and told["until_ms"] is not None
+
+
+def repair_shown(cluster: DevCluster) -> str:
+    """The line of `zone status` about the west."""
+    shown = cluster.run("zone", "status", "--bootstrap", cluster.bootstrap).stdout
+    (line,) = [one for one in shown.splitlines() if one.startswith("west ")]
+    return line
+
+
+def lasted_ms(cluster: DevCluster) -> int:
+    """For how long it has been told that something is away."""
+    shown = cluster.run("zone", "status", "--json", "--bootstrap", cluster.bootstrap).stdout
+    return max((one["lasted_ms"] for one in json.loads(shown)["happenings"]), default=0)
+
+
+def test_what_was_said_for_a_while_is_over_by_itself_and_all_is_as_before(five: DevCluster) -> None:
+    where = ("--bootstrap", five.bootstrap)
+    five.run("cluster", "alter", "-c", f"broker.lost.after.ms={LOST_AFTER_MS}", *where)
+    five.run(
+        "topic", "create", TOPIC, "-p", str(PARTITIONS),
+        "-c", f"placement.policy={ANY_THREE}", *where,
+    )  # fmt: skip
+    admin = AdminClient({"bootstrap.servers": five.bootstrap})
+    before = replicas(admin)
+    first, second = sorted(west(five)["brokers"])  # type: ignore[call-overload]
+
+    # A hold: a single broker is not replaced, until it is over.
+    rule(five, "hold", HOLD_S)
+    assert "held by hand until " in repair_shown(five)
+    five.kill(first)
+    wait_until(lambda: lasted_ms(five) > 3 * LOST_AFTER_MS, what="a loss", timeout_s=HOLD_S)
+    placed = replicas(admin)
+    assert west(five)["ruling"] == "hold" and placed == before
+    wait_until(lambda: west(five)["ruling"] is None, what="the hold's end", timeout_s=90)
+    assert repair_shown(five).split()[-3:-1] == ["as", "usual"]
+    wait_until(
+        lambda: first not in {one for each in replicas(admin) for one in each},
+        what="replicas elsewhere",
+        timeout_s=90,
+    )
+
+    # The region is down, and held; what is said for a while takes the place of that.
+    five.kill(second)
+    wait_until(lambda: west(five)["held"] is True, what="the outage", timeout_s=90)
+    for ruling, told, options in (("release", "release", ()), ("declare-lost", "lost", ("--yes",))):
+        rule(five, ruling, OTHERS_S, *options)
+        wait_until(
+            lambda t=told: (west(five)["ruling"], west(five)["held"]) == (t, False),  # type: ignore[misc]
+            what=ruling,
+        )
+        wait_until(
+            lambda: (west(five)["ruling"], west(five)["held"]) == (None, True),
+            what=f"the end of {ruling}",
+            timeout_s=90,
+        )
+        assert "held until it is back" in repair_shown(five)
+        assert west(five)["down"] is True

@@ -93,13 +93,60 @@ def test_a_write_quorum_above_a_majority_waits_for_who_is_lost_and_loses_nothing
         [(placed(*THREE, min_insync_replicas=3), (0,))], Rules(min_insync_replicas=3, shrinks=True)
     )
     one, two = one_of(found, "1 broker"), one_of(found, "2 regions")
-    assert (one.course, one.left, one.back, one.keeps_data) == (Course.RETURN, 2, 1, True)
+    assert (one.course, one.left, one.back, one.keeps_data) == (Course.LOWER, 2, 1, True)
+    fixed = outcomes([(placed(*THREE, min_insync_replicas=3), (0,))], Rules(min_insync_replicas=3))
+    assert one_of(fixed, "1 broker").course == Course.RETURN
     # Whatever was acknowledged is on all three.
     assert (two.course, two.left, two.back, two.keeps_data) == (Course.RETURN, 1, 2, True)
     assert one_of(found, "3 brokers").course == Course.GONE
 
 
-def test_observers_count_for_nothing() -> None:
+@pytest.mark.parametrize("promotion", ["under-min-isr", "under-replicated"])
+def test_an_observer_stands_in_where_the_voters_that_are_left_are_too_few(promotion: str) -> None:
+    """The 2.5-data-centre example, its observer at the third site, or lost with either half."""
+    rules = {"shrinks": True, "min_insync_replicas": 3, "promotion": promotion}
+    placement = placed(*HALVES, observers=("c/1",), min_insync_replicas=3)
+    found = outcomes([(placement, (0,))], Rules(**rules, controllers=seeds("a", "b", "c")))  # type: ignore[arg-type]
+    lost, cut = one_of(found, "1 region"), one_of(found, "1 region", is_cut=True)
+    for one in (lost, cut):
+        assert (one.course, one.left, one.stand_ins, one.back) == (Course.STANDS_IN, 2, 1, 0)
+        assert one.acts_alone and one.keeps_data
+    assert one_of(found, "1 region and 1 broker").course == Course.MAY_LACK
+    beside = placed(*HALVES, observers=("a/1",), min_insync_replicas=3)
+    assert told(beside, **rules)["1 region"] == ("lower-min-insync", 2)
+
+
+def test_who_may_let_voters_leave_is_told_of_the_observers_that_stand_in_then() -> None:
+    rules = Rules(3, promotion="under-min-isr", controllers=seeds("a", "b", "c"))
+    placement = placed(*HALVES, observers=("c/1",), min_insync_replicas=3)
+    lost = one_of(outcomes([(placement, (0,))], rules), "1 region")
+    assert (lost.course, lost.left, lost.stand_ins) == (Course.LET_LEAVE, 2, 1)
+    beside = placed(*HALVES, observers=("a/1",), min_insync_replicas=3)
+    lost = one_of(outcomes([(beside, (0,))], rules), "1 region")
+    assert (lost.course, lost.left, lost.stand_ins) == (Course.LET_LEAVE, 2, 0)
+
+
+@pytest.mark.parametrize("promotion", ["", "leader-is-observer", "region-lost"])
+def test_an_observer_that_may_not_be_promoted_is_counted_on_by_nobody(promotion: str) -> None:
+    """ "region-lost" waits until the region is down for the controller: that is not sure."""
+    placement = placed(*HALVES, observers=("c/1",), min_insync_replicas=3)
+    rules = {"shrinks": True, "min_insync_replicas": 3, "promotion": promotion}
+    assert told(placement, **rules)["1 region"] == ("lower-min-insync", 2)
+
+
+def test_as_many_observers_stand_in_as_are_missing_or_none_is_enough() -> None:
+    rules = {"shrinks": True, "min_insync_replicas": 3, "promotion": "under-min-isr"}
+    one = placed(*THREE, observers=("d",), min_insync_replicas=3)
+    assert told(one, **rules)["1 broker"] == ("stands-in", 2)
+    four = {**rules, "min_insync_replicas": 4}
+    halves = placed(*HALVES, observers=("c",), min_insync_replicas=4)
+    assert told(halves, **four)["1 region"] == ("lower-min-insync", 2)
+    # Where the controller is lost with them, nobody is promoted.
+    found = told(one, **rules, controllers=seeds("a", "a", "d"))
+    assert found["1 region"] == ("return", 2)
+
+
+def test_observers_count_for_nothing_without_a_promotion() -> None:
     without = told(placed("a", "b"), shrinks=True)
     assert told(placed("a", "b", observers=("c", "c")), shrinks=True) == without
     assert without["1 region"] == ("arbitration", 1)

@@ -63,6 +63,8 @@ EXPECTED = {
     20_008: ("DescribeZones", 0, 0, 0),
     20_009: ("RuleZone", 0, 0, 0),
     20_013: ("DescribeReplicaLogs", 0, 0, 0),
+    20_014: ("DeclareLost", 0, 0, 0),
+    20_015: ("DescribeLosses", 0, 0, 0),
 }
 """{key: (name, first version, last version, first flexible version)} of Kafka 4.4, and ours."""
 

@@ -63,6 +63,7 @@ class Member:
         commit: int = -1,
         amnesiac: bool = False,
         promised: int = 0,
+        asks_to_rejoin: bool = False,
     ) -> None:
         log = log or shape()
         self.self_id = self_id
@@ -76,6 +77,7 @@ class Member:
             commit=Index(commit),
             amnesiac=amnesiac,
             promised=Epoch(promised),
+            asks_to_rejoin=asks_to_rejoin,
         )
 
     def step(self, event: events.Event) -> list[events.Effect]:

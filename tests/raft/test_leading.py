@@ -3,7 +3,7 @@
 Source: Raft thesis 3.5, 3.6.2, figure 3.7; design sections 4, 5 and 6."""
 
 import pytest
-from tests.raft.member import Member, configuration, of_type, shape
+from tests.raft.member import Member, configuration, kinds, of_type, shape
 
 from strandline.raft import events
 from strandline.raft.messages import AppendRequest, AppendResponse, ResetRequest, Run
@@ -327,7 +327,8 @@ def test_a_refusal_leads_to_the_last_entry_that_may_be_shared(
     member = Member(log=shape(1, 1, 2, 5, 5, 5)).lead()
     member.send_all(2)
     refusal = AppendResponse(6, False, hint=hint, hint_epoch=hint_epoch)
-    assert ready(member.receive(2, refusal)) == [2]
+    effects = member.receive(2, refusal)
+    assert (kinds(effects), ready(effects)) == (["PeerRefused", "ReplicationReady"], [2])
     request = member.send_all(2)
     assert isinstance(request, AppendRequest)
     assert (request.prev_index, request.runs) == (prev, runs)
@@ -340,7 +341,8 @@ def test_a_refusal_that_was_overtaken_is_ignored() -> None:
     member.receive(2, refusal)
     member.send_all(2)
     before = member.raft.progress[2].next_index
-    member.receive(2, AppendResponse(2, False, hint=1, hint_epoch=1))
+    effects = member.receive(2, AppendResponse(2, False, hint=1, hint_epoch=1))
+    assert "PeerRefused" not in kinds(effects)
     assert member.raft.progress[2].next_index == before
     assert member.raft.progress[2].awaiting
 

@@ -3,7 +3,7 @@
 
 import msgspec
 import pytest
-from tests.raft.member import Member, epochs_of, kinds, of_type, sent, shape
+from tests.raft.member import Member, configuration, epochs_of, kinds, of_type, sent, shape
 
 from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.raft import events
@@ -75,6 +75,16 @@ def test_who_lost_its_disk_lends_nothing() -> None:
     assert not of_type(
         member.receive(2, lend(request((0, 1), (2, 2), commit=2))), events.LendEntries
     )
+
+
+def test_a_member_is_one_since_the_configuration_that_has_it_again() -> None:
+    """Of voters and observers alike; one at the log's start may have been one for longer."""
+    three, with_four = configuration((1, 2, 3)), configuration((1, 2, 3), observers=(4,))
+    entries = ((1, with_four), (3, three), (5, with_four), (6, configuration((1, 3, 4))))
+    raft = Member(1, log=shape(*[1] * 8, configurations=entries)).raft
+    assert [raft.member_since(BrokerId(one)) for one in (1, 2, 3, 4, 5)] == [-1, 8, -1, 5, 8]
+    later = Member(1, log=shape(1, 1, first=10, previous=1)).raft
+    assert [later.member_since(BrokerId(one)) for one in (2, 4)] == [9, 12]
 
 
 def test_nothing_is_lent_for_another_leader() -> None:

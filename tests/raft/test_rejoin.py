@@ -74,6 +74,25 @@ def test_it_is_told_to_rejoin_once_a_majority_without_it_has_the_marker() -> Non
     assert request.rejoin_at == 1
 
 
+def test_it_is_told_to_rejoin_also_where_nothing_was_committed_in_this_reign() -> None:
+    """All have to acknowledge: without it nothing is committed, and it is told nothing else."""
+    leader = Member(min_insync=3).lead()
+    leader.flush()
+    leader.receive(3, AppendResponse(1, False, hint=-1, recovering=True))
+    leader.flush()
+    leader.send_all(3)
+    leader.receive(3, AppendResponse(1, True, 1, -1, recovering=True))
+    assert leader.send_all(3) is None
+    assert events.ReplicationReady(3) in leader.hear(2, 1)
+    assert leader.raft.commit == -1
+    request = leader.send_all(3)
+    assert isinstance(request, AppendRequest)
+    assert request.rejoin_at == 1
+    assert leader.send_all(3) is None
+    leader.receive(3, AppendResponse(1, True, 1, 1))
+    assert leader.raft.commit == 1
+
+
 def test_of_two_voters_the_leader_alone_is_enough() -> None:
     """Nobody can be elected without the leader's vote."""
     leader = Member(voters=(1, 3)).lead_established()
@@ -92,6 +111,40 @@ def test_it_takes_part_again_once_it_has_flushed_the_marker() -> None:
     assert sent(effects, AppendResponse)[1] == AppendResponse(1, True, 1, 1)
     assert not member.raft.is_amnesiac
     assert member.time_out() != []
+
+
+def test_where_it_is_to_be_noted_first_it_asks_once_and_waits() -> None:
+    """Decision 0030."""
+    member = Member(3, amnesiac=True, asks_to_rejoin=True)
+    effects = member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
+    assert of_type(effects, events.RejoinAsked) == []
+    told = AppendRequest(1, 1, 1, -1, -1, rejoin_at=1)
+    assert of_type(member.receive(1, told), events.RejoinAsked) == [events.RejoinAsked()]
+    assert of_type(member.receive(1, told), events.RejoinAsked) == []
+    assert of_type(member.flush(), events.Rejoined) == []
+    assert member.raft.is_amnesiac
+    effects = member.step(events.RejoinAllowed())
+    assert of_type(effects, events.Rejoined) == [events.Rejoined(1)]
+    assert sent(effects, AppendResponse)[1] == AppendResponse(1, True, 1, 1)
+    assert not member.raft.is_amnesiac
+
+
+def test_allowed_before_it_has_the_marker_it_waits_for_that() -> None:
+    member = Member(3, amnesiac=True, asks_to_rejoin=True)
+    member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
+    member.receive(1, AppendRequest(1, 1, 1, -1, -1, rejoin_at=1))
+    assert of_type(member.step(events.RejoinAllowed()), events.Rejoined) == []
+    assert of_type(member.flush(), events.Rejoined) == [events.Rejoined(1)]
+
+
+def test_allowed_under_another_leader_it_waits_for_that_one_s_marker() -> None:
+    member = Member(3, amnesiac=True, asks_to_rejoin=True)
+    member.append(prev=(-1, 0), epochs=(1, 1), sender=1)
+    member.receive(1, AppendRequest(1, 1, 1, -1, -1, rejoin_at=1))
+    member.append(prev=(1, 1), epochs=(2,), sender=2)
+    member.flush()
+    assert of_type(member.step(events.RejoinAllowed()), events.Rejoined) == []
+    assert member.raft.is_amnesiac
 
 
 def test_the_marker_of_an_earlier_leader_is_not_enough() -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from strandline.model.ids import BrokerId, GroupId, Index
@@ -36,6 +37,7 @@ class Host:
         self.broker = broker
         self.directory = directory
         self.log = log
+        self.port = port
         self.disk = RealDisk(loop.call_soon_threadsafe, loop)
         self.network = TcpNetwork(self_id=broker, cluster="c", host="127.0.0.1", port=port)
         self.replication = Replication(
@@ -67,6 +69,7 @@ class Host:
         )
 
     def stop(self) -> None:
+        self.port = self.network.port
         self.replication.stop()
         self.network.stop()
         self.disk.close()
@@ -93,6 +96,29 @@ async def cluster(directory: Path, *, log: LogConfig = LOG) -> list[Host]:
         await host.start(hosts)
     await until(lambda: leader_of(hosts) is not None, "a leader serves")
     return hosts
+
+
+@asynccontextmanager
+async def led(
+    directory: Path, *, log: LogConfig = LOG
+) -> AsyncIterator[tuple[list[Host], Replica]]:
+    """A cluster, and who leads its group; whoever is in the list at the end is stopped."""
+    hosts = await cluster(directory, log=log)
+    leader = leader_of(hosts)
+    assert leader is not None
+    try:
+        yield hosts, leader
+    finally:
+        for host in hosts:
+            host.stop()
+
+
+async def bring_back(hosts: list[Host], at: int) -> None:
+    """Start a host that was stopped anew: the same address, and what is on its disk."""
+    gone = hosts[at]
+    hosts[at] = Host(gone.broker, gone.directory, gone.port, log=gone.log)
+    await hosts[at].network.start()
+    await hosts[at].start(hosts)
 
 
 def leader_of(hosts: list[Host]) -> Replica | None:

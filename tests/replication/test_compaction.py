@@ -6,17 +6,20 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
-from tests.replication.hosts import BROKERS, Host, cluster, leader_of, until, write_records
+from tests.replication.hosts import Host, bring_back, led, until, write_records
 
 from strandline.coordinator.log_records import CommittedOffset, encode_offset
 from strandline.coordinator.replay import LoadedGroup, OffsetsState
-from strandline.model.ids import Epoch, Index, Offset
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.raft.configuration import Configuration
 from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import iterate_headers
 from strandline.records.cleaning import filler
 from strandline.records.record import Record, build_batch, decode_records
-from strandline.replication.entries import Entries
+from strandline.replication.entries import Entries, cut_before
+from strandline.replication.lending import split_after
 from strandline.replication.replica import Replica
+from strandline.storage import reads
 from strandline.storage.config import LogConfig
 
 LOG = LogConfig(segment_bytes=16 * 1024, delete=False, compacted=True, preallocate=False)
@@ -79,45 +82,72 @@ def test_offsets_are_loaded_from_a_small_log_and_whoever_was_away_catches_up(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
-        hosts = await cluster(tmp_path, log=LOG)
-        leader = leader_of(hosts)
-        assert leader is not None
-        await commit_all(leader, commits(0, 150))
-        await until(lambda: hosts[2].replica.high_watermark == 150, "the third has a part")
-        port = hosts[2].network.port
-        hosts[2].stop()
-        await commit_all(leader, commits(150, COMMIT_COUNT - 150))
-        await until(lambda: hosts[1].replica.high_watermark == COMMIT_COUNT, "the second has all")
-        expected = load(leader)
-        assert next(iter(expected["group-3"].offsets.values())).offset == COMMIT_COUNT - 1
-        before = leader.log.size_bytes()
+        async with led(tmp_path, log=LOG) as (hosts, leader):
+            await commit_all(leader, commits(0, 150))
+            await until(lambda: hosts[2].replica.high_watermark == 150, "the third has a part")
+            hosts[2].stop()
+            await commit_all(leader, commits(150, COMMIT_COUNT - 150))
+            await until(
+                lambda: hosts[1].replica.high_watermark == COMMIT_COUNT, "the second has all"
+            )
+            expected = load(leader)
+            assert next(iter(expected["group-3"].offsets.values())).offset == COMMIT_COUNT - 1
+            before = leader.log.size_bytes()
 
-        for host in hosts[:2]:
-            await clean(host)
-            assert host.replica.log.size_bytes() < before / 20
-            assert load(host.replica) == expected
-            assert host.replica.log_end_offset == COMMIT_COUNT
+            for host in hosts[:2]:
+                await clean(host)
+                assert host.replica.log.size_bytes() < before / 20
+                assert load(host.replica) == expected
+                assert host.replica.log_end_offset == COMMIT_COUNT
 
-        hosts[2] = Host(BROKERS[2], hosts[2].directory, port, log=LOG)
-        await hosts[2].network.start()
-        await hosts[2].start(hosts)
-        await until(lambda: hosts[2].replica.high_watermark == COMMIT_COUNT, "the third has all")
-        assert load(hosts[2].replica) == expected
-        await clean(hosts[2])
-        assert hosts[2].replica.log.size_bytes() < before / 20
-        assert load(hosts[2].replica) == expected
+            await bring_back(hosts, 2)
+            await until(
+                lambda: hosts[2].replica.high_watermark == COMMIT_COUNT, "the third has all"
+            )
+            assert load(hosts[2].replica) == expected
+            await clean(hosts[2])
+            assert hosts[2].replica.log.size_bytes() < before / 20
+            assert load(hosts[2].replica) == expected
 
-        port = hosts[0].network.port
-        hosts[0].stop()
-        hosts[0] = Host(BROKERS[0], hosts[0].directory, port, log=LOG)
-        await hosts[0].network.start()
-        await hosts[0].start(hosts)
-        await until(lambda: hosts[0].replica.high_watermark == COMMIT_COUNT, "the first is back")
-        assert load(hosts[0].replica) == expected
-        for host in hosts:
-            host.stop()
+            hosts[0].stop()
+            await bring_back(hosts, 0)
+            await until(
+                lambda: hosts[0].replica.high_watermark == COMMIT_COUNT, "the first is back"
+            )
+            assert load(hosts[0].replica) == expected
 
     asyncio.run(scenario())
+
+
+def test_an_empty_batch_is_cut_where_what_is_asked_for_ends() -> None:
+    """A batch with records is not."""
+    records = [Record(delta, 5, b"k", b"v") for delta in range(2)]
+    data = bytes(build_batch(records, base_offset=Offset(8), epoch=2))
+    data += bytes(filler(Offset(10), Offset(20), Epoch(2)))
+    read = reads.Entries(data, Index(10), Index(21), [(Epoch(2), Index(21))], [])
+    cut = cut_before(read, Index(15))
+    headers = list(iterate_headers(memoryview(cut.data)))
+    assert [(one.base_offset, one.next_offset) for one in headers] == [(8, 10), (10, 13)]
+    assert (cut.last_index, cut.runs) == (14, [(2, 14)])
+    assert cut_before(read, Index(12)).last_index == 11
+    assert cut_before(read, Index(11)) == read
+
+
+def test_what_is_lent_in_parts_is_what_was_asked_for() -> None:
+    members = Configuration((BrokerId(1),), (), (), 1)
+    runs = (Run(Epoch(1), Index(5)), Run(Epoch(2), Index(9)))
+    asked = AppendRequest(
+        Epoch(3), Index(1), Epoch(1), Index(9), Index(9), runs, ((Index(6), members),)
+    )
+    assert split_after(asked, Index(9)) == (asked, None)
+    for index, counts, epoch in ((4, (1, 2), 1), (5, (1, 1), 1), (6, (2, 1), 2), (8, (2, 1), 2)):
+        head, rest = split_after(asked, Index(index))
+        assert rest is not None
+        assert (head.prev_index, head.runs[-1].last_index) == (1, index)
+        assert (rest.prev_index, rest.prev_epoch, rest.runs[-1].last_index) == (index, epoch, 9)
+        assert (len(head.runs), len(rest.runs)) == counts
+        assert (*head.configurations, *rest.configurations) == asked.configurations
+        assert bool(head.configurations) == (index >= 6)
 
 
 def test_an_empty_batch_is_cut_where_the_followers_log_ends() -> None:

@@ -4,8 +4,9 @@ decision 0022."""
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
-from tests.replication.hosts import BROKERS, Host, cluster, contents, leader_of, until, write
+from tests.replication.hosts import BROKERS, bring_back, contents, led, until, write
 
 from strandline.base.errors import ProtocolError
 from strandline.model.cluster import Labels
@@ -61,6 +62,8 @@ def test_orders_and_lent_appends_as_bytes() -> None:
     )
     order = LendOrder(GroupId(7), Lend(TWO, request, 1_000, True))
     assert decode_lend_order(memoryview(encode_control(Kind.LEND, order))[1:]) == order
+    earlier = [7, msgspec.to_builtins(order.lend)[:-1]]
+    assert decode_lend_order(memoryview(msgspec.msgpack.encode(earlier))) == order
     head = AppendHead(GroupId(7), request)
     message = encode_append_head(head, Kind.LENT) + b"batches"
     assert decode_append(memoryview(message)) == (head, memoryview(b"batches"))
@@ -72,26 +75,19 @@ def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(tmp_pat
     """Byte for byte what its leader has."""
 
     async def scenario() -> None:
-        hosts = await cluster(tmp_path)
-        leader = leader_of(hosts)
-        assert leader is not None
-        away, near = (at for at, broker in enumerate(BROKERS) if broker != leader.self_id)
-        far = {broker: Labels("west") for broker in BROKERS if broker != leader.self_id}
-        for host in hosts:
-            host.replication.nearness.place({leader.self_id: Labels("east"), **far})
-        await write(leader, [b"before"] * 10, acks=-1)
-        port = hosts[away].network.port
-        hosts[away].stop()
-        for number in range(40):
-            await write(leader, [bytes([number]) * 20_000] * 10, acks=-1)
-        hosts[away] = Host(BROKERS[away], hosts[away].directory, port)
-        await hosts[away].network.start()
-        await hosts[away].start(hosts)
-        returned = hosts[away].replica
-        await until(lambda: returned.high_watermark == 410, "the returned replica has all")
-        assert contents(returned) == contents(leader)
-        assert hosts[near].replication.lending.lent_bytes > 0
-        for host in hosts:
-            host.stop()
+        async with led(tmp_path) as (hosts, leader):
+            away, near = (at for at, broker in enumerate(BROKERS) if broker != leader.self_id)
+            far = {broker: Labels("west") for broker in BROKERS if broker != leader.self_id}
+            for host in hosts:
+                host.replication.nearness.place({leader.self_id: Labels("east"), **far})
+            await write(leader, [b"before"] * 10, acks=-1)
+            hosts[away].stop()
+            for number in range(40):
+                await write(leader, [bytes([number]) * 20_000] * 10, acks=-1)
+            await bring_back(hosts, away)
+            returned = hosts[away].replica
+            await until(lambda: returned.high_watermark == 410, "the returned replica has all")
+            assert contents(returned) == contents(leader)
+            assert hosts[near].replication.lending.lent_bytes > 0
 
     asyncio.run(scenario())

@@ -5,7 +5,7 @@ import errno
 from pathlib import Path
 
 import pytest
-from tests.replication.hosts import BROKERS, Host, cluster, contents, leader_of, until, write
+from tests.replication.hosts import bring_back, contents, leader_of, led, until, write
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -17,82 +17,66 @@ from strandline.storage.real_disk import RealFile
 
 def test_the_preferred_replica_leads_and_all_replicas_hold_the_same_bytes(tmp_path: Path) -> None:
     async def scenario() -> None:
-        hosts = await cluster(tmp_path)
-        leader = leader_of(hosts)
-        assert leader is not None
-        assert leader.self_id == 1
-        for number, acks in enumerate((-1, 1, 0, -1)):
-            result = await write(leader, [b"%d-%d" % (number, n) for n in range(10)], acks=acks)
-            assert result.error_code == Error.NONE
-            assert result.base_offset == number * 10
-        await until(
-            lambda: all(host.replica.high_watermark == 40 for host in hosts),
-            "every replica may show all records",
-        )
-        first, second, third = (contents(host.replica) for host in hosts)
-        assert first == second == third
-        assert leader.in_sync() == [1, 2, 3]
-        for host in hosts:
-            host.stop()
+        async with led(tmp_path) as (hosts, leader):
+            assert leader.self_id == 1
+            for number, acks in enumerate((-1, 1, 0, -1)):
+                result = await write(leader, [b"%d-%d" % (number, n) for n in range(10)], acks=acks)
+                assert result.error_code == Error.NONE
+                assert result.base_offset == number * 10
+            await until(
+                lambda: all(host.replica.high_watermark == 40 for host in hosts),
+                "every replica may show all records",
+            )
+            first, second, third = (contents(host.replica) for host in hosts)
+            assert first == second == third
+            assert leader.in_sync() == [1, 2, 3]
 
     asyncio.run(scenario())
 
 
 def test_a_stopped_leader_is_replaced_and_catches_up_on_its_return(tmp_path: Path) -> None:
     async def scenario() -> None:
-        hosts = await cluster(tmp_path)
-        leader = leader_of(hosts)
-        assert leader is not None
-        await write(leader, [b"before"], acks=-1)
-        port = hosts[0].network.port
-        hosts[0].stop()
-        await until(lambda: leader_of(hosts[1:]) is not None, "another leader")
-        second = leader_of(hosts[1:])
-        assert second is not None
-        assert second.epoch > 1
-        for number in range(50):
-            assert (await write(second, [b"%d" % number], acks=-1)).error_code == Error.NONE
-        hosts[0] = Host(BROKERS[0], hosts[0].directory, port)
-        await hosts[0].network.start()
-        await hosts[0].start(hosts)
-        await until(lambda: hosts[0].replica.high_watermark == 51, "the returned replica has all")
-        assert contents(hosts[0].replica) == contents(second)
-        for host in hosts:
-            host.stop()
+        async with led(tmp_path) as (hosts, leader):
+            await write(leader, [b"before"], acks=-1)
+            hosts[0].stop()
+            await until(lambda: leader_of(hosts[1:]) is not None, "another leader")
+            second = leader_of(hosts[1:])
+            assert second is not None
+            assert second.epoch > 1
+            for number in range(50):
+                assert (await write(second, [b"%d" % number], acks=-1)).error_code == Error.NONE
+            await bring_back(hosts, 0)
+            await until(
+                lambda: hosts[0].replica.high_watermark == 51, "the returned replica has all"
+            )
+            assert contents(hosts[0].replica) == contents(second)
 
     asyncio.run(scenario())
 
 
 def test_a_leader_cut_off_from_its_quorum_acknowledges_and_answers_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
-        hosts = await cluster(tmp_path)
-        leader = leader_of(hosts)
-        assert leader is not None
-        hosts[1].stop()
-        hosts[2].stop()
-        done: list[AppendResult] = []
-        batch = build_batch([Record(offset_delta=0, key=None, value=b"alone")])
-        leader.replicate([batch], list(iterate_headers(batch)), acks=-1, done=done.append)
-        await until(lambda: not leader.can_serve_reads, "the lease has run out")
-        await until(lambda: not leader.is_leader, "leadership was given up")
-        assert done and done[0].error_code == Error.NOT_LEADER_OR_FOLLOWER
-        hosts[0].stop()
+        async with led(tmp_path) as (hosts, leader):
+            hosts.pop().stop()
+            hosts.pop().stop()
+            done: list[AppendResult] = []
+            batch = build_batch([Record(offset_delta=0, key=None, value=b"alone")])
+            leader.replicate([batch], list(iterate_headers(batch)), acks=-1, done=done.append)
+            await until(lambda: not leader.can_serve_reads, "the lease has run out")
+            await until(lambda: not leader.is_leader, "leadership was given up")
+            assert done and done[0].error_code == Error.NOT_LEADER_OR_FOLLOWER
 
     asyncio.run(scenario())
 
 
 def test_leadership_is_handed_over_without_an_election_timeout(tmp_path: Path) -> None:
     async def scenario() -> None:
-        hosts = await cluster(tmp_path)
-        leader = leader_of(hosts)
-        assert leader is not None
-        await write(leader, [b"x"], acks=-1)
-        leader.transfer_leadership(BrokerId(3))
-        await until(lambda: hosts[2].replica.can_serve_reads, "broker 3 leads")
-        result = await write(hosts[2].replica, [b"y"], acks=-1)
-        assert result.base_offset == 1
-        for host in hosts:
-            host.stop()
+        async with led(tmp_path) as (hosts, leader):
+            await write(leader, [b"x"], acks=-1)
+            leader.transfer_leadership(BrokerId(3))
+            await until(lambda: hosts[2].replica.can_serve_reads, "broker 3 leads")
+            result = await write(hosts[2].replica, [b"y"], acks=-1)
+            assert result.base_offset == 1
 
     asyncio.run(scenario())
 
@@ -101,23 +85,21 @@ def test_a_new_producer_begins_at_sequence_0_or_not_at_all(tmp_path: Path) -> No
     """Batches that overtook others across an election must not be first in the log."""
 
     async def scenario() -> None:
-        hosts = await cluster(tmp_path)
-        leader = leader_of(hosts)
-        assert leader is not None
-        codes = []
-        for sequence in (8, 0, 1):
-            batch = build_batch(
-                [Record(offset_delta=0, key=None, value=b"x")],
-                producer_id=7,
-                producer_epoch=0,
-                base_sequence=sequence,
-            )
-            done: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
-            leader.replicate([batch], list(iterate_headers(batch)), acks=-1, done=done.set_result)
-            codes.append((await done).error_code)
-        assert codes == [Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.NONE, Error.NONE]
-        for host in hosts:
-            host.stop()
+        async with led(tmp_path) as (_, leader):
+            codes = []
+            for sequence in (8, 0, 1):
+                batch = build_batch(
+                    [Record(offset_delta=0, key=None, value=b"x")],
+                    producer_id=7,
+                    producer_epoch=0,
+                    base_sequence=sequence,
+                )
+                done: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+                leader.replicate(
+                    [batch], list(iterate_headers(batch)), acks=-1, done=done.set_result
+                )
+                codes.append((await done).error_code)
+            assert codes == [Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.NONE, Error.NONE]
 
     asyncio.run(scenario())
 
@@ -142,20 +124,18 @@ def test_a_follower_with_a_full_disk_goes_on_when_there_is_room_again(
 ) -> None:
     async def scenario() -> None:
         full = FullDirectories(monkeypatch)
-        hosts = await cluster(tmp_path)
-        leader = leader_of(hosts)
-        assert leader is not None
-        full.paths.add(hosts[2].directory)
-        value = bytes(200_000)
-        for _ in range(20):
-            assert (await write(leader, [value], acks=-1)).error_code == Error.NONE
-        assert hosts[2].replica.failed is None
-        assert hosts[2].replica.log.end_offset < 20
-        full.paths.clear()
-        await until(lambda: hosts[2].replica.high_watermark == 20, "the third replica caught up")
-        assert contents(hosts[2].replica) == contents(leader)
-        for host in hosts:
-            host.stop()
+        async with led(tmp_path) as (hosts, leader):
+            full.paths.add(hosts[2].directory)
+            value = bytes(200_000)
+            for _ in range(20):
+                assert (await write(leader, [value], acks=-1)).error_code == Error.NONE
+            assert hosts[2].replica.failed is None
+            assert hosts[2].replica.log.end_offset < 20
+            full.paths.clear()
+            await until(
+                lambda: hosts[2].replica.high_watermark == 20, "the third replica caught up"
+            )
+            assert contents(hosts[2].replica) == contents(leader)
 
     asyncio.run(scenario())
 
@@ -165,19 +145,15 @@ def test_a_leader_with_a_full_disk_refuses_and_loses_nothing(
 ) -> None:
     async def scenario() -> None:
         full = FullDirectories(monkeypatch)
-        hosts = await cluster(tmp_path)
-        leader = leader_of(hosts)
-        assert leader is not None
-        await write(leader, [b"kept"], acks=-1)
-        full.paths.add(hosts[0].directory)
-        value = bytes(500_000)
-        results = [await write(leader, [value], acks=-1) for _ in range(8)]
-        assert results[-1].error_code == Error.KAFKA_STORAGE_ERROR
-        stored = sum(result.error_code == Error.NONE for result in results)
-        full.paths.clear()
-        result = await write(leader, [value], acks=-1)
-        assert (result.error_code, result.base_offset) == (Error.NONE, 1 + stored)
-        for host in hosts:
-            host.stop()
+        async with led(tmp_path) as (hosts, leader):
+            await write(leader, [b"kept"], acks=-1)
+            full.paths.add(hosts[0].directory)
+            value = bytes(500_000)
+            results = [await write(leader, [value], acks=-1) for _ in range(8)]
+            assert results[-1].error_code == Error.KAFKA_STORAGE_ERROR
+            stored = sum(result.error_code == Error.NONE for result in results)
+            full.paths.clear()
+            result = await write(leader, [value], acks=-1)
+            assert (result.error_code, result.base_offset) == (Error.NONE, 1 + stored)
 
     asyncio.run(scenario())

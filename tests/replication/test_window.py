@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from strandline.model.ids import Index
+from strandline.model.ids import BrokerId, Index
 from strandline.replication.sender import FollowerStream
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.window import BYTES_MIN, COUNT_MIN, ROUND_TRIP_MS_MIN
@@ -204,3 +204,14 @@ def test_no_follower_is_believed_to_be_busy_for_ever() -> None:
     stream.on_acknowledged(Index(1), 3_600_000)
     stream.on_sent(Index(2), MB, 3_600_000)
     assert stream.patience_ms(1_000) == 31_000
+
+
+def test_what_another_replica_was_to_send_is_not_waited_for_as_long() -> None:
+    """Outage seed 5646863 of dad5807: a cut had made the way look slow, an order to lend was lost,
+    and the follower lacked the controller's log for 34 s."""
+    stream = FollowerStream(ReplicationSettings())
+    stream.on_sent(Index(1), MB, 0)
+    stream.on_acknowledged(Index(1), 3_600_000)
+    stream.lender = BrokerId(2)
+    stream.on_sent(Index(2), MB, 3_600_000)
+    assert stream.patience_ms(1_000) == 6_000

@@ -27,9 +27,11 @@ from strandline.raft.quorums import Quorums
 from strandline.raft.state import ReplicaState
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appended, Appender, AppendResult, Request
+from strandline.replication.flushes import Flushes
 from strandline.replication.host import Replication
 from strandline.replication.liveness import Liveness
 from strandline.replication.replica import Replica
+from strandline.replication.sink import ReplicaSink
 from strandline.simulation.disk import SimDisk
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.swarm import run_scenario
@@ -52,14 +54,14 @@ def acknowledge_before_the_quorum(patch: pytest.MonkeyPatch) -> None:
 
 def mix_up_the_answers(patch: pytest.MonkeyPatch) -> None:
     """With acks=1 each of some producers is told where the record of another one is."""
-    honest = Replica.append_chunk
+    honest = ReplicaSink.append_chunk
 
-    def append_chunk(self: Replica, requests: Sequence[Request], *, relaxed: bool) -> Appended:
+    def append_chunk(self: ReplicaSink, requests: Sequence[Request], *, relaxed: bool) -> Appended:
         appended = honest(self, requests, relaxed=relaxed)
         offsets = appended.base_offsets
         return Appended(appended.last_index, offsets[::-1]) if relaxed else appended
 
-    patch.setattr(Replica, "append_chunk", append_chunk)
+    patch.setattr(ReplicaSink, "append_chunk", append_chunk)
 
 
 def commit_what_is_only_written(patch: pytest.MonkeyPatch) -> None:
@@ -115,14 +117,14 @@ def truncate_what_matches(patch: pytest.MonkeyPatch) -> None:
 
 def believe_the_flush_of_another_log(patch: pytest.MonkeyPatch) -> None:
     """A flush that was asked for before a truncation counts for what was written after it."""
-    honest = Replica._on_flushed
+    honest = Flushes._on_flushed
 
-    def on_flushed(self: Replica, generation: int, result: Index | OSError) -> None:
+    def on_flushed(self: Flushes, generation: int, result: Index | OSError) -> None:
         if not isinstance(result, OSError):
-            result = self.log.last_index
-        honest(self, self.raft.log.generation, result)
+            result = self._replica.log.last_index
+        honest(self, self._replica.raft.log.generation, result)
 
-    patch.setattr(Replica, "_on_flushed", on_flushed)
+    patch.setattr(Flushes, "_on_flushed", on_flushed)
 
 
 def show_what_is_only_appended(patch: pytest.MonkeyPatch) -> None:
@@ -149,10 +151,10 @@ def vote_against_a_living_leader(patch: pytest.MonkeyPatch) -> None:
 def forget_what_producers_wrote(patch: pytest.MonkeyPatch) -> None:
     """Sequences of idempotent producers are not checked."""
 
-    def check_producer(self: Replica, header: BatchHeader) -> None:
+    def check_producer(self: ReplicaSink, header: BatchHeader) -> None:
         return None
 
-    patch.setattr(Replica, "check_producer", check_producer)
+    patch.setattr(ReplicaSink, "check_producer", check_producer)
 
 
 def take_files_for_durable_after_a_kill(patch: pytest.MonkeyPatch) -> None:
@@ -206,15 +208,15 @@ def count_observers(patch: pytest.MonkeyPatch) -> None:
 
 def go_on_after_a_failed_flush(patch: pytest.MonkeyPatch) -> None:
     """What could not be flushed counts as flushed."""
-    honest = Replica._on_flushed
+    honest = Flushes._on_flushed
 
-    def on_flushed(self: Replica, generation: int, result: Index | OSError) -> None:
+    def on_flushed(self: Flushes, generation: int, result: Index | OSError) -> None:
         if isinstance(result, OSError):
-            self.log._flushing.error = None
-            result = self.log.last_index
+            self._replica.log._flushing.error = None
+            result = self._replica.log.last_index
         honest(self, generation, result)
 
-    patch.setattr(Replica, "_on_flushed", on_flushed)
+    patch.setattr(Flushes, "_on_flushed", on_flushed)
 
 
 def commit_offsets_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -373,7 +375,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         take_files_for_durable_after_a_kill,
         ("kill-all", "total-power-failure"),
-        220,
+        2042,
         False,
         changes=SLOW_FLUSHES,
     ),

@@ -25,6 +25,7 @@ from strandline.placement.solver.plan import Plan
 from strandline.placement.solver.repair import Repair, repair
 from strandline.simulation.facts import PlacementKnown
 from strandline.simulation.invariants import InvariantError
+from strandline.simulation.outages import RepairHeldIffZoneDown
 from strandline.simulation.placements import PlacementHolds
 from strandline.simulation.scenario import PlannedChange, Scenario
 from strandline.simulation.scenario_file import load_scenario
@@ -53,6 +54,7 @@ def test_what_has_to_be_in_a_lost_region_waits_and_what_may_be_elsewhere_moves()
     outcome = run("region-lost-and-returned")
     assert outcome.violation is None
     assert "group-2-0" in moved(outcome) and "group-1-0" not in moved(outcome)
+    assert outcome.tally.copied_bytes > 0
 
 
 @pytest.mark.simulation
@@ -68,6 +70,8 @@ def test_of_a_region_that_is_down_for_ten_minutes_no_byte_is_copied() -> None:
     outcome = run("region-down-for-ten-minutes")
     assert outcome.violation is None
     assert outcome.tally.balance_count == 0 and not moved(outcome)
+    assert outcome.tally.copied_bytes == 0
+    assert outcome.tally.acknowledged_count > 1_000
     assert outcome.tally.fault_counts == {"region-power-failure": 1}
     told = [line.split(": region: ")[-1] for line in outcome.trace if "region east is " in line]
     assert len(told) == 2 and told[0].endswith(", 2 of 2 brokers silent")
@@ -85,6 +89,7 @@ def test_in_half_an_hour_of_jitter_and_lost_packets_there_is_no_alarm(scenario: 
     kinds = tuple(f"  {kind}: " for kind in Kind)
     assert [line for line in outcome.trace if any(kind in line for kind in kinds)] == []
     assert outcome.tally.balance_count == 0
+    assert not any(outcome.tally.role_counts.values())
     assert outcome.tally.election_count == 3  # The controller's and two groups', when they began.
 
 
@@ -296,6 +301,16 @@ def test_a_planted_mistake_is_found(
     plant(monkeypatch)
     violation = run(scenario).violation
     assert violation is not None and violation.startswith(promise)
+
+
+@pytest.mark.simulation
+def test_bytes_that_are_copied_for_a_region_that_is_down_are_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where nothing is held, and no promise stops the run before anything is copied."""
+    hold_nothing(monkeypatch)
+    monkeypatch.setattr(RepairHeldIffZoneDown, "on_balancer_moved", lambda self, fact: None)
+    assert run("region-down-for-ten-minutes").tally.copied_bytes > 0
 
 
 @pytest.mark.simulation

@@ -4,12 +4,18 @@ Source: design section 10 (Progress)."""
 
 import pytest
 
-from strandline.model.ids import GroupId
+from strandline.model.ids import BrokerId, GroupId
 from strandline.simulation.checker import Checker
-from strandline.simulation.endings import BalancerProgress, Convergence, Progress
+from strandline.simulation.endings import (
+    BalancerProgress,
+    Convergence,
+    HeartbeatsCoalesced,
+    Progress,
+)
 from strandline.simulation.facts import (
     NOWHERE,
     BalanceAwaited,
+    IdlePassed,
     RestAwaited,
     ServiceAwaited,
     Subject,
@@ -36,6 +42,20 @@ def test_what_does_not_come_to_rest_is_found() -> None:
     with pytest.raises(InvariantError, match=r"^Convergence: group-1 is led by") as found:
         Convergence().on_rest_awaited(RestAwaited("group-1 is led by [1, 2]", ONE))
     assert found.value.subject == ONE
+
+
+def test_a_group_that_sends_something_of_its_own_is_found() -> None:
+    """A heartbeat and an answer each way in an interval, and no append."""
+    way, back = (BrokerId(1), BrokerId(2)), (BrokerId(2), BrokerId(1))
+
+    def idle(control: int, bulk: int) -> IdlePassed:
+        return IdlePassed(500, 100, {way: control, back: control}, {way: bulk})
+
+    HeartbeatsCoalesced().on_idle_passed(idle(12, 0))
+    with pytest.raises(InvariantError, match=r"^HeartbeatsCoalesced: at rest: 13 messages from 1"):
+        HeartbeatsCoalesced().on_idle_passed(idle(13, 0))
+    with pytest.raises(InvariantError, match=r"^HeartbeatsCoalesced: at rest: 1 appends from 1"):
+        HeartbeatsCoalesced().on_idle_passed(idle(12, 1))
 
 
 def test_the_checker_hands_on_what_was_awaited() -> None:

@@ -1,5 +1,6 @@
 """Each invariant is quiet over a sound history and speaks up where its promise is broken."""
 
+import dataclasses
 import zlib
 from collections.abc import Sequence
 
@@ -7,6 +8,7 @@ import pytest
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
+from strandline.simulation.compacted import CompactedPrefixEqual
 from strandline.simulation.facts import (
     Acknowledged,
     AuditedBatch,
@@ -176,9 +178,27 @@ def test_committed_entries_that_differ_are_found_and_others_may_differ() -> None
         invariant.on_log_audited(log(*fork, broker=TWO, commit=4))
 
 
-def test_a_commit_beyond_the_log_is_found() -> None:
-    with pytest.raises(InvariantError, match="CommittedPrefixEqual"):
-        CommittedPrefixEqual().on_log_audited(log(*SOUND, commit=5))
+@pytest.mark.parametrize("promise", [CommittedPrefixEqual, CompactedPrefixEqual])
+def test_a_commit_beyond_the_log_is_found(
+    promise: type[CommittedPrefixEqual | CompactedPrefixEqual],
+) -> None:
+    with pytest.raises(InvariantError, match=promise.__name__):
+        promise().on_log_audited(log(*SOUND, commit=5))
+
+
+def test_what_compaction_has_left_may_lack_records_and_not_differ() -> None:
+    invariant = CompactedPrefixEqual()
+    invariant.on_log_audited(log(*SOUND))
+    lacking = dataclasses.replace(SOUND[1], records=SOUND[1].records[1:])
+    kept = (SOUND[0], lacking, *SOUND[2:])
+    invariant.on_log_audited(log(*kept, broker=TWO))
+    fork = (*SOUND[:3], batch(4, 3, 2, "p/2"))
+    invariant.on_log_audited(log(*fork, broker=TWO, commit=3))
+    with pytest.raises(InvariantError, match=r"CompactedPrefixEqual.* at 4 \(epoch"):
+        invariant.on_log_audited(log(*fork, broker=TWO))
+    other = (*SOUND[:3], batch(4, 2, 2, "q/0"))
+    with pytest.raises(InvariantError, match=r"CompactedPrefixEqual.* at offset 2"):
+        invariant.on_log_audited(log(*other, broker=TWO))
 
 
 @pytest.mark.parametrize(

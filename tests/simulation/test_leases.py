@@ -304,7 +304,7 @@ def test_a_vote_that_had_to_wait_is_refused_if_a_leader_was_heard_meanwhile() ->
         ask(other, 3, transfer=False)
         heartbeat = Heartbeat(1 << 40, 1, 0, 0, 1, [(group, Epoch(epoch + 2))])
         body = encode_control(Kind.HEARTBEAT, heartbeat)
-        follower.host.on_message(leader.self_id, Lane.CONTROL, memoryview(body))
+        follower.host.inbound.on_message(leader.self_id, Lane.CONTROL, memoryview(body))
         answer = follower.host.liveness.follow_session(leader.self_id).answer(heartbeat)
         assert not answer.refused
 

@@ -8,18 +8,23 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+import bench.promotion
 import pytest
 from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
-from strandline.broker import acting, arbitrating
-from strandline.controller import promotion
+from strandline.broker import acting, arbitrating, moving
+from strandline.broker.moving import Moving
+from strandline.controller.promotion import Bounds
+from strandline.model.cluster import Partition, Roles
 from strandline.placement.policy.document import Promotion
+from strandline.replication.replica import Replica
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
 
 SCENARIO = Path(__file__).parent / "scenarios" / "observers-stand-in-for-a-region.toml"
 SEEDS = (5, 19, 21, 24)
+WAITING_SEEDS = (14, 24, 25, 28)
 POLICIES: tuple[Promotion, ...] = ("under-min-isr", "under-replicated", "region-lost")
 
 
@@ -82,10 +87,10 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
         (acting, "SILENT_MS"),
         (acting, "RETURN_MS"),
         (arbitrating, "STUCK_MS"),
-        (promotion, "DEMOTE_MS"),
-        (promotion, "HANDOVER_RETRY_MS"),
+        (acting, "HANDOVER_RETRY_MS"),
     ):
         patch.setattr(module, name, 500)
+    patch.setattr(moving, "bounds_of", lambda config: Bounds(demote_ms=500))
 
 
 @pytest.mark.simulation
@@ -95,3 +100,42 @@ def test_observers_stand_in_and_leave_through_faults(monkeypatch: pytest.MonkeyP
     assert [outcome.violation for outcome in outcomes] == [None] * len(SEEDS)
     words = {word for outcome in outcomes for _, word in steps(outcome.trace)}
     assert {"promote", "demote"} <= words
+
+
+def begin_late(patch: pytest.MonkeyPatch) -> None:
+    """What is granted is begun up to two seconds later, so that many die in between; and others are
+    asked for in its place, which some leaders hear of after they have begun."""
+    are_in_step = Moving._are_in_step
+    seen: dict[tuple[int, int, int], int] = {}
+
+    def held(replica: Replica, partition: Partition, roles: Roles) -> bool:
+        if partition.pending and roles == partition.granted:
+            grant = replica.self_id, partition.group, partition.last_version
+            seen[grant] = looks = seen.get(grant, 0) + 1
+            if looks <= sum(grant) % 4 * 5:
+                return False
+        return are_in_step(replica, partition, roles)
+
+    patch.setattr(Moving, "_are_in_step", staticmethod(held))
+    patch.setattr(moving, "HELD_UP_MS", 500)
+
+
+@pytest.mark.simulation
+def test_grants_that_wait_are_superseded_through_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Observers and voters die between the grant and the change, and between that and its end."""
+    hurry(monkeypatch)
+    outcomes = []
+    for seed in WAITING_SEEDS:
+        with monkeypatch.context() as patch:  # Each history by itself, in whatever order.
+            begin_late(patch)
+            outcomes.append(run_scenario(promoting(seed), log_level=logging.INFO))
+    assert [outcome.violation for outcome in outcomes] == [None] * len(WAITING_SEEDS)
+    assert any("cannot begin" in line for one in outcomes for line in one.trace)
+
+
+@pytest.mark.simulation
+def test_writes_go_on_within_three_seconds_of_the_loss_being_noticed() -> None:
+    """In virtual time, with round trips of 64 ms and more; `python -m bench.promotion` has forty
+    histories."""
+    times = bench.promotion.measure(2)
+    assert 0 < times["resumed_ms"]["max"] <= 3_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.simulation.plain import plain_scenario, started
 
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.lending import Lending
 from strandline.raft.messages import AppendResponse
 from strandline.replication import sessions
@@ -38,9 +38,11 @@ class Outage:
         absent: tuple[BrokerId, ...] = (),
         south_us: int = 30_000,
         near_us: int = 500,
+        first_group: int = 1,
+        key_count: int = 0,
     ) -> None:
         """`absent`: they have room for replicas that they are no members of yet. `south_us`: how
-        far east is from south."""
+        far east is from south. `first_group`: 0 has one of the logs be the controller's."""
         scenario = plain_scenario(
             seed=seed,
             brokers=5,
@@ -49,7 +51,7 @@ class Outage:
             near_one_way_us=near_us,
             producers=tuple(
                 ProducerPlan(f"p{group}", GroupId(group), -1, False, 10, 8_000)
-                for group in range(1, GROUP_COUNT + 1)
+                for group in range(first_group, first_group + GROUP_COUNT)
             ),
             log=log,
             settings=settings,
@@ -57,6 +59,7 @@ class Outage:
         groups = tuple(
             replace(
                 plan,
+                group=GroupId(plan.group - 1 + first_group),
                 voters=tuple(one for one in plan.voters if one not in (*observers, *absent)),
                 observers=observers,
             )
@@ -65,7 +68,7 @@ class Outage:
         ways = dict(scenario.one_way_us)
         ways["east", "south"] = ways["south", "east"] = south_us
         world = self.world = started(
-            replace(scenario, regions=REGIONS, groups=groups, one_way_us=ways)
+            replace(scenario, regions=REGIONS, groups=groups, one_way_us=ways, key_count=key_count)
         )
         self.is_cut = is_cut
         for producer in world.producers:
@@ -159,6 +162,17 @@ def test_what_a_region_missed_crosses_once(seed: int, *, is_cut: bool) -> None:
     outage.end()
     outage.run_until_whole()
     outage.run(500)
+    assert outage.crossed_ratio() < 1.1
+    assert outage.lent_bytes() > 0.8 * outage.missed_bytes
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_the_controllers_log_crosses_once_as_any(seed: int) -> None:
+    """It crossed once for each replica: 1.5 x, where the other log is a topic's."""
+    outage = Outage(seed, first_group=CONTROLLER_GROUP)
+    assert outage.missed_bytes > 4_000_000
+    outage.end()
+    outage.run_until_whole()
     assert outage.crossed_ratio() < 1.1
     assert outage.lent_bytes() > 0.8 * outage.missed_bytes
 
@@ -305,14 +319,6 @@ def test_a_broker_of_a_release_that_does_not_know_of_it_is_asked_for_nothing(
     assert outage.crossed_ratio() > 1.9
 
 
-def test_compacted_logs_are_not_lent() -> None:
-    """Two of them may differ in what was let go."""
-    outage = Outage(1, log=LogConfig(segment_bytes=64 * KIB, compacted=True))
-    outage.end()
-    outage.run_until_whole()
-    assert outage.lent_bytes() == 0
-
-
 @pytest.mark.parametrize("seed", range(1, 3))
 def test_who_catches_up_under_load_is_in_step_at_the_end(seed: int) -> None:
     """And gets by its leader what is new: by another one it would have it later, and for ever so
@@ -331,6 +337,24 @@ def test_who_catches_up_under_load_is_in_step_at_the_end(seed: int) -> None:
     for producer in outage.world.producers:
         producer.stop()
     outage.run_until_whole()
+
+
+@pytest.mark.parametrize("seed", range(1, 3))
+def test_what_a_region_missed_crosses_once_under_load_too(seed: int) -> None:
+    """Beside what is new, which each of its replicas gets from the leader."""
+    outage = Outage(seed)
+    before = outage.log_bytes()
+    outage.end()
+    for producer in outage.world.producers:
+        producer.start()
+    outage.run(3_000)
+    for producer in outage.world.producers:
+        producer.stop()
+    outage.run_until_whole()
+    new_bytes = outage.log_bytes() - before
+    assert new_bytes > 1_000_000
+    new_ratio = len(AWAY) * new_bytes / outage.missed_bytes
+    assert outage.crossed_ratio() - new_ratio < 1.1
 
 
 @pytest.mark.parametrize("seed", range(1, 3))

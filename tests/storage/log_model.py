@@ -73,6 +73,11 @@ class ModelLog:
         self._let_go += gone
         del self.batches[: len(gone)]
 
+    @property
+    def has_let_go(self) -> bool:
+        """Whether producers wrote what is not there any more."""
+        return any(batch.header.producer_id >= 0 for batch in self._let_go)
+
     def epochs(self) -> list[tuple[int, int]]:
         result: list[tuple[int, int]] = []
         for batch in self.batches:

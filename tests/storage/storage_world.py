@@ -328,6 +328,11 @@ class ForgetfulDisk:
             for content in names.values():
                 content.crash(rng)
 
+    def kill(self) -> None:
+        """The process ends wherever it is; what it did is seen by the next, and not durable."""
+        self.fuse = -1
+        self.flushes.clear()
+
     def evict(self) -> None:
         """The page cache lets go of what it takes for clean."""
         for names in self.names.values():

@@ -21,7 +21,7 @@ from tests.storage.storage_world import ForgetfulDisk, ManualClock
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.record import decode_records
 from strandline.storage.config import LogConfig
-from strandline.storage.layout import LOG, SegmentName, parse_name
+from strandline.storage.layout import LOG, PRODUCERS, SegmentName, parse_name
 from strandline.storage.log import Log
 from strandline.storage.survey import survey_log
 from strandline.storage.verification import FindingKind, verify_log
@@ -167,16 +167,23 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(drop=st.booleans())
     def kill(self, drop: bool) -> None:
-        """The process dies, the page cache lives; files beside the segments may be lost."""
+        """The process dies, the page cache lives; files may be lost that can be made anew."""
         self.forget_callbacks()
         if drop:
             for name in self.disk.list_directory(DIRECTORY):
-                if not name.endswith(".log") and self.rng.random() < 0.3:
+                if not self.is_the_only_source(name) and self.rng.random() < 0.3:
                     self.disk.remove(f"{DIRECTORY}/{name}")
             self.disk.flush_directory(DIRECTORY)
         assert set(self.findings()) <= {FindingKind.STALE}
         self.log = self.open()
         self.durable_index = self.model.end_index - 1
+
+    def is_the_only_source(self, name: str) -> bool:
+        """Whether nothing else says what is in that file: records, and what producers wrote in
+        segments that were let go."""
+        if name.endswith(LOG):
+            return True
+        return self.model.has_let_go and parse_name(name) == (self.segment_names()[0], PRODUCERS)
 
     @rule()
     def lose_power(self) -> None:

@@ -96,6 +96,17 @@ class Life:
             self.log.truncate(Index(first_index))
             self.model.truncate(first_index)
 
+    def be_killed(self) -> None:
+        """What the process did is seen by the next one, and on no platter yet."""
+        self.forget_callbacks()
+        self.disk.kill()
+        self.log = self.open()
+        assert self.log.last_index >= self.durable_index
+        self.model.truncate(self.log.last_index + 1)
+        self.model.cut_start(self.log.start_index)
+        check_equal(self.log, self.model)
+        self.durable_index = self.model.end_index - 1
+
     def lose_power(self) -> None:
         self.forget_callbacks()
         self.disk.crash(self.rng)
@@ -165,7 +176,17 @@ def test_the_same_with_a_summary_of_the_head_at_every_flush(
         live(seed)
 
 
-def live(seed: int) -> None:
+@pytest.mark.parametrize("group", range(8))
+def test_the_names_that_a_killed_process_left_are_durable_before_they_are_relied_on(
+    group: int,
+) -> None:
+    """Found in a simulated cluster: a process was killed between the creation of a segment and
+    the flush of its name; the next one wrote into it, acknowledged that, and lost its power."""
+    for seed in range(group * 25, group * 25 + 25):
+        live(seed, killed_share=0.5)
+
+
+def live(seed: int, *, killed_share: float = 0.0) -> None:
     """One disk's story."""
     life = Life(seed)
     for _ in range(LIVES):
@@ -178,4 +199,9 @@ def live(seed: int) -> None:
                     life.step()
         except PowerFailure:
             pass
+        if killed_share and life.rng.random() < killed_share:
+            life.be_killed()
+            life.append()
+            life.flush()
+            life.disk.run()
         life.lose_power()

@@ -88,6 +88,20 @@ def test_a_record_of_an_earlier_release_promises_nothing() -> None:
     assert msgspec.msgpack.decode(encode(later), type=Earlier) == earlier
 
 
+def test_what_only_grows_is_kept_by_later_puts_and_over_compaction() -> None:
+    """Which loss it was told to forget by, and which rejoining it comes after."""
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    journal.put(GroupId(1), GroupState(Epoch(3), BrokerId(2), None, forgotten=4), Answers())
+    journal.put(GroupId(1), GroupState(Epoch(3), BrokerId(2), None, rejoined=7), Answers())
+    journal.put(GroupId(1), GroupState(Epoch(5), BrokerId(1), None, rejoined=6), Answers())
+    assert journal._compact()
+    disk.run()
+    disk.crash(random.Random(1))
+    found = StateJournal.open(disk, PATH).get(GroupId(1))
+    assert found == GroupState(Epoch(5), BrokerId(1), None, forgotten=4, rejoined=7)
+
+
 def test_a_removed_group_is_gone_after_a_restart() -> None:
     disk = fresh_disk()
     journal = StateJournal.open(disk, PATH)
@@ -243,6 +257,21 @@ def test_a_flush_that_finds_no_space_is_final() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_after_power_failures_every_group_is_at_or_above_what_was_answered(seed: int) -> None:
+    live(seed)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_so_it_is_where_processes_were_killed_before(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As between the rename of a compacted journal and the flush of its name."""
+    monkeypatch.setattr("strandline.storage.state_journal._COMPACT_BYTES_MIN", 600)
+    monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 128)
+    live(seed, killed_share=0.5)
+
+
+def live(seed: int, *, killed_share: float = 0.0) -> None:
+    """One journal's story."""
     rng = random.Random(seed)
     disk = fresh_disk()
     durable: dict[int, int] = {}
@@ -274,7 +303,10 @@ def test_after_power_failures_every_group_is_at_or_above_what_was_answered(seed:
                     disk.run()
         except PowerFailure:
             pass
-        disk.crash(rng)
+        if killed_share and rng.random() < killed_share:
+            disk.kill()
+        else:
+            disk.crash(rng)
 
 
 def test_the_journal_is_compacted_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +339,7 @@ def test_compaction_survives_a_power_failure_anywhere(
 ) -> None:
     monkeypatch.setattr("strandline.storage.state_journal._COMPACT_BYTES_MIN", 600)
     monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 128)
-    test_after_power_failures_every_group_is_at_or_above_what_was_answered(seed)
+    live(seed)
 
 
 def test_rot_below_something_durable_is_refused() -> None:

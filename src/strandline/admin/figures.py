@@ -146,6 +146,8 @@ def controller_figures(services: Services, findings: Findings, walked: Walk) -> 
     cluster, judged = services.cluster, services.balancing.outages.judgement
     alarms = Counter(dict.fromkeys(map(str, Kind), 0))
     alarms.update(str(one.kind) for one in judged.happenings)
+    voting = services.balancing.outages.voting
+    alarms.update(map(str, voting.told))
     states = Counter(dict.fromkeys(STATES, 0))
     states.update(map(findings.condition.of, cluster.brokers))
     waiting = Counter(dict.fromkeys(WAITS, 0))
@@ -170,6 +172,9 @@ def controller_figures(services: Services, findings: Findings, walked: Walk) -> 
         "strandline_controller_preferred_replica_imbalance": walked.elsewhere,
         "strandline_controller_moving_partitions": len(cluster.moving),
         "strandline_controller_waiting_partitions": _by_label(waiting),
+        "strandline_controller_weakened_partitions": {
+            (str(kind),): count for kind, count in voting.counts.items()
+        },
     }
 
 

@@ -235,7 +235,8 @@ CONTROLLER_METRICS = (
         name="strandline_controller_alarms",
         labels=("class",),
         help="What goes on and is to be looked at: a `broker`, `zone` or `region` that is down, a "
-        "`network-cut`; or was `planned`.",
+        "`network-cut`; or was `planned`. `fewer-voters`, `observers-vote` and `low-quorum`: 1 "
+        "where partitions go on with less, for a while.",
     ),
     Metric(
         name="strandline_controller_domain_down",
@@ -293,6 +294,12 @@ CONTROLLER_METRICS = (
         labels=("reason",),
         help="Partitions whose replicas should move and do not, by the codes of `cluster balance`: "
         "`zone-down` and `cut-off` are repairs that are held; `no-quorum` has lost its quorum.",
+    ),
+    Metric(
+        name="strandline_controller_weakened_partitions",
+        labels=("class",),
+        help="Partitions that go on with `fewer-voters` than placement asks for; whose "
+        "`observers-vote`; whose leader refuses acks=all, for they have a `low-quorum`.",
     ),
 )
 """What the controller alone tells."""

@@ -4,8 +4,9 @@ Map, from the outside in:
         broker.py (Broker: the composition of one process), hosting.py (which groups live here),
         damaged_logs.py (those that could not be opened), controller_log.py (the same for the
         controller's), moving.py (replicas that move, at the leader), acting.py (who votes
-        while some are lost), arbitrating.py (who leads where no majority is
-        left), labelling.py (this broker's
+        while some are lost), giving_way.py (others lead where the controller is not reached),
+        arbitrating.py (who leads where no majority is left), rejoining.py (who takes part again
+        after a loss), labelling.py (this broker's
         own labels), introduction.py and leaving.py (its first and last words to the others),
         upkeep.py (what it does now and then), failback.py (gives leadership back to where it is
         preferred), following.py (gives it to where writers are) with writers.py (who produces how
@@ -18,10 +19,12 @@ Map, from the outside in:
         out) with inbox.py, outbox.py, parts.py and limits.py, router.py (frame -> handler ->
         answer), context.py (one request in hand, and what handlers work with), handler_table.py
         (which handler serves which API), handlers/ (one file an API), asked.py (how many things a
-        request names), fetching.py (one fetch), partitions.py (finds replicas, or the error),
+        request names), fetching.py (one fetch), reading_near.py (which replica
+        is near a consumer), partitions.py (finds replicas, or the error),
         purgatory.py (what waits), awaiting.py (until a decision is the case here), reporting.py
         (what the controller asks every broker), ticker.py (what is done again and again),
         errand.py (one piece of work at a time), producer_ids.py, topic_configs.py,
+        crowd.py (commands of many groups, together),
         controller_host.py and
         coordinator_host.py (the pure machines of the control plane, hosted), coordinator_shard.py
         (one partition of `__consumer_offsets` led here), timer_table.py (its timers).

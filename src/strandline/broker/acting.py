@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from strandline.base.clock import Clock
 from strandline.controller.promotion import (
     HANDOVER_RETRY_MS,
+    Bounds,
     Code,
     Observer,
     Situation,
@@ -73,6 +74,7 @@ class StandIns:
 
     policy: Promotion
     min_insync: int
+    bounds: Bounds
     lag: Callable[[BrokerId], Lag]
     levels: Callable[[BrokerId, BrokerId], int]
     """How many levels of the topology two brokers have in common."""
@@ -100,13 +102,19 @@ class _Known:
 class Acting:
     """See the module; one per broker."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, patience_ratio: float = 1.0) -> None:
+        """`patience_ratio`: see `ReplicationSettings`."""
         self._clock = clock
+        self._ratio = patience_ratio
         self._known: dict[GroupId, _Known] = {}
 
     def forget(self, group: GroupId) -> None:
         """It is not led here any more."""
         self._known.pop(group, None)
+
+    def note_handed_over(self, group: GroupId) -> None:
+        """Its leader, here, has just told somebody else to lead."""
+        self._known.setdefault(group, _Known()).handed_over_ms = self._clock.monotonic_ms()
 
     def choose(
         self,
@@ -131,9 +139,9 @@ class Acting:
             votes = broker in partition.voters
             if not votes and broker in observers:
                 continue
-            patience_ms = RETURN_MS
+            patience_ms = RETURN_MS * self._ratio
             if not is_there:
-                patience_ms = lag_ms if is_heard(broker) else SILENT_MS
+                patience_ms = lag_ms if is_heard(broker) else SILENT_MS * self._ratio
             is_due = now - last.since_ms >= patience_ms or broker == leader
             if votes != is_there and not is_due:
                 is_settled = False
@@ -176,7 +184,8 @@ class Acting:
             since_ms = known.see(broker, now, is_there=is_there).since_ms
             if is_there:
                 ready.append(broker)
-            if is_there or now - since_ms < (lag_ms if is_heard(broker) else SILENT_MS):
+            patience_ms = lag_ms if is_heard(broker) else SILENT_MS * self._ratio
+            if is_there or now - since_ms < patience_ms:
                 left.append(broker)
         return not present.can_commit(left) and present.wins_election(ready)
 
@@ -215,6 +224,7 @@ class Acting:
             min_insync=stand_ins.min_insync,
             regions=stand_ins.regions,
             regions_down=stand_ins.regions_down,
+            bounds=stand_ins.bounds,
         )
         are_there = all(attendance[one].is_there for one in voting)
         if not are_there or wanted_count(case) >= len(case.promoted):
@@ -229,9 +239,8 @@ class Acting:
             verdict = decide_promotion(replace(case, observers=observers))
         if verdict.code is Code.HAND_OVER:
             last_ms = known.handed_over_ms
-            if last_ms is not None and now - last_ms < HANDOVER_RETRY_MS:
+            if last_ms is not None and now - last_ms < HANDOVER_RETRY_MS * self._ratio:
                 return replace(verdict, code=Code.HEALING)
-            known.handed_over_ms = now
         return verdict
 
 

@@ -43,6 +43,7 @@ from strandline.broker.upkeep import Upkeep
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
 from strandline.controller.decision import maintained_of
+from strandline.controller.records import BrokerRegistered, Record, ReplicasDeclaredLost
 from strandline.model.cluster import Broker as RegisteredBroker
 from strandline.model.cluster import KeptLabels, Labels
 from strandline.model.ids import CONTROLLER_GROUP
@@ -114,7 +115,7 @@ class Broker:
             controller=self.controller,
             topic_configs=self.services.topic_configs,
             leader_ranks=self.services.leader_ranks,
-            directory_id=directory_id,
+            incarnation=self._incarnation,
             reconcile_soon=self._reconcile_soon,
         )
         self._upkeep = Upkeep(
@@ -129,7 +130,7 @@ class Broker:
         self._draining = Draining(self.services)
         self._replayed = asyncio.Event()
         self._reconciled = asyncio.Event()
-        self._is_reconcile_due = False
+        self._is_reconcile_due = self._was_registered = False
         self._is_stopped = False
         self._watching: asyncio.Task[None] | None = None
 
@@ -141,7 +142,9 @@ class Broker:
         helps."""
         answer_introductions(self.replication, self.controller)
         answer_elections(self.services)
+        self.controller.on_applied.append(self._on_applied)
         self.controller.on_caught_up.append(self._on_caught_up)
+        self.replication.on_elected.append(self._on_elected)
         self.replication.on_leadership.append(self._on_leadership)
         self.replication.on_failed.append(self._on_replica_failed)
         self.controller.on_damaged.append(self._start_repairs)
@@ -222,6 +225,7 @@ class Broker:
         self._balancing.stop()
         self._draining.stop()
         self._hosting.moving.stop()
+        self._hosting.rejoining.stop()
         self.services.isolation.stop()
         self._copy_budget.stop()
         self.router.stop()
@@ -330,11 +334,35 @@ class Broker:
             _log.exception("cannot make this broker's groups what the controller asks for")
         self._reconciled.set()
 
+    def _on_applied(self, record: Record) -> None:
+        """A process that was declared lost, and hears of it, has to begin anew: until then the
+        others give it nothing (decision 0027). So has one that another start of this broker was
+        registered after: a second process, or the word of an earlier one that came late."""
+        own = self.config.broker_id
+        if isinstance(record, BrokerRegistered) and record.id == own:
+            is_this = record.incarnation == self._incarnation
+            if self._was_registered and not is_this and self._on_failed is not None:
+                self._on_failed(
+                    f"another start of broker {own} was registered after this one: where no other "
+                    "process has this id, start it again"
+                )
+            self._was_registered = is_this
+        elif isinstance(record, ReplicasDeclaredLost) and self._on_failed is not None:
+            lost = ((one.broker, one.incarnation) for one in record.loss.lost)
+            if (own, self._incarnation) in lost:
+                self._on_failed(
+                    f"broker {own} was declared lost by {record.loss.by}: started again, it is "
+                    "brought up to date"
+                )
+
     def _on_replica_failed(self, replica: Replica) -> None:
         if replica.group == CONTROLLER_GROUP and self._on_failed is not None:
             self._on_failed(f"the controller's log on this broker has failed: {replica.failed}")
 
+    def _on_elected(self, replica: Replica) -> None:
+        # It may be unable to commit anything. Not from within the step that made it leader.
+        self._clock.call_soon(lambda: self._hosting.adjust(replica))
+
     def _on_leadership(self, replica: Replica, is_leading: bool) -> None:
         if is_leading:
-            # Not from within the step that made it leader.
             self._clock.call_soon(lambda: self._hosting.adjust(replica))

@@ -24,6 +24,7 @@ from strandline.broker.isolation import Isolation
 from strandline.broker.leader_ranks import LeaderRanks
 from strandline.broker.producer_ids import ProducerIds
 from strandline.broker.purgatory import Deadlines
+from strandline.broker.reading_near import SentOn
 from strandline.broker.topic_configs import TopicConfigs
 from strandline.broker.writers import Writers
 from strandline.controller.commands import AllocateProducerIds, Answer, Command
@@ -72,6 +73,7 @@ class Services:
     topic_configs: TopicConfigs = field(default_factory=TopicConfigs)
     leader_ranks: LeaderRanks = field(default_factory=LeaderRanks)
     writers: Writers = field(default_factory=Writers)
+    sent_on: SentOn = field(default_factory=SentOn)
     # Brokers, topics and partitions: the committed state as replayed here. Read only, and the same
     # object for ever.
     cluster: Cluster = field(init=False)

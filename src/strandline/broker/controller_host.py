@@ -4,7 +4,8 @@ Why:    every broker answers from committed decisions that it has itself; only t
 How:    committed records are applied as the high watermark moves, and whoever asked to know is
         told. A command is carried to the leader (here or over `calls`); there commands run one
         after the other: decide on the committed state, append the records as one batch with
-        acks=all, wait until they are applied, answer. A command that may have been carried out,
+        acks=all, wait until they are applied, answer. Those that each concern another group, and
+        nothing else, are carried out together (`crowd`). A command that may have been carried out,
         but whose answer was lost, is given again only where doing it twice does no harm.
 Owns:   the controller's state; one per broker.
 Source: design section 3 ("decide, then do"); KIP-595 for the shape of it."""
@@ -12,10 +13,12 @@ Source: design section 3 ("decide, then do"); KIP-595 for the shape of it."""
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError, StorageError, StrandlineError
+from strandline.broker.crowd import OF_ONE_GROUP, Crowd
 from strandline.broker.reporting import Reporting
 from strandline.controller.commands import (
     AllocateProducerIds,
@@ -89,6 +92,7 @@ class ControllerHost:
         self._applied = Offset(0)
         self._applied_changed = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._crowd = Crowd(self._turn, self._carry_out)
         replication.calls.register(METHOD, self._on_call)
         replication.calls.register(DIRECTORY_METHOD, self._on_directory_call)
 
@@ -186,19 +190,30 @@ class ControllerHost:
 
     async def execute(self, command: Command) -> Answer:
         """Have it carried out here; `Refused` where this broker is not the controller."""
+        if isinstance(command, OF_ONE_GROUP):
+            return await self._crowd.carry_out(command)
         async with self._turn:
-            replica = self._replica
-            if replica is None or not replica.is_serving:
-                return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
-            asked = question_of(command)
-            reports = await self.reporting.ask(self.alive(), asked) if asked else {}
-            await self._wait_applied(replica.log_end_offset, replica)
-            if not replica.can_serve_reads:
-                return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
-            alive = self.alive()
+            (answer,) = await self._carry_out((command,))
+            return answer
+
+    async def _carry_out(self, commands: Sequence[Command]) -> list[Answer]:
+        """In turn. Several only where what one changes is nothing that another rests on."""
+        replica = self._replica
+        if replica is None or not replica.is_serving:
+            return [self._not_controller()] * len(commands)
+        epoch = replica.epoch
+        asked = question_of(commands[0]) if len(commands) == 1 else None
+        reports = await self.reporting.ask(self.alive(), asked) if asked else {}
+        await self._wait_applied(replica.log_end_offset, replica)
+        alive = self.alive()
+        for command in commands:
             if isinstance(command, RegisterBroker) and await self._is_replaced(command):
                 alive.discard(command.broker)
-            decision = decide(
+        # Somebody else may have decided something while others were asked.
+        if replica.epoch != epoch or not self._knows_all(replica):
+            return [self._not_controller()] * len(commands)
+        decisions = [
+            decide(
                 self.state,
                 command,
                 alive=alive,
@@ -207,19 +222,36 @@ class ControllerHost:
                 reports=reports,
                 room=self.reporting.latest,
             )
-            if not decision.records:
-                return decision.answer
-            result = await self._append(replica, decision.records)
-            if result.error_code == Error.NOT_LEADER_OR_FOLLOWER:
-                # The records may or may not survive: what was asked may have been done.
-                if isinstance(command, _REPEATABLE):
-                    return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
-                return Refused(Error.REQUEST_TIMED_OUT, "the controller moved meanwhile")
-            if result.error_code != Error.NONE:
-                return Refused(result.error_code, result.message)
-            end = Offset(result.base_offset + len(decision.records))
-            await self._wait_applied(end, replica)
-            return decision.answer
+            for command in commands
+        ]
+        decided = tuple(chain.from_iterable(one.records for one in decisions))
+        if not decided:
+            return [one.answer for one in decisions]
+        result = await self._append(replica, decided)
+        if result.error_code == Error.NONE:
+            await self._wait_applied(Offset(result.base_offset + len(decided)), replica)
+        return [
+            (self._refused(command, result) if decision.records else None) or decision.answer
+            for command, decision in zip(commands, decisions, strict=True)
+        ]
+
+    def _knows_all(self, replica: Replica) -> bool:
+        """Whether this broker is the controller, and goes by all that was ever decided."""
+        return replica.can_serve_reads and self._applied >= replica.log_end_offset
+
+    def _refused(self, command: Command, result: AppendResult) -> Refused | None:
+        """What is told where the records of a command were not appended."""
+        if result.error_code == Error.NONE:
+            return None
+        if result.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+            # The records may or may not survive: what was asked may have been done.
+            if isinstance(command, _REPEATABLE):
+                return self._not_controller()
+            return Refused(Error.REQUEST_TIMED_OUT, "the controller moved meanwhile")
+        return Refused(result.error_code, result.message)
+
+    def _not_controller(self) -> Refused:
+        return Refused(Error.NOT_CONTROLLER, "", self.leader_id)
 
     async def _is_replaced(self, command: RegisterBroker) -> bool:
         """Whether the broker that is heard under this id is no more the one that was registered.

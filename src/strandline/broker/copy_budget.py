@@ -41,7 +41,7 @@ from strandline.controller.shares import (
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
-from strandline.replication.recovery import CopyLimits
+from strandline.replication.throttle import CopyLimits
 
 METHOD = "moves.share"
 LOOK_INTERVAL_MS = 250
@@ -153,7 +153,7 @@ class CopyBudget:
             for name, rate in self._budgets.items()
         }
         every = [one for one in (self._sent_rate, rates.get(ALL)) if one is not None]
-        self._replication.recovery.limit_copies(
+        self._replication.throttle.limit_copies(
             CopyLimits(
                 every=min(every, default=None),
                 far=rates.get(CROSS_REGION),
@@ -165,7 +165,7 @@ class CopyBudget:
         if self._controller.is_active:
             self._ledger()
         self._limit()
-        peers, far = self._replication.recovery.copying_to()
+        peers, far = self._replication.throttle.copying_to()
         wanted = {ALL: peers, CROSS_REGION: far}
         wanted |= {name: peers & {broker} for name, broker in self._takers.items()}
         names = tuple(name for name in self._budgets if wanted[name])

@@ -56,6 +56,11 @@ class DamagedLogs:
         """A log was opened."""
         self._cut.discard(group)
 
+    def drop(self, group: GroupId) -> None:
+        """It is here no more."""
+        self._closed.pop(group, None)
+        self._cut.discard(group)
+
     def keep(self, groups: Collection[GroupId]) -> None:
         """All other groups are gone."""
         for group in self._closed.keys() - groups:

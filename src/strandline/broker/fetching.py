@@ -11,6 +11,8 @@ How:        READING --enough, an error, no time to wait--> ANSWERED;  READING --
         serve while they hold their lease; followers serve what they know to be committed, to
         clients that can be sent to one (version 11 and up), and send them away while they know no
         leader. They ask it first where the partition begins, once in each contact with it.
+        A leader answers a consumer that says where it is with a replica nearer to it, and no
+        records, where one has what it asks for (`reading_near`).
 Owns:   nothing that outlives the request.
 Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-595 (diverging epochs), KIP-951; kafka-protocol
         reference 7.2 (what clients do on follower fetch); design sections 4, 5 and 9."""
@@ -27,11 +29,14 @@ from strandline.broker.partitions import (
     check_epoch,
     find_partition,
     find_replica,
+    may_be_named,
     present_leader,
     topic_by_id,
 )
 from strandline.broker.parts import FilePart
 from strandline.broker.purgatory import Parked
+from strandline.broker.reading_near import is_at, nearest, one_of, path_of
+from strandline.controller.decision import maintained_of
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Offset
 from strandline.protocol.errors import Error
@@ -55,6 +60,8 @@ TOPIC_IDS_SINCE_VERSION = 13
 FOLLOWERS_SERVE_SINCE_VERSION = 11
 READ_COMMITTED = 1
 NO_OFFSET = -1
+CONSUMER = -1
+"""What a consumer names as its replica."""
 
 WAIT_MS_MAX = 24 * 3_600_000
 
@@ -78,9 +85,9 @@ class FetchCall:
     __slots__ = (
         "_context",
         "_followers",
-        "_has_error",
         "_is_abandoned",
         "_is_full",
+        "_is_settled",
         "_max_bytes",
         "_min_bytes",
         "_parked",
@@ -99,7 +106,7 @@ class FetchCall:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._topics: list[FetchableTopicResponse] = []
         self._partitions: list[PartitionFetch] = []
-        self._has_error = False
+        self._is_settled = False
         self._is_full = False
         self._parked: Parked | None = None
         # Replicas that follow a leader, and have to ask it first where they begin.
@@ -132,7 +139,7 @@ class FetchCall:
         found_bytes = self._read_all()
         request = self._request
         if (
-            self._has_error
+            self._is_settled
             or found_bytes >= self._min_bytes
             or request.max_wait_ms <= 0
             or not self._partitions
@@ -244,6 +251,8 @@ class FetchCall:
         if not replica.log_start_offset <= asked.fetch_offset <= end:
             self._fail(fetch, Error.OFFSET_OUT_OF_RANGE)
             return
+        if self._request.rack_id and replica.is_leader and self._send_on(fetch, replica):
+            return
         if asked.fetch_offset >= replica.high_watermark:
             return
         limit_bytes = min(asked.partition_max_bytes, left_bytes)
@@ -264,18 +273,69 @@ class FetchCall:
         answer.records = [FilePart(one.file, one.position, one.length) for one in slices.parts]
         fetch.size_bytes = slices.size_bytes
 
+    def _send_on(self, fetch: PartitionFetch, replica: Replica) -> bool:
+        """Name a replica that is nearer to the client than this leader, if one will do."""
+        services, partition = self._services, fetch.partition
+        assert partition is not None
+        connection, now_ms = self._context.sink.number, services.clock.monotonic_ms()
+        if (
+            self._request.replica_id != CONSUMER
+            or not self._may_send_on(partition)
+            or services.sent_on.is_spared(connection, partition.group, now_ms)
+        ):
+            return False
+        brokers = services.cluster.brokers
+        own = brokers.get(services.broker_id)
+        if own is not None and is_at(self._request.rack_id, own.labels):
+            return False
+        path = path_of(self._request.rack_id, (one.labels for one in brokers.values()))
+        places = {
+            one: brokers[one].labels
+            for one in replica.configuration.members
+            if path and one in brokers and self._will_do(replica, one)
+        }
+        candidates = nearest(path, services.broker_id, places)
+        if not candidates:
+            return False
+        client = f"{self._context.client_host}/{self._context.client_id}"
+        fetch.answer.preferred_read_replica = one_of(candidates, client, partition.group)
+        services.sent_on.add(connection, partition.group, now_ms)
+        fetch.replica = None
+        self._is_settled = True
+        return True
+
+    def _may_send_on(self, partition: Partition) -> bool:
+        cluster = self._services.cluster
+        topic = cluster.topics.get(partition.topic)
+        if topic is None:
+            return False
+        return self._services.topic_configs.of(topic, cluster).fetch_from_nearest_enable
+
+    def _will_do(self, replica: Replica, broker: BrokerId) -> bool:
+        """Whether this member can be expected to serve; the leader itself can. What it has not yet
+        it gets in a moment: whoever reads the newest records waits for them there."""
+        return broker == self._services.broker_id or (
+            replica.may_count(broker)
+            and may_be_named(self._services, broker)
+            and broker not in maintained_of(self._services.cluster)
+        )
+
     def _has_diverged(self, fetch: PartitionFetch, replica: Replica) -> bool:
         """Whether the client's last record is not in this log; says then up to where it may be."""
         asked = fetch.asked
-        found = replica.log.epoch_end_offset(Epoch(asked.last_fetched_epoch))
-        epoch, end_offset = found
+        epoch, end_offset = replica.log.epoch_end_offset(Epoch(asked.last_fetched_epoch))
+        is_ahead = not replica.is_leader and asked.fetch_offset > replica.high_watermark
+        if is_ahead and (epoch == NO_EPOCH or end_offset >= replica.high_watermark):
+            # It has read on elsewhere: what is missing here says only that this replica is late.
+            # But where a later epoch is committed here, the client's records have been given up.
+            return False
         if epoch == NO_EPOCH:
             self._fail(fetch, Error.OFFSET_OUT_OF_RANGE)
             return True
         if epoch == asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
             return False
         fetch.answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-        self._has_error = True
+        self._is_settled = True
         return True
 
     def _fail(self, fetch: PartitionFetch, code: int) -> None:
@@ -287,7 +347,7 @@ class FetchCall:
         answer.records = b""
         fetch.replica = None
         fetch.size_bytes = 0
-        self._has_error = True
+        self._is_settled = True
 
     # ---- waiting -------------------------------------------------------------------------------
 
@@ -305,7 +365,7 @@ class FetchCall:
         for position in changed:
             self._read(self._partitions[position], self._max_bytes, is_first=True)
         found_bytes = sum(one.size_bytes for one in self._partitions)
-        return self._has_error or found_bytes >= self._min_bytes
+        return self._is_settled or found_bytes >= self._min_bytes
 
     def _finish(self) -> None:
         try:
@@ -326,7 +386,7 @@ class FetchCall:
     def _add_leaders(self, response: FetchResponse) -> None:
         """Where this broker is not the one to ask, say who is."""
         leaders: set[BrokerId] = set()
-        for fetch in self._partitions if self._has_error else ():
+        for fetch in self._partitions if self._is_settled else ():
             partition = fetch.partition
             if fetch.answer.error_code in _MOVED and partition is not None:
                 leader, epoch = present_leader(self._services, partition)

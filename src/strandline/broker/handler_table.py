@@ -12,6 +12,7 @@ from strandline.broker.handlers import (
     api_versions,
     create_partitions,
     create_topics,
+    declare_lost,
     delete_groups,
     delete_records,
     delete_topics,
@@ -21,6 +22,7 @@ from strandline.broker.handlers import (
     describe_groups,
     describe_leadership,
     describe_log_dirs,
+    describe_losses,
     describe_observers,
     describe_replica_logs,
     describe_replica_status,
@@ -92,4 +94,6 @@ HANDLERS: dict[int, Handler] = {
     20_008: Cold(describe_zones.handle),
     20_009: Cold(rule_zone.handle),
     20_013: Cold(describe_replica_logs.handle),
+    20_014: Cold(declare_lost.handle),
+    20_015: Cold(describe_losses.handle),
 }

@@ -4,16 +4,20 @@ committed state puts here.
 Why:    topics come, change and go in the controller's log; each broker makes its own share true.
 How:    after every step of replay, what is there is compared with what ought to be: peers are made
         known, groups opened, closed and removed, logs given the topic's present configuration, and
-        a leader gives its group the members that are wanted (`moving`). Groups are opened only once
-        the state knows this very data directory, since a replica whose disk is gone must not vote
-        as if it remembered. What lies in `logs` and belongs to no group is removed once the state
-        is known to be as new as this broker's registration.
+        a leader gives its group the members that are wanted (`moving`). After records of single
+        partitions, only these are looked at. Groups are opened only once
+        this very start of the broker is replayed: what was decided before it is known then, that
+        a disk is gone, say, or that a replica was given up for lost, which must not vote as if it
+        remembered, or as if nothing had happened (decision 0027). What lies in `logs` and belongs
+        to no group is removed then, too.
 Owns:   the decision to open, close or remove a group here.
 Source: design sections 3 and 6; reliability reference 1b (a wiped follower that votes)."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk, is_full
@@ -22,19 +26,29 @@ from strandline.broker.controller_host import ControllerHost
 from strandline.broker.controller_log import ControllerLog
 from strandline.broker.damaged_logs import DamagedLogs
 from strandline.broker.draining import first_to_lead
-from strandline.broker.leader_ranks import LeaderRanks
+from strandline.broker.leader_ranks import LeaderRanks, Preference
 from strandline.broker.moving import Moving
+from strandline.broker.rejoining import Rejoining
 from strandline.broker.topic_configs import TopicConfigs
 from strandline.config.broker import BrokerConfig
 from strandline.config.cluster import ClusterConfig
 from strandline.config.topic import TopicConfig
 from strandline.controller.decision import maintained_of
+from strandline.controller.records import (
+    GrantBegun,
+    GroupSeated,
+    ProducerIdsAllocated,
+    ReassignmentSet,
+    Record,
+    VotersGranted,
+    VotersStable,
+)
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.configuration import Configuration
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.host import Replication
-from strandline.replication.opening import FLUSHED_EACH_MAX
+from strandline.replication.opening import FLUSHED_EACH_MAX, OPENED_AT_ONCE_MAX
 from strandline.replication.replica import Replica
 from strandline.replication.succession import Succession
 from strandline.storage.config import LogConfig
@@ -45,14 +59,31 @@ TOPIC_CHARACTERS_MAX = 200
 
 RECONCILE_SHARE_MS = 20
 FULL_RETRY_MS = 10_000
+RETRY_MS = 10_000
+"""After something that nobody thought of: nothing else may change for long."""
+CHANGE_RETRY_MS = 200
 FLUSH_MS_MAX = 60_000
 """What is never flushed never commits, and keeps compaction and retention waiting."""
+
+OF_ONE_PARTITION = ReassignmentSet | VotersGranted | VotersStable | GrantBegun | GroupSeated
+"""Records that change one partition, and nothing else."""
 
 _log = logging.getLogger("strandline.broker")
 
 
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What holds for all partitions of a topic. `asked`: what its policy prefers."""
+
+    topic: Topic
+    config: TopicConfig
+    log: LogConfig
+    asked: Preference
+    maintained: Collection[BrokerId]
+
+
 class Hosting:
-    """See the module. `directory_id` names this broker's data directory."""
+    """See the module. `incarnation` is what this start of the broker registers with."""
 
     def __init__(
         self,
@@ -64,7 +95,7 @@ class Hosting:
         controller: ControllerHost,
         topic_configs: TopicConfigs,
         leader_ranks: LeaderRanks,
-        directory_id: str,
+        incarnation: str,
         reconcile_soon: Callable[[], None],
     ) -> None:
         self._config = config
@@ -75,7 +106,7 @@ class Hosting:
         self._controller = controller
         self._topic_configs = topic_configs
         self._leader_ranks = leader_ranks
-        self._directory_id = directory_id
+        self._incarnation = incarnation
         self._reconcile_soon = reconcile_soon
         self.moving = Moving(
             clock=clock,
@@ -84,9 +115,16 @@ class Hosting:
             leader_ranks=leader_ranks,
             adjust=self.adjust,
         )
-        # What is left to do for this version of the cluster.
-        self._version = -1
+        self.rejoining = Rejoining(
+            clock=clock, replication=replication, controller=controller, incarnation=incarnation
+        )
+        # Whether all is to be looked at; what is left of that; and the groups that changed since.
+        self._is_all_due = True
+        self._is_retry_due = False
         self._work: Iterator[None] = iter(())
+        self._changed: dict[GroupId, None] = {}
+        # Those of the latter that are not open, and should be.
+        self._absent: dict[GroupId, None] = {}
         # Groups whose log the disk could not open: they stay closed until the broker starts anew.
         self._broken: set[GroupId] = set()
         directory = f"{config.broker.data_directory}/logs"
@@ -102,6 +140,9 @@ class Hosting:
         )
         # Groups whose log found no space to begin in: they are tried again.
         self._waiting: set[GroupId] = set()
+        # Whether who follows the controller's group is to be looked at again.
+        self._is_controller_due = False
+        controller.on_applied.append(self._on_applied)
 
     def controller_spec(self) -> GroupSpec:
         """Group 0 as it is to be opened here; its voters are made known."""
@@ -123,58 +164,166 @@ class Hosting:
 
     @property
     def is_registered(self) -> bool:
-        """Whether the state as replayed here knows this broker with this data directory."""
-        directory = self._controller.state.directories.get(self._self_id)
-        return directory is not None and directory.id == self._directory_id
+        """Whether the state as replayed here knows this start of this broker."""
+        own = self._controller.cluster.brokers.get(self._self_id)
+        return own is not None and own.incarnation == self._incarnation
 
     def reconcile(self) -> bool:
         """Go on making what is here what the state asks for, for a share of a pass of the loop.
 
         False while there is more to do: call again in a later pass. Opening a log takes
         milliseconds, and heartbeats must not wait for thousands of them."""
-        version = self._controller.cluster.version
-        if version != self._version:
-            self._version = version
-            self._finish_opening()
-            self._work = self._steps()
         end_ms = self._clock.monotonic_ms() + RECONCILE_SHARE_MS
-        return all(self._clock.monotonic_ms() < end_ms for _ in self._work)
+        try:
+            if self._is_all_due:
+                self._is_all_due = False
+                self._changed.clear()
+                self._absent.clear()
+                self._finish_opening()
+                self._work = self._steps()
+            steps = chain(self._work, self._steps_of_changed())
+            return all(self._clock.monotonic_ms() < end_ms for _ in steps)
+        except Exception:
+            self._is_all_due = True  # The next change of the state tries again, or time does.
+            if not self._is_retry_due:
+                self._is_retry_due = True
+                self._clock.call_later(RETRY_MS, self._retry)
+            raise
+
+    def _on_applied(self, record: Record) -> None:
+        """Only what a record can change is looked at: where thousands of partitions lose a voter,
+        there are thousands of records, and as many partitions."""
+        if isinstance(record, OF_ONE_PARTITION):
+            self._changed[record.group] = None
+        elif not isinstance(record, ProducerIdsAllocated):
+            self._is_all_due = True
 
     def _steps(self) -> Iterator[None]:
-        """The work for one version of the state, in steps; given up when that has moved on."""
+        """The work for the whole state, in steps; begun anew when more than partitions change."""
         cluster = self._controller.cluster
         self._know_peers()
         self._place_peers()
         self._topic_configs.forget_absent(cluster)
-        yield from self._close_absent()
+        for replica in list(self._replication.replicas.values()):
+            if self._close_absent(replica):
+                yield
+        here = {group for group, one in cluster.groups.items() if self._self_id in one.hosts}
+        self._broken &= here
+        self._damaged.keep(here)
+        self._waiting &= here
         if not self.is_registered:
             return
         values = ClusterConfig.from_values(cluster.cluster_configs)
         maintained = maintained_of(cluster)
         absent: list[GroupSpec] = []
         for topic in cluster.topics.values():
-            config = self._topic_configs.of(topic, cluster)
-            log_config = self._log_config(config, values.producer_id_expiration_ms)
-            asked = self._leader_ranks.of(topic, cluster)
+            terms = self._terms(topic, values, maintained)
             for partition in topic.partitions:
                 if self._self_id in partition.hosts:
-                    replica = self._replication.replicas.get(partition.group)
-                    ranks = self._leader_ranks.ranks(asked, partition)
-                    succession = Succession(first_to_lead(partition, maintained), ranks)
-                    if replica is None:
-                        spec = self._spec(
-                            topic, partition, config=config, log=log_config, succession=succession
-                        )
-                        absent.append(spec)
-                    else:
-                        self._succeed(replica, succession)
-                        replica.placed = partition.roles
-                        replica.appender.voter_count_min = _voter_count_min(partition, config)
-                        if replica.log.config != log_config:
-                            replica.log.config = log_config
+                    absent += self._take_up(partition, terms)
                     yield
         yield from self._open(absent)
         self.adjust_led_groups()
+
+    def _steps_of_changed(self) -> Iterator[None]:
+        """The same for what has changed of single partitions. Between two steps it may be begun
+        anew, so what is left is in no variable here."""
+        opening = self._replication.opening
+        while self._changed or self._absent or opening.specs:
+            are_enough = opening.specs or len(self._absent) >= OPENED_AT_ONCE_MAX
+            if self._changed and not (self._absent and are_enough):
+                group = next(iter(self._changed))
+                del self._changed[group]
+                self._look_at_one(group)
+            else:
+                self._open_absent()
+            yield
+
+    def _look_at_one(self, group: GroupId) -> None:
+        """What has changed of one partition; where it is to be opened, it waits for others."""
+        self._finish_opening()
+        cluster = self._controller.cluster
+        replica = self._replication.replicas.get(group)
+        if replica is not None:
+            self._close_absent(replica)
+        partition = cluster.groups.get(group)
+        if partition is None or not self.is_registered:
+            return
+        if self._self_id in partition.hosts:
+            if self._take_up(partition, self._terms_now(partition)):
+                self._absent[group] = None
+        else:
+            self._broken.discard(group)
+            self._waiting.discard(group)
+            self._damaged.drop(group)
+        replica = self._replication.replicas.get(group)
+        if replica is not None:
+            self.adjust(replica)
+
+    def _open_absent(self) -> None:
+        """Open the next one of those that wait for it, by what is known by now; or finish."""
+        opening = self._replication.opening
+        if not self._absent or opening.is_full:
+            self._finish_opening()
+            return
+        are_many = bool(opening.specs) or len(self._absent) > FLUSHED_EACH_MAX
+        group = next(iter(self._absent))
+        del self._absent[group]
+        partition = self._controller.cluster.groups.get(group)
+        if partition is None or self._self_id not in partition.hosts or not self.is_registered:
+            return
+        for spec in self._take_up(partition, self._terms_now(partition)):
+            if not self._is_closed(group):
+                open_it = opening.add if are_many else opening.open_one
+                self._attempt(partial(open_it, spec), [spec])
+
+    def _terms_now(self, partition: Partition) -> _Terms:
+        cluster = self._controller.cluster
+        values = ClusterConfig.from_values(cluster.cluster_configs)
+        return self._terms(cluster.topics[partition.topic], values, maintained_of(cluster))
+
+    def _terms(
+        self, topic: Topic, values: ClusterConfig, maintained: Collection[BrokerId]
+    ) -> _Terms:
+        cluster = self._controller.cluster
+        config = self._topic_configs.of(topic, cluster)
+        log = self._log_config(config, values.producer_id_expiration_ms)
+        return _Terms(topic, config, log, self._leader_ranks.of(topic, cluster), maintained)
+
+    def _take_up(self, partition: Partition, terms: _Terms) -> list[GroupSpec]:
+        """Let the replica here be as the state asks; how to open it, where it is not open."""
+        if self._forget_declared(terms.topic, partition):
+            return []
+        replica = self._replication.replicas.get(partition.group)
+        ranks = self._leader_ranks.ranks(terms.asked, partition)
+        succession = Succession(first_to_lead(partition, terms.maintained), ranks)
+        if replica is None:
+            return [self._spec(terms, partition, succession)]
+        self._succeed(replica, succession)
+        replica.placed = partition.roles
+        replica.appender.voter_count_min = _voter_count_min(partition, terms.config)
+        if replica.log.config != terms.log:
+            replica.log.config = terms.log
+        return []
+
+    def _forget_declared(self, topic: Topic, partition: Partition) -> bool:
+        """Let go of what is here where it was declared lost; whether that is so."""
+        lost_in = partition.lost_in(self._self_id)
+        forgetting = self._replication.forgetting
+        if not forgetting.owes(partition.group, lost_in):
+            return False
+        if partition.group not in forgetting:
+            _log.warning(
+                "%s: its replica here was declared lost by grant %d: letting go of what it has",
+                partition.name,
+                lost_in,
+            )
+            root = f"{self._config.broker.data_directory}/logs"
+            directory = f"{root}/{_directory_of(topic, partition)}"
+            group = partition.group
+            look_again = partial(self._look_at, group)
+            forgetting.forget(group, directory, look_again, lost_in=lost_in)
+        return True
 
     def adjust_led_groups(self) -> None:
         """Give the groups led here the members and the write quorum that the state asks for."""
@@ -192,12 +341,14 @@ class Hosting:
         partition = cluster.groups.get(replica.group)
         if partition is not None:
             config = self._topic_configs.of(cluster.topics[partition.topic], cluster)
+            replica.appender.voter_count_min = _voter_count_min(partition, config)
             self.moving.adjust(replica, partition, config)
 
     def remove_strays(self) -> None:
         """Remove the logs of groups that were deleted, or moved, while this broker was away.
 
-        Only once the state is as new as this broker's latest registration. Raises OSError."""
+        Only once the state is as new as this broker's latest registration. Raises OSError where
+        they cannot be listed; what cannot be removed stays."""
         root = f"{self._config.broker.data_directory}/logs"
         cluster = self._controller.cluster
         for name in self._disk.list_directory(root):
@@ -208,29 +359,35 @@ class Hosting:
             partition = cluster.groups.get(group)
             if partition is None:
                 _log.info("removing %s: its partition is no more", name)
-                self._disk.remove_tree(f"{root}/{name}")
+                try:
+                    self._disk.remove_tree(f"{root}/{name}")
+                except OSError as error:
+                    _log.error("%s cannot be removed: %s", name, error)
             elif self._self_id not in partition.hosts:
                 _log.info("removing %s: its partition is not here any more", name)
-                self._replication.forgetting.forget(group, f"{root}/{name}", self._look_again)
+                look_again = partial(self._look_at, group)
+                self._replication.forgetting.forget(group, f"{root}/{name}", look_again)
 
     # ---- each group ----------------------------------------------------------------------------
 
     def _open(self, specs: list[GroupSpec]) -> Iterator[None]:
-        """Open these groups, a few at a time; many are made durable together."""
-        closed = (self._broken, self._damaged, self._replication.forgetting)
-        wanted = [spec for spec in specs if not any(spec.group in groups for groups in closed)]
+        """Open these groups, a few at a time; many are made durable together. What has changed
+        meanwhile has its turn after this, by what is known then."""
         opening = self._replication.opening
-        if len(wanted) <= FLUSHED_EACH_MAX:
-            for spec in wanted:
-                self._attempt(partial(opening.open_one, spec), [spec])
-                yield
-            return
-        for spec in wanted:
-            self._attempt(partial(opening.add, spec), [spec])
+        are_many = len(specs) > FLUSHED_EACH_MAX
+        for spec in specs:
+            if self._is_closed(spec.group) or spec.group in self._changed:
+                continue
+            open_it = opening.add if are_many else opening.open_one
+            self._attempt(partial(open_it, spec), [spec])
             if opening.is_full:
                 self._finish_opening()
             yield
         self._finish_opening()
+
+    def _is_closed(self, group: GroupId) -> bool:
+        closed = (self._broken, self._damaged, self._replication.forgetting)
+        return any(group in groups for groups in closed)
 
     def _finish_opening(self) -> None:
         opening = self._replication.opening
@@ -259,31 +416,23 @@ class Hosting:
             self._broken.add(spec.group)
         _log.error("%s: its log cannot be opened, other replicas serve it: %s", spec.name, error)
 
-    def _spec(
-        self,
-        topic: Topic,
-        partition: Partition,
-        *,
-        config: TopicConfig,
-        log: LogConfig,
-        succession: Succession,
-    ) -> GroupSpec:
+    def _spec(self, terms: _Terms, partition: Partition, succession: Succession) -> GroupSpec:
         first = self._controller.state.first_roles(partition.group)
-        short = topic.name[:TOPIC_CHARACTERS_MAX]
         return GroupSpec(
             group=partition.group,
             name=partition.name,
-            directory=f"{short}-{partition.index}.{partition.group}",
+            directory=_directory_of(terms.topic, partition),
             configuration=Configuration(
                 voters=first.voters,
                 observers=tuple(sorted(first.observers)),
-                min_insync=config.min_insync_replicas,
+                min_insync=terms.config.min_insync_replicas,
             ),
-            log=log,
+            log=terms.log,
             succession=succession,
             is_lost=self._controller.state.has_lost(self._self_id, partition.group),
             grant=partition.grant,
-            voter_count_min=_voter_count_min(partition, config),
+            rejoined=self._controller.state.rejoined(self._self_id, partition.group),
+            voter_count_min=_voter_count_min(partition, terms.config),
         )
 
     def _know_peers(self) -> None:
@@ -304,7 +453,7 @@ class Hosting:
         self._replication.nearness.place({one.id: one.labels for one in brokers.values()})
         own = brokers.get(self._self_id)
         region = "" if own is None else own.labels.region
-        self._replication.recovery.place(
+        self._replication.throttle.place(
             broker.id for broker in brokers.values() if region and broker.labels.region != region
         )
 
@@ -320,8 +469,16 @@ class Hosting:
             self._waiting.add(group)
             _log.warning("%s: its log waits for space, other replicas serve it: %s", name, error)
 
+    def _look_at(self, group: GroupId) -> None:
+        self._changed[group] = None
+        self._reconcile_soon()
+
     def _look_again(self) -> None:
-        self._version = -1
+        self._is_all_due = True
+        self._reconcile_soon()
+
+    def _retry(self) -> None:
+        self._is_retry_due = False
         self._reconcile_soon()
 
     def _try_again(self) -> None:
@@ -329,34 +486,41 @@ class Hosting:
         if self._waiting:
             self._clock.call_later(FULL_RETRY_MS, self._try_again)
 
-    def _close_absent(self) -> Iterator[None]:
-        groups = self._controller.cluster.groups
-        for group, replica in list(self._replication.replicas.items()):
-            if group == CONTROLLER_GROUP:
-                continue
-            partition = groups.get(group)
-            if partition is None:
-                _log.info("%s: removing its replica from this broker", replica.name)
-                self._replication.close_group(group, remove=True)
-                yield
-            elif self._self_id not in partition.hosts and not _is_behind(partition, replica):
-                _log.info("%s: has moved from this broker: removing its replica", replica.name)
-                directory = replica.log.directory
-                self._replication.forgetting.forget(group, directory, self._look_again)
-                yield
-        here = {group for group, one in groups.items() if self._self_id in one.hosts}
-        self._broken &= here
-        self._damaged.keep(here)
-        self._waiting &= here
+    def _close_absent(self, replica: Replica) -> bool:
+        """Let go of a replica that is wanted here no more; whether that is so."""
+        group = replica.group
+        partition = self._controller.cluster.groups.get(group)
+        if group == CONTROLLER_GROUP:
+            return False
+        if partition is None:
+            _log.info("%s: removing its replica from this broker", replica.name)
+            self._replication.close_group(group, remove=True)
+            return True
+        if self._self_id in partition.hosts or _is_behind(partition, replica):
+            return False
+        _log.info("%s: has moved from this broker: removing its replica", replica.name)
+        look_again = partial(self._look_at, group)
+        self._replication.forgetting.forget(group, replica.log.directory, look_again)
+        return True
 
     def _adjust_controller(self, replica: Replica) -> None:
         """Every broker follows the controller's group."""
         present = replica.configuration
         wanted = tuple(sorted(set(self._controller.cluster.brokers) - set(present.voters)))
-        if present.observers != wanted and not present.is_joint:
+        if present.observers == wanted:
+            return
+        if not present.is_joint:
             replica.change_configuration(
                 voters=present.voters, observers=wanted, min_insync=present.min_insync
             )
+        if replica.configuration.observers != wanted and not self._is_controller_due:
+            # Another change is under way; who is not in it yet waits for this one.
+            self._is_controller_due = True
+            self._clock.call_later(CHANGE_RETRY_MS, partial(self._adjust_controller_again, replica))
+
+    def _adjust_controller_again(self, replica: Replica) -> None:
+        self._is_controller_due = False
+        self.adjust(replica)
 
     def _log_config(self, config: TopicConfig, producer_expiry_ms: int) -> LogConfig:
         return LogConfig(
@@ -377,6 +541,10 @@ class Hosting:
         )
 
 
+def _directory_of(topic: Topic, partition: Partition) -> str:
+    return f"{topic.name[:TOPIC_CHARACTERS_MAX]}-{partition.index}.{partition.group}"
+
+
 def _is_behind(partition: Partition, replica: Replica) -> bool:
     """Whether the state known here is older than the replica's log: who hears of the controller
     late may have been removed, and given back what it holds, and be needed again by now."""
@@ -384,6 +552,10 @@ def _is_behind(partition: Partition, replica: Replica) -> bool:
 
 
 def _voter_count_min(partition: Partition, config: TopicConfig) -> int:
-    """See `Appender`."""
-    may_shrink = config.voters_shrink_enable or partition.acting or partition.grant
-    return min(config.min_insync_replicas, len(partition.replicas)) if may_shrink else 0
+    """See `Appender`. Whether voters may leave or not: they may have until a moment ago.
+
+    Where fewer replicas are wanted, and were granted, there may be so few from now on."""
+    count = len(partition.replicas)
+    if partition.is_moving and partition.granted.is_alike(partition.wanted):
+        count = min(count, len(partition.target))
+    return min(config.min_insync_replicas, count)

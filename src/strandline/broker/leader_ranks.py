@@ -13,8 +13,7 @@ Source: decisions 0012, 0014 and 0025."""
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from strandline.base.errors import ApiError
-from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_of
+from strandline.controller.policies import CLUSTER_POLICY_KEYS, TOPIC_POLICY_KEYS, policy_in_force
 from strandline.model.cluster import Cluster, Labels, Partition, Topic
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.selectors import refused_by
@@ -84,19 +83,16 @@ class LeaderRanks:
         return {one: order[region] for one, region in zip(partition.replicas, regions, strict=True)}
 
     def _read(self, topic: Topic, cluster: Cluster) -> Preference:
-        try:
-            found = policy_of(topic.configs, cluster.cluster_configs)
-        except ApiError:
-            found = None
-        if found is None:
+        policy = policy_in_force(topic.configs, cluster.cluster_configs)
+        if policy is None:
             return NO_PREFERENCE
-        leaders = found[1].leaders
+        leaders = policy.leaders
         ranks = {one: _rank(leaders, one, labels) for one, labels in self._labels.items()}
         return Preference(
             ranks if leaders.prefer else {},
             leaders.failback_delay_ms,
             follows_writers=leaders.follow == "writers",
-            promotion=found[1].promotion,
+            promotion=policy.promotion,
         )
 
 

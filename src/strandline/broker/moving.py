@@ -9,13 +9,18 @@ How:    what is written is the group's configuration and the state's target, gra
             grant, in step      --> a configuration with the grant's version, joint where voters
                                     come or go; the core finishes
             that is committed   --> reported as stable
+            grant, not in step  --> after a while others are asked for in its place, where something
+                                    else is wanted by now, or nothing any more
             nothing wanted      --> no observers but the permanent ones
 
         One step at a time, tried again while there is one to make. "In step": every broker that is
         added keeps up (`Replica.may_count`), and so does a write quorum of the new voters: else
         what producers wait for would wait for who catches up.
-Owns:   which groups are looked at again, and what is asked of the controller.
-Source: docs/decisions/0009-moving-replicas.md, 0017-observers.md; design section 6."""
+            What another grant has taken the place of was never begun by this leader, and perhaps by
+        another one: whoever leads by it goes on to the last one from there.
+Owns:   which groups are looked at again, and what is asked of the controller; since when a grant
+        is held up.
+Source: decisions 0009, 0017 and 0029; design section 6."""
 
 import asyncio
 import logging
@@ -25,11 +30,12 @@ from strandline.base.clock import Clock, Timer
 from strandline.base.errors import ApiError
 from strandline.broker.acting import Acting, Choice, Lag, StandIns
 from strandline.broker.controller_host import ControllerHost
+from strandline.broker.giving_way import GivingWay
 from strandline.broker.leader_ranks import LeaderRanks
 from strandline.config.topic import TopicConfig
 from strandline.controller.commands import Command, Refused, ReportVoters, RequestVoters
 from strandline.controller.outages.domains import is_region
-from strandline.controller.promotion import Code, Verdict
+from strandline.controller.promotion import Bounds, Code, Verdict
 from strandline.controller.records import (
     ReassignmentSet,
     Record,
@@ -37,7 +43,7 @@ from strandline.controller.records import (
     VotersStable,
 )
 from strandline.model.cluster import Cluster, Partition, Roles, Ruling
-from strandline.model.ids import BrokerId, GroupId, grant_of
+from strandline.model.ids import NO_BROKER, BrokerId, GroupId, grant_of
 from strandline.raft.configuration import Configuration
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
@@ -49,6 +55,8 @@ ATTENDANCE_INTERVAL_MS = 500
 ATTENDANCE_ROUND = 10
 """So many times later all groups whose voters may change are looked at: somebody may lag."""
 ASK_TIMEOUT_MS = 5_000
+HELD_UP_MS = 2_000
+"""So long a grant cannot be begun before another one is asked for in its place."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -70,11 +78,14 @@ class Moving:
         self._controller = controller
         self._leader_ranks = leader_ranks
         self._adjust = adjust
+        self._giving_way = GivingWay(replication, controller)
         # Groups that are, or may be, led here, and not where they are wanted.
         self._open: set[GroupId] = set()
         self._asking: dict[GroupId, asyncio.Task[None]] = {}
         self._timer: Timer | None = None
-        self._acting = Acting(clock)
+        self._acting = Acting(clock, patience_ratio=replication.settings.patience_ratio)
+        # {group led here: (version of a grant that cannot be begun, since when)}
+        self._held_up: dict[GroupId, tuple[int, int]] = {}
         # What was logged last of the observers of groups led here.
         self._told: dict[GroupId, tuple[Code, BrokerId | None]] = {}
         # Groups led here of which other members may come to vote.
@@ -91,6 +102,7 @@ class Moving:
                 timer.cancel()
         for task in self._asking.values():
             task.cancel()
+        self._giving_way.stop()
 
     def adjust(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
         """Make the next step towards what is wanted of a group led here, if it can be made now."""
@@ -115,10 +127,11 @@ class Moving:
             return False
         if not replica.raft.may_serve or present.is_joint:
             return False
-        is_begun = present.version > partition.version
-        if is_begun and present.version != partition.last_version:
+        if present.version > partition.last_version:
             return False  # The state known here is behind.
-        observers = _observers(partition, present.voters, is_begun=is_begun)
+        is_begun = partition.version < present.version == partition.last_version
+        given_up = self._controller.cluster.given_up(partition)
+        observers = _observers(partition, present.voters, given_up, is_begun=is_begun)
         min_insync = _min_insync(replica, config)
         is_kept = set(present.observers) == set(observers)
         if not is_kept or present.min_insync != min_insync:
@@ -134,27 +147,33 @@ class Moving:
                 version = present.version
                 self._ask(ReportVoters(partition.group, version, present.voters, replica.epoch))
             return False
-        if partition.pending:
-            if self._are_in_step(replica, partition, partition.granted):
-                replica.change_configuration(
-                    voters=partition.pending,
-                    observers=_observers(partition, partition.pending, is_begun=True),
-                    min_insync=min_insync,
-                    version=partition.last_version,
-                )
-            return False
-        return self._ask_for_wanted(replica, partition, config)
+        if not partition.pending:
+            return self._ask_for_wanted(replica, partition, config)
+        if self._are_in_step(replica, partition, partition.granted):
+            replica.change_configuration(
+                voters=partition.pending,
+                observers=_observers(partition, partition.pending, given_up, is_begun=True),
+                min_insync=min_insync,
+                version=partition.last_version,
+            )
+            self._held_up.pop(replica.group, None)
+        elif self._is_held_up(partition):
+            self._ask_for_others(replica, partition, config)
+        return False
 
     def _ask_for_wanted(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
         """Have the controller grant who is wanted, or who should vote meanwhile; whether that is so
         already."""
         asked = partition.wanted
-        if not (partition.is_moving and self._are_in_step(replica, partition, asked)):
+        given_up = self._controller.cluster.given_up(partition)
+        may_ask = partition.is_moving and given_up.isdisjoint(asked.voters)
+        if not (may_ask and self._are_in_step(replica, partition, asked)):
             choice = self._should_act(replica, partition, config)
             asked = partition.roles.acted_by(choice.voters)
             self._tell(replica, choice.verdict)
             if choice.verdict is not None and choice.verdict.code is Code.HAND_OVER:
-                replica.hand_over(avoid=partition.observers)
+                if replica.hand_over(avoid=partition.observers) != NO_BROKER:
+                    self._acting.note_handed_over(replica.group)
                 return False
             if set(asked.voters) == set(partition.voters):
                 return choice.is_settled and not partition.is_moving
@@ -165,6 +184,42 @@ class Moving:
             RequestVoters(partition.group, version, asked.voters, asked.observers, epoch),
         )
         return False
+
+    def _is_held_up(self, partition: Partition) -> bool:
+        """Whether the last grant can't be begun for long enough to ask for another one."""
+        now, version = self._clock.monotonic_ms(), partition.last_version
+        known, since_ms = self._held_up.get(partition.group, (-1, now))
+        if known != version:
+            self._held_up[partition.group] = (version, now)
+        return known == version and now - since_ms >= HELD_UP_MS
+
+    def _ask_for_others(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
+        """Ask for what would be asked for now, in the place of a grant that cannot be begun; where
+        that is nothing, for the voters as they are, unless it is still wanted."""
+        wanted, granted = partition.wanted, partition.granted
+        is_wanted = partition.is_moving and granted.is_alike(wanted)
+        asked = wanted
+        if (
+            not partition.is_moving
+            or is_wanted
+            or not self._are_in_step(replica, partition, wanted)
+        ):
+            voters = self._should_act(replica, partition, config).voters
+            if is_wanted and set(voters) == set(partition.voters):
+                return
+            asked = partition.roles.acted_by(voters)
+        if asked.is_alike(granted) or not self._are_in_step(replica, partition, asked):
+            return
+        command = RequestVoters(
+            partition.group,
+            partition.version,
+            asked.voters,
+            asked.observers,
+            replica.epoch,
+            partition.last_version,
+        )
+        _log.info("%s: voters %s cannot begin", partition.name, granted.voters)
+        self._ask(command)
 
     def _tell(self, replica: Replica, verdict: Verdict | None) -> None:
         """Log what is done about observers, or why nothing is, each once."""
@@ -194,7 +249,9 @@ class Moving:
     def _should_act(self, replica: Replica, partition: Partition, config: TopicConfig) -> Choice:
         """Who of those who hold the log should vote now."""
         if not config.voters_shrink_enable:
-            return Choice(partition.replicas, is_settled=True)
+            given_up = self._controller.cluster.given_up(partition)
+            left = tuple(one for one in partition.replicas if one not in given_up)
+            return Choice(left, is_settled=not given_up)
         return self._acting.choose(
             partition,
             replica.self_id,
@@ -217,6 +274,7 @@ class Moving:
         return StandIns(
             policy=policy,
             min_insync=config.min_insync_replicas,
+            bounds=bounds_of(config),
             lag=lambda broker: Lag(*lag_of(replica, broker)),
             levels=self._replication.nearness.levels,
             regions={
@@ -249,6 +307,7 @@ class Moving:
                 _log.info("the controller refuses %s: %s", command, answer.message)
         except ApiError as error:
             _log.info("%s: %s", command, error)
+            self._giving_way.on_unanswered(group)
         finally:
             self._asking.pop(group, None)
 
@@ -270,6 +329,8 @@ class Moving:
             replica = self._replication.replicas.get(group)
             if replica is not None and replica.is_leader:  # Others look once they lead.
                 self._adjust(replica)
+            else:
+                self._held_up.pop(group, None)
 
     # ---- who keeps up ----------------------------------------------------------------------------
 
@@ -304,6 +365,16 @@ class Moving:
             self._attend(next(iter(self._attended)))
 
 
+def bounds_of(config: TopicConfig) -> Bounds:
+    """What a topic asks of observers that stand in."""
+    return Bounds(
+        lag_count_max=config.observer_promotion_lag_max_records,
+        lag_ms_max=config.observer_promotion_lag_max_ms,
+        ready_ms=config.observer_promotion_ready_ms,
+        demote_ms=config.observer_demotion_delay_ms,
+    )
+
+
 def _regions_down(cluster: Cluster) -> frozenset[str]:
     return frozenset(
         domain[0]
@@ -330,11 +401,16 @@ def _min_insync(replica: Replica, config: TopicConfig) -> int:
 
 
 def _observers(
-    partition: Partition, voters: Collection[BrokerId], *, is_begun: bool
+    partition: Partition,
+    voters: Collection[BrokerId],
+    given_up: Collection[BrokerId],
+    *,
+    is_begun: bool,
 ) -> tuple[BrokerId, ...]:
     """Who receives the log beside these voters. `is_begun`: whether they are those that were
-    granted; then who held it before and is not among those gets nothing."""
+    granted; then who held it before and is not among those gets nothing, nor does whoever was
+    declared lost, until it has started anew."""
     members = {*partition.wanted.all, *partition.granted.all}
     if not is_begun:
         members.update(partition.roles.all)
-    return tuple(sorted(members.difference(voters)))
+    return tuple(sorted(members.difference(voters, given_up)))

@@ -6,8 +6,11 @@ How:    with each look of the balancer: brokers' health + whom they hear + what 
         --`controller.outages`--> who is held, what has begun and what is over. Brokers are asked
         whom they hear now and then, and more often while somebody is not heard by all. What is down
         is taken down for the controllers to come.
+            Partitions that go on with fewer voters, or with observers among them, are told of here,
+        too (`controller.outages.voting`): from the log, and from what their leaders say.
 Owns:   the judgement, whom brokers hear, what was told: all of it is forgotten when another broker
-        becomes the controller. Everything else is in the log.
+        becomes the controller. On every broker: since when zones are back, by its own clock.
+        Everything else is in the log.
 Source: design section 8; decision 0018."""
 
 import json
@@ -26,9 +29,11 @@ from strandline.controller.decision import leaving_of
 from strandline.controller.outages.alarms import Alarm, Alarms
 from strandline.controller.outages.judging import Judgement, Outages, Rules, Scene
 from strandline.controller.outages.marks import Marks
+from strandline.controller.outages.voting import VotingAlarms
+from strandline.controller.records import ConfigsChanged, Record
 from strandline.controller.reports import Question
-from strandline.model.cluster import Outage
-from strandline.model.ids import BrokerId
+from strandline.model.cluster import Domain, Outage
+from strandline.model.ids import BrokerId, GroupId
 
 ASK_INTERVAL_MS = 10_000
 ASK_SOON_MS = 2_000
@@ -48,14 +53,21 @@ class OutageWatch:
         self._clock = clock
         self._controller = controller
         self._asking, self._noting = Errand(), Errand()
+        # By the log, as it was replayed here: who is down, {who was: since when it is not}.
+        self._are_down: frozenset[Domain] = frozenset()
+        self._back_ms: dict[Domain, int] = {}
+        controller.on_applied.append(self._on_applied)
         self.forget()
 
     def forget(self) -> None:
         """Another broker is the controller."""
         self.judgement = Judgement()
         self._outages, self._alarms = Outages(), Alarms()
+        self.voting = VotingAlarms()
         # {who told: (when, whom it hears)}
         self._told: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
+        # {who told: (when, what it leads and takes no acks=all for)}
+        self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
         self._asked_ms: int | None = None
 
     def stop(self) -> None:
@@ -76,6 +88,7 @@ class OutageWatch:
             hears=self._hears(now, condition),
             leaving=leaving_of(cluster),
             outages=cluster.outages,
+            back_ms=self._back_ms,
         )
         rules = Rules(
             lost_after_ms=config.broker_lost_after_ms,
@@ -87,12 +100,26 @@ class OutageWatch:
             ),
         )
         found = self.judgement = self._outages.step(scene, rules)
-        for alarm in self._alarms.step(found, scene, cluster.silent_ms):
+        for alarm in (
+            *self._alarms.step(found, scene, cluster.silent_ms),
+            *self.voting.step(now, cluster.groups, self._refused(now)),
+        ):
             self._raise(alarm, config.alarm_webhook_url)
         self._note(found)
         self._ask(now, is_urgent=bool(condition.down_since_ms) or found.has_cut)
         lost = (condition.lost | found.lost) - found.held.keys()
         return replace(condition, lost=lost, held=found.held)
+
+    def _on_applied(self, record: Record) -> None:
+        """On every broker: who becomes the controller has to know since when zones are back."""
+        if not isinstance(record, ConfigsChanged) or not record.outages:
+            return
+        outages = self._controller.cluster.outages
+        now, before = self._clock.monotonic_ms(), self._are_down
+        self._are_down = frozenset(one for one, outage in outages.items() if outage.is_down)
+        self._back_ms.update(dict.fromkeys(before - self._are_down, now))
+        for domain in self._are_down:
+            self._back_ms.pop(domain, None)
 
     def _hears(self, now: int, condition: Condition) -> dict[BrokerId, frozenset[BrokerId]]:
         """Whom brokers hear that are heard here, as far as they told lately; and this one. What
@@ -107,6 +134,10 @@ class OutageWatch:
         }
         hears[self._controller.self_id] = alive
         return hears
+
+    def _refused(self, now: int) -> frozenset[GroupId]:
+        told = self._refusing.values()
+        return frozenset(one for at_ms, some in told if now - at_ms < VALID_MS for one in some)
 
     def _raise(self, alarm: Alarm, url: str) -> None:
         level = logging.INFO if alarm.is_over else logging.WARNING
@@ -133,13 +164,14 @@ class OutageWatch:
             self._asking.begin(self._ask_all)
 
     async def _ask_all(self) -> None:
-        told = self._told
-        question = Question(hears=True)
+        told, refusing = self._told, self._refusing
+        question = Question(hears=True, refuses=True)
         answers = await self._controller.reporting.ask(self._controller.alive(), question)
         now = self._clock.monotonic_ms()
         for broker, report in answers.items():
             if report.hears is not None:
                 told[broker] = now, frozenset(report.hears)
+            refusing[broker] = now, report.refusing
 
     def _note(self, found: Judgement) -> None:
         if not found.wanted or self._noting.is_under_way:

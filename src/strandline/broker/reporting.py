@@ -11,13 +11,21 @@ from collections.abc import Iterable
 import msgspec
 
 from strandline.base.errors import ProtocolError
-from strandline.controller.reports import Question, Report, Reports
-from strandline.model.ids import CONTROLLER_GROUP, BrokerId
+from strandline.controller.reports import LogReport, Question, Report, Reports
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.network.calls import CallError
 from strandline.replication.host import Replication
+from strandline.replication.replica import Replica
 
 METHOD = "broker.report"
 CALL_TIMEOUT_MS = 1_000
+
+
+def is_led(replica: Replica) -> bool:
+    """Whether it leads and may serve, or a leader is alive, as far as is known here."""
+    if replica.is_leader:
+        return replica.can_serve_reads
+    return replica.host.liveness.is_leader_alive(replica)
 
 
 class Reporting:
@@ -31,12 +39,17 @@ class Reporting:
         self._reports = msgspec.msgpack.Decoder(Report)
         replication.calls.register(METHOD, self._on_call)
 
-    async def ask(self, brokers: Iterable[BrokerId], question: Question) -> Reports:
-        """What each of them tells; without those that do not answer."""
+    async def ask(
+        self, brokers: Iterable[BrokerId], question: Question, *, keeps_room: bool = True
+    ) -> Reports:
+        """What each of them tells; without those that do not answer.
+
+        `keeps_room`: not where a broker asks that is not the controller: it would not ask again,
+        and go by that when it is."""
         asked = sorted(brokers)
         answers = await asyncio.gather(*(self._ask(one, question) for one in asked))
         found = {one: told for one, told in zip(asked, answers, strict=True) if told is not None}
-        for one, told in found.items():
+        for one, told in found.items() if keeps_room else ():
             self.latest[one] = Report(told.used_bytes, told.free_bytes)
         return found
 
@@ -77,4 +90,22 @@ class Reporting:
         if question.hears:
             known = (self._replication.self_id, *self._replication.peers)
             hears = tuple(one for one in known if self._replication.is_peer_alive(one))
-        return Report(used_bytes, free_bytes, sizes, behind, hears)
+        refusing: tuple[GroupId, ...] = ()
+        if question.refuses:
+            led = (one for one in here if one.can_serve_reads)
+            refusing = tuple(one.group for one in led if one.appender.lacks_voters)
+        logs = {one.group: self._log(one) for one in here if one.group in question.logs}
+        return Report(used_bytes, free_bytes, sizes, behind, hears, refusing, logs)
+
+    def _log(self, replica: Replica) -> LogReport:
+        return LogReport(
+            is_led=is_led(replica),
+            epoch=replica.epoch,
+            last_epoch=replica.log.last_epoch,
+            last_index=replica.log.last_index,
+            start=replica.log_start_offset,
+            committed=replica.committed_end,
+            end=replica.log_end_offset,
+            has_lost=replica.raft.is_amnesiac,
+            leader=replica.leader_id,
+        )

@@ -1,14 +1,17 @@
 """The typed configuration of each topic, ready for every request.
 
 Why:    reading a topic's texts into values takes longer than a whole produce request may.
-How:    kept by topic, and looked at anew only when the controller's log has moved on.
+How:    kept by topic, and looked at anew only when the controller's log has moved on. Where a key's
+        default comes from the placement policy, that is in it.
 Owns:   the cache; one per broker.
 Source: config.topic."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from strandline.config.topic import TopicConfig
+from strandline.controller.policies import derived_defaults
 from strandline.model.cluster import Cluster, Topic
 
 
@@ -46,7 +49,7 @@ class TopicConfigs:
                 version=cluster.version,
                 overrides=dict(topic.configs),
                 defaults=dict(cluster.cluster_configs),
-                config=TopicConfig.from_overrides(cluster.cluster_configs, topic.configs),
+                config=_in_force(cluster.cluster_configs, topic.configs),
             )
             self._entries[topic.name] = entry
         entry.topic_id = topic.id
@@ -57,3 +60,8 @@ class TopicConfigs:
         """Drop topics that are no more."""
         for name in [one for one in self._entries if one not in cluster.topics]:
             del self._entries[name]
+
+
+def _in_force(defaults: Mapping[str, str], overrides: Mapping[str, str]) -> TopicConfig:
+    derived = derived_defaults(overrides, defaults)
+    return TopicConfig.from_overrides(defaults, overrides, derived)

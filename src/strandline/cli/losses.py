@@ -69,8 +69,9 @@ def outcomes_of(
         (placement_of(universe, roles, topic.request), tuple(indexes))
         for roles, indexes in alike.items()
     ]
-    rules = Rules(topic.request.min_insync_replicas, topic.shrinks, controllers)
-    return outcomes(placements, rules, goals=topic.request.policy.survive)
+    policy = topic.request.policy
+    rules = Rules(topic.request.min_insync_replicas, topic.shrinks, controllers, policy.promotion)
+    return outcomes(placements, rules, goals=policy.survive)
 
 
 def losses_json(topic: "LiveTopic", found: "Sequence[Outcome]") -> list[Json]:
@@ -131,15 +132,19 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
             return f"{there} {verb} left, and elect a leader where it is lost"
         case Course.ARBITRATION:
             return f"the controller seats a leader among the {there} that {verb} left"
+        case Course.STANDS_IN:
+            stand = "stands" if one.stand_ins == 1 else "stand"
+            return f"{_go_on(one, there)}; then {_stand_ins(one)} {stand} in: acks=all goes on"
         case Course.LOWER:
             return (
-                f"the controller seats a leader among the {there} that {verb} left; acks=all is "
-                f"refused until: {_alter(topic, one, lets_leave=False)}"
+                f"{_go_on(one, there)}; acks=all is refused until: "
+                f"{_alter(topic, one, lets_leave=False)}"
             )
         case Course.LET_LEAVE:
+            comes = f", with {_stand_ins(one)}," if one.stand_ins else ""
             return (
                 f"nobody leads; the {there} that {verb} left have all that was acknowledged, and "
-                f"go on after: {_alter(topic, one, lets_leave=True)}"
+                f"go on{comes} after: {_alter(topic, one, lets_leave=True)}"
             )
         case Course.RETURN:
             return _tell_return(one, there)
@@ -150,6 +155,18 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
             )
         case Course.GONE:
             return f"no voter is left: bring {one.back} back"
+
+
+def _stand_ins(one: "Outcome") -> str:
+    return f"{one.stand_ins} observer{'' if one.stand_ins == 1 else 's'}"
+
+
+def _go_on(one: "Outcome", there: str) -> str:
+    """How those go on that are fewer than acks=all asks for."""
+    verb = "is" if one.left == 1 else "are"
+    if one.left > one.voters // 2:
+        return f"the {there} that {verb} left do with each other"
+    return f"the controller seats a leader among the {there} that {verb} left"
 
 
 def _tell_return(one: "Outcome", there: str) -> str:
@@ -166,6 +183,6 @@ def _alter(topic: "LiveTopic", one: "Outcome", *, lets_leave: bool) -> str:
     words = [f"strandline topic alter {topic.name}"]
     if lets_leave:
         words.append("-c voters.shrink.enable=true")
-    if one.left < min(topic.request.min_insync_replicas, one.voters):
+    if one.left + one.stand_ins < min(topic.request.min_insync_replicas, one.voters):
         words.append(f"-c min.insync.replicas={one.left}")
     return " ".join(words)

@@ -4,7 +4,7 @@ How:    each function makes one request, or the few it takes, within the client'
         are `ApiError`s worded by `errors.refusal`.
 Source: kafka-protocol reference 7."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.errors import ApiError, ProtocolError
@@ -237,12 +237,14 @@ def delete_records(client: Client, topic: str, partition: int, before: int) -> i
     return client.attempt(attempt)
 
 
-def list_groups(client: Client) -> list[GroupListing]:
-    """Every group of the cluster, by name."""
+def list_groups(client: Client, brokers: Collection[BrokerId] | None = None) -> list[GroupListing]:
+    """Every group of the cluster, by name; `brokers`: those that they coordinate."""
 
     def look(until: int) -> list[GroupListing]:
         groups = []
         for broker in client.metadata(deadline_ms=until).brokers:
+            if brokers is not None and broker not in brokers:
+                continue
             answer = client.ask(broker, ListGroupsRequest(), ListGroupsResponse, deadline_ms=until)
             if answer.error_code:
                 raise refusal(answer.error_code, f"the groups of broker {broker}")
@@ -264,7 +266,7 @@ def describe_group(client: Client, group: str) -> GroupView:
     """A group with its members and committed offsets; state "Dead" when there is none."""
 
     def look(until: int) -> GroupView:
-        coordinator = _find_coordinator(client, group, until)
+        coordinator = find_coordinator(client, group, until)
         answer = client.ask(
             coordinator,
             DescribeGroupsRequest(groups=[group]),
@@ -296,7 +298,8 @@ def describe_group(client: Client, group: str) -> GroupView:
     return client.attempt(look)
 
 
-def _find_coordinator(client: Client, group: str, until: int) -> BrokerId:
+def find_coordinator(client: Client, group: str, until: int) -> BrokerId:
+    """The broker that coordinates a group; the first one ever asked for has its topic made."""
     client.metadata(deadline_ms=until)
     answer = client.ask_any(
         FindCoordinatorRequest(key=group), FindCoordinatorResponse, deadline_ms=until

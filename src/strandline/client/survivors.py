@@ -22,12 +22,13 @@ from strandline.protocol.messages.describe_replica_logs import (
 class ReplicaLogs:
     """`possible`: the voters that may be in force; `hosts`: who should hold the log; `answers`:
     {broker: what it says of its own}, of those of them that answer; `heard`: brokers that others
-    hear, whether they answer here or not."""
+    hear, whether they answer here or not; `needs_all`: see `controller.arbiter.GroupVoters`."""
 
     possible: tuple[tuple[BrokerId, ...], ...]
     hosts: tuple[BrokerId, ...]
     answers: Mapping[BrokerId, DescribeReplicaLogsResponse]
     heard: frozenset[BrokerId]
+    needs_all: bool = False
 
 
 def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
@@ -53,6 +54,5 @@ def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
         if answer is not None:
             answers[broker] = answer
     brokers = describe_brokers(client)
-    return ReplicaLogs(
-        possible, hosts, answers, frozenset(one.id for one in brokers if one.is_alive)
-    )
+    heard = frozenset(one.id for one in brokers if one.is_alive)
+    return ReplicaLogs(possible, hosts, answers, heard, found.needs_all)

@@ -12,7 +12,7 @@ from strandline.config.broker import SECTIONS, BrokerConfig, section_field
 from strandline.config.broker_life import LIFE_KEYS, LIFE_KEYS_BY_NAME
 from strandline.config.cluster import CLUSTER_KEYS
 from strandline.config.keys import Key, format_value, keys_of
-from strandline.config.topic import TOPIC_KEYS
+from strandline.config.topic import NOTHING, TOPIC_KEYS
 
 
 class ConfigSource(IntEnum):
@@ -54,15 +54,20 @@ class EffectiveValue:
 
 
 def topic_values(
-    cluster_defaults: Mapping[str, str], overrides: Mapping[str, str]
+    cluster_defaults: Mapping[str, str],
+    overrides: Mapping[str, str],
+    derived: Mapping[str, str] = NOTHING,
 ) -> list[EffectiveValue]:
-    """Every topic key for a topic with `overrides` in a cluster with `cluster_defaults`."""
+    """Every topic key for a topic with `overrides` in a cluster with `cluster_defaults`; `derived`:
+    defaults that come from other keys of the topic."""
     values = []
     for row in TOPIC_KEYS:
         places = []
         if row.name in overrides:
             places.append(Synonym(row.name, overrides[row.name], ConfigSource.TOPIC))
         places += _cluster_places(row, row.cluster_name, cluster_defaults)
+        if row.name in derived:
+            places[-1] = Synonym(row.cluster_name, derived[row.name], ConfigSource.DEFAULT)
         values.append(EffectiveValue(row, tuple(places)))
     return values
 

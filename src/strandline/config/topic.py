@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from strandline.config.keys import INT_MAX, LONG_MAX, Key, Value, key, keys_of
 
 DAY_MS = 86_400_000
+NOTHING: Mapping[str, str] = {}
 
 
 def _check_throttled(value: Value) -> str | None:
@@ -52,8 +53,9 @@ class TopicConfig:
     confluent_placement_constraints: str = key(
         "",
         "The same in Confluent's JSON, versions 1 and 2, with `replicas` and `observers`; `rack` "
-        "is the label `region`. Observers are promoted only with `voters.shrink.enable`. Replicas "
-        "move when it is changed. Not a key of Kafka's.",
+        "is the label `region`. With observers, `observerPromotionPolicy` says when they stand in "
+        "for lost voters (`voters.shrink.enable`). Replicas move when it is changed. Not a key of "
+        "Kafka's.",
         cluster_name="confluent.log.placement.constraints",
         reloadable=True,
         example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}],'
@@ -68,6 +70,13 @@ class TopicConfig:
         cluster_name="log.cleaner.delete.retention.ms",
         reloadable=True,
         long=True,
+    )
+    fetch_from_nearest_enable: bool = key(
+        True,
+        "Whether leaders send consumers that say where they are (`client.rack`) to a replica "
+        "nearer to them. Not a key of Kafka's.",
+        cluster_name="default.fetch.from.nearest.enable",
+        reloadable=True,
     )
     flush_messages: int = key(
         LONG_MAX,
@@ -153,6 +162,42 @@ class TopicConfig:
         "a majority of the voters, never more than there are.",
         minimum=1,
         cluster_name="min.insync.replicas",
+        reloadable=True,
+    )
+    observer_demotion_delay_ms: int = key(
+        10_000,
+        "With `voters.shrink.enable`: for how long all voters that an observer stands in for have "
+        "been back before it leaves the voters. Not a key of Kafka's.",
+        unit="ms",
+        minimum=0,
+        cluster_name="observer.demotion.delay.ms",
+        reloadable=True,
+    )
+    observer_promotion_lag_max_ms: int = key(
+        2_000,
+        "With `voters.shrink.enable`: an observer that has lacked something for longer stands in "
+        "for nobody. Not a key of Kafka's.",
+        unit="ms",
+        minimum=0,
+        cluster_name="observer.promotion.lag.max.ms",
+        reloadable=True,
+    )
+    observer_promotion_lag_max_records: int = key(
+        10_000,
+        "With `voters.shrink.enable`: an observer that lacks more records stands in for nobody: "
+        "writes would wait for them. Not a key of Kafka's.",
+        unit="records",
+        minimum=0,
+        cluster_name="observer.promotion.lag.max.records",
+        reloadable=True,
+    )
+    observer_promotion_ready_ms: int = key(
+        500,
+        "With `voters.shrink.enable`: for how long an observer has to have kept up before it "
+        "stands in. Not a key of Kafka's.",
+        unit="ms",
+        minimum=0,
+        cluster_name="observer.promotion.ready.ms",
         reloadable=True,
     )
     placement_policy: str = key(
@@ -242,7 +287,8 @@ class TopicConfig:
         False,
         "Whether voters that are lost or far behind leave until they are back, as Kafka's in-sync "
         "replicas do; observers then stand in for them where the placement policy has a promotion. "
-        "Not a key of Kafka's.",
+        "Where neither this nor the cluster's default is set, it is true for topics whose policy "
+        "has a promotion, and false for all others. Not a key of Kafka's.",
         cluster_name="default.voters.shrink.enable",
         reloadable=True,
     )
@@ -273,15 +319,24 @@ class TopicConfig:
 
     @classmethod
     def from_overrides(
-        cls, cluster_defaults: Mapping[str, str], overrides: Mapping[str, str]
+        cls,
+        cluster_defaults: Mapping[str, str],
+        overrides: Mapping[str, str],
+        derived: Mapping[str, str] = NOTHING,
     ) -> "TopicConfig":
         """The configuration of a topic with these values set; texts, by Kafka's names.
+
+        `derived`: defaults that come from other keys of the topic.
 
         Never fails, because it is called on replay: a value that an older or newer broker accepted
         and this one does not know is passed over for the next in line."""
         values: dict[str, Value] = {}
         for row in TOPIC_KEYS:
-            for text in (overrides.get(row.name), cluster_defaults.get(row.cluster_name)):
+            for text in (
+                overrides.get(row.name),
+                cluster_defaults.get(row.cluster_name),
+                derived.get(row.name),
+            ):
                 try:
                     if text is not None:
                         values[row.field] = row.parse(text)

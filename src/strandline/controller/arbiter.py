@@ -5,11 +5,15 @@ Why:    a group with fewer than its write quorum W of N voters can change nothin
         been, or may yet be, acknowledged.
 How:    a register for each group, changed by compare-and-set only:
 
-            request   the leader asks for other voters: one change at a time, by the grant in force
+            request   the leader asks for other voters: one change at a time, by the grant in force;
+                      or for others in the place of those that were granted last, which stay on the
+                      list, for they may have been begun
             report    the leader has committed the last of them, in an epoch of that grant
             begin     a new grant: its epoch fences all before it
             seat      the best log among those fenced, if they hold what was committed under each
                       configuration since the last that was reported
+            declare   a person gives voters up: a new grant, in which nothing but the others, all of
+                      them, may have been in force (decision 0027)
 
         The rules are numbered as in design section 6. R1 (elections need majorities) and R5 (who
         may stand) are the group's own: `raft.election`.
@@ -36,6 +40,9 @@ class GroupVoters:
     grant: int = 0
     is_seated: bool = True
     """Whether somebody was chosen to lead the grant's first epoch."""
+    needs_all: bool = False
+    """Whether the voters of `stable` are all that a declared loss has left, of whom no one may be
+    missing: what was acknowledged before is not known to be on fewer of them."""
 
     @property
     def possible(self) -> tuple[Configuration, ...]:
@@ -47,22 +54,34 @@ class GroupVoters:
         """Of the last configuration that was granted."""
         return self.possible[-1].version
 
-    def request(self, epoch: Epoch, wanted: Configuration) -> "GroupVoters | None":
-        """The leader of `epoch` wants to go to `wanted`; None where it may not (R2)."""
-        if self.granted or grant_of(epoch) != self.grant or wanted.version != self.version + 1:
+    def request(
+        self, epoch: Epoch, wanted: Configuration, *, supersedes: bool = False
+    ) -> "GroupVoters | None":
+        """The leader of `epoch` wants to go to `wanted`; None where it may not (R2).
+
+        `supersedes`: it knows of what was granted before, and wants this instead. Whether that was
+        begun nobody can tell, so it stays possible (R3) until `wanted` is reported."""
+        if grant_of(epoch) != self.grant or wanted.version != self.version + 1:
             return None
-        return replace(self, granted=(wanted,))
+        if bool(self.granted) != supersedes:
+            return None
+        return replace(self, granted=(*self.granted, wanted))
 
     def report(self, epoch: Epoch, version: int) -> "GroupVoters | None":
         """The leader of `epoch` has committed, in that epoch, past the configuration of `version`
         (R6); None where that says nothing new."""
         if not self.granted or grant_of(epoch) != self.grant or version != self.version:
             return None
-        return replace(self, stable=self.granted[-1], granted=())
+        return replace(self, stable=self.granted[-1], granted=(), needs_all=False)
 
     def begin(self) -> "GroupVoters":
         """A new grant, of which nobody has heard."""
         return replace(self, grant=self.grant + 1, is_seated=False)
+
+    def declare(self, survivors: tuple[BrokerId, ...]) -> "GroupVoters":
+        """A new grant, in which only these voters are left of those before."""
+        stable = Configuration(survivors, version=self.version)
+        return GroupVoters(stable, (), self.grant + 1, is_seated=False, needs_all=True)
 
     @property
     def epoch(self) -> Epoch:
@@ -72,6 +91,8 @@ class GroupVoters:
     def may_seat(self, holders: Collection[BrokerId]) -> bool:
         """Whether these, fenced, hold everything that was acknowledged, and nothing more can be
         without one of them."""
+        if self.needs_all and not set(self.stable.voters).issubset(holders):
+            return False
         return all(one.holds_commits(holders) for one in self.possible)
 
     def choose(self, answers: Mapping[BrokerId, Fenced]) -> BrokerId | None:
@@ -105,4 +126,10 @@ def register_of(partition: Partition) -> GroupVoters:
         Configuration(voters, version=partition.version + number)
         for number, voters in enumerate(partition.possible)
     )
-    return GroupVoters(stable, tuple(granted), partition.grant, not partition.is_fenced)
+    return GroupVoters(
+        stable,
+        tuple(granted),
+        partition.grant,
+        is_seated=not partition.is_fenced,
+        needs_all=partition.is_declared,
+    )

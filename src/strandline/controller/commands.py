@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import ProtocolError
-from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Outage, Ruling
+from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Outage, Ruling
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 
 NO_UUID = UUID(int=0)
@@ -192,13 +192,14 @@ class BalanceReplicas(msgspec.Struct, frozen=True, tag=True):
 
 class RequestVoters(msgspec.Struct, frozen=True, tag=True):
     """The leader of a group in `epoch` wants to go to these voters and observers, from those of
-    `version`."""
+    `version`. `superseded`: in the place of those that were granted as this version; 0: none."""
 
     group: GroupId
     version: int
     voters: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...] = ()
     epoch: Epoch = Epoch(0)
+    superseded: int = 0
 
 
 class ReportVoters(msgspec.Struct, frozen=True, tag=True):
@@ -225,6 +226,29 @@ class SeatLeader(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     group: GroupId
     grant: int
     ends: tuple[tuple[BrokerId, Epoch, Index], ...]
+
+
+class ShownLog(msgspec.Struct, frozen=True, array_like=True):
+    """The log of a broker that is left, as the person who gives up the others was shown it."""
+
+    broker: BrokerId
+    last_epoch: int
+    last_index: int
+    committed: int
+    end: int
+
+
+class DeclareLost(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """A person gives up the replicas of a group on these brokers: let the others go on with what
+    they have, by the grant after `grant`. `shown`: theirs, all of them."""
+
+    group: GroupId
+    grant: int
+    brokers: tuple[BrokerId, ...]
+    shown: tuple[ShownLog, ...] = ()
+    by: str = ""
+    at_ms: int = 0
+    validate_only: bool = False
 
 
 class SilenceNote(msgspec.Struct, frozen=True, array_like=True):
@@ -265,6 +289,15 @@ class NoteOutages(msgspec.Struct, frozen=True, tag=True):
     notes: tuple[DomainNote, ...]
 
 
+class NoteRejoined(msgspec.Struct, frozen=True, tag=True):
+    """A broker, in this start of it, wants its replicas of these groups, which had lost what they
+    knew, to take part again; before any of them does."""
+
+    broker: BrokerId
+    incarnation: str
+    groups: tuple[GroupId, ...]
+
+
 Command = (
     RegisterBroker
     | UnregisterBroker
@@ -281,9 +314,11 @@ Command = (
     | ReportVoters
     | BeginGrant
     | SeatLeader
+    | DeclareLost
     | NoteSilences
     | RuleDomain
     | NoteOutages
+    | NoteRejoined
 )
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -422,6 +457,21 @@ class VotersNoted(msgspec.Struct, frozen=True, tag=True):
     error_code: int = 0
 
 
+class LossDeclared(msgspec.Struct, frozen=True, tag=True):
+    """What was given up, or would be; `logs`: of all who are left."""
+
+    loss: Loss
+    logs: tuple[ShownLog, ...]
+    error_code: int = 0
+
+
+class RejoinedNoted(msgspec.Struct, frozen=True, tag=True):
+    """It is noted; the broker hears of it from the log. An answer to `NoteRejoined`."""
+
+    error_code: int = 0
+    error_message: str = ""
+
+
 Answer = (
     Refused
     | BrokerAdmitted
@@ -435,7 +485,9 @@ Answer = (
     | SilencesNoted
     | DomainAnswer
     | OutagesNoted
+    | RejoinedNoted
     | VotersNoted
+    | LossDeclared
 )
 
 # ---- encoding ------------------------------------------------------------------------------------

@@ -17,7 +17,13 @@ from collections.abc import Collection, Iterator, Mapping
 
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, BrokerLife
 from strandline.config.topic import TopicConfig
-from strandline.controller.commands import AlterConfigs, Command, ConfigOperation, ResourceType
+from strandline.controller.commands import (
+    AlterConfigs,
+    Command,
+    ConfigOperation,
+    DeclareLost,
+    ResourceType,
+)
 from strandline.controller.decision import Facts, refuse
 from strandline.controller.policy_changes import PolicyChecks, refusal_of
 from strandline.controller.reports import Question
@@ -34,6 +40,8 @@ CONTROLLER = "the controller"
 
 def question_of(command: Command) -> Question | None:
     """What brokers have to be asked before such a command is decided; None: nothing."""
+    if isinstance(command, DeclareLost):
+        return Question(hears=True, logs=(command.group,))
     if not isinstance(command, AlterConfigs):
         return None
     wanted = {
@@ -128,7 +136,7 @@ class LifeChecks:
         for topic in cluster.topics.values():
             config = TopicConfig.from_overrides(cluster.cluster_configs, topic.configs)
             for one in topic.partitions:
-                for voters in (one.replicas, one.pending):
+                for voters in (one.replicas, *one.possible[1:]):
                     if broker in voters:
                         quorum = Quorum.of(len(voters), config.min_insync_replicas).write_quorum
                         yield self._group(one.name, one.group, voters, quorum)

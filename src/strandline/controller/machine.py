@@ -19,9 +19,11 @@ from strandline.controller.commands import (
     Command,
     CreatePartitions,
     CreateTopics,
+    DeclareLost,
     DeleteTopics,
     EnsureInternalTopic,
     NoteOutages,
+    NoteRejoined,
     NoteSilences,
     Refused,
     RegisterBroker,
@@ -36,6 +38,7 @@ from strandline.controller.decide.balance import decide_balance_replicas
 from strandline.controller.decide.brokers import decide_register_broker, decide_unregister_broker
 from strandline.controller.decide.create_partitions import decide_create_partitions
 from strandline.controller.decide.create_topics import decide_create_topics
+from strandline.controller.decide.declared_losses import decide_declare_lost
 from strandline.controller.decide.delete_topics import decide_delete_topics
 from strandline.controller.decide.grants import decide_begin_grant, decide_seat_leader
 from strandline.controller.decide.internal_topics import decide_ensure_internal_topic
@@ -43,6 +46,7 @@ from strandline.controller.decide.labels import decide_alter_labels
 from strandline.controller.decide.outages import decide_note_outages, decide_rule_domain
 from strandline.controller.decide.producer_ids import decide_allocate_producer_ids
 from strandline.controller.decide.reassignments import decide_alter_reassignments
+from strandline.controller.decide.rejoined import decide_note_rejoined
 from strandline.controller.decide.silences import decide_note_silences
 from strandline.controller.decide.voters import decide_report_voters, decide_request_voters
 from strandline.controller.decision import Decision, Facts
@@ -66,9 +70,11 @@ _DECIDE: dict[type, Callable[[Facts, Any], Decision]] = {
     ReportVoters: decide_report_voters,
     BeginGrant: decide_begin_grant,
     SeatLeader: decide_seat_leader,
+    DeclareLost: decide_declare_lost,
     NoteSilences: decide_note_silences,
     RuleDomain: decide_rule_domain,
     NoteOutages: decide_note_outages,
+    NoteRejoined: decide_note_rejoined,
 }
 
 

@@ -10,6 +10,7 @@ Source: design section 7; decision 0008."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -35,6 +36,7 @@ from strandline.protocol.errors import Error
 POLICY = "placement.policy"
 MIN_INSYNC = "min.insync.replicas"
 NETWORKS = "client.networks"
+SHRINK = "voters.shrink.enable"
 TOPIC_POLICY_KEYS = (POLICY, CONSTRAINTS, PREFERENCE)
 CLUSTER_POLICY_KEYS = tuple(TOPIC_KEYS_BY_NAME[name].cluster_name for name in TOPIC_POLICY_KEYS)
 """The cluster's defaults of these, in the same order."""
@@ -54,6 +56,8 @@ _READERS = {
 """{key: what reads its value}."""
 Said = tuple[str, Policy]
 """A key, and the policy that it gives."""
+_Texts = tuple[tuple[str, str], ...]
+"""Keys, and what they are set to."""
 PARTITIONS_BY_POLICY_MAX = 2_000
 """So many are placed in a third of a second at the most: the controller must not fall silent for
 longer."""
@@ -93,6 +97,30 @@ def policy_of(own: Mapping[str, str], cluster: Mapping[str, str]) -> Said | None
     key, policy = found
     where = msgspec.structs.replace(policy.leaders, prefer=prefer, follow="")
     return key, msgspec.structs.replace(policy, leaders=where)
+
+
+def derived_defaults(own: Mapping[str, str], cluster: Mapping[str, str]) -> dict[str, str]:
+    """{topic key: its default}, of those whose default comes from the topic's policy; arguments as
+    for `policy_of`."""
+    policy = policy_in_force(own, cluster)
+    return {SHRINK: "true"} if policy is not None and policy.promotion else {}
+
+
+def policy_in_force(own: Mapping[str, str], cluster: Mapping[str, str]) -> Policy | None:
+    """As `policy_of`, for what was accepted once: none where it cannot be read, too."""
+    return _read_once(
+        tuple((name, own[name]) for name in TOPIC_POLICY_KEYS if name in own),
+        tuple((name, cluster[name]) for name in CLUSTER_POLICY_KEYS if name in cluster),
+    )
+
+
+@lru_cache(maxsize=1_000)
+def _read_once(own: _Texts, cluster: _Texts) -> Policy | None:
+    try:
+        found = policy_of(dict(own), dict(cluster))
+    except ApiError:
+        return None
+    return None if found is None else found[1]
 
 
 def require_networks(policy: Said | None, cluster: Mapping[str, str]) -> None:

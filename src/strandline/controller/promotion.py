@@ -12,8 +12,8 @@ How:    a policy says how many observers should vote, by the voters that placeme
             region-lost         the voters of each region that is down and has none left that votes
 
         Fewer vote than that: the nearest that has caught up is promoted. More do, and have for
-        `DEMOTE_MS`, with all of H there: the last of them in the same order leaves; a leader gives
-        up its lead before, and goes last. One at a time, whatever is needed.
+        `Bounds.demote_ms`, with all of H there: the last of them in the same order leaves; a leader
+        gives up its lead before, and goes last. One at a time, whatever is needed.
             "Nearest": to a voter that is missing, so that copies stay where they are wanted; then
         to the leader; then as placement has ordered them. "Caught up": it lacks few records of what
         the leader has, and none for long, and keeps up.
@@ -29,14 +29,6 @@ from enum import StrEnum
 from strandline.model.ids import BrokerId
 from strandline.placement.policy.document import Promotion
 
-LAG_COUNT_MAX = 10_000
-"""Who lacks more records is not promoted: writes would wait for them."""
-LAG_MS_MAX = 2_000
-"""Nor who lacks any for longer."""
-READY_MS = 500
-"""For so long it has to have kept up."""
-DEMOTE_MS = 10_000
-"""For so long observers have not been needed before one of them leaves the voters."""
 HANDOVER_RETRY_MS = 30_000
 """A leader that was to give up its lead tries again no sooner."""
 
@@ -74,13 +66,26 @@ class Observer:
     levels: Mapping[BrokerId, int]
     """{broker: how many levels of the topology they have in common}"""
 
-    @property
-    def has_caught_up(self) -> bool:
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What an observer has to keep to; topic keys (`config.topic`), whose defaults these are."""
+
+    lag_count_max: int = 10_000
+    """Who lacks more records is not promoted: writes would wait for them."""
+    lag_ms_max: int = 2_000
+    """Nor who lacks any for longer."""
+    ready_ms: int = 500
+    """For so long it has to have kept up."""
+    demote_ms: int = 10_000
+    """For so long observers have not been needed before one of them leaves the voters."""
+
+    def has_caught_up(self, one: Observer) -> bool:
         """Whether nobody's writes would wait for it."""
         return (
-            self.kept_up_ms >= READY_MS
-            and 0 <= self.lag_count <= LAG_COUNT_MAX
-            and 0 <= self.lag_ms <= LAG_MS_MAX
+            one.kept_up_ms >= self.ready_ms
+            and 0 <= one.lag_count <= self.lag_count_max
+            and 0 <= one.lag_ms <= self.lag_ms_max
         )
 
 
@@ -102,6 +107,7 @@ class Situation:
     regions: Mapping[BrokerId, str]
     regions_down: frozenset[str] = frozenset()
     healed_ms: int = 0
+    bounds: Bounds = Bounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +154,7 @@ def decide_promotion(case: Situation) -> Verdict:
 def _promote(case: Situation, numbers: str) -> Verdict:
     others = [one for one in case.observers if one.broker not in case.promoted]
     heard = [one for one in others if one.is_heard]
-    ready = [one for one in heard if one.has_caught_up]
+    ready = [one for one in heard if case.bounds.has_caught_up(one)]
     if not heard:
         return Verdict(Code.NOBODY, f"{numbers}; no other observer is heard")
     if not ready:
@@ -156,9 +162,11 @@ def _promote(case: Situation, numbers: str) -> Verdict:
             f"broker {one.broker} lacks {_count(one.lag_count)}, for {_time(one.lag_ms)}"
             for one in heard
         )
+        bounds = case.bounds
         return Verdict(
             Code.BEHIND,
-            f"{numbers}; {lags}; at most {LAG_COUNT_MAX} for {LAG_MS_MAX} ms may be lacking",
+            f"{numbers}; {lags}; at most {bounds.lag_count_max} for {bounds.lag_ms_max} ms may be "
+            "lacking",
         )
     nearest = _by_nearness(case, ready)[0]
     return Verdict(
@@ -170,8 +178,8 @@ def _promote(case: Situation, numbers: str) -> Verdict:
 
 
 def _demote(case: Situation, numbers: str) -> Verdict:
-    if case.healed_ms < DEMOTE_MS:
-        left_ms = DEMOTE_MS - case.healed_ms
+    left_ms = case.bounds.demote_ms - case.healed_ms
+    if left_ms > 0:
         return Verdict(Code.HEALING, f"{numbers}; one leaves in {left_ms} ms, if that stays so")
     voting = [one for one in case.observers if one.broker in case.promoted]
     ordered = [one.broker for one in _by_nearness(case, voting)]

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from strandline.base.errors import OperatorError
-from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Ruling
+from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Ruling
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 
 Scope = Literal["topic", "broker", "cluster"]
@@ -90,17 +90,26 @@ class DomainRuled(msgspec.Struct, frozen=True):
     until_ms: int = NO_END_MS
 
 
+class ReplicasRejoined(msgspec.Struct, frozen=True):
+    """The replicas of these groups on a broker take part again, with what its present data
+    directory has; what an earlier one remembers of them counts no more (decision 0030)."""
+
+    broker: BrokerId
+    groups: tuple[GroupId, ...]
+
+
 class ConfigsChanged(msgspec.Struct, frozen=True, tag_field="kind", tag="configs_changed"):
     """Configuration was set, or removed where the value is None.
 
     `name` is the topic's name, the broker's id as text, or empty for the cluster. `outages`: what
-    is so of zones and regions from now on, beside that; versions that do not know of it read that
-    nothing was set, and are right."""
+    is so of zones and regions from now on, beside that; `rejoined`: who takes part again. Versions
+    that do not know of those read that nothing was set, and are right."""
 
     scope: Scope
     name: str
     values: dict[str, str | None]
     outages: tuple[DomainRuled, ...] = ()
+    rejoined: ReplicasRejoined | None = None
 
 
 class ProducerIdsAllocated(
@@ -163,6 +172,16 @@ class GroupSeated(msgspec.Struct, frozen=True, tag_field="kind", tag="group_seat
     last_index: Index
 
 
+class ReplicasDeclaredLost(
+    msgspec.Struct, frozen=True, tag_field="kind", tag="replicas_declared_lost"
+):
+    """A person gave these replicas up: a grant begins, of whose voters before it only the survivors
+    are left."""
+
+    group: GroupId
+    loss: Loss
+
+
 Record = (
     ClusterNamed
     | BrokerRegistered
@@ -177,6 +196,7 @@ Record = (
     | VotersStable
     | GrantBegun
     | GroupSeated
+    | ReplicasDeclaredLost
 )
 
 _encoder = msgspec.json.Encoder()

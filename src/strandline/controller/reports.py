@@ -12,28 +12,49 @@ from collections.abc import Mapping
 
 import msgspec
 
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
     """What to tell besides the room on the disk: how large the logs are; who is in sync; who is
-    heard."""
+    heard; where acks=all is refused; where the logs of these groups end."""
 
     sizes: bool = False
     leads: bool = False
     hears: bool = False
+    refuses: bool = False
+    logs: tuple[GroupId, ...] = ()
+
+
+class LogReport(msgspec.Struct, frozen=True, array_like=True):
+    """The replica of a group there, as `survivors.SurvivingLog` has it. `leader`: who leads, as is
+    known there; NO_BROKER for nobody."""
+
+    is_led: bool
+    epoch: int
+    last_epoch: int
+    last_index: int
+    start: int
+    committed: int
+    end: int
+    has_lost: bool
+    leader: BrokerId = NO_BROKER
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True):
     """What one broker tells. `sizes`: {group: bytes of its log there}; `behind`: {group that it
     leads: its voters that are not in sync}; `hears`: the brokers that it hears, itself included;
-    None where that was not asked, or is not known to its version."""
+    None where that was not asked, or is not known to its version; `refusing`: groups that it leads
+    and takes no acks=all for, as too few vote or make up the write quorum; `logs`: {group that was
+    asked about, and is open there: its log}."""
 
     used_bytes: int
     free_bytes: int
     sizes: dict[GroupId, int] = {}
     behind: dict[GroupId, tuple[BrokerId, ...]] = {}
     hears: tuple[BrokerId, ...] | None = None
+    refusing: tuple[GroupId, ...] = ()
+    logs: dict[GroupId, LogReport] = {}
 
     @property
     def used_percent(self) -> int:

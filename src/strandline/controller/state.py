@@ -22,6 +22,8 @@ from strandline.controller.records import (
     ProducerIdsAllocated,
     ReassignmentSet,
     Record,
+    ReplicasDeclaredLost,
+    ReplicasRejoined,
     TopicCreated,
     TopicDeleted,
     VotersGranted,
@@ -67,7 +69,11 @@ class ControllerState:
         self.cluster = Cluster()
         self.directories: dict[BrokerId, Directory] = {}
         """{broker: the data directory it was last registered with}"""
+        self._started: dict[BrokerId, int] = {}
+        # {broker: the cluster's version before its present start was registered}
         self._founded: dict[GroupId, Founded] = {}
+        self._rejoined: dict[GroupId, dict[BrokerId, int]] = {}
+        # {group: {broker whose replica took part again: the cluster's version after that}}
         self._replays: dict[type, Callable[[Any], None]] = {
             ClusterNamed: self._on_cluster_named,
             BrokerRegistered: self._on_broker_registered,
@@ -82,6 +88,7 @@ class ControllerState:
             VotersStable: self._on_voters_stable,
             GrantBegun: self._on_grant_begun,
             GroupSeated: self._on_group_seated,
+            ReplicasDeclaredLost: self._on_replicas_declared_lost,
         }
 
     def replay(self, record: Record) -> None:
@@ -99,6 +106,11 @@ class ControllerState:
         if directory is None or founded is None:
             return False
         return founded.since_version < directory.since_version or broker not in founded.holders
+
+    def rejoined(self, broker: BrokerId, group: GroupId) -> int:
+        """The number of the last time that a broker's replica of a group took part again, having
+        lost what it knew: those of later starts have greater ones; 0 for never."""
+        return self._rejoined.get(group, {}).get(broker, 0)
 
     def registration(self, broker: BrokerId) -> BrokerRegistered:
         """What is known of a registered broker, to be written again with a change."""
@@ -126,6 +138,9 @@ class ControllerState:
         known = self.directories.get(record.id)
         if known is None or known.id != record.directory_id:
             self.directories[record.id] = Directory(record.directory_id, self.cluster.version)
+        before = self.cluster.brokers.get(record.id)
+        if before is None or before.incarnation != record.incarnation:
+            self._started[record.id] = self.cluster.version
         self.cluster.brokers[record.id] = Broker(
             id=record.id,
             incarnation=record.incarnation,
@@ -142,6 +157,7 @@ class ControllerState:
         # Whoever comes with this id later begins anew, with whatever data directory it has.
         del self.cluster.brokers[record.id]
         del self.directories[record.id]
+        del self._started[record.id]
         self.cluster.broker_configs.pop(record.id, None)
         self.cluster.silent_ms.pop(record.id, None)
 
@@ -159,6 +175,7 @@ class ControllerState:
         for partition in topic.partitions:
             del self.cluster.groups[partition.group]
             del self._founded[partition.group]
+            self._rejoined.pop(partition.group, None)
             self.cluster.moving.discard(partition.group)
 
     def _on_partitions_added(self, record: PartitionsAdded) -> None:
@@ -172,12 +189,23 @@ class ControllerState:
             self.cluster.outages[ruled.domain] = outage
             if outage == Outage():
                 del self.cluster.outages[ruled.domain]
+        if record.rejoined is not None:
+            self._note_rejoined(record.rejoined)
         values = self._configs_of(record)
         for name, value in record.values.items():
             if value is None:
                 values.pop(name, None)
             else:
                 values[name] = value
+
+    def _note_rejoined(self, noted: ReplicasRejoined) -> None:
+        """A start has one data directory, and asks again where the answer was late: what it was
+        told first stands, or its states would bear less than what is known here."""
+        broker = noted.broker
+        for group in noted.groups:
+            known = self._rejoined.setdefault(group, {})
+            if known.get(broker, 0) <= self._started.get(broker, self.cluster.version):
+                known[broker] = self.cluster.version + 1
 
     def _on_producer_ids_allocated(self, record: ProducerIdsAllocated) -> None:
         assert record.first == self.cluster.next_producer_id, record.first
@@ -193,9 +221,13 @@ class ControllerState:
 
     def _on_voters_granted(self, record: VotersGranted) -> None:
         partition = self.cluster.groups[record.group]
-        assert not partition.pending, partition.name
         assert record.version == partition.last_version + 1, partition.name
-        granted = replace(partition, pending=record.voters, pending_observers=record.observers)
+        granted = replace(
+            partition,
+            doubtful=partition.possible[1:],
+            pending=record.voters,
+            pending_observers=record.observers,
+        )
         self._put(granted)
 
     def _on_voters_stable(self, record: VotersStable) -> None:
@@ -225,6 +257,27 @@ class ControllerState:
             seating=Seating(record.leader, record.last_epoch, record.last_index),
         )
         self._put(seated)
+
+    def _on_replicas_declared_lost(self, record: ReplicasDeclaredLost) -> None:
+        partition, loss = self.cluster.groups[record.group], record.loss
+        assert loss.grant == partition.grant + 1, partition.name
+        declared = replace(
+            partition,
+            version=partition.last_version,
+            acting=() if set(loss.survivors) == set(partition.replicas) else loss.survivors,
+            pending=(),
+            pending_observers=(),
+            doubtful=(),
+            grant=loss.grant,
+            is_fenced=True,
+            seating=None,
+            losses=(*partition.losses, loss),
+            is_declared=True,
+        )
+        founded = self._founded[record.group]
+        lost = {one.broker for one in loss.lost}
+        self._founded[record.group] = replace(founded, holders=founded.holders - lost)
+        self._put(declared)
 
     def _put(self, partition: Partition) -> None:
         """A partition has changed."""
@@ -286,6 +339,7 @@ def _stable(partition: Partition) -> Partition:
         acting=() if set(granted.voters) == set(roles.voters) else granted.voters,
         doubtful=(),
         seating=None,
+        is_declared=False,
     )
 
 

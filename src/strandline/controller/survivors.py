@@ -6,24 +6,27 @@ Why:    before anybody gives up what may still be on a disk somewhere, it has to
 How:    the voters that may be in force are those that the controller has granted since the last
         that were reported stable. Who answers decides:
 
-            somebody leads, or hears a leader                        LED
+            somebody leads and may serve, or hears such a leader     LED
             a majority of each of them answers                       ELECTABLE
             N - W + 1 of each do: they hold all acknowledged writes  WHOLE
             fewer                                                    SHORT
             nobody                                                   NOBODY
 
-        Offsets of a SHORT partition fall in three: below the highest one that a survivor knows to
-        be committed all is on the best log, by the rules of elections. From there to the end of the
-        best log there are records, and who is lost may have acknowledged these, or, under a leader
-        that no survivor heard of, others in their place. From its end on nothing is here, and how
-        much was acknowledged nobody who is left can tell.
+        Offsets of a SHORT partition fall in three: below the highest one that a surviving voter
+        knows to be committed all is on the best log. From there to its end there are records, and
+        who is lost may have acknowledged these, or, under a leader that no survivor heard of,
+        others in their place. From its end on nothing is here, and how much was acknowledged nobody
+        who is left can tell.
+            The best log ends last, by epoch, then by length, of those that certainly have what is
+        known to be committed (`has_all_of`): a leader that it never met may have committed entries
+        of earlier epochs that it lacks.
 Source: design section 6, 3; decision 0026."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from strandline.model.ids import BrokerId
+from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.configuration import Configuration
 
 
@@ -50,11 +53,16 @@ class SurvivingLog:
     committed: int
     end: int
     has_lost: bool = False
+    epoch: int = 0
+    """That it lives in: where it knows of commits, nobody told it of them in a later one."""
+    leader: int = NO_BROKER
+    """Who leads, as it knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survivors:
-    """What was found. `best`: the voter with the most advanced log; None where none is left.
+    """What was found. `best`: the voter with the most advanced log, of those that are known to have
+    all that is; None where none is left.
 
     `committed`: below it nothing is at risk; `end`: where the best log ends."""
 
@@ -69,19 +77,24 @@ class Survivors:
     a choice, the right ones."""
 
 
-def assess(possible: Sequence[tuple[BrokerId, ...]], logs: Collection[SurvivingLog]) -> Survivors:
+def assess(
+    possible: Sequence[tuple[BrokerId, ...]],
+    logs: Collection[SurvivingLog],
+    *,
+    needs_all: bool = False,
+) -> Survivors:
     """Judge the logs of those who answer, observers among them, by the voters that may be in
-    force."""
+    force. `needs_all`: see `GroupVoters`."""
     voters = {one for each in possible for one in each}
     sound = {one.broker: one for one in logs if one.broker in voters and not one.has_lost}
     configurations = [Configuration(each) for each in possible]
-    best = max(
-        sound.values(), key=lambda one: (one.last_epoch, one.last_index, -one.broker), default=None
-    )
-    if any(one.is_led for one in logs):
+    best = _best(list(sound.values()))
+    if _is_led(logs):
         standing = Standing.LED
-    elif best is None:
+    elif not sound:
         standing = Standing.NOBODY
+    elif needs_all:
+        standing = Standing.SHORT
     elif all(one.wins_election(sound) for one in configurations):
         standing = Standing.ELECTABLE
     elif all(one.holds_commits(sound) for one in configurations):
@@ -89,14 +102,45 @@ def assess(possible: Sequence[tuple[BrokerId, ...]], logs: Collection[SurvivingL
     else:
         standing = Standing.SHORT
     end = 0 if best is None else best.end
+    committed = max((one.committed for one in sound.values()), default=0)
     return Survivors(
         standing=standing,
         best=None if best is None else best.broker,
-        committed=min(max((one.committed for one in sound.values()), default=0), end),
+        committed=min(committed, end),
         end=end,
         missing=tuple(sorted(voters - sound.keys())),
-        wanted=max(_wanted(one, sound) for one in configurations),
+        wanted=(
+            len(voters - sound.keys())
+            if needs_all
+            else max(_wanted(one, sound) for one in configurations)
+        ),
     )
+
+
+def _is_led(logs: Collection[SurvivingLog]) -> bool:
+    """Who leads, and may not serve, has no quorum that could vote: others hear it all the same."""
+    stalled = {one.broker for one in logs if one.leader == one.broker and not one.is_led}
+    return any(one.is_led and one.leader not in stalled for one in logs)
+
+
+def _best(logs: Sequence[SurvivingLog]) -> SurvivingLog | None:
+    """The most advanced log that has everything that one of these knows to be committed."""
+    committed = max((one.committed for one in logs), default=0)
+    knowing = [one for one in logs if one.committed == committed]
+    having = [one for one in logs if any(has_all_of(one, other) for other in knowing)]
+    return max(having, key=lambda one: (one.last_epoch, one.last_index, -one.broker), default=None)
+
+
+def has_all_of(log: SurvivingLog, knowing: SurvivingLog) -> bool:
+    """Whether one log certainly has all that the other knows to be committed.
+
+    A log that ends in a later epoch has what was committed before that, or in it; not what a leader
+    of a still later one committed, which it never met."""
+    if log.broker == knowing.broker:
+        return True
+    if log.last_epoch == knowing.last_epoch:
+        return log.end >= knowing.committed
+    return log.last_epoch > knowing.last_epoch and log.last_epoch >= knowing.epoch
 
 
 def _wanted(configuration: Configuration, there: Collection[BrokerId]) -> int:

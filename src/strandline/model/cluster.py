@@ -134,6 +134,40 @@ class Seating:
 
 
 @dataclass(frozen=True, slots=True)
+class LostReplica:
+    """A replica that was declared lost: what its broker was last registered with, before that."""
+
+    broker: BrokerId
+    directory_id: str = ""
+    incarnation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Replicas that a person declared lost, by a grant of their own: what they alone had is given
+    up (docs/decisions/0027-declared-losses.md).
+
+    `survivors`: the voters that were left, and `ends`, in the same order, the epoch and the index
+    of the last entry of each; `leader` goes on with its log. Offsets from `committed`
+    on were at risk, those below `end` among them are on that log."""
+
+    grant: int
+    lost: tuple[LostReplica, ...]
+    survivors: tuple[BrokerId, ...]
+    ends: tuple[tuple[Epoch, Index], ...]
+    leader: BrokerId
+    committed: int
+    end: int
+    by: str
+    at_ms: int
+
+    @property
+    def last(self) -> dict[BrokerId, tuple[Epoch, Index]]:
+        """{survivor: the epoch and the index of its last entry}"""
+        return dict(zip(self.survivors, self.ends, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """One partition: its Raft group and its voters, the preferred leader first.
 
@@ -146,9 +180,14 @@ class Partition:
 
     `acting`: the voters that were reported stable, as `version`, where they are not `replicas`:
     others of those who hold the log vote while some are lost. `doubtful`: voters that were granted
-    between these and `pending`, and may be in force as well. `grant`: the last that was begun;
+    between these and `pending`, and may be in force as well, for nobody can tell whether they were
+    begun (docs/decisions/0029-grants-that-cannot-begin.md). `grant`: the last that was begun;
     `is_fenced`: nobody was chosen to lead it yet; `seating`: who was, until it reports
     (docs/decisions/0020-who-votes.md).
+
+    `losses`: what was declared lost of it, in order; `is_declared`: the last of these began the
+    present grant, or one before it, and no voters were reported stable since. Then `acting` are all
+    that were left.
 
     `by_balancer`: no person set the target (docs/decisions/0010-the-balancer.md)."""
 
@@ -168,6 +207,8 @@ class Partition:
     grant: int = 0
     is_fenced: bool = False
     seating: Seating | None = None
+    losses: tuple[Loss, ...] = ()
+    is_declared: bool = False
 
     @property
     def is_moving(self) -> bool:
@@ -193,6 +234,13 @@ class Partition:
     def last_version(self) -> int:
         """Of the last voters that were granted."""
         return self.version + len(self.possible) - 1
+
+    def lost_in(self, broker: BrokerId) -> int:
+        """The last grant by which the replica there was declared lost; 0 for none."""
+        grants = (
+            one.grant for one in self.losses if any(lost.broker == broker for lost in one.lost)
+        )
+        return max(grants, default=0)
 
     @property
     def wanted(self) -> Roles:
@@ -290,3 +338,14 @@ class Cluster:
     next_group: int = 1
     next_producer_id: int = 0
     version: int = 0
+
+    def given_up(self, partition: Partition) -> frozenset[BrokerId]:
+        """Whose replicas were declared lost, where no process of theirs has started since: what
+        runs there, if anything does, may go by what was before."""
+        return frozenset(
+            lost.broker
+            for loss in partition.losses
+            for lost in loss.lost
+            if lost.broker not in self.brokers
+            or self.brokers[lost.broker].incarnation == lost.incarnation
+        )

@@ -29,6 +29,8 @@ NO_BROKER = BrokerId(-1)
 
 _GRANT_SHIFT = 20
 """So many bits of an epoch are n: a million elections a grant, and 2,047 grants, in 31 bits."""
+GRANT_MAX = (1 << 31 - _GRANT_SHIFT) - 1
+"""The last grant of a group: the epochs of the next one do not fit into Kafka's 31 bits."""
 
 
 def grant_of(epoch: Epoch) -> int:

@@ -22,6 +22,7 @@ from strandline.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
 )
 from strandline.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from strandline.protocol.messages.declare_lost import DeclareLostRequest, DeclareLostResponse
 from strandline.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from strandline.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from strandline.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -48,6 +49,10 @@ from strandline.protocol.messages.describe_leadership import (
 from strandline.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+)
+from strandline.protocol.messages.describe_losses import (
+    DescribeLossesRequest,
+    DescribeLossesResponse,
 )
 from strandline.protocol.messages.describe_observers import (
     DescribeObserversRequest,
@@ -219,6 +224,8 @@ APIS: dict[int, Api] = {
         _api(DescribeZonesRequest, DescribeZonesResponse),
         _api(RuleZoneRequest, RuleZoneResponse),
         _api(DescribeReplicaLogsRequest, DescribeReplicaLogsResponse),
+        _api(DeclareLostRequest, DeclareLostResponse),
+        _api(DescribeLossesRequest, DescribeLossesResponse),
     )
 }
 """{API key: row}, ascending."""

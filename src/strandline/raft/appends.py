@@ -10,7 +10,13 @@ Owns:   `matched`: up to where this log equals the log of the leader of `epoch`.
 Source: Raft thesis, figure 3.1 and 3.5; Redpanda #25018 (skip what matches), #16475 (visible)."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
-from strandline.raft.events import AppendEntries, MarksAdvanced, ResetLog, TruncateLog
+from strandline.raft.events import (
+    AppendEntries,
+    MarksAdvanced,
+    RejoinAllowed,
+    ResetLog,
+    TruncateLog,
+)
 from strandline.raft.membership import Membership
 from strandline.raft.messages import (
     NO_HINT,
@@ -27,10 +33,12 @@ from strandline.raft.state import ReplicaState, Role
 class Appends:
     """See the module."""
 
-    def __init__(self, state: ReplicaState, membership: Membership) -> None:
+    def __init__(
+        self, state: ReplicaState, membership: Membership, *, asks_to_rejoin: bool = False
+    ) -> None:
         self._state = state
         self._membership = membership
-        self._rejoin = Rejoin(state)
+        self._rejoin = Rejoin(state, asks=asks_to_rejoin)
         # What follows is about the leader of this epoch.
         self._epoch = Epoch(0)
         # This log equals the leader's up to here; >= commit.
@@ -121,6 +129,16 @@ class Appends:
         has_rejoined = state.amnesiac and self._rejoin.is_due(self._matched)
         if has_rejoined or min(self._matched, state.log.flushed_index) > self._reported:
             self._acknowledge(state.leader)
+
+    def on_rejoin_allowed(self, event: RejoinAllowed) -> None:
+        """Take part again, if nothing else was waited for."""
+        state = self._state
+        self._rejoin.allow()
+        if state.amnesiac and self._epoch == state.epoch and self._rejoin.is_due(self._matched):
+            if state.leader == NO_BROKER:
+                self._owes_report = True
+            else:
+                self._acknowledge(state.leader)
 
     def has_acknowledged(self, epoch: Epoch, index: Index) -> bool:
         """Whether the leader of `epoch` was told that everything up to `index` is durable here."""

@@ -37,9 +37,10 @@ from strandline.raft.events import (
     Propose,
     QuorumLost,
     Received,
+    RejoinAllowed,
     TransferLeadership,
 )
-from strandline.raft.lending import Lending, lendable_end
+from strandline.raft.lending import Lending, lendable_end, member_since
 from strandline.raft.log_shape import LogShape
 from strandline.raft.membership import Membership
 from strandline.raft.messages import (
@@ -84,12 +85,14 @@ class Raft:
         visible: Index = NO_INDEX,
         amnesiac: bool = False,
         promised: Epoch = NO_EPOCH,
+        asks_to_rejoin: bool = False,
     ) -> None:
         """`epoch`, `vote` and `promised` as persisted; `configuration` is the one in force where
         `log` begins.
 
         `commit` and `visible`: as far as known from before, each the end of a batch in `log`.
-        `amnesiac`: a member before, but its disk was lost or is not to be trusted: `rejoin`."""
+        `amnesiac`: a member before, but its disk was lost or is not to be trusted: `rejoin`.
+        `asks_to_rejoin`: not before `RejoinAllowed`."""
         state = self._state = ReplicaState(
             group=group,
             self_id=self_id,
@@ -103,7 +106,7 @@ class Raft:
             promised=promised,
         )
         self._membership = Membership(state)
-        self._appends = Appends(state, self._membership)
+        self._appends = Appends(state, self._membership, asks_to_rejoin=asks_to_rejoin)
         elections = self._elections = Elections(state, self._membership)
         self._lending = Lending(state, self._appends)
         self._orders = Orders(state, elections, self._appends)
@@ -123,6 +126,7 @@ class Raft:
             AbandonTransfer: transfers.on_abandon,
             PromisesTimedOut: transfers.on_promises_timed_out,
             DeclaredNew: self._on_declared_new,
+            RejoinAllowed: self._appends.on_rejoin_allowed,
         }
         self._on_message: dict[type, Callable[..., None]] = {
             AppendRequest: self._appends.on_append_request,
@@ -180,6 +184,11 @@ class Raft:
         and it is committed. Below the log where there is nothing."""
         reign = self._state.reign
         return NO_INDEX if reign is None else lendable_end(self._state, reign, lender)
+
+    def member_since(self, peer: BrokerId) -> Index:
+        """Where the configuration stands that made `peer` a member, which it has been since; right
+        before the log where that was earlier, right behind it where `peer` is none."""
+        return member_since(self._state, peer)
 
     def may_lend(self, request: AppendRequest) -> bool:
         """For a follower: whether it may send these entries on its leader's behalf, now."""

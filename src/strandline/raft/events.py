@@ -118,6 +118,10 @@ class DeclaredNew(msgspec.Struct, frozen=True, gc=False):
     None of the other voters had any history of the group since this one began; noted durably."""
 
 
+class RejoinAllowed(msgspec.Struct, frozen=True, gc=False):
+    """What `RejoinAsked` asked for is noted: this replica may take part again."""
+
+
 Event = (
     Received
     | ElectionTimedOut
@@ -132,6 +136,7 @@ Event = (
     | AbandonTransfer
     | PromisesTimedOut
     | DeclaredNew
+    | RejoinAllowed
 )
 
 # ---- effects -------------------------------------------------------------------------------------
@@ -223,6 +228,13 @@ class ReplicationReady(msgspec.Struct, frozen=True, gc=False):
     peer: BrokerId
 
 
+class PeerRefused(msgspec.Struct, frozen=True, gc=False):
+    """For a leader's driver: `peer` lacks what comes before that which is under way to it, which
+    will not be answered any more. A refusal that was overtaken has no such effect."""
+
+    peer: BrokerId
+
+
 class ConfigurationChanged(msgspec.Struct, frozen=True, gc=False):
     """The configuration in force is now `configuration`, from the entry at `index`; again when it
     commits."""
@@ -238,6 +250,11 @@ class LendEntries(msgspec.Struct, frozen=True, gc=False):
     Whoever does so later asks `Raft.may_lend` again, right before the log is read."""
 
     order: Lend
+
+
+class RejoinAsked(msgspec.Struct, frozen=True, gc=False):
+    """The leader would have this replica, opened as `amnesiac`, take part again: it does so after
+    `RejoinAllowed`. Only where it was opened with `asks_to_rejoin`, and once."""
 
 
 class Rejoined(msgspec.Struct, frozen=True, gc=False):
@@ -259,7 +276,9 @@ Effect = (
     | BecameLeader
     | BecameFollower
     | ReplicationReady
+    | PeerRefused
     | ConfigurationChanged
     | LendEntries
+    | RejoinAsked
     | Rejoined
 )

@@ -59,6 +59,16 @@ class Lending:
         return is_following and request.epoch == state.epoch
 
 
+def member_since(state: ReplicaState, peer: BrokerId) -> Index:
+    """See `Raft.member_since`."""
+    since = Index(state.log.last_index + 1)
+    for index, configuration in reversed(state.log.configurations):
+        if peer not in configuration.members:
+            return since
+        since = index
+    return Index(state.log.first_index - 1) if peer in state.start_configuration.members else since
+
+
 def lendable_end(state: ReplicaState, reign: Reign, lender: BrokerId) -> Index:
     """See `Raft.lendable_end`."""
     progress = reign.progress.get(lender)

@@ -154,12 +154,15 @@ class Lend(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The leader to a replica near `to`: send it this append, as a `LentAppend`, with the entries
     from your own log. They are committed, and `size_bytes` long.
 
-    `is_throttled`: nobody waits for them; they go as fast as recoveries may."""
+    `is_throttled`: nobody waits for them; they go as fast as recoveries may. `may_differ`: the log
+    is compacted, so they may be of another size there; what is more than fits into one append is
+    sent as several."""
 
     to: BrokerId
     request: AppendRequest
     size_bytes: int
     is_throttled: bool
+    may_differ: bool = False
 
 
 class LentAppend(msgspec.Struct, frozen=True, gc=False, array_like=True):

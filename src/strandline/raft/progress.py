@@ -21,6 +21,9 @@ from strandline.raft.configuration import Configuration
 from strandline.raft.events import ReplicationReady
 from strandline.raft.messages import AppendRequest, Run
 
+UNTOLD = Index(-2)
+"""In the place of a mark that was told: it was told none, not even that nothing is committed."""
+
 
 class PeerState(IntEnum):
     """PROBE: where the logs part is not known. REPLICATE: it is, and appends are pipelined."""
@@ -68,7 +71,7 @@ class Progress:
         self.match_written = Index(-1)
         # Everything up to here is durable there; -1 while the peer has yet to rejoin.
         self.match_flushed = Index(-1)
-        # The marks that were last sent along.
+        # The marks that were last sent along; UNTOLD where they have to be sent whatever they are.
         self.told_commit = Index(-1)
         self.told_visible = Index(-1)
         # The peer lost its disk and counts again once it has flushed this index; else -1.

@@ -15,6 +15,7 @@ from strandline.raft.events import (
     AppendMarker,
     BecameLeader,
     MarksAdvanced,
+    PeerRefused,
     Propose,
     ReplicationReady,
 )
@@ -181,6 +182,7 @@ class Reign:
         """The peer lacks the entry before those sent, or has another one there."""
         if progress.has_passed(response.hint):
             return
+        self._state.effects.append(PeerRefused(progress.peer))
         log = self._state.log
         # The hint says what may match, not what does. What was only written may be lost, and where
         # the hint is below what was flushed, so is that.

@@ -14,15 +14,17 @@ How:    the replica refuses votes, never campaigns, and says `recovering` instea
         no more. Every committed entry that the replica had acknowledged lies before the marker in
         this leader's log.
         Where too many disks are lost for that, nobody rejoins: it is for an operator to decide.
+            Where it is to be known elsewhere that it takes part again, before it does, it asks the
+        driver first (`asks_to_rejoin`; decision 0030).
 Owns:   whether this replica is recovering (`ReplicaState.amnesiac`), and its peers' `rejoin_at`.
 Source: Viewstamped Replication Revisited 4.3 (recovery); NATS PR 7038; design section 4."""
 
 import msgspec
 
 from strandline.model.ids import Epoch, Index
-from strandline.raft.events import Rejoined
+from strandline.raft.events import RejoinAsked, Rejoined
 from strandline.raft.messages import AppendResponse
-from strandline.raft.progress import Progress
+from strandline.raft.progress import UNTOLD, Progress
 from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState
 
@@ -30,8 +32,10 @@ from strandline.raft.state import ReplicaState
 class Rejoin:
     """The replica's own side."""
 
-    def __init__(self, state: ReplicaState) -> None:
+    def __init__(self, state: ReplicaState, *, asks: bool) -> None:
         self._state = state
+        self._asks = asks
+        self._has_asked = False
         # What the leader of `_epoch` asked for; -1 for nothing yet.
         self._index = Index(-1)
         self._epoch = Epoch(0)
@@ -43,11 +47,18 @@ class Rejoin:
             self._index = Index(-1)
         if rejoin_at >= 0:
             self._index = rejoin_at
+            if self._asks and not self._has_asked:
+                self._has_asked = True
+                self._state.effects.append(RejoinAsked())
+
+    def allow(self) -> None:
+        """Nothing but the leader's marker is waited for from now on."""
+        self._asks = False
 
     def is_due(self, matched: Index) -> bool:
         """Take part again if the leader's marker is durable here; True when so."""
         state = self._state
-        if not state.amnesiac or self._index < 0 or self._epoch != state.epoch:
+        if self._asks or not state.amnesiac or self._index < 0 or self._epoch != state.epoch:
             return False
         if min(matched, state.log.flushed_index) < self._index:
             return False
@@ -86,5 +97,5 @@ def grant_rejoins(state: ReplicaState, reign: Reign) -> None:
         holders = reign.holders(progress.rejoin_marker)
         if progress.rejoin_at < 0 and state.configuration.blocks_election(holders):
             progress.rejoin_at = progress.rejoin_marker
-            progress.told_commit = Index(-1)
+            progress.told_commit = UNTOLD  # An append has to carry it, whatever else is new.
             state.wake.append(progress.ready)

@@ -1,15 +1,17 @@
 """All Raft groups of one broker, and the one path on which records are replicated.
 
 Map, from the outside in:
-        host.py (Replication: the broker's side of it all), group_spec.py (what a replica is opened
+        host.py (Replication: the broker's side of it all), inbound.py (what other brokers send goes
+        where it belongs), group_spec.py (what a replica is opened
         with), succession.py (who should lead, and who else), opening.py (opens groups, many
         together), latecomers.py (tells leaders of those that were opened late), control_mail.py
         (what groups say, gathered),
         replica.py (one group here: performs what its Raft core decides), effects.py
         (how each effect is performed), parting.py (leadership handed over), appender.py (the
-        batcher: what waits becomes one append), waiters.py (who waits for which mark), leading.py
+        batcher: what waits becomes one append), sink.py (the replica as the batcher sees it),
+        flushes.py (of its log, one at a time), waiters.py (who waits for which mark), leading.py
         (what exists only while leading), sender.py (the leader's stream to one follower), window.py
-        (how much of it may be under way), queues.py (what waits for a peer's socket), recovery.py
+        (how much of it may be under way), queues.py (what waits for a peer's socket), throttle.py
         and credit.py (how fast who is behind is served from the log), lenders.py, lending.py and
         nearness.py (by a replica near it, where one has what it lacks), tail.py (entries still in
         memory), entries.py (batches between leader and follower: checked, split), proof.py (records

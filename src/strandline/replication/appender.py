@@ -135,8 +135,8 @@ class Appender:
         self.uncommitted_bytes = 0
         self.held_bytes = 0
         self.voter_count_min = 0
-        """Fewer voters, or a lower write quorum, are not enough for acks=all; 0 where these never
-        change by themselves."""
+        """Fewer voters, or a lower write quorum, are not enough for acks=all; 0 where nobody asks
+        for any number."""
         # {producer: (its first batch that was refused, though nothing was wrong with it, why)}
         self._refused: dict[int, tuple[BatchHeader, int]] = {}
 
@@ -148,7 +148,7 @@ class Appender:
     def add(self, request: Request) -> bool:
         """Accept a request; False when too much waits already, or nobody may promise what it asks
         for."""
-        lacks_voters = request.acks == QUORUM_ACK and self._lacks_voters
+        lacks_voters = request.acks == QUORUM_ACK and self.lacks_voters
         is_full = self.held_bytes + request.size_bytes > HELD_BYTES_MAX and bool(self._requests)
         if lacks_voters or is_full:
             self._note_refused(request, Error.NOT_ENOUGH_REPLICAS)
@@ -188,10 +188,10 @@ class Appender:
             request.done(self._failed(error))
 
     @property
-    def _lacks_voters(self) -> bool:
+    def lacks_voters(self) -> bool:
         """Whether so few vote, or count, while others are lost, that acks=all is refused."""
         present = self._sink.configuration
-        return min(len(present.voters), present.min_insync) < self.voter_count_min
+        return present.write_quorum(present.voters) < self.voter_count_min
 
     @property
     def _has_room(self) -> bool:
@@ -291,7 +291,7 @@ class Appender:
         def on_commit(committed: bool) -> None:
             if not committed:
                 request.done(self._failed(Error.NOT_LEADER_OR_FOLLOWER))
-            elif self._lacks_voters:
+            elif self.lacks_voters:
                 request.done(self._failed(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
             else:
                 request.done(result)

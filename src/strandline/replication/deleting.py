@@ -93,7 +93,7 @@ class Deletions:
         NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE above the high watermark, KAFKA_STORAGE_ERROR;
         REQUEST_TIMED_OUT where not all that live have it in time: it may be done, or not."""
         replica = self._replica
-        if not replica.can_append() or not replica.can_serve_reads:
+        if not replica.sink.can_append() or not replica.can_serve_reads:
             done(Error.NOT_LEADER_OR_FOLLOWER)
             return
         if before == HIGH_WATERMARK:
@@ -148,7 +148,7 @@ class _Waiting:
         self._is_committed = False
         self._is_over = False
         self._deadline_ms = replica.host.clock.monotonic_ms() + timeout_ms
-        replica.wait_commit(index, self._on_commit)
+        replica.sink.wait_commit(index, self._on_commit)
         self._look()
 
     def _on_commit(self, committed: bool) -> None:

@@ -21,6 +21,8 @@ from strandline.raft.events import (
     ConfigurationChanged,
     LendEntries,
     MarksAdvanced,
+    PeerRefused,
+    RejoinAsked,
     Rejoined,
     ReplicationReady,
     ResetLog,
@@ -98,6 +100,8 @@ def _became_leader(replica: "Replica", effect: BecameLeader, _: Entries | None) 
     replica.host.liveness.on_leading(replica, replica.configuration.members)
     replica.host.announce(replica, effect.epoch)
     replica.parting.on_leader()
+    for callback in replica.host.on_elected:
+        callback(replica)
 
 
 def _became_follower(replica: "Replica", effect: BecameFollower, _: Entries | None) -> None:
@@ -121,6 +125,11 @@ def _replication_ready(replica: "Replica", effect: ReplicationReady, _: Entries 
         replica.leading.pump(effect.peer)
 
 
+def _peer_refused(replica: "Replica", effect: PeerRefused, _: Entries | None) -> None:
+    if replica.leading is not None:
+        replica.leading.on_refused(effect.peer)
+
+
 def _configuration_changed(
     replica: "Replica", effect: ConfigurationChanged, _: Entries | None
 ) -> None:
@@ -137,12 +146,18 @@ def _configuration_changed(
         for callback in replica.host.on_configuration:
             callback(replica, effect.index, effect.configuration)
     replica.lease.end()
-    if replica.leading is not None:
+    # The core may be ahead, and lead no more: its epoch is another one's by now.
+    if replica.leading is not None and replica.raft.is_leader:
         replica.host.liveness.on_leading(replica, replica.configuration.members)
 
 
 def _lend_entries(replica: "Replica", effect: LendEntries, _: Entries | None) -> None:
     replica.host.lending.add(replica, effect.order)
+
+
+def _rejoin_asked(replica: "Replica", effect: RejoinAsked, _: Entries | None) -> None:
+    for callback in replica.host.on_rejoin_asked:
+        callback(replica)
 
 
 def _rejoined(replica: "Replica", effect: Rejoined, _: Entries | None) -> None:
@@ -162,8 +177,10 @@ def _table() -> dict[type, Callable[["Replica", object, Entries | None], None]]:
         BecameLeader: _became_leader,
         BecameFollower: _became_follower,
         ReplicationReady: _replication_ready,
+        PeerRefused: _peer_refused,
         ConfigurationChanged: _configuration_changed,
         LendEntries: _lend_entries,
+        RejoinAsked: _rejoin_asked,
         Rejoined: _rejoined,
     }
     return cast(dict[type, Callable[["Replica", object, Entries | None], None]], table)

@@ -105,14 +105,21 @@ class Entries:
 
 
 def cut_before(entries: reads.Entries, index: Index) -> reads.Entries:
-    """Entries of the log without those from `index` on; all of them where it is no boundary."""
+    """Entries of the log without those from `index` on; all of them where it is no boundary.
+
+    An empty batch that compaction left has one wherever it is asked for."""
     if entries.last_index < index:
         return entries
     position = 0
+    rest = b""
     next_index = entries.first_index
     for header in iterate_headers(memoryview(entries.data)):
         following = Index(next_index + header.index_count)
         if following > index:
+            if next_index < index and is_filler(header):
+                end = Offset(header.base_offset + index - next_index)
+                rest = bytes(filler(header.base_offset, end, header.partition_leader_epoch))
+                next_index = index
             break
         next_index = following
         position = header.position + header.size
@@ -122,7 +129,7 @@ def cut_before(entries: reads.Entries, index: Index) -> reads.Entries:
     runs = [(epoch, min(last, last_index)) for epoch, last in entries.runs]
     count = next(number for number, run in enumerate(runs, start=1) if run[1] == last_index)
     return reads.Entries(
-        entries.data[:position],
+        entries.data[:position] + rest,
         entries.first_index,
         last_index,
         runs[:count],

@@ -4,6 +4,9 @@ Why:    a group that has lost its quorum goes on only if everybody who could sti
         is fenced off first, durably.
 How:    "who leads these groups?" --> those of which a living leader is known here: whoever is cut
         off from some of a group's members must not disturb a group that serves.
+        "which replicas of yours cannot vote?" --> those that have lost their log, and have not
+        rejoined, or failed, and of which no living leader is known: they count for no majority,
+        though their brokers are heard.
         "fence these groups" --> each core moves to the first epoch of its grant, durably
         (`raft.arbitration`) --> where its log ends, and for how long it has promised a leader not
         to vote against it. Until that time has passed that leader may answer reads, so nobody is
@@ -15,6 +18,7 @@ Owns:   who waits for a fence to be durable; one per broker.
 Source: design section 6, 2; decisions 0016 and 0020."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,14 +33,14 @@ if TYPE_CHECKING:
     from strandline.replication.host import Replication
     from strandline.replication.replica import Replica
 
-LED, FENCE, SEAT = "led", "fence", "seat"
+LED, UNABLE, FENCE, SEAT = "led", "unable", "fence", "seat"
 GROUPS_PER_CALL_MAX = 500
 CALL_TIMEOUT_MS = 2_000
 DURABLE_TIMEOUT_MS = 1_000
 
 
 class LedGroups(msgspec.Struct, frozen=True, array_like=True):
-    """Groups that are asked about; in the answer those that are led, as far as known."""
+    """Groups that are asked about; in the answer those of which what was asked is so."""
 
     groups: tuple[GroupId, ...]
 
@@ -86,6 +90,7 @@ class Fencing:
         # {group: until when an earlier leader may count on the replica here}
         self._promised_ms: dict[GroupId, int] = {}
         host.calls.register(LED, self._on_led)
+        host.calls.register(UNABLE, self._on_unable)
         host.calls.register(FENCE, self._on_fence)
         host.calls.register(SEAT, self._on_seat)
 
@@ -98,10 +103,16 @@ class Fencing:
             answer = await self._on_led(broker, question)
         else:
             answer = await self._host.calls.call(broker, LED, question, timeout_ms=CALL_TIMEOUT_MS)
-        try:
-            return frozenset(_led.decode(answer).groups)
-        except msgspec.DecodeError as error:
-            raise CallError(f"bad answer to who leads: {error}") from error
+        return _groups_of(answer)
+
+    async def unable(self, broker: BrokerId) -> frozenset[GroupId]:
+        """The groups of a broker's replicas that cannot vote, and hear no leader. Raises
+        CallError."""
+        if broker == self._host.self_id:
+            answer = await self._on_unable(broker, b"")
+        else:
+            answer = await self._host.calls.call(broker, UNABLE, b"", timeout_ms=CALL_TIMEOUT_MS)
+        return _groups_of(answer)
 
     async def fence(
         self, broker: BrokerId, groups: list[tuple[GroupId, int]]
@@ -151,6 +162,15 @@ class Fencing:
             return False
         return replica.is_leader or self._host.liveness.is_leader_alive(replica)
 
+    async def _on_unable(self, sender: BrokerId, payload: bytes) -> bytes:
+        unable = tuple(
+            replica.group
+            for replica in self._host.replicas.values()
+            if (replica.failed is not None or replica.raft.is_amnesiac)
+            and not self._is_led(replica.group)
+        )
+        return _encoder.encode(LedGroups(unable))
+
     async def _on_fence(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
             asked = _fences.decode(payload)
@@ -168,13 +188,25 @@ class Fencing:
             replica.on_message(NO_BROKER, Fence(first_epoch(grant)))
         if waiting:
             futures = [future for _, future in waiting.values()]
-            await asyncio.wait(futures, timeout=DURABLE_TIMEOUT_MS / 1000)
+            try:
+                await asyncio.wait(futures, timeout=DURABLE_TIMEOUT_MS / 1000)
+            finally:
+                self._give_up({group: future for group, (_, future) in waiting.items()})
         answers = tuple(
             _answer(group, future.result(), promised_ms)
             for group, (promised_ms, future) in waiting.items()
             if future.done()
         )
         return _encoder.encode(answers)
+
+    def _give_up(self, asked: Mapping[GroupId, asyncio.Future[Fenced]]) -> None:
+        """Wait no longer for those that are not durable: a full disk may last for days."""
+        for group, future in asked.items():
+            if future.done():
+                continue
+            left = [one for one in self._waiting.pop(group, ()) if one is not future]
+            if left:
+                self._waiting[group] = left
 
     def _promise_left_ms(self, replica: "Replica") -> int:
         """Who was fenced knows of no leader any more, and may have promised one all the same."""
@@ -195,6 +227,13 @@ class Fencing:
             seat = Seat(epoch, asked.last_epoch, asked.last_index, asked.configuration)
             replica.on_message(NO_BROKER, seat)
         return b""
+
+
+def _groups_of(answer: bytes) -> frozenset[GroupId]:
+    try:
+        return frozenset(_led.decode(answer).groups)
+    except msgspec.DecodeError as error:
+        raise CallError(f"bad answer to a question about groups: {error}") from error
 
 
 def _answer(group: GroupId, fenced: Fenced, promised_ms: int) -> FencedGroup:

@@ -5,8 +5,10 @@ Why:    a log is removed file by file, and names come back after a power failure
         beside a state from before, votes for who lacks what it had acknowledged.
 How:    closed --> noted durably that what was acknowledged is lost --> log removed, durably, too
                --> state removed
-        Whatever a crash leaves is opened as lost: the note is there, or there is nothing, and the
-        controller knows since when this broker has the group.
+        Where it was declared lost, a state takes the place of the one before that says by which
+        grant: it is forgotten once, and lives in no epoch before it.
+            Whatever a crash leaves is opened as lost: the note is there, or there is nothing, and
+        the controller knows since when this broker has the group.
 Owns:   which groups are on their way out; they must not be opened meanwhile.
 Source: docs/decisions/0009-moving-replicas.md; `raft.rejoin`."""
 
@@ -18,8 +20,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from strandline.base.disk import is_full
-from strandline.model.ids import GroupId
-from strandline.storage.state_journal import StateJournal
+from strandline.model.ids import NO_BROKER, GroupId, first_epoch
+from strandline.storage.state_journal import GroupState, StateJournal
 
 if TYPE_CHECKING:
     from strandline.replication.host import Replication
@@ -37,15 +39,26 @@ class Forgetting:
         self._journal = journal
         # {group: who is told when it is gone}
         self._leaving: dict[GroupId, Callable[[], None]] = {}
+        self._lost_in: dict[GroupId, int] = {}
 
     def __contains__(self, group: GroupId) -> bool:
         return group in self._leaving
 
-    def forget(self, group: GroupId, directory: str, done: Callable[[], None]) -> None:
-        """Close a replica, if it is open, and remove its log in `directory` and its state."""
+    def owes(self, group: GroupId, lost_in: int) -> bool:
+        """Whether a replica that was declared lost by that grant has not been forgotten since."""
+        state = self._journal.get(group)
+        return lost_in > 0 and (state is None or state.forgotten < lost_in)
+
+    def forget(
+        self, group: GroupId, directory: str, done: Callable[[], None], *, lost_in: int = 0
+    ) -> None:
+        """Close a replica, if it is open, and remove its log in `directory` and its state.
+
+        `lost_in`: the grant by which it was declared lost: a state that says so takes its place."""
         if group in self._leaving:
             return
         self._leaving[group] = done
+        self._lost_in[group] = lost_in
         for callback in self._host.on_forgotten:
             callback(group)
         self._host.close_group(group)
@@ -65,6 +78,9 @@ class Forgetting:
                 self._host.disk.remove_tree(directory)
                 # Else the log might come back without the state that says what it is worth.
                 self._host.disk.flush_directory(directory.rpartition("/")[0])
+                if self._lost_in[group]:
+                    self._begin_anew(group)
+                    return
                 self._journal.remove(group)
             except OSError as failure:
                 error = failure
@@ -75,4 +91,27 @@ class Forgetting:
         if error is not None:
             # It is removed when the broker starts anew; whatever is there is opened as lost.
             _log.error("%s cannot be removed: %s", directory, error)
+            if self._lost_in[group]:
+                return
+        self._end(group)
+
+    def _begin_anew(self, group: GroupId, error: OSError | None = None) -> None:
+        """Leave a state that lives in no epoch before the grant, and knows nothing of those."""
+        if error is not None:
+            _log.error("group %d: that it was given up cannot be noted: %s", group, error)
+            if is_full(error):
+                self._host.clock.call_later(RETRY_MS, partial(self._begin_anew, group))
+            return
+        lost_in = self._lost_in[group]
+        if not self.owes(group, lost_in):
+            self._end(group)
+            return
+        state = GroupState(first_epoch(lost_in), NO_BROKER, None, amnesiac=True, forgotten=lost_in)
+        self._journal.put(group, state, partial(self._on_begun, group))
+
+    def _on_begun(self, group: GroupId, error: OSError | None) -> None:
+        self._begin_anew(group, error)
+
+    def _end(self, group: GroupId) -> None:
+        del self._lost_in[group]
         self._leaving.pop(group)()

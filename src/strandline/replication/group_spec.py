@@ -17,7 +17,8 @@ class GroupSpec:
     `is_lost`: this broker held the replica before, on a disk that is gone. `asks_voters`: whether
     that is so, nobody here knows; where nothing is remembered, see `founding`. `grant`: the last
     that the controller began; who has forgotten what it promised lives in no epoch before it.
-    `voter_count_min`: see `Appender`."""
+    `rejoined`: the last time that this broker took part again, as the controller counts; 0 for
+    never. `voter_count_min`: see `Appender`."""
 
     group: GroupId
     name: str
@@ -28,4 +29,5 @@ class GroupSpec:
     is_lost: bool = False
     asks_voters: bool = False
     grant: int = 0
+    rejoined: int = 0
     voter_count_min: int = 0

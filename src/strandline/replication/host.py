@@ -1,11 +1,10 @@
-"""All Raft groups of one broker: routes messages to them, ticks them, and sends what they have to
-say.
+"""All Raft groups of one broker: opens and closes them, ticks them, sends what they have to say.
 
 Why:    groups share what a broker has once: connections, heartbeats, the state journal, memory, the
         clock.
 How:    what groups want to send on the control lane within one pass goes out at its end
-        (control_mail.py). One tick serves all timers. Record batches go out at once, on
-        the bulk lane.
+        (control_mail.py); what comes in goes to them by inbound.py. One tick serves all timers.
+        Record batches go out at once, on the bulk lane.
 Owns:   the replicas; one per broker.
 Source: design section 5."""
 
@@ -18,7 +17,6 @@ import msgspec
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.disk import Disk
-from strandline.base.errors import ApiError, ProtocolError
 from strandline.base.network import Lane, Network
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.network.calls import Calls
@@ -26,22 +24,15 @@ from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.events import PersistState, ResetLog
 from strandline.raft.log_shape import LogShape
-from strandline.raft.messages import (
-    NO_HINT,
-    NO_MARKS,
-    AppendResponse,
-    LeaderContact,
-    Marks,
-    Message,
-)
+from strandline.raft.messages import NO_MARKS, Marks, Message
 from strandline.replication.budget import MemoryBudget
 from strandline.replication.compactor import Compactor
 from strandline.replication.control_mail import ControlMail
-from strandline.replication.entries import Entries
 from strandline.replication.fencing import Fencing
 from strandline.replication.forgetting import Forgetting
 from strandline.replication.founding import Founding
 from strandline.replication.group_spec import GroupSpec
+from strandline.replication.inbound import Inbound, meet_leader
 from strandline.replication.latecomers import Latecomers
 from strandline.replication.leaders import Leaders
 from strandline.replication.led_groups import LedGroups
@@ -50,25 +41,12 @@ from strandline.replication.liveness import Liveness
 from strandline.replication.nearness import Nearness
 from strandline.replication.opening import Opening
 from strandline.replication.queues import BulkQueues
-from strandline.replication.recovery import Recovery
 from strandline.replication.repairs import Repairs
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.starts import Starts
-from strandline.replication.wire import (
-    Kind,
-    LeaderEntry,
-    decode_append,
-    decode_heartbeat,
-    decode_heartbeat_answer,
-    decode_history_answer,
-    decode_history_question,
-    decode_leaders,
-    decode_lend_order,
-    decode_opened,
-    decode_raft,
-    encode_control,
-)
+from strandline.replication.throttle import RecoveryThrottle
+from strandline.replication.wire import Kind, LeaderEntry, encode_control
 from strandline.storage.log import Log
 from strandline.storage.reserve import Reserve
 from strandline.storage.state_journal import GroupState, StateJournal
@@ -108,7 +86,7 @@ class Replication:
         """Elections in which a replica here stood."""
         self.memory = MemoryBudget(settings.memory_bytes_max)
         self.queues = BulkQueues(clock, limit_bytes=settings.queue_bytes_max)
-        self.recovery = Recovery(
+        self.throttle = RecoveryThrottle(
             clock,
             bytes_per_s=settings.recovery_bytes_per_s,
             cross_region_bytes_per_s=settings.recovery_cross_region_bytes_per_s,
@@ -116,11 +94,14 @@ class Replication:
         self.nearness = Nearness()
         self.lending = Lending(self)
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
+        self.on_elected: list[Callable[[Replica], None]] = []
         self.on_leadership: list[Callable[[Replica, bool], None]] = []
         self.on_leader_known: list[Callable[[GroupId], None]] = []
         self.on_failed: list[Callable[[Replica], None]] = []
         self.on_configuration: list[Callable[[Replica, Index, Configuration], None]] = []
         """A configuration is committed, with its index."""
+        self.on_rejoin_asked: list[Callable[[Replica], None]] = []
+        """Where it is empty, replicas that lost their disk ask nobody."""
         self.on_forgotten: list[Callable[[GroupId], None]] = []
         """A replica is about to be removed for good."""
         self.leaders = Leaders(self._on_leader_known)
@@ -147,14 +128,12 @@ class Replication:
         self._peers: dict[BrokerId, None] = {}
         self._to_tell: dict[GroupId, Replica] = {}
         self._mail = ControlMail(clock, network, self._peers)
-        self._connected: set[tuple[BrokerId, Lane]] = set()
         self._timer: Timer | None = None
-        self._ticked_ms = 0
-        self._heartbeat_due_ms = 0
+        self._ticked_ms = self._heartbeat_due_ms = 0
         self._stopped = False
-        # No word about a full disk before this time.
-        self._full_silence_ms = 0
-        network.bind(self)
+        self._full_silence_ms = 0  # No word about a full disk before this time.
+        self.inbound = Inbound(self)
+        network.bind(self.inbound)
 
     # ---- life ------------------------------------------------------------------------------------
 
@@ -175,6 +154,7 @@ class Replication:
     def stop(self) -> None:
         """Close the groups; nothing is sent any more."""
         self._stopped = True
+        self.inbound.stop()
         self._mail.stop()
         if self._timer is not None:
             self._timer.cancel()
@@ -182,7 +162,7 @@ class Replication:
         self.compactor.stop()
         self.repairs.stop()
         self.starts.stop()
-        self.recovery.stop()
+        self.throttle.stop()
         self.reserve.stop()
         self.lending.stop()
         if self._opening is not None:
@@ -259,11 +239,15 @@ class Replication:
         assert self._journal is not None
         state = self._journal.get(replica.group)
         if state is None:
-            state = GroupState(Epoch(0), NO_BROKER, replica.base, replica.raft.is_amnesiac)
+            state = GroupState(Epoch(0), NO_BROKER, replica.base)
+        if replica.raft.is_amnesiac:
+            state = msgspec.structs.replace(state, amnesiac=True)
         last = replica.log.last_index
         commit, visible = replica.marks.commit, replica.marks.visible
         marks = Marks(Index(min(commit, last)), Index(min(visible, last)))
-        return self.new_raft(replica.group, replica.log, state, replica.base, marks)
+        return self.new_raft(
+            replica.group, replica.log, state, replica.base, marks, may_rejoin=replica.rejoined > 0
+        )
 
     def new_raft(
         self,
@@ -272,8 +256,10 @@ class Replication:
         state: GroupState,
         base: Configuration,
         marks: Marks = NO_MARKS,
+        *,
+        may_rejoin: bool = False,
     ) -> Raft:
-        """A core that stands on this log and this state."""
+        """A core that stands on this log and this state. `may_rejoin`: it is noted already."""
         shape = LogShape(
             first_index=log.start_index,
             last_index=log.last_index,
@@ -296,6 +282,9 @@ class Replication:
             visible=marks.visible,
             amnesiac=state.amnesiac,
             promised=state.promised,
+            asks_to_rejoin=bool(self.on_rejoin_asked)
+            and group != CONTROLLER_GROUP
+            and not may_rejoin,
         )
 
     def close_group(self, group: GroupId, *, remove: bool = False) -> None:
@@ -307,7 +296,10 @@ class Replication:
         self.liveness.remove(replica)
         if remove:
             assert self._journal is not None
-            self.disk.remove_tree(replica.log.directory)
+            try:
+                self.disk.remove_tree(replica.log.directory)
+            except OSError as error:  # It is tried again when the broker starts anew.
+                _log.error("%s cannot be removed: %s", replica.log.directory, error)
             self._journal.remove(group)
             self.leaders.forget(group)
 
@@ -361,7 +353,12 @@ class Replication:
         is_promise = effect.promised > effect.epoch
         self.candidacy_count += effect.vote == self.self_id and not is_promise
         state = GroupState(
-            effect.epoch, effect.vote, replica.base, replica.raft.is_amnesiac, effect.promised
+            effect.epoch,
+            effect.vote,
+            replica.base,
+            replica.raft.is_amnesiac,
+            effect.promised,
+            rejoined=replica.rejoined,
         )
         self._journal.put(replica.group, state, done)
 
@@ -371,7 +368,14 @@ class Replication:
         """Make the configuration at the log's start durable; `replica.base` has changed."""
         assert self._journal is not None
         raft = replica.raft
-        state = GroupState(raft.epoch, raft.vote, replica.base, raft.is_amnesiac, raft.promised)
+        state = GroupState(
+            raft.epoch,
+            raft.vote,
+            replica.base,
+            raft.is_amnesiac,
+            raft.promised,
+            rejoined=replica.rejoined,
+        )
         self._journal.put(replica.group, state, done or replica.cleaning.on_base_persisted)
 
     def persist_new(self, replica: Replica, done: Callable[[OSError | None], None]) -> None:
@@ -380,10 +384,10 @@ class Replication:
         state = GroupState(replica.raft.epoch, replica.raft.vote, replica.base)
         self._journal.put(replica.group, state, done)
 
-    def _remembered(self, group: GroupId) -> tuple[Epoch, bool]:
+    def _remembered(self, group: GroupId) -> Epoch:
         """See `Liveness`."""
         state = None if self._journal is None else self._journal.get(group)
-        return (Epoch(0), False) if state is None else (state.epoch, not state.amnesiac)
+        return Epoch(0) if state is None else state.epoch
 
     def voters_of(self, spec: GroupSpec) -> tuple[BrokerId, ...]:
         """Who has a vote in a group that is closed, as far as is remembered here."""
@@ -439,101 +443,6 @@ class Replication:
         """The configuration that a marker carries."""
         return _configurations.decode(payload)
 
-    # ---- what the network brings -----------------------------------------------------------------
-
-    def on_message(self, peer: BrokerId, lane: Lane, message: memoryview) -> None:
-        """See `base.network.PeerEvents`."""
-        if self._stopped or not len(message):
-            return
-        if self.liveness.heard_from(peer):
-            self.led.ask_returned(peer)
-        try:
-            if lane is Lane.BULK:
-                self._on_append(peer, message)
-            else:
-                self._on_control(peer, message[0], message[1:])
-        except (ProtocolError, ApiError, ValueError) as error:
-            _log.warning("dropped a message from broker %d: %s", peer, error)
-
-    def on_peer_connected(self, peer: BrokerId, lane: Lane) -> None:
-        """See `base.network.PeerEvents`."""
-        if self._stopped:
-            return
-        self._connected.add((peer, lane))
-        if lane is Lane.CONTROL:
-            self.liveness.on_connected(peer)
-            self._send_heartbeat(peer)
-            self.founding.on_peer_connected(peer)
-            entries = self.leaders.led_by(self.self_id)
-            if entries:
-                self.network.send(peer, lane, [encode_control(Kind.LEADERS, entries)])
-        if lane is Lane.BULK:
-            self.led.reset(peer)
-        else:
-            self.led.ask(peer)
-
-    def on_peer_lost(self, peer: BrokerId, lane: Lane) -> None:
-        """See `base.network.PeerEvents`."""
-        if self._stopped:
-            return
-        if lane is Lane.CONTROL:
-            self.liveness.on_lost(peer)
-            self.calls.on_peer_lost(peer)
-        if (peer, lane) in self._connected:  # Else it is one more attempt that has failed.
-            self._connected.discard((peer, lane))
-            if lane is Lane.BULK:
-                self.led.reset(peer)
-
-    def _on_append(self, peer: BrokerId, message: memoryview) -> None:
-        head, payload = decode_append(message)
-        replica = self.replicas.get(head.group)
-        if message[0] == Kind.LENT:
-            self.lending.on_lent(peer, head, payload)
-        elif replica is None:
-            self.latecomers.on_missed(peer, head.group)
-        else:
-            entries = Entries.checked(payload, head.request, may_wait=head.may_wait)
-            if head.request.epoch >= replica.epoch:
-                replica.told_held = head.held
-            replica.on_message(peer, head.request, entries)
-
-    def _on_control(self, peer: BrokerId, kind: int, body: memoryview) -> None:
-        if kind == Kind.RAFT:
-            for group, message in decode_raft(body):
-                replica = self.replicas.get(group)
-                if replica is None:
-                    self.latecomers.on_missed(peer, group)
-                else:
-                    replica.on_message(peer, message)
-        elif kind == Kind.HEARTBEAT:
-            heartbeat = decode_heartbeat(body)
-            announced = self.liveness.on_heartbeat(peer, heartbeat)
-            for replica, epoch in announced:
-                self._meet_leader(replica, peer, epoch)
-            answer = self.liveness.follow_session(peer).answer(heartbeat)
-            self.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT_ANSWER, answer)])
-        elif kind == Kind.HEARTBEAT_ANSWER:
-            answer = decode_heartbeat_answer(body)
-            for group, epoch in self.liveness.on_heartbeat_answer(peer, answer):
-                replica = self.replicas.get(group)
-                if replica is not None and epoch > replica.epoch:
-                    replica.on_message(peer, AppendResponse(epoch, False, hint=NO_HINT))
-        elif kind == Kind.LEADERS:
-            for entry in decode_leaders(body):
-                self.leaders.learn(entry)
-        elif kind == Kind.LEND:
-            self.lending.on_order(peer, decode_lend_order(body))
-        elif kind == Kind.OPENED:
-            self.latecomers.on_told(peer, decode_opened(body))
-        elif kind == Kind.HISTORY_QUESTION:
-            self.founding.on_question(peer, decode_history_question(body))
-        elif kind == Kind.HISTORY_ANSWER:
-            self.founding.on_answer(peer, decode_history_answer(body))
-        elif kind == Kind.CALL:
-            self.calls.on_message(peer, body)
-        else:
-            raise ProtocolError(f"a message of kind {kind}")
-
     # ---- sending ---------------------------------------------------------------------------------
 
     def _tell(self) -> None:
@@ -545,7 +454,8 @@ class Replication:
     def _send_call(self, peer: BrokerId, message: bytes) -> bool:
         return self.network.send(peer, Lane.CONTROL, [bytes((Kind.CALL,)), message])
 
-    def _send_heartbeat(self, peer: BrokerId) -> None:
+    def send_heartbeat(self, peer: BrokerId) -> None:
+        """Send a heartbeat at once, whenever the next one is due."""
         heartbeat = self.liveness.lead_session(peer).heartbeat(self.clock.monotonic_ms())
         self.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT, heartbeat)])
 
@@ -562,7 +472,7 @@ class Replication:
         if now >= self._heartbeat_due_ms:
             self._heartbeat_due_ms = now + self.settings.heartbeat_interval_ms
             for peer in self._peers:
-                self._send_heartbeat(peer)
+                self.send_heartbeat(peer)
         if not late:
             self._judge()
         elif not self.liveness.forgive():
@@ -580,13 +490,9 @@ class Replication:
             _log.warning("%s: no quorum answers; giving up leadership", replica.name)
             replica.on_quorum_lost()
         for replica, leader, epoch in self.liveness.found_leaders():
-            self._meet_leader(replica, leader, epoch)
+            meet_leader(replica, leader, epoch)
         for replica in self.liveness.timed_out():
             replica.on_election_timeout()
-
-    @staticmethod
-    def _meet_leader(replica: Replica, leader: BrokerId, epoch: Epoch) -> None:
-        replica.on_message(leader, LeaderContact(epoch, Index(-1), Index(-1)))
 
     def _on_leader_known(self, group: GroupId) -> None:
         for callback in self.on_leader_known:

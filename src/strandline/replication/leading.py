@@ -340,7 +340,8 @@ class Leading:
             return False
         request = plan.request(parcel.runs, parcel.configurations)
         size = sum(map(len, parcel.parts))
-        order = LendOrder(replica.group, Lend(peer, request, size, is_throttled))
+        may_differ = replica.log.config.compacted
+        order = LendOrder(replica.group, Lend(peer, request, size, is_throttled, may_differ))
         message = encode_control(Kind.LEND, order)
         if not replica.host.network.send(stream.lender, Lane.CONTROL, [message]):
             self._lenders.wait(peer)
@@ -364,20 +365,20 @@ class Leading:
 
         `is_lent`: only what they are is needed, and how long they are."""
         replica = self._replica
-        recovery = replica.host.recovery
+        throttle = replica.host.throttle
         is_copy = self.is_copied_to(peer)
         can_spare = not self.is_urgent(peer)
-        if is_copy and recovery.is_halted(peer, is_lent=is_lent):
+        if is_copy and throttle.is_halted(peer, is_lent=is_lent):
             stream.allowance_bytes = 0
         is_throttled = can_spare and stream.allowance_bytes <= 0
         reader = replica.group, peer
-        if is_throttled and not recovery.admits(
+        if is_throttled and not throttle.admits(
             reader, partial(self.pump, peer), is_copy=is_copy, is_lent=is_lent
         ):
             return None
         bytes_max = min(self._settings.append_bytes_max, stream.window.bytes_max)
         if is_copy:
-            limit = recovery.append_bytes_max(peer, is_lent=is_lent)
+            limit = throttle.append_bytes_max(peer, is_lent=is_lent)
             bytes_max = min(bytes_max, limit or bytes_max)
         end = self._tail.boundary_after(first_index)
         if is_lent:
@@ -390,7 +391,7 @@ class Leading:
             return None
         stream.is_recovering = True
         if is_throttled:
-            recovery.spend(peer, len(entries.data), is_copy=is_copy, is_lent=is_lent)
+            throttle.spend(peer, len(entries.data), is_copy=is_copy, is_lent=is_lent)
         elif can_spare:
             stream.allowance_bytes -= len(entries.data)
         return entries, is_throttled
@@ -459,11 +460,13 @@ class Leading:
         if response.accepted:
             match = max(response.written, response.flushed)
             stream.on_acknowledged(match, self._replica.host.clock.monotonic_ms())
-        elif not self._replica.is_busy:
-            progress = self._replica.raft.progress.get(peer)
-            if progress is not None and not progress.has_passed(response.hint):
-                self._shun_lender(peer, stream)
-                stream.reset()  # Else what is under way has not been answered: it may be lost.
+
+    def on_refused(self, peer: BrokerId) -> None:
+        """What is under way to `peer` will not be acknowledged: it lacks what comes before it."""
+        stream = self._streams.get(peer)
+        if stream is not None:
+            self._shun_lender(peer, stream)
+            stream.reset()
 
     def on_reset(self, peer: BrokerId) -> None:
         """What was in flight to `peer` is lost, and what it was to send to others."""

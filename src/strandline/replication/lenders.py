@@ -15,8 +15,12 @@ How:    of the replicas in the follower's region those may lend that keep acknow
             Who is in step gets nothing by others: it would have everything later. Behind is who was
         reset or silent, or lacks what has left the leader's memory, until it has been sent all that
         was committed then.
-            Never lent: compacted logs (those of two replicas may differ in what was let go, and a
-        mixture of both may bring a deleted key back), and the controller's log.
+            Compacted logs of two replicas may differ in what was let go. A mixture of both makes
+        the same table as either, but for one thing: where one has let go a tombstone, and what it
+        deletes came from the other, the key is back. A tombstone goes once all members have it
+        (`compactor`), so none of those that a member lacks is gone anywhere, but for what was there
+        before it became one. Up to there, and after a lost disk until it takes part again, its
+        leader serves it.
 Owns:   who waits; one per leading replica.
 Source: design section 5; decision 0022."""
 
@@ -24,8 +28,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
-from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, Index
+from strandline.model.ids import NO_BROKER, BrokerId, Index
 from strandline.replication.sender import FollowerStream
+from strandline.replication.wire import Ability
 
 if TYPE_CHECKING:
     from strandline.base.clock import Timer
@@ -86,6 +91,8 @@ class Lenders:
         who is about to have them."""
         if not self._may_borrow(peer) or first_index > self._replica.raft.commit:
             return LEADER
+        if self._replica.log.config.compacted and not self.may_mix(peer, first_index):
+            return LEADER
         near = self._near(peer)
         raft = self._replica.raft
         able = [one for one in near if raft.lendable_end(one) >= first_index]
@@ -127,12 +134,16 @@ class Lenders:
         stream = self._streams[peer]
         return (
             host.nearness.are_apart(replica.self_id, peer)
-            and replica.group != CONTROLLER_GROUP
-            and not replica.log.config.compacted
             and peer != replica.raft.transferring_to
             and host.clock.monotonic_ms() >= stream.shuns_until_ms
-            and host.liveness.can_lend(peer)
+            and host.liveness.can_do(peer, Ability.LENDING)
         )
+
+    def may_mix(self, peer: BrokerId, first_index: Index) -> bool:
+        """Whether, of a compacted log, no replica has let go a tombstone that `peer` lacks, from
+        `first_index` on: all of that came when it was a member, and it has lost nothing since."""
+        raft = self._replica.raft
+        return not raft.progress[peer].is_recovering and first_index > raft.member_since(peer)
 
     def _near(self, peer: BrokerId) -> list[BrokerId]:
         """Members in the region of `peer` that acknowledge what they are sent."""
@@ -148,7 +159,10 @@ class Lenders:
         host = replica.host
         progress = replica.raft.progress[lender]
         stream = self._streams.get(lender)
-        if stream is None or progress.is_recovering or not host.liveness.can_lend(lender):
+        needed = Ability.LENDING
+        if replica.log.config.compacted:
+            needed |= Ability.LENDING_COMPACTED
+        if stream is None or progress.is_recovering or not host.liveness.can_do(lender, needed):
             return False
         if not host.is_peer_alive(lender) or host.has_hung_up(lender):
             return False
@@ -172,7 +186,7 @@ class Lenders:
         if leading.is_urgent(peer) and not leading.is_urgent(one):
             return False
         if leading.is_copied_to(one):
-            is_halted = replica.host.recovery.is_halted(one)
+            is_halted = replica.host.throttle.is_halted(one)
             if is_halted or not leading.is_copied_to(peer):
                 return False
         progress = replica.raft.progress

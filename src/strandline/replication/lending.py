@@ -4,6 +4,8 @@ Why:    see `lenders`; this is the other end of it.
 How:    orders for one follower of one group are obeyed in turn, each when the follower's connection
         has room and, where nobody waits for the entries, when a recovery may go on. The log is read
         only then, and the core asked once more whether what it has there may still be lent.
+            A compacted log may have more, or less, in the place of what its leader has: what is
+        there is sent, as several appends where one would be too large; empty batches are cut.
             What cannot be lent is dropped with all that was to follow: the leader asks the follower
         how far it is when nothing has come for a while (`LEND_MS_MAX` longer than for its own
         appends, so that what waits its turn here is not sent a second time from there).
@@ -15,11 +17,13 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId, Index
-from strandline.raft.messages import Lend, LentAppend
+from strandline.raft.messages import AppendRequest, Lend, LentAppend, Run
 from strandline.replication.entries import Entries, cut_before
 from strandline.replication.wire import AppendHead, Kind, LendOrder, encode_append_head
 
@@ -90,35 +94,50 @@ class Lending:
             if not host.queues.has_room(peer):
                 host.queues.wait(peer, group, go_on)
                 return
-            if order.is_throttled and not host.recovery.admits(reader, go_on):
+            if order.is_throttled and not host.throttle.admits(reader, go_on):
                 return
-            if not self._send(replica, order):
+            sent = self._send(replica, order)
+            if sent is None:
                 break
             if order.is_throttled:
-                host.recovery.spend(peer, order.size_bytes)
+                host.throttle.spend(peer, sent.size_bytes)
             orders.popleft()
+            if sent.rest is not None:
+                orders.appendleft((sent.rest, host.clock.monotonic_ms()))
         if orders:
             _log.info("group %d: %d orders to lend to broker %d dropped", group, len(orders), peer)
         self._orders.pop(reader, None)
 
-    def _send(self, replica: "Replica", order: Lend) -> bool:
+    def _send(self, replica: "Replica", order: Lend) -> "_Loan | None":
         host = self._host
-        request = order.request
         try:
-            parts = _read(replica, order)
+            if order.may_differ:
+                loan = _read_compacted(replica, order, host.settings.append_bytes_max)
+            else:
+                loan = _read(replica, order)
         except (OSError, StorageError) as error:
             replica.on_unreadable(error)
-            return False
-        if parts is None:
-            return False
-        head = encode_append_head(AppendHead(replica.group, request), Kind.LENT)
-        size = len(head) + order.size_bytes
+            return None
+        if loan is None:
+            return None
+        head = encode_append_head(AppendHead(replica.group, loan.request), Kind.LENT)
+        size = len(head) + loan.size_bytes
         on_handed = partial(host.queues.on_handed, order.to, size)
-        if not host.network.send(order.to, Lane.BULK, (head, *parts), on_handed):
-            return False
+        if not host.network.send(order.to, Lane.BULK, (head, *loan.parts), on_handed):
+            return None
         host.queues.add(order.to, size)
         self.lent_bytes += size
-        return True
+        return loan
+
+
+class _Loan(msgspec.Struct, frozen=True, gc=False):
+    """What is sent of an order: `parts` are the entries of `request`. `rest`: what is left of the
+    order."""
+
+    request: AppendRequest
+    parts: list[Buffer]
+    size_bytes: int
+    rest: Lend | None = None
 
 
 def _may_lend(replica: "Replica", order: Lend) -> bool:
@@ -126,7 +145,7 @@ def _may_lend(replica: "Replica", order: Lend) -> bool:
     return is_able and replica.raft.may_lend(order.request)
 
 
-def _read(replica: "Replica", order: Lend) -> list[Buffer] | None:
+def _read(replica: "Replica", order: Lend) -> _Loan | None:
     """The entries, from as many segments as they lie in; None where they are not as long here."""
     request = order.request
     index = Index(request.prev_index + 1)
@@ -140,4 +159,38 @@ def _read(replica: "Replica", order: Lend) -> list[Buffer] | None:
             return None
         parts.append(entries.data)
         index = Index(entries.last_index + 1)
-    return parts if not left_bytes else None
+    return _Loan(request, parts, order.size_bytes) if not left_bytes else None
+
+
+def _read_compacted(replica: "Replica", order: Lend, bytes_max: int) -> _Loan | None:
+    """As many of the entries as one append may have; None where no batch begins with them."""
+    request = order.request
+    first_index = Index(request.prev_index + 1)
+    end = request.runs[-1].last_index
+    entries = cut_before(replica.log.read_entries(first_index, bytes_max), Index(end + 1))
+    if entries.first_index != first_index or entries.last_index > end:
+        return None
+    head, rest = split_after(request, entries.last_index)
+    left = None if rest is None else msgspec.structs.replace(order, request=rest)
+    return _Loan(head, [entries.data], len(entries.data), left)
+
+
+def split_after(request: AppendRequest, index: Index) -> tuple[AppendRequest, AppendRequest | None]:
+    """An append up to `index`, and one with what follows, if anything does."""
+    if index >= request.runs[-1].last_index:
+        return request, None
+    at = next(number for number, run in enumerate(request.runs) if run.last_index >= index)
+    epoch = request.runs[at].epoch
+    head = msgspec.structs.replace(
+        request,
+        runs=(*request.runs[:at], Run(epoch, index)),
+        configurations=tuple(one for one in request.configurations if one[0] <= index),
+    )
+    rest = msgspec.structs.replace(
+        request,
+        prev_index=index,
+        prev_epoch=epoch,
+        runs=tuple(run for run in request.runs if run.last_index > index),
+        configurations=tuple(one for one in request.configurations if one[0] > index),
+    )
+    return head, rest

@@ -59,10 +59,10 @@ class Liveness:
         settings: ReplicationSettings,
         session: int,
         replicas: dict[GroupId, "Replica"],
-        remembered: Callable[[GroupId], tuple[Epoch, bool]],
+        remembered: Callable[[GroupId], Epoch],
     ) -> None:
-        """`remembered`: the epoch of a group that is not open here, and whether none later can have
-        been forgotten."""
+        """`remembered`: the epoch of a group that is not open here, 0 for none. Nobody can tell yet
+        whether a later one was forgotten: the data directory may be an earlier one."""
         self._clock = clock
         self._rng = rng
         self._settings = settings
@@ -110,10 +110,10 @@ class Liveness:
             session = self._follows[peer] = FollowSession()
         return session
 
-    def can_lend(self, peer: BrokerId) -> bool:
-        """Whether the release that runs at `peer` knows of lent entries."""
+    def can_do(self, peer: BrokerId, ability: Ability) -> bool:
+        """Whether the release that runs at `peer` can do that."""
         follow = self._follows.get(peer)
-        return follow is not None and Ability.LENDING in follow.abilities
+        return follow is not None and ability in follow.abilities
 
     def heard_from(self, peer: BrokerId) -> bool:
         """Any message came in from `peer`; whether it was not alive until now."""
@@ -210,8 +210,7 @@ class Liveness:
         for group, epoch in changes:
             replica = self._replicas.get(group)
             if replica is None:
-                known, vouches = self._remembered(group)
-                session.moved_on(group, known, vouches=vouches)
+                session.moved_on(group, self._remembered(group), vouches=False)
             elif epoch > 0:
                 is_amnesiac = replica.raft.is_amnesiac
                 session.moved_on(group, replica.epoch, vouches=not is_amnesiac)

@@ -10,6 +10,7 @@ How:    add --> log found, not trusted yet --finish--> one flush of the file sys
 Owns:   the logs between `add` and `finish`.
 Source: design sections 4 (many dirty logs: one `syncfs`) and 5."""
 
+import logging
 from errno import ECANCELED
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 FLUSHED_EACH_MAX = 8
 """So many logs are flushed one by one; more by one flush of everything."""
 OPENED_AT_ONCE_MAX = 64
+
+_log = logging.getLogger("strandline.replication")
+
+
+def _on_put(error: OSError | None) -> None:
+    """It is worked out again by the next start."""
 
 
 class Opening:
@@ -87,7 +94,7 @@ class Opening:
         host = self._host
         assert spec.group not in host.replicas
         directory = f"{self._directory}/{spec.directory}"
-        state = self._journal.get(spec.group)
+        state = self._remembered(spec)
         is_there = host.disk.exists(directory)
         is_new = state is None and not is_there
         if state is not None and not state.amnesiac and not is_there:
@@ -115,9 +122,22 @@ class Opening:
             )
         return spec, log, is_new
 
+    def _remembered(self, spec: GroupSpec) -> GroupState | None:
+        """The state of a group here. One from before this broker took part again with another data
+        directory is no better than none, but for the log beside it (decision 0030)."""
+        state = self._journal.get(spec.group)
+        if state is None or state.rejoined >= spec.rejoined or state.amnesiac:
+            return state
+        _log.warning(
+            "%s: this data directory is older than one that took part since: its replica waits "
+            "until the others have brought it up to date",
+            spec.name,
+        )
+        return msgspec.structs.replace(state, amnesiac=True)
+
     def _take_part(self, spec: GroupSpec, log: Log, is_new: bool) -> Replica:
         host = self._host
-        state = self._journal.get(spec.group)
+        state = self._remembered(spec)
         voters = spec.configuration.voters
         is_asking = spec.asks_voters and state is None and {host.self_id} < set(voters)
         if state is None:
@@ -125,6 +145,8 @@ class Opening:
             state = GroupState(Epoch(0), NO_BROKER, spec.configuration, amnesiac)
         if state.amnesiac and state.epoch < first_epoch(spec.grant):
             state = msgspec.structs.replace(state, epoch=first_epoch(spec.grant), vote=NO_BROKER)
+            # Ahead of whatever the leader of that very epoch has appended here.
+            self._journal.put(spec.group, state, _on_put)
         base = state.configuration if state.configuration is not None else spec.configuration
         replica = Replica(
             host=host,

@@ -8,7 +8,7 @@ How:    every event goes through `step`. Effects are performed in order; `Persis
         wait. A log that fails takes the replica out of the group: it answers nothing more until its
         broker starts anew.
 
-            replicate --> Appender --> append_chunk --> log, tail, core --> streams --> followers
+            replicate --> Appender --> ReplicaSink --> log, tail, core --> streams --> followers
             followers' acknowledgements, own flush --> core --> MarksAdvanced --> waiters, watchers
 Owns:   the log, the core, and whoever waits for them.
 Source: STYLE, rule 1; design sections 4 and 5."""
@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from strandline.base.clock import Timer
 from strandline.base.disk import is_full
 from strandline.base.errors import ApiError, RejectedError, StorageError
 from strandline.model.cluster import Roles
@@ -32,11 +31,11 @@ from strandline.raft.events import (
     Effect,
     ElectionTimedOut,
     Event,
-    LogFlushed,
     PeerReset,
     PersistState,
     QuorumLost,
     Received,
+    RejoinAllowed,
     ResetLog,
 )
 from strandline.raft.messages import (
@@ -48,20 +47,21 @@ from strandline.raft.messages import (
     VoteRequest,
 )
 from strandline.records.batch import BatchHeader
-from strandline.replication.appender import Appended, Appender, AppendResult, Request
+from strandline.replication.appender import Appender, AppendResult, Request
 from strandline.replication.cleaning import Cleaning
 from strandline.replication.damage import Damage
 from strandline.replication.deleting import Deletions
 from strandline.replication.effects import PERFORM
 from strandline.replication.entries import Entries
+from strandline.replication.flushes import Flushes
 from strandline.replication.leading import Leading
 from strandline.replication.lease import Lease
 from strandline.replication.parting import Parting
 from strandline.replication.proof import proved_bytes
+from strandline.replication.sink import ReplicaSink
 from strandline.replication.succession import Succession
 from strandline.replication.waiters import MarkWaiters, Watch, Watchers
 from strandline.storage.log import Log
-from strandline.storage.producers import Duplicate
 from strandline.storage.reads import RecordSlices
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class Replica:
         self.placed = Roles(())
         """Who holds the log when all are well: what they lack is no copy for a move."""
         self.base = base
+        self.rejoined = 0
+        """When it was noted last in this life that it takes part again; 0 for never."""
         self.is_fresh = is_fresh
         self.has_restarted = not is_fresh
         self.damage = Damage(self)
@@ -119,16 +121,14 @@ class Replica:
         self.waiters = MarkWaiters()
         self.cache_waiters = MarkWaiters()
         self.watchers = Watchers()
-        self.appender = Appender(self, host.clock.call_soon, host.memory)
+        self.sink = ReplicaSink(self)
+        self.appender = Appender(self.sink, host.clock.call_soon, host.memory)
         self.leading: Leading | None = None
         self.is_serving = False
         self.lease = Lease(self)
-        self._is_full = False
         self._busy = False
         self._pending: deque[tuple[Event, Entries | None]] = deque()
-        self._flushing = False
-        self._flush_again = False
-        self._flush_timer: Timer | None = None
+        self.flushes = Flushes(self)
 
     # ---- what others ask -------------------------------------------------------------------------
 
@@ -346,6 +346,11 @@ class Replica:
             self.leading.on_reset(peer)
             self.step(PeerReset(peer))
 
+    def allow_rejoin(self, rejoined: int) -> None:
+        """It is noted, as this, that it takes part again."""
+        self.rejoined = rejoined
+        self.step(RejoinAllowed())
+
     # ---- deciding and doing ----------------------------------------------------------------------
 
     def step(self, event: Event, entries: Entries | None = None) -> None:
@@ -418,45 +423,13 @@ class Replica:
         self.host.liveness.on_following(self)
 
     def flush(self, *, may_wait: bool = False) -> None:
-        """Make what is written durable and tell the core; one flush at a time.
-
-        With `may_wait` within the topic's `flush.ms`: entries that are acknowledged before they are
-        flushed share one flush with all that come meanwhile, but for `flush.messages` of them."""
-        log = self.log
-        if not may_wait or log.last_index - log.flushed_index >= log.config.flush_messages:
-            self._flush_now()
-        elif self._flush_timer is None and not self._flush_again:
-            self._flush_timer = self.host.clock.call_later(log.config.flush_ms, self._flush_now)
-
-    def _flush_now(self) -> None:
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
-            self._flush_timer = None
-        if self.failed is not None:
-            return
-        if self._flushing:
-            self._flush_again = True
-            return
-        self._flushing = True
-        self._flush_again = False
-        self.log.flush_soon(partial(self._on_flushed, self.raft.log.generation))
-
-    def _on_flushed(self, generation: int, result: Index | OSError) -> None:
-        self._flushing = False
-        if isinstance(result, OSError):
-            self.fail(result)
-            return
-        if self.failed is not None:
-            return
-        self.step(LogFlushed(result, generation))
-        if self._flush_again:
-            self._flush_now()
+        """Make what is written durable and tell the core; see `flushes.Flushes.request`."""
+        self.flushes.request(may_wait=may_wait)
 
     def close(self) -> None:
         """Stop for good; the log's files are closed."""
         self.stop_leading()
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
+        self.flushes.close()
         self.failed = self.failed or RejectedError(Error.NOT_LEADER_OR_FOLLOWER, "closed")
         self.watchers.notify()
         self.log.close()
@@ -514,79 +487,6 @@ class Replica:
                 self.host.on_serving(self, True)
                 if self.damage.is_known:
                     self.damage.found()
-
-    # ---- the batcher's sink ----------------------------------------------------------------------
-
-    def append_chunk(self, requests: Sequence[Request], *, relaxed: bool) -> Appended:
-        """See `appender.Sink`."""
-        assert self.leading is not None
-        try:
-            appended = self.leading.append(requests, relaxed=relaxed)
-        except OSError as error:
-            if self.log.failed:
-                self.fail(error)
-            elif not self._is_full:
-                self._is_full = True
-                _log.error("%s: producers are refused for now: %s", self.name, error)
-            raise
-        if self._is_full:
-            self._is_full = False
-            _log.info("%s: producers are served again", self.name)
-        return appended
-
-    def can_append(self) -> bool:
-        """See `appender.Sink`."""
-        return self.leading is not None and not self._busy and self.raft.accepts_proposals
-
-    @property
-    def caches_writes(self) -> bool:
-        """See `appender.Sink`."""
-        return self.log.config.write_caching
-
-    @property
-    def has_room(self) -> bool:
-        """See `appender.Sink`."""
-        return self.leading is None or self.leading.has_room
-
-    def wait_commit(self, index: Index, callback: Callable[[bool], None]) -> None:
-        """See `appender.Sink`."""
-        if index <= self.raft.commit:
-            callback(True)
-        else:
-            self.waiters.insert(index, callback)
-
-    def wait_written(self, index: Index, callback: Callable[[bool], None]) -> None:
-        """See `appender.Sink`."""
-        if index <= self.raft.visible:
-            callback(True)
-        else:
-            self.cache_waiters.insert(index, callback)
-
-    def check_producer(self, header: BatchHeader) -> Duplicate | None:
-        """See `appender.Sink`.
-
-        A producer that was never heard of begins at sequence 0: what comes first with another one
-        overtook its predecessors (an election came between), and would lie before them for ever."""
-        producers = self.log.producers
-        if (
-            header.base_sequence > 0
-            and self.log.start_offset == 0
-            and not producers.has_forgotten
-            and producers.get(header.producer_id) is None
-        ):
-            raise ApiError(
-                Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id} is new here, and sent {header.base_sequence} first",
-            )
-        return producers.check(header)
-
-    def index_for_all(self, offset: Offset) -> Index:
-        """See `appender.Sink`."""
-        return max(self.log.index_of(offset), self.raft.configuration_index)
-
-    def log_start(self) -> Offset:
-        """See `appender.Sink`."""
-        return self.log_start_offset if self.deletions.are_settled else Offset(-1)
 
     # ---- small things ----------------------------------------------------------------------------
 

@@ -15,6 +15,9 @@ from strandline.replication.window import Departure, Window
 
 PATIENCE_DOUBLINGS_MAX = 5
 TRANSFER_MS_MAX = 30_000
+LOAN_TRANSFER_MS_MAX = 5_000
+"""What a replica nearby was to send may never come, and what was measured of the way may be of a
+time in which it was cut."""
 """For so long at most it is believed that what is in flight is still on its way."""
 
 
@@ -107,7 +110,8 @@ class FollowerStream:
         patience_ms = least_ms << min(self._asked_count, PATIENCE_DOUBLINGS_MAX)
         if self.window.bytes_per_s:
             transfer_ms = self.inflight_bytes * 1000 // self.window.bytes_per_s
-            patience_ms += min(transfer_ms, TRANSFER_MS_MAX)
+            limit_ms = LOAN_TRANSFER_MS_MAX if self.has_loan else TRANSFER_MS_MAX
+            patience_ms += min(transfer_ms, limit_ms)
         return patience_ms
 
     def on_asked(self, now_ms: int) -> None:

@@ -27,13 +27,16 @@ class ReplicationSettings:
     queue_bytes_max:         what waits for the socket to one broker, over all groups; one append
                              more may be queued.
     recovery_bytes_per_s:    how fast followers are served from the log, over all groups; see
-                             `recovery`; `recovery_cross_region_bytes_per_s` for other regions.
+                             `throttle`; `recovery_cross_region_bytes_per_s` for other regions.
     compaction_slice_bytes:  how much of a log is compacted before other work has its turn; a batch
                              at least.
     reserve_bytes:           how much of the disk is kept for the controller's log and for votes;
                              see `storage.reserve`.
     lease_ratio:             a leader's lease is this share of the election timeout (clock drift
-                             eats the rest)."""
+                             eats the rest).
+    patience_ratio:          what is waited for before a voter counts as lost or as back, and a
+                             group as stuck, is so many times as long. No key sets it: simulations
+                             do, for roles to change often within a short history."""
 
     heartbeat_interval_ms: int = 100
     election_timeout_ms: int = 800
@@ -50,6 +53,7 @@ class ReplicationSettings:
     compaction_slice_bytes: int = 32 * 1024
     reserve_bytes: int = 64 * 1024
     lease_ratio: float = 0.85
+    patience_ratio: float = 1.0
 
     def __post_init__(self) -> None:
         if self.election_timeout_ms < 3 * self.heartbeat_interval_ms:

@@ -55,12 +55,14 @@ class Kind(IntEnum):
 class Ability(IntFlag):
     """What a broker says, with each heartbeat, that it can do; those of earlier releases: nothing.
 
-    LENDING: send entries to others on a leader's order, and take such from others."""
+    LENDING: send entries to others on a leader's order, and take such from others.
+    LENDING_COMPACTED: also of compacted logs (`Lend.may_differ`)."""
 
     LENDING = 1
+    LENDING_COMPACTED = 2
 
 
-ABILITIES = Ability.LENDING
+ABILITIES = Ability.LENDING | Ability.LENDING_COMPACTED
 """Those of this release."""
 
 

@@ -1,7 +1,8 @@
 """The second world behind the five seams: a cluster in one process and in virtual time.
 
 Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py (what a seed stands
-                   for), variations.py (what varies it), scenario_file.py (what people write),
+                   for), variations.py (what varies it), outage_swarm.py (the second
+                   family of seeds), scenario_file.py (what people write),
                    shrink.py (fewer faults), world.py (one run, from start to verdict),
                    bootstrap.py (how whole brokers become a cluster), trace.py (all its lines),
                    story.py (of a violation)
@@ -12,15 +13,20 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    disk.py, made of file_image.py (bytes) and directory_tree.py (names), network.py,
                    made of link.py (one direction)
         load       clients.py (the way to the brokers and back), lookups.py (who leads, which id,
-                   how far), producers.py, consumers.py, group_consumers.py, table_readers.py,
+                   how far), producers.py, consumers.py, near_readers.py (that
+                   go where a leader sends them), group_consumers.py, table_readers.py,
                    values.py (the records they know again); admins.py: deleters.py
                    (DeleteRecords), movers.py (replicas that move); operators.py (policies and
-                   labels that change)
-        faults     faults.py (one function for each kind), damage.py (bad disks)
+                   labels that change); topics.py (what stands for a group)
+        faults     faults.py (one function for each kind), domain_faults.py (of zones, regions and
+                   observers), ambushes.py (that wait for arbitration), strikes.py (what kinds
+                   share), damage.py (bad disks)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),
                    deleted_records.py (what DeleteRecords took), removals.py (who lets go of its
-                   data), successors.py (who goes on without a majority), placements.py (that
+                   data), successors.py (who goes on without a majority),
+                   promotions.py (observers that stand in), role_changes.py (how often),
+                   placements.py (that
                    policies hold), outages.py (that repair is held),
                    wiretap.py and entries_sent.py (what goes over the network), audit.py (whole
                    logs, read), leader_acknowledged.py (acks=1),

@@ -4,12 +4,16 @@ Why:    one command finds a failing seed, and one command replays it.
 How:    with one run the whole trace is written to standard output, and what the brokers log with
         it; with several only what they amount to. Of the first failure the story of the record or
         the group concerned is told, and the command that repeats it.
+        With --rotate each tree of files runs other seeds than the one before; who names the same
+        tree runs the same.
         With --shrink the faults of a failure are reduced to those that matter, and written as a
         scenario that --scenario runs again.
 Source: design section 10."""
 
 import logging
 import os
+import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -22,8 +26,16 @@ from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.shrink import shrink as reduce_faults
 from strandline.simulation.story import tell
-from strandline.simulation.swarm import Outcome, Total, command, run_all, run_scenario
-from strandline.simulation.variations import draw
+from strandline.simulation.swarm import (
+    Drawn,
+    Outcome,
+    Swarm,
+    Total,
+    command,
+    rotated,
+    run_all,
+    run_scenario,
+)
 
 
 def main(
@@ -31,6 +43,15 @@ def main(
     runs: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 1,
     processes: Annotated[
         int | None, typer.Option(min=1, help="How many at a time; one for each core by default.")
+    ] = None,
+    swarm: Annotated[
+        Swarm, typer.Option(help="Which family of seeds: the usual one, or outages.")
+    ] = Swarm.USUAL,
+    rotate: Annotated[
+        str, typer.Option(help="Begin at a seed that this text stands for, as a tree's hash.")
+    ] = "",
+    seconds: Annotated[
+        int | None, typer.Option(min=1, help="Wait for no more seeds after so long.")
     ] = None,
     scenario: Annotated[
         Path | None, typer.Option(help="Run the scenario of this TOML file instead of a seed.")
@@ -46,7 +67,11 @@ def main(
     console = Console(highlight=False, soft_wrap=True, markup=False)
     total = Total()
     is_traced = runs == 1 if trace is None else trace
-    planned = _scenarios(console, scenario, range(seed, seed + runs))
+    if rotate:
+        seed = rotated(rotate)
+        console.print(f"seeds from {seed} on, of {rotate}")
+    begin_s = time.monotonic()
+    planned = _scenarios(console, scenario, range(seed, seed + runs), swarm)
     outcomes = run_all(
         planned,
         processes=min(len(planned), processes or os.cpu_count() or 1),
@@ -59,18 +84,25 @@ def main(
             if is_traced:
                 console.print("\n".join(outcome.trace))
             if outcome.violation is not None:
-                again = command(one.seed if scenario is None else scenario)
+                again = command(one.seed if scenario is None else scenario, swarm=swarm)
                 _report(console, one, outcome, again=again)
                 if shrink is not None:
-                    text = f"seed = {one.seed}" if scenario is None else scenario.read_text()
+                    text = f'seed = {one.seed}\nswarm = "{swarm}"'
+                    text = text if scenario is None else scenario.read_text()
                     _shrink(console, one, outcome.violation, text=text, path=shrink)
                 raise typer.Exit(1)
+            if seconds is not None and time.monotonic() - begin_s >= seconds:
+                break
+    if total.run_count < len(planned):
+        console.print(f"{seconds} s are over after seed {seed + total.run_count - 1}")
     console.print("\n".join(total.lines()))
 
 
-def _scenarios(console: Console, path: Path | None, seeds: range) -> list[Scenario]:
+def _scenarios(
+    console: Console, path: Path | None, seeds: range, swarm: Swarm
+) -> Sequence[Scenario]:
     if path is None:
-        return [draw(seed) for seed in seeds]
+        return Drawn(seeds, swarm)
     try:
         return [load_scenario(path)]
     except OperatorError as error:

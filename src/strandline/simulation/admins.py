@@ -21,22 +21,17 @@ class Admin(Client):
     def __init__(self, name: str, world: "World", rng: random.Random, *, interval_ms: int) -> None:
         super().__init__(name, world, rng)
         self._interval_ms = interval_ms
-        self._stopped = False
 
     def start(self) -> None:
         """Begin."""
         self._turn()
-
-    def stop(self) -> None:
-        """End."""
-        self._stopped = True
 
     def act(self) -> None:
         """What one turn does."""
         raise AssertionError(f"{type(self).__name__} does nothing")
 
     def _turn(self) -> None:
-        if self._stopped:
+        if self.is_stopped:
             return
         self.act()
         pause_ms = self.rng.randint(1, 2 * self._interval_ms)

@@ -11,9 +11,9 @@ Owns:   nothing that outlives its process.
 Source: design section 3 ("only two places put a broker together"); `cli.serve` is the other one."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from strandline.base.errors import ApiError
 from strandline.broker.balancing import Findings
@@ -33,21 +33,19 @@ from strandline.controller.commands import ConfigOperation, ResourceType
 from strandline.controller.records import (
     BrokerRegistered,
     ConfigsChanged,
+    GrantBegun,
+    GroupSeated,
     ReassignmentSet,
     Record,
+    VotersGranted,
     VotersStable,
 )
-from strandline.model.cluster import KeptLabels, Labels, Partition
+from strandline.model.cluster import Cluster, KeptLabels, Labels, Partition
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId, Index, Offset
-from strandline.placement.policy.document import Policy, Role, Rule, Selector
-from strandline.placement.policy.text import encode_policy
 from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import decode_response_header, encode_request
 from strandline.protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -73,7 +71,7 @@ from strandline.protocol.table import Message
 from strandline.raft.configuration import Configuration
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.replication.replica import Replica
-from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved
+from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved, VotersRecorded
 from strandline.simulation.host import Seams
 from strandline.simulation.member import (
     DATA_DIRECTORY,
@@ -83,10 +81,11 @@ from strandline.simulation.member import (
 )
 from strandline.simulation.outages import balancer_moved
 from strandline.simulation.placements import placement_of
+from strandline.simulation.topics import topic_of
 
 if TYPE_CHECKING:
     from strandline.simulation.checker import Checker
-    from strandline.simulation.scenario import GroupPlan, Scenario
+    from strandline.simulation.scenario import Scenario
     from strandline.simulation.trace import Trace
 
 UPKEEP_INTERVAL_MS = 400
@@ -97,6 +96,12 @@ PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 ALTER_CONFIGS_VERSION = 1
+WORDS: dict[type, Literal["granted", "stable", "grant", "seat"]] = {
+    VotersGranted: "granted",
+    VotersStable: "stable",
+    GrantBegun: "grant",
+    GroupSeated: "seat",
+}
 
 A = TypeVar("A", bound=Message)
 
@@ -205,7 +210,7 @@ class BrokerMember(Member):
         self._known: set[Replica] = set()
         self.replication.on_configuration.append(self._on_configuration)
         self.replication.on_forgotten.append(self._on_forgotten)
-        if scenario.lost_after_ms:
+        if scenario.lost_after_ms or scenario.shrinks_voters:
             self.made.controller.on_applied.append(self._on_applied)
         self._starting = asyncio.get_running_loop().create_task(self._start())
         self._look()
@@ -237,6 +242,10 @@ class BrokerMember(Member):
     def _on_applied(self, record: Record) -> None:
         """Tell of placements that have changed, and of all where what they are judged by has."""
         cluster = self.made.controller.cluster
+        if isinstance(record, VotersGranted | VotersStable | GrantBegun | GroupSeated):
+            self._tell_voters(record, cluster)
+        if not self.scenario.lost_after_ms:
+            return
         if isinstance(record, ReassignmentSet) and record.by_balancer and record.target:
             self._checker.balancer_moved(balancer_moved(record, cluster))
         if isinstance(record, ReassignmentSet | VotersStable):
@@ -249,6 +258,22 @@ class BrokerMember(Member):
             known = placement_of(partition, cluster)
             if known is not None:
                 self._checker.placement_known(known)
+
+    def _tell_voters(
+        self, record: VotersGranted | VotersStable | GrantBegun | GroupSeated, cluster: Cluster
+    ) -> None:
+        partition = cluster.groups[record.group]
+        self._checker.voters_recorded(
+            VotersRecorded(
+                group=record.group,
+                what=WORDS[type(record)],
+                state_version=cluster.version,
+                grant=partition.grant,
+                possible=partition.possible,
+                own=partition.replicas,
+                leader=record.leader if isinstance(record, GroupSeated) else None,
+            )
+        )
 
     @property
     def findings(self) -> Findings | None:
@@ -266,6 +291,8 @@ class BrokerMember(Member):
             if replica not in self._known:
                 self._known.add(replica)
                 self.watch(replica)
+            if self.scenario.shrinks_voters:
+                self._checker.roles.note_epoch(self.broker, replica.group, replica.epoch)
         self._clock.call_later(LOOK_INTERVAL_MS, self._look)
 
     # ---- requests ----------------------------------------------------------------------------
@@ -375,7 +402,7 @@ class BrokerMember(Member):
                 if one.error_code:
                     failed(f"NoUnexpectedError: {one.name}: {one.error_message}")
 
-        topics = [_topic(plan, self.scenario.topic_configs) for plan in self.scenario.groups]
+        topics = [topic_of(plan, self.scenario) for plan in self.scenario.groups]
         self.ask(
             CreateTopicsRequest(topics=topics),
             CreateTopicsResponse,
@@ -412,33 +439,16 @@ class BrokerMember(Member):
         """Whether the committed state, as it is known here, has that broker."""
         return broker in self.made.controller.cluster.brokers
 
+    def has_opened_all(self) -> bool:
+        """Whether this start is known, and every log that this broker should hold is open: what it
+        has lost shows from then on."""
+        groups = self.made.controller.cluster.groups.values()
+        hosted = {one.group for one in groups if self.broker in one.hosts}
+        return self.is_serving and hosted <= self.replication.replicas.keys()
+
     def is_whole(self) -> bool:
         """Whether every replica that this broker holds remembers what it promised."""
         replicas = self.replication.replicas
         return CONTROLLER_GROUP in replicas and not any(
             replica.raft.is_amnesiac for replica in replicas.values()
         )
-
-
-def _topic(plan: "GroupPlan", configs: Sequence[tuple[str, str]]) -> CreatableTopic:
-    """A topic of one partition on these brokers; one with observers has a policy that says so."""
-    values = [*configs, ("min.insync.replicas", str(plan.min_insync))]
-    if plan.observers:
-        values.append(("placement.policy", _pinned(plan)))
-    by_hand = [CreatableReplicaAssignment(0, list(plan.voters))]
-    return CreatableTopic(
-        name=plan.name,
-        num_partitions=1 if plan.observers else -1,
-        replication_factor=-1,
-        assignments=[] if plan.observers else by_hand,
-        configs=[CreatableTopicConfig(key, value) for key, value in values],
-    )
-
-
-def _pinned(plan: "GroupPlan") -> str:
-    def rule(role: Role, brokers: Sequence[BrokerId]) -> Rule:
-        here = Selector("broker", "in", tuple(map(str, brokers)))
-        return Rule(role=role, count=len(brokers), where=(here,))
-
-    rules = (rule("voter", plan.voters), rule("observer", plan.observers))
-    return encode_policy(Policy(rules=rules, promotion=plan.promotion))

@@ -7,6 +7,7 @@ Source: design section 10."""
 
 from collections.abc import Callable, Sequence
 
+from strandline.model.ids import GroupId
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.compacted import (
     CompactedPrefixEqual,
@@ -47,6 +48,7 @@ from strandline.simulation.facts import (
     ServiceAwaited,
     Subject,
     TableRead,
+    VotersRecorded,
     WayChanged,
 )
 from strandline.simulation.invariants import (
@@ -67,7 +69,9 @@ from strandline.simulation.invariants import (
 from strandline.simulation.leader_acknowledged import LeaderAcknowledgedKept
 from strandline.simulation.outages import RepairHeldIffZoneDown
 from strandline.simulation.placements import PlacementHolds
+from strandline.simulation.promotions import PromotionKeepsRpoZero
 from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable
+from strandline.simulation.role_changes import RoleChanges
 from strandline.simulation.successors import AtMostOneSuccessor
 from strandline.simulation.superseding import Superseding
 
@@ -98,6 +102,9 @@ class Checker:
         self.election_count = 0
         self.balanced: set[BalancerMoved] = set()
         """The moves that the balancer has set, whoever told."""
+        self.voters: dict[GroupId, VotersRecorded] = {}
+        """{group: what the controller's log says last of who may vote, whoever told}"""
+        self.roles = RoleChanges()
         self._invariants: list[Invariant] = [
             SingleLeaderPerEpoch(),
             LeaderCompleteness(),
@@ -114,6 +121,7 @@ class Checker:
             RemovedWhereStable(),
             OneGrantPerVersion(),
             AtMostOneSuccessor(),
+            PromotionKeepsRpoZero(superseding, may_lose=may_lose_all),
             PlacementHolds(),
             RepairHeldIffZoneDown(),
             Progress(),
@@ -176,6 +184,15 @@ class Checker:
     def configuration_committed(self, fact: ConfigurationCommitted) -> None:
         """See `facts.ConfigurationCommitted`."""
         self._judge(fact, lambda invariant: invariant.on_configuration_committed(fact))
+        self.roles.note_configuration(fact)
+
+    def voters_recorded(self, fact: VotersRecorded) -> None:
+        """See `facts.VotersRecorded`."""
+        self._judge(fact, lambda invariant: invariant.on_voters_recorded(fact))
+        last = self.voters.get(fact.group)
+        if last is None or last.state_version < fact.state_version:
+            self.voters[fact.group] = fact
+            self.roles.note(fact)
 
     def replica_removed(self, fact: ReplicaRemoved) -> None:
         """See `facts.ReplicaRemoved`."""

@@ -29,12 +29,15 @@ A = TypeVar("A")
 
 
 class Client:
-    """One client's connections. Subclasses say what is asked."""
+    """One client's connections. Subclasses say what is asked.
+
+    `is_stopped`: it begins nothing new; what is under way ends."""
 
     def __init__(self, name: str, world: "World", rng: random.Random) -> None:
         self.name = name
         self.world = world
         self.rng = rng
+        self.is_stopped = False
         self.connection = 1
         """The number of the latest connection to any broker."""
         self._last_arrival_us: dict[tuple[BrokerId, bool], int] = {}
@@ -60,6 +63,7 @@ class Client:
 
     def stop(self) -> None:
         """Begin nothing new."""
+        self.is_stopped = True
 
     def ask(
         self, broker: BrokerId, request: Callable[["Member"], None], refused: Callable[[], None]

@@ -8,6 +8,7 @@ Owns:   the positions.
 Source: KIP-392 (fetch from the closest replica); design section 9."""
 
 import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
@@ -46,18 +47,13 @@ class Consumer(Client):
         super().__init__(name, world, rng)
         self.read_count = 0
         self._positions: dict[GroupId, Offset] = {}
-        self._stopped = False
 
     def start(self) -> None:
         """Poll from now on."""
         self._poll()
 
-    def stop(self) -> None:
-        """Poll no more."""
-        self._stopped = True
-
     def _poll(self) -> None:
-        if self._stopped:
+        if self.is_stopped:
             return
         plan = self.rng.choice(self.world.scenario.groups)
         broker = self.rng.choice(plan.hosts)
@@ -151,22 +147,33 @@ class Consumer(Client):
             )
             return
         records = [record for record in found if record[0] >= position]
-        fact = RecordsRead(
-            consumer=self.name,
-            broker=member.broker,
-            life=member.life,
-            group=group,
-            position=position,
-            records=records,
-            committed_end=committed_end(replica),
-            visible_end=visible_end(replica),
-            high_watermark=replica.high_watermark,
-            is_leader_read=replica.is_leader if member.checks_leases else replica.can_serve_reads,
-            start_offset=replica.log_start_offset,
-            deleted_before=replica.deletions.before,
-        )
+        fact = fact_of(self.name, member, replica, position, records)
         self.read_count += len(records)
         self.world.checker.records_read(fact)
         for header in iterate_headers(data):
             # Not the last record's: a compacted log has batches that lack records at their end.
             self._positions[group] = max(position, header.next_offset)
+
+
+def fact_of(
+    consumer: str,
+    member: "Member",
+    replica: Replica,
+    position: Offset,
+    records: Sequence[tuple[Offset, bytes]],
+) -> RecordsRead:
+    """What a replica has just answered with."""
+    return RecordsRead(
+        consumer=consumer,
+        broker=member.broker,
+        life=member.life,
+        group=replica.group,
+        position=position,
+        records=records,
+        committed_end=committed_end(replica),
+        visible_end=visible_end(replica),
+        high_watermark=replica.high_watermark,
+        is_leader_read=replica.is_leader if member.checks_leases else replica.can_serve_reads,
+        start_offset=replica.log_start_offset,
+        deleted_before=replica.deletions.before,
+    )

@@ -8,6 +8,7 @@ Source: design section 10."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.raft.configuration import Configuration
@@ -61,6 +62,8 @@ class LeaderElected:
     start_index: Index
     last_index: Index
     epoch_of: Callable[[Index], Epoch]
+    end_offset: Offset | None = None
+    """Where its records end; None where nobody told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,23 @@ class ConfigurationCommitted:
     group: GroupId
     index: Index
     configuration: Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class VotersRecorded:
+    """A broker has replayed a record about who votes in a group, or who is to lead it.
+
+    `state_version`: how many records the controller's log had up to this one; `possible`: all
+    voters that may be in force from then on, those that are stable first; `own`: those that
+    placement asks for; `leader`: who was seated by it, or None."""
+
+    group: GroupId
+    what: Literal["granted", "stable", "grant", "seat"]
+    state_version: int
+    grant: int
+    possible: tuple[tuple[BrokerId, ...], ...]
+    own: tuple[BrokerId, ...]
+    leader: BrokerId | None = None
 
 
 @dataclass(frozen=True, slots=True)

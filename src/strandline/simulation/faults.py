@@ -9,7 +9,7 @@ Owns:   nothing.
 Source: design section 10; reference/reliability.md 1c (Redpanda's chaos suite, to be matched)."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -17,6 +17,12 @@ from typing import TYPE_CHECKING
 from strandline.base.errors import RejectedError
 from strandline.model.ids import BrokerId
 from strandline.replication.host import JOURNAL
+from strandline.simulation.ambushes import (
+    cut_after_shrinking,
+    fence_late,
+    forget_a_fence,
+    report_early,
+)
 from strandline.simulation.damage import (
     lie,
     rot,
@@ -25,19 +31,23 @@ from strandline.simulation.damage import (
     rot_tail,
     rot_while_open,
 )
+from strandline.simulation.domain_faults import (
+    cut_region,
+    fail_power_of_zone,
+    flap,
+    kill_observer,
+    kill_zone,
+    lose_a_spare_disk,
+)
 from strandline.simulation.scheduler import US_PER_MS
+from strandline.simulation.strikes import End, cut, over, strike_several
 
 if TYPE_CHECKING:
     from strandline.simulation.host import SimHost
     from strandline.simulation.member import Member
     from strandline.simulation.world import World
 
-End = Callable[[], None]
 Begin = Callable[["World", random.Random], End | None]
-
-
-def over() -> None:
-    """How to end a fault that has ended by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +82,17 @@ def _fail_power_of_region(world: "World", rng: random.Random) -> End | None:
     region = rng.choice(sorted(set(world.scenario.regions)))
     brokers = [b for b in world.scenario.brokers if world.region_of(b) == region]
     world.trace.add("world", f"region {region} loses power")
-    return _strike_several(world, brokers, lambda host: host.fail_power())
+    return strike_several(world, brokers, lambda host: host.fail_power())
 
 
 def _fail_power_of_all(world: "World", rng: random.Random) -> End | None:
     world.trace.add("world", "everybody loses power")
-    return _strike_several(world, world.scenario.brokers, lambda host: host.fail_power())
+    return strike_several(world, world.scenario.brokers, lambda host: host.fail_power())
 
 
 def _kill_all(world: "World", rng: random.Random) -> End | None:
     world.trace.add("world", "everybody is killed")
-    return _strike_several(world, world.scenario.brokers, lambda host: host.kill())
-
-
-def _strike_several(
-    world: "World", brokers: Sequence[BrokerId], strike: Callable[["SimHost[Member]"], None]
-) -> End:
-    for broker in brokers:
-        strike(world.hosts[broker])
-
-    def end() -> None:
-        for broker in brokers:
-            world.restart(broker)
-
-    return end
+    return strike_several(world, world.scenario.brokers, lambda host: host.kill())
 
 
 def _fail_power_of_leader(world: "World", rng: random.Random) -> End | None:
@@ -175,7 +172,7 @@ def _jump_wall_clock(world: "World", rng: random.Random) -> End | None:
 
 def _cut_one_way(world: "World", rng: random.Random) -> End | None:
     source, target = rng.sample(world.scenario.brokers, 2)
-    return _cut(world, [(source, target)])
+    return cut(world, [(source, target)])
 
 
 def _cut_from_leader(world: "World", rng: random.Random) -> End | None:
@@ -185,14 +182,14 @@ def _cut_from_leader(world: "World", rng: random.Random) -> End | None:
         others = [broker for broker in replica.configuration.members if broker != leader]
         if others:
             follower = rng.choice(others)
-            return _cut(world, [(leader, follower), (follower, leader)])
+            return cut(world, [(leader, follower), (follower, leader)])
     return None
 
 
 def _isolate(world: "World", rng: random.Random) -> End | None:
     alone = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
     others = [broker for broker in world.scenario.brokers if broker != alone]
-    return _cut(world, [*product([alone], others), *product(others, [alone])])
+    return cut(world, [*product([alone], others), *product(others, [alone])])
 
 
 def _mute(world: "World", rng: random.Random) -> End | None:
@@ -200,8 +197,8 @@ def _mute(world: "World", rng: random.Random) -> End | None:
     alone = rng.choice(world.scenario.brokers)
     others = [broker for broker in world.scenario.brokers if broker != alone]
     if rng.random() < 0.5:
-        return _cut(world, list(product([alone], others)))
-    return _cut(world, list(product(others, [alone])))
+        return cut(world, list(product([alone], others)))
+    return cut(world, list(product(others, [alone])))
 
 
 def _split(world: "World", rng: random.Random) -> End | None:
@@ -209,7 +206,7 @@ def _split(world: "World", rng: random.Random) -> End | None:
     size = rng.randint(1, len(brokers) - 1)
     one, other = brokers[:size], brokers[size:]
     pairs = [*product(one, other), *product(other, one)]
-    end = _cut(world, pairs)
+    end = cut(world, pairs)
     if rng.random() < 0.5:
         for source, target in pairs:
             world.fabric.reset(source, target)
@@ -424,6 +421,16 @@ FAULTS: dict[str, FaultKind] = {
     "open-rot": FaultKind(rot_while_open),
     "index-rot": FaultKind(rot_indexes),
     "journal-rot": FaultKind(rot_journal),
+    "region-cut": FaultKind(cut_region, duration_ms=(300, 5_000)),
+    "zone-power-failure": FaultKind(fail_power_of_zone, loses_page_cache=True),
+    "zone-kill": FaultKind(kill_zone, duration_ms=(300, 5_000)),
+    "flapping-link": FaultKind(flap, duration_ms=(500, 4_000)),
+    "observer-death": FaultKind(kill_observer, duration_ms=(100, 4_000)),
+    "spare-disk-lost": FaultKind(lose_a_spare_disk, loses_page_cache=True),
+    "forgotten-fence": FaultKind(forget_a_fence, duration_ms=(3_000, 6_000), loses_page_cache=True),
+    "early-report": FaultKind(report_early, duration_ms=(4_000, 7_000), loses_page_cache=True),
+    "cut-after-shrink": FaultKind(cut_after_shrinking, duration_ms=(4_000, 7_000)),
+    "late-fence": FaultKind(fence_late, duration_ms=(4_000, 7_000)),
     "stalled-requests": FaultKind(_stall_requests, duration_ms=(2_000, 4_000)),
 }
 
@@ -431,20 +438,6 @@ FAULTS: dict[str, FaultKind] = {
 def _any_up(world: "World", rng: random.Random) -> BrokerId | None:
     up = [broker for broker, host in world.hosts.items() if host.is_up]
     return rng.choice(up) if up else None
-
-
-def _cut(world: "World", ways: Sequence[tuple[BrokerId, BrokerId]]) -> End:
-    text = ", ".join(f"{source} -> {target}" for source, target in ways)
-    world.trace.add("world", f"cut: {text}")
-    for source, target in ways:
-        world.fabric.cut(source, target)
-
-    def end() -> None:
-        world.trace.add("world", f"healed: {text}")
-        for source, target in ways:
-            world.fabric.heal(source, target)
-
-    return end
 
 
 def _ask(world: "World", broker: BrokerId, command: Callable[[], None]) -> None:

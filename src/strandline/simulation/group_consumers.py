@@ -99,15 +99,10 @@ class GroupConsumer(Client):
         self._turn = 0
         """Counts requests: an answer to an earlier one comes too late."""
         self._timeout: ScheduledEvent | None = None
-        self._stopped = False
 
     def start(self) -> None:
         """Join, and work from now on."""
         self._step()
-
-    def stop(self) -> None:
-        """Fall silent."""
-        self._stopped = True
 
     @property
     def is_working(self) -> bool:
@@ -117,7 +112,7 @@ class GroupConsumer(Client):
     # ---- one step after the other --------------------------------------------------------------
 
     def _step(self) -> None:
-        if self._stopped:
+        if self.is_stopped:
             return
         if self._coordinator == NO_BROKER:
             self._find()

@@ -29,6 +29,7 @@ from strandline.simulation.facts import (
     ServiceAwaited,
     Subject,
     TableRead,
+    VotersRecorded,
 )
 from strandline.simulation.superseding import Superseding
 
@@ -75,6 +76,9 @@ class Invariant:
 
     def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
         """See `facts.ConfigurationCommitted`."""
+
+    def on_voters_recorded(self, fact: VotersRecorded) -> None:
+        """See `facts.VotersRecorded`."""
 
     def on_replica_removed(self, fact: ReplicaRemoved) -> None:
         """See `facts.ReplicaRemoved`."""

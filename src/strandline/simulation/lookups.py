@@ -8,6 +8,7 @@ Owns:   nothing.
 Source: Kafka's clients (Metadata, InitProducerId, ListOffsets)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error
@@ -37,14 +38,33 @@ CONSUMER = -1
 Closed = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """`broker`: NO_BROKER where nobody is known to lead."""
+
+    broker: BrokerId
+    epoch: int
+
+
 def ask_leader(
     member: BrokerMember, topic: str, done: Callable[[BrokerId], None], on_closed: Closed
 ) -> None:
     """Who leads the topic's one partition; NO_BROKER where that is not known."""
+    ask_leadership(member, topic, lambda found: done(found.broker), on_closed)
+
+
+def ask_leadership(
+    member: BrokerMember, topic: str, done: Callable[[Leadership], None], on_closed: Closed
+) -> None:
+    """The same, and in which epoch."""
 
     def on_answer(answer: MetadataResponse) -> None:
         partitions = answer.topics[0].partitions
-        done(BrokerId(partitions[0].leader_id) if partitions else NO_BROKER)
+        if partitions:
+            one = partitions[0]
+            done(Leadership(BrokerId(one.leader_id), one.leader_epoch))
+        else:
+            done(Leadership(NO_BROKER, -1))
 
     member.ask(
         MetadataRequest([MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False),

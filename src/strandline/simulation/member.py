@@ -140,6 +140,7 @@ class Member(ABC):
                     start_index=replica.log.start_index,
                     last_index=replica.log.last_index,
                     epoch_of=replica.log.epoch_of,
+                    end_offset=replica.log_end_offset,
                 )
             )
 

@@ -1,20 +1,24 @@
 """An operator who changes policies of topics, and labels of brokers, takes brokers away, for good
-or for a while, and puts something else on their disks, at planned moments.
+or for a while, says what is to be thought of zones, and puts something else on disks, as planned.
 
 Why:    the balancer moves replicas when these change; they change while everything else goes wrong.
 How:    a key, or a label at run time, is set by a request to any broker, again and again until one
         says that it is set. A broker whose configuration says another label is killed and started
-        anew.
+        anew. What is said of a zone or region may be refused: any answer
+        ends it.
 Owns:   what is left to do.
-Source: docs/decisions/0010-the-balancer.md and 0015-labels-at-run-time.md; design section 10."""
+Source: docs/decisions/0010-the-balancer.md, 0015-labels-at-run-time.md and 0018-outages.md; design
+        section 10."""
 
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.config.broker_life import DECOMMISSION, MAINTENANCE, NO_END
 from strandline.config.keys import format_value
 from strandline.controller.commands import ConfigOperation, ResourceType
+from strandline.controller.policies import SHRINK
 from strandline.model.cluster import Cluster
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.alter_broker_labels import (
@@ -28,6 +32,7 @@ from strandline.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
 from strandline.simulation.broker_member import ALTER_CONFIGS_VERSION, BrokerMember
 from strandline.simulation.clients import Client
 from strandline.simulation.scenario import PlannedChange
@@ -38,15 +43,15 @@ if TYPE_CHECKING:
     from strandline.simulation.world import World
 
 AGAIN_MS = 500
-ALTER_LABELS_VERSION = 0
+ALTER_LABELS_VERSION, RULE_ZONE_VERSION = 0, 0
 POLICY = "placement.policy"
 
 NOT_SPARED = 0
 
 Resource = tuple[ResourceType, str, str]
 """What has configuration, by its name, and the key."""
-Wanted = Resource | BrokerId
-"""A key, or the region of a broker."""
+Wanted = Resource | BrokerId | PlannedChange
+"""A key, or the region of a broker, or what is to be thought of a zone."""
 
 
 class Operator(Client):
@@ -56,6 +61,8 @@ class Operator(Client):
         super().__init__(name, world, rng)
         self._wanted: dict[Wanted, str] = {}
         """{what: the value that it shall have, and is not known to have}"""
+        self.ruling_count = 0
+        """What was said of zones and regions, and was not refused."""
         self._is_asking = False
 
     def start(self) -> None:
@@ -85,7 +92,12 @@ class Operator(Client):
 
     def _change(self, change: PlannedChange) -> None:
         world = self.world
-        if change.is_leaving is not None:
+        if change.ruling:
+            where, for_ms = "/".join(change.domain), change.for_ms
+            world.trace.add("world", f"{where}: {change.ruling} for {for_ms} ms")
+            self._wanted[change] = change.ruling
+            self._turn()
+        elif change.is_leaving is not None:
             word = "leaves" if change.is_leaving else "stays"
             world.trace.add("world", f"broker {change.broker} {word}")
             resource = ResourceType.BROKER, str(change.broker), DECOMMISSION
@@ -111,7 +123,18 @@ class Operator(Client):
             world.labels[change.broker] = change.region
             world.hosts[change.broker].kill()
             world.restart(change.broker)
-        if change.group is not None:
+        if change.group is not None and change.shrinks is not None:
+            topic = world.plan(change.group).name
+            world.trace.add("world", f"{SHRINK} of {topic}: {change.shrinks}")
+            resource = ResourceType.TOPIC, topic, SHRINK
+            self._wanted[resource] = format_value(change.shrinks)
+            self._turn()
+        elif change.group is not None and change.min_insync:
+            topic = world.plan(change.group).name
+            world.trace.add("world", f"min.insync.replicas of {topic}: {change.min_insync}")
+            self._wanted[ResourceType.TOPIC, topic, "min.insync.replicas"] = str(change.min_insync)
+            self._turn()
+        elif change.group is not None:
             topic = world.plan(change.group).name
             world.trace.add("world", f"the policy of {topic} becomes {change.policy}")
             self._wanted[ResourceType.TOPIC, topic, POLICY] = change.policy
@@ -139,6 +162,9 @@ class Operator(Client):
                 if not is_set:  # What is refused now is asked for again, after the others.
                     self._wanted[what] = value
 
+        if isinstance(what, PlannedChange):
+            self._rule(member, what, on_answer)
+            return
         if isinstance(what, int):
             member.ask(
                 AlterBrokerLabelsRequest([what], [LabelChange("region", value)]),
@@ -158,5 +184,24 @@ class Operator(Client):
             IncrementalAlterConfigsResponse,
             ALTER_CONFIGS_VERSION,
             on_answer=lambda answer: on_answer(not any(one.error_code for one in answer.responses)),
+            on_closed=lambda _: None,
+        )
+
+    def _rule(
+        self, member: BrokerMember, change: PlannedChange, done: Callable[[bool], None]
+    ) -> None:
+        """Inside the broker."""
+        region, zone = (*change.domain, "")[:2]
+
+        def on_answer(answer: RuleZoneResponse) -> None:
+            if not answer.error_code:
+                self.ruling_count += 1
+            done(True)
+
+        member.ask(
+            RuleZoneRequest(region, zone, change.ruling, change.for_ms),
+            RuleZoneResponse,
+            RULE_ZONE_VERSION,
+            on_answer=on_answer,
             on_closed=lambda _: None,
         )

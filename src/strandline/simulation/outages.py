@@ -20,7 +20,7 @@ class RepairHeldIffZoneDown(Invariant):
     person has released it; and it is down no more once it is back."""
 
     def on_balancer_moved(self, fact: BalancerMoved) -> None:
-        """Nobody who is held loses a replica."""
+        """Nobody who is held loses a replica, with a vote or without."""
         moved = sorted(fact.leaving & fact.held)
         if moved:
             raise self.broken(
@@ -32,12 +32,12 @@ class RepairHeldIffZoneDown(Invariant):
 
 def balancer_moved(record: ReassignmentSet, cluster: Cluster) -> BalancerMoved:
     """What a broker tells of a move, once it has applied it."""
-    partition = cluster.groups[record.group]
+    roles = cluster.groups[record.group].roles
     return BalancerMoved(
         record.group,
         cluster.version,
         record.target,
-        leaving=frozenset(partition.replicas) - frozenset(record.target),
+        leaving=frozenset(roles.all).difference(record.target, record.observers),
         held=frozenset(one for one in cluster.silent_ms if _is_held(one, cluster)),
     )
 

@@ -7,17 +7,23 @@ How:    whenever voters become stable, or what they are judged by changes, each 
 Owns:   which placements have kept their policies; one set for each run.
 Source: docs/decisions/0010-the-balancer.md; design section 7."""
 
+from functools import lru_cache
+from typing import NamedTuple
+
 from strandline.base.errors import ApiError
 from strandline.config.topic import TopicConfig
 from strandline.controller.policies import policy_of
-from strandline.model.cluster import Cluster, Partition
-from strandline.model.ids import GroupId
+from strandline.model.cluster import Cluster, Labels, Partition, Roles
+from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.solver.judge import judge, seated
 from strandline.placement.solver.plan import make_plan
 from strandline.placement.solver.request import Request
 from strandline.placement.topology.universe import Candidate, Universe
 from strandline.simulation.facts import PlacementKnown, Subject
 from strandline.simulation.invariants import Invariant
+
+ANSWERS_MAX = 4096
+"""So many answers are kept for who asks the same again."""
 
 
 class PlacementHolds(Invariant):
@@ -48,26 +54,50 @@ class PlacementHolds(Invariant):
 
 def placement_of(partition: Partition, cluster: Cluster) -> PlacementKnown | None:
     """How a partition is placed, by what a broker knows; None for one without a policy."""
-    configs = cluster.topics[partition.topic].configs
-    try:
-        found = policy_of(configs, cluster.cluster_configs)
-    except ApiError:
+    answer = _judged(
+        tuple(cluster.topics[partition.topic].configs.items()),
+        tuple(cluster.cluster_configs.items()),
+        tuple((one.id, one.labels) for one in cluster.brokers.values()),
+        partition.roles,
+    )
+    if answer is None:
         return None
-    if found is None:
-        return None
-    policy = found[1]
-    least = TopicConfig.from_overrides(cluster.cluster_configs, configs).min_insync_replicas
-    candidates = [Candidate(id=one.id, labels=one.labels) for one in cluster.brokers.values()]
-    count = len(partition.replicas)
-    request = Request(policy=policy, min_insync_replicas=least, default_voters=count)
-    plan = make_plan(request, Universe(candidates), voters=count)
-    is_right = judge(plan, seated(partition.roles)).is_right
-    labels = ",".join(f"{one.id}:{one.labels.region}" for one in plan.universe.candidates)
     return PlacementKnown(
         group=partition.group,
         state_version=cluster.version,
         replicas=partition.roles.all,
         is_moving=partition.is_moving,
-        is_right=is_right,
-        question=(configs.get(found[0], found[0]), f"{least} {labels}"),
+        is_right=answer.is_right,
+        question=answer.question,
     )
+
+
+class _Answer(NamedTuple):
+    is_right: bool
+    question: tuple[str, str]
+
+
+@lru_cache(maxsize=ANSWERS_MAX)
+def _judged(
+    configs: tuple[tuple[str, str], ...],
+    cluster_configs: tuple[tuple[str, str], ...],
+    brokers: tuple[tuple[BrokerId, Labels], ...],
+    roles: Roles,
+) -> _Answer | None:
+    """Whether roles are right; a function of its arguments, and every broker asks the same."""
+    own, defaults = dict(configs), dict(cluster_configs)
+    try:
+        found = policy_of(own, defaults)
+    except ApiError:
+        return None
+    if found is None:
+        return None
+    key, policy = found
+    least = TopicConfig.from_overrides(defaults, own).min_insync_replicas
+    candidates = [Candidate(id=one, labels=labels) for one, labels in brokers]
+    count = len(roles.voters)
+    request = Request(policy=policy, min_insync_replicas=least, default_voters=count)
+    plan = make_plan(request, Universe(candidates), voters=count)
+    is_right = judge(plan, seated(roles)).is_right
+    labels = ",".join(f"{one.id}:{one.labels.region}" for one in plan.universe.candidates)
+    return _Answer(is_right, (own.get(key, key), f"{least} {labels}"))

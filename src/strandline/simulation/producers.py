@@ -93,7 +93,6 @@ class Producer(Client):
         self._batches: deque[_Batch] = deque()
         self._leader: BrokerId = NO_BROKER
         self._is_looking_up = False
-        self._stopped = False
 
     @property
     def is_idle(self) -> bool:
@@ -102,15 +101,11 @@ class Producer(Client):
 
     def start(self) -> None:
         """Produce from now on."""
-        self._stopped = False
+        self.is_stopped = False
         self._tick()
 
-    def stop(self) -> None:
-        """Produce nothing new; finish what is under way."""
-        self._stopped = True
-
     def _tick(self) -> None:
-        if self._stopped:
+        if self.is_stopped:
             return
         if len(self._batches) < WAITING_MAX:
             self._batches.append(self._make_batch())

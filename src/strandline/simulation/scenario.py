@@ -9,8 +9,10 @@ Source: design section 10; "Swarm Testing" (ISSTA 2012); reference/reliability.m
 
 import random
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from strandline.config.keys import LONG_MAX
+from strandline.model.cluster import Domain
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.policy.document import Promotion
 from strandline.replication.settings import ReplicationSettings
@@ -38,10 +40,28 @@ AUDIT_INTERVAL_MS = 1_500
 AUDITS_MAX = 5
 """So many audits while there is load: a whole log is read each time."""
 ASKING_SHARE = 0.3
+DOMAIN_FAULTS = (
+    "region-cut",
+    "zone-power-failure",
+    "zone-kill",
+    "flapping-link",
+    "observer-death",
+    "spare-disk-lost",
+)
+"""See `outage_swarm`."""
+AMBUSHES = ("forgotten-fence", "early-report", "late-fence", "cut-after-shrink")
+"""See `ambushes`."""
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
 NEVER_DRAWN = ("open-rot", "index-rot", "journal-rot")
 """Only where they are asked for by name."""
-DRAWN_APART = (*LATER_FAULTS, *NEVER_DRAWN, "lying-disk", "rotten-tail")
+DRAWN_APART = (
+    *LATER_FAULTS,
+    *NEVER_DRAWN,
+    *DOMAIN_FAULTS,
+    *AMBUSHES,
+    "lying-disk",
+    "rotten-tail",
+)
 """The last two: see `variations`, for what holds then depends on the group."""
 
 
@@ -49,7 +69,10 @@ DRAWN_APART = (*LATER_FAULTS, *NEVER_DRAWN, "lying-disk", "rotten-tail")
 class GroupPlan:
     """One partition. `voters` and `observers` at the start; `hosts` may become either.
 
-    `promotion`: when observers stand in for voters; only where these leave when they are lost."""
+    `promotion`: when observers stand in for voters; only where these leave when they are lost.
+    `placement`: whether a topic's policy names these brokers, which it does where there are
+    observers, or says how many in each region, in our words or in Confluent's, or how many in all.
+    Then these brokers are an example."""
 
     group: GroupId
     voters: tuple[BrokerId, ...]
@@ -57,6 +80,7 @@ class GroupPlan:
     hosts: tuple[BrokerId, ...]
     min_insync: int
     promotion: Promotion = ""
+    placement: Literal["pinned", "regions", "confluent", "anywhere"] = "pinned"
 
     @property
     def name(self) -> str:
@@ -92,7 +116,8 @@ class PlannedChange:
     """What an operator does `at_ms` after the load begins: the policy of a group, the region of a
     broker, which starts anew with it, or, `at_run_time`, goes on with it, that a broker leaves, or
     stays after all, or that it is in maintenance, or no more; or how much of its disk is somebody
-    else's."""
+    else's; or whether voters of a group leave when they are lost, or how many have to write; or
+    what is to be thought of a zone or region (`domain`), for a while."""
 
     at_ms: int
     group: GroupId | None = None
@@ -103,6 +128,11 @@ class PlannedChange:
     is_leaving: bool | None = None
     is_spared: bool | None = None
     foreign_bytes: int | None = None
+    shrinks: bool | None = None
+    min_insync: int = 0
+    domain: Domain = ()
+    ruling: str = ""
+    for_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +172,9 @@ class Scenario:
 
     group_consumer_count: int = 0
     """Members of a consumer group over all topics; only where there are whole brokers."""
+    near_racks: tuple[str, ...] = ()
+    """Where consumers are that say so (`client.rack`), one each, of the groups by turns; only with
+    `lost_after_ms`, for brokers do not say where they are without it."""
     delete_interval_ms: int = 0
     """How often on average an admin deletes the oldest records of a topic, or tries to read them
     again; 0 for never. Only where there are whole brokers, without compaction, and without a
@@ -153,6 +186,12 @@ class Scenario:
     shrinks_voters: bool = False
     """Whether voters that are lost leave, and the controller arbitrates. Only where there are whole
     brokers, whose disks are not lost: the last voter may hold the only copy."""
+    lag_time_max_ms: int = 0
+    """For so long a voter that is heard may lag before it leaves; 0: the topic's default."""
+    demotion_delay_ms: int = 0
+    """How long observers go on voting that are not needed; 0: the topic's default."""
+    zones: tuple[str, ...] = ()
+    """In which zone each broker says it is; only with `lost_after_ms`."""
     lost_after_ms: int = 0
     """After how much silence the balancer makes replicas anew; 0: after the default, which no run
     lasts, and brokers do not say where they are. Only where there are whole brokers."""
@@ -190,7 +229,16 @@ class Scenario:
             ("message.timestamp.after.max.ms", str(LONG_MAX)),  # Clocks jump here.
             ("retention.bytes", str(log.retention_bytes)),
             ("segment.bytes", str(log.segment_bytes)),
-            *((("voters.shrink.enable", "true"),) if self.shrinks_voters else ()),
+            *(
+                (("observer.demotion.delay.ms", str(self.demotion_delay_ms)),)
+                if self.demotion_delay_ms
+                else ()
+            ),
+            *(
+                (("replica.lag.time.max.ms", str(self.lag_time_max_ms)),)
+                if self.lag_time_max_ms
+                else ()
+            ),
             ("write.caching", str(log.write_caching).lower()),
         )
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import combinations_with_replacement
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -22,6 +23,7 @@ from strandline.placement.policy.document import Promotion
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.faults import FAULTS
+from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.scenario import (
     AUDIT_INTERVAL_MS,
     AUDITS_MAX,
@@ -105,6 +107,8 @@ class ScenarioFile(_Row):
     both ways."""
 
     seed: int = 1
+    swarm: Literal["usual", "outages"] = "usual"
+    """Which family the seed is of; of "outages" a file says the faults, and nothing else."""
     has_brokers: bool | None = None
     active_ms: int | None = None
     regions: list[str] | None = None
@@ -126,6 +130,8 @@ class ScenarioFile(_Row):
     lost_after_ms: int = 0
     disk_bytes: int | None = None
     """How large each disk is; only with `lost_after_ms`."""
+    near_racks: list[str] = []
+    """`client.rack` of consumers that say where they are; only with `lost_after_ms`."""
     changes: list[ChangeRow] = []
     groups: list[GroupRow] | None = None
     producers: list[ProducerRow] | None = None
@@ -171,6 +177,11 @@ def with_faults(text: str, faults: Sequence[PlannedFault]) -> str:
 
 
 def _scenario(told: ScenarioFile) -> Scenario:
+    if told.swarm == "outages":
+        if told != ScenarioFile(seed=told.seed, swarm=told.swarm, faults=told.faults):
+            raise OperatorError('swarm = "outages": only with a seed and faults')
+        drawn = draw_outages(told.seed)
+        return drawn if told.faults is None else replace(drawn, faults=_faults(told.faults))
     scenario = draw(told.seed)
     if told.regions is not None:
         scenario = replace(
@@ -304,16 +315,23 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
                 foreign_bytes=row.foreign_bytes,
             )
         )
-    if not told.lost_after_ms and not changes and told.disk_bytes is None:
+    asks = bool(changes or told.near_racks) or told.disk_bytes is not None
+    if not told.lost_after_ms and not asks:
         return scenario
     if not told.lost_after_ms or not scenario.has_brokers:
         raise OperatorError(
-            "policy, changes, disk_bytes: only with lost_after_ms, where has_brokers is true"
+            "policy, changes, near_racks, disk_bytes: only with lost_after_ms, where has_brokers "
+            "is true"
         )
     if told.disk_bytes is not None:
         scenario = replace(scenario, disk_bytes=told.disk_bytes)
     changes.sort(key=lambda one: one.at_ms)
-    return replace(scenario, lost_after_ms=told.lost_after_ms, changes=tuple(changes))
+    return replace(
+        scenario,
+        lost_after_ms=told.lost_after_ms,
+        changes=tuple(changes),
+        near_racks=tuple(told.near_racks),
+    )
 
 
 def _check_tombstones(scenario: Scenario, kinds: set[str]) -> None:

@@ -9,22 +9,64 @@ How:    each seed is a scenario, a world and a verdict; nothing is shared betwee
 Source: design section 10."""
 
 import gc
+import hashlib
 import logging
 import multiprocessing
 import shlex
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from typing import overload
 
 from strandline.simulation.facts import Subject
+from strandline.simulation.outage_swarm import draw_outages
+from strandline.simulation.role_changes import KINDS
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.trace import LogIntoTrace
 from strandline.simulation.variations import draw
 from strandline.simulation.world import Tally, World
 
 US_PER_HOUR = 3_600_000_000
+ROTATED_BLOCKS = 100_000
+ROTATED_BLOCK_SEEDS = 1_000
+"""A share begins at one of so many blocks of seeds, so far apart."""
+
+
+class Swarm(StrEnum):
+    """A family of seeds."""
+
+    USUAL = "usual"
+    OUTAGES = "outages"
+
+
+def rotated(text: str) -> int:
+    """The seed at which the share of a tree of files begins; the same for the same text, always."""
+    block = int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) % ROTATED_BLOCKS
+    return 1 + block * ROTATED_BLOCK_SEEDS
+
+
+class Drawn(Sequence[Scenario]):
+    """The scenarios of seeds, each drawn when it is asked for: there may be a hundred thousand."""
+
+    def __init__(self, seeds: range, swarm: Swarm) -> None:
+        self._seeds = seeds
+        self._draw = draw_outages if swarm is Swarm.OUTAGES else draw
+
+    def __len__(self) -> int:
+        return len(self._seeds)
+
+    @overload
+    def __getitem__(self, at: int) -> Scenario: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Scenario]: ...
+
+    def __getitem__(self, at: int | slice) -> Scenario | Sequence[Scenario]:
+        seeds = self._seeds[at]
+        return self._draw(seeds) if isinstance(seeds, int) else [*map(self._draw, seeds)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +92,17 @@ class Total:
         """Add one run."""
         self.run_count += 1
         for name in Tally.__slots__:
-            if name != "fault_counts":
-                setattr(self.tally, name, getattr(self.tally, name) + getattr(tally, name))
-        for kind, count in tally.fault_counts.items():
-            self.tally.fault_counts[kind] = self.tally.fault_counts.get(kind, 0) + count
+            total, one = getattr(self.tally, name), getattr(tally, name)
+            if not isinstance(one, dict):
+                setattr(self.tally, name, total + one)
+                continue
+            for kind, count in one.items():
+                total[kind] = total.get(kind, 0) + count
+
+    def _roles(self) -> list[str]:
+        """What became of voters and observers, where any may change."""
+        counts = self.tally.role_counts
+        return [", ".join(f"{counts.get(kind, 0)} {kind}" for kind in KINDS)] if counts else []
 
     def lines(self) -> list[str]:
         """For people."""
@@ -63,13 +112,16 @@ class Total:
             f"{self.run_count} runs, {tally.virtual_us / US_PER_HOUR:.2f} simulated hours, "
             f"{tally.event_count} events, {tally.message_count} messages",
             f"{tally.acknowledged_count} batches acknowledged, {tally.read_count} records read, "
+            f"{tally.near_count} of them from who is near, "
             f"{tally.election_count} elections, {tally.start_count} starts, "
             f"{tally.commit_count} offsets committed, {tally.generation_count} shares of a "
             f"group, {tally.lost_write_count} writes lost or torn, "
             f"{tally.superseded_count} records superseded, {tally.table_count} tables read, "
             f"{tally.deletion_count} deletions, "
             f"{tally.move_count} moves, {tally.balance_count} by the balancer, "
+            f"{tally.ruling_count} rulings of zones, "
             f"{tally.damage_count} damaged logs found",
+            *self._roles(),
             f"{sum(tally.fault_counts.values())} faults: "
             + ", ".join(f"{count} {kind}" for kind, count in faults)
             + f"; {tally.void_fault_count} more found nothing to strike",
@@ -102,11 +154,15 @@ def run_all(
 
     Who needs no more of them closes the iterator: what is under way ends then."""
     run = partial(_run_one, log_level=log_level, keeps_traces=keeps_traces)
-    if processes == 1:
-        yield from map(run, scenarios)
-        return
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        yield from pool.imap(run, scenarios)
+    gc.freeze()  # Else the collection after each run goes through all modules: a sixth of its time.
+    try:
+        if processes == 1:
+            yield from map(run, scenarios)
+            return
+        with multiprocessing.get_context("fork").Pool(processes) as pool:
+            yield from pool.imap(run, scenarios)
+    finally:
+        gc.unfreeze()
 
 
 def _run_one(scenario: Scenario, *, log_level: int, keeps_traces: bool) -> Outcome:
@@ -121,11 +177,14 @@ def _run_one(scenario: Scenario, *, log_level: int, keeps_traces: bool) -> Outco
     return outcome
 
 
-def command(what: int | Path) -> str:
+def command(what: int | Path, *, swarm: Swarm = Swarm.USUAL) -> str:
     """What repeats the run of a seed, or of a scenario's file, as it is typed here: with the
     interpreter that runs now, which need not be the shell's `python`."""
     interpreter = Path(sys.executable)
     if interpreter.is_relative_to(Path.cwd()):
         interpreter = interpreter.relative_to(Path.cwd())
     option = "--seed" if isinstance(what, int) else "--scenario"
-    return shlex.join([str(interpreter), "-m", "strandline.simulation", option, str(what)])
+    is_usual = swarm is Swarm.USUAL or not isinstance(what, int)
+    family = [] if is_usual else ["--swarm", swarm.value]
+    module = "strandline.simulation"
+    return shlex.join([str(interpreter), "-m", module, *family, option, str(what)])

@@ -46,18 +46,13 @@ class TableReader(Client):
         super().__init__(name, world, rng)
         self.table_count = 0
         """Logs that were read to their end."""
-        self._stopped = False
 
     def start(self) -> None:
         """Read from now on."""
         self._next_turn()
 
-    def stop(self) -> None:
-        """Begin no more."""
-        self._stopped = True
-
     def _next_turn(self) -> None:
-        if self._stopped:
+        if self.is_stopped:
             return
         plan = self.rng.choice(self.world.scenario.groups)
         limit_ms = self.world.scenario.log.delete_retention_ms // 2

@@ -3,9 +3,9 @@
 Why:    what a cluster does by itself can only be awaited; how long that may take is said in one
         place.
 How:    every group must take a write again, and the consumer group must work again -> every
-        placement must be what its policy wants -> all replicas
-        of a group must agree on its leader and its log -> nobody says more than one heartbeat and
-        one answer an interval. What came of each is a fact, which `endings` judges.
+        placement must be what its policy wants -> who reads near it must have read all -> all
+        replicas of a group must agree on its leader and its log -> nobody says more than one
+        heartbeat and one answer an interval. What came of each is a fact, which `endings` judges.
 Source: design section 10 (Progress); section 5 (an idle group costs nothing)."""
 
 import random
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.controller.decision import leaving_of, maintained_of
-from strandline.model.ids import BrokerId
+from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.damage import BAD_DISKS, rotting_broker
@@ -129,6 +129,29 @@ def await_group(world: "World") -> None:
         world.checker.service_awaited(ServiceAwaited(refusal, GROUP_PROGRESS_MS))
 
 
+def await_near_readers(world: "World") -> None:
+    """Wait until who reads near it has all that could be read when this began."""
+    if not world.near_readers or world.is_over:
+        return
+    ends: dict[GroupId, Offset] = {}
+    for replica in world.replicas():
+        ends[replica.group] = max(replica.high_watermark, ends.get(replica.group, Offset(0)))
+    late = world.near_readers
+    for one in late:
+        one.stays = True
+    limit_us = world.scheduler.now_us + PROGRESS_MS * US_PER_MS
+    while late and world.scheduler.now_us < limit_us and not world.is_over:
+        world.advance(LOOK_MS)
+        late = [one for one in late if one.position < ends.get(one.plan.group, 0)]
+    if world.is_over:
+        return
+    for one in late:
+        end = ends[one.plan.group]
+        what = f"{one.name} is at {one.position} of {end} of {one.plan.name}, and asks {one.asked}"
+        subject = Subject(one.plan.group, one.position)
+        world.checker.service_awaited(ServiceAwaited(what, PROGRESS_MS, subject))
+
+
 def await_balance(world: "World") -> None:
     """Wait until the balancer has nothing to do."""
     lost_after_ms = world.scenario.lost_after_ms
@@ -164,6 +187,8 @@ def _imbalance(world: "World") -> str:
             return f"{partition.name} moves from {partition.replicas} to {partition.target}"
         if known is not None and not known.is_right:
             return f"{partition.name} is on brokers {partition.replicas}: {known.question}"
+        if partition.acting or partition.pending or partition.is_fenced or partition.seating:
+            return f"{partition.name} has voters {partition.possible} for {partition.replicas}"
     for domain in sorted(cluster.outages):
         return f"{'/'.join(domain)} is taken for down, and every broker is up"
     for broker in sorted(leaving_of(cluster)):

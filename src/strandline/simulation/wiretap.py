@@ -5,9 +5,12 @@ Why:    "no entry is sent twice" is a promise about the wire, so it is checked t
 How:    the network shows every message that is sent and every one that is delivered. Appends become
         `EntriesSent`, and so do a leader's orders to lend, which stand for its own; a follower's
         answers become `AnswerHeard`; everything else is passed over.
-Owns:   nothing.
+            The entries that a broker is sent of a partition that the scenario did not place there
+        are copies: what moves, and repair, cost in bytes, whoever sends them.
+Owns:   how many bytes were copied.
 Source: design section 5; `replication.wire`."""
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
@@ -24,9 +27,18 @@ if TYPE_CHECKING:
 class Wiretap:
     """See the module."""
 
-    def __init__(self, checker: "Checker", scheduler: "Scheduler") -> None:
+    def __init__(
+        self,
+        checker: "Checker",
+        scheduler: "Scheduler",
+        *,
+        homes: Mapping[GroupId, Collection[BrokerId]],
+    ) -> None:
+        """`homes`: {group: who has a replica from the start}; others are not counted."""
         self._checker = checker
         self._scheduler = scheduler
+        self._homes = homes
+        self.copied_bytes = 0
 
     def on_sent(
         self, sender: BrokerId, peer: BrokerId, lane: Lane, *, connection: int, data: bytes
@@ -35,9 +47,12 @@ class Wiretap:
         if lane is Lane.CONTROL and data[0] == Kind.LEND:
             order = decode_lend_order(memoryview(data)[1:])
             self._tell_sent(sender, order.lend.to, None, order.group, order.lend.request)
-        elif lane is Lane.BULK and data[0] == Kind.APPEND:
-            head, _ = decode_append(memoryview(data))
-            self._tell_sent(sender, peer, connection, head.group, head.request)
+        elif lane is Lane.BULK:
+            head, payload = decode_append(memoryview(data))
+            if data[0] == Kind.APPEND:
+                self._tell_sent(sender, peer, connection, head.group, head.request)
+            if head.group in self._homes and peer not in self._homes[head.group]:
+                self.copied_bytes += len(payload)
 
     def _tell_sent(
         self,

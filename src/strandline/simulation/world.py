@@ -26,15 +26,17 @@ from strandline.simulation.consumers import Consumer
 from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.deleters import Deleter
 from strandline.simulation.facts import Subject
-from strandline.simulation.faults import FAULTS, End, over
+from strandline.simulation.faults import FAULTS
 from strandline.simulation.group_consumers import GroupConsumer
 from strandline.simulation.host import Seams, SimHost
 from strandline.simulation.link import Link
 from strandline.simulation.member import GroupMember, Member
 from strandline.simulation.movers import Mover
+from strandline.simulation.near_readers import near_readers_of
 from strandline.simulation.network import SimFabric
 from strandline.simulation.operators import Operator
 from strandline.simulation.producers import Producer
+from strandline.simulation.role_changes import asking_more
 from strandline.simulation.scenario import (
     AUDIT_INTERVAL_MS,
     AUDITS_MAX,
@@ -43,12 +45,14 @@ from strandline.simulation.scenario import (
     Scenario,
 )
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.strikes import End, over
 from strandline.simulation.table_readers import TableReader
 from strandline.simulation.trace import WORLD, Trace
 from strandline.simulation.values import Values
 from strandline.simulation.verdicts import (
     await_balance,
     await_group,
+    await_near_readers,
     await_rest,
     await_writes,
     observe_rest,
@@ -68,6 +72,9 @@ class Tally:
     message_count: int = 0
     acknowledged_count: int = 0
     read_count: int = 0
+    ruling_count: int = 0
+    near_count: int = 0
+    """Of the records read: by who was sent to a replica near it."""
     commit_count: int = 0
     """Offsets of the consumer group that were committed."""
     generation_count: int = 0
@@ -85,12 +92,16 @@ class Tally:
     """Moves of replicas, and cancels, that were taken down."""
     balance_count: int = 0
     """Moves that the balancer has begun by itself."""
+    copied_bytes: int = 0
+    """Of entries, sent to brokers that had no replica of their partition at the start."""
     damage_count: int = 0
     """How often an audit met damage, and was told so."""
     void_fault_count: int = 0
     """Faults that found nothing to strike: no leader, a broker that was down already."""
     fault_counts: dict[str, int] = field(default_factory=dict)
     """{kind: how many happened}."""
+    role_counts: dict[str, int] = field(default_factory=dict)
+    """{one of `role_changes.KINDS`: how often}."""
 
 
 class World:
@@ -113,7 +124,9 @@ class World:
         self.fabric = SimFabric(
             self.scheduler, random.Random(self.rng.getrandbits(64)), self._make_link
         )
-        self.fabric.tap = Wiretap(self.checker, self.scheduler)
+        homes = {plan.group: {*plan.voters, *plan.observers} for plan in scenario.groups}
+        self._wiretap = Wiretap(self.checker, self.scheduler, homes=homes)
+        self.fabric.tap = self._wiretap
         self.tally = Tally()
         self.values = Values()
         self.hosts: dict[BrokerId, SimHost[Member]] = {
@@ -132,6 +145,7 @@ class World:
             GroupConsumer(f"g{number}", self, random.Random(f"group {scenario.seed} {number}"))
             for number in range(scenario.group_consumer_count)
         ]
+        self.near_readers = near_readers_of(self)
         self.table_readers = [
             TableReader("t", self, random.Random(f"tables {scenario.seed}"))
             for _ in range(1 if scenario.tombstone_ratio else 0)
@@ -173,11 +187,19 @@ class World:
             *self.producers,
             *self._consumers,
             *self.group_consumers,
+            *self.near_readers,
             *self.table_readers,
             *self.deleters,
             *self.movers,
             *self.operators,
         ]
+
+    @property
+    def may_lose_relaxed(self) -> bool:
+        """Whether what consumers saw may be lost with the power: it was not on enough disks."""
+        scenario = self.scenario
+        has_relaxed = any(plan.acks != -1 for plan in scenario.producers)
+        return scenario.power_fails and (has_relaxed or scenario.log.write_caching)
 
     def region_of(self, broker: BrokerId) -> str:
         """Where a broker lives."""
@@ -227,6 +249,44 @@ class World:
         others = [other for other in self.scenario.brokers if other != broker]
         return all(self._is_whole(other) for other in others)
 
+    def may_spare_disk(self, broker: BrokerId) -> bool:
+        """Whether everything that was acknowledged stays where that broker loses its disk, whatever
+        voters may be in force, and the group can go on without a person.
+
+        No disk lost before may be missing. A record is on W of N voters, a majority at least: with
+        one of them gone N - W + 1 others hold it all, where there are two. Who is down keeps what
+        it had; a single voter is the only one that is sure to have anything. So is one that was
+        fenced, and may be chosen alone: nobody could tell afterwards that it never led."""
+        self._lacking = {one for one in self._lacking if not self._is_known_whole(one)}
+        up = [one for one in self.scenario.brokers if self.hosts[one].program is not None]
+        if self._lacking or not all(map(self._is_known_whole, up)):
+            return False
+        for plan in self.scenario.groups:
+            known = self.checker.voters.get(plan.group)
+            if known is None:
+                placed = self._roles_of(plan.group)
+                if placed is None:
+                    return False
+                possible = placed
+            else:
+                possible = known.possible
+            if any(broker in voters and len(voters) < 2 for voters in possible):
+                return False
+            is_fenced = known is not None and known.what == "grant"
+            if is_fenced and any(broker in voters for voters in possible):
+                return False
+        return True
+
+    def _roles_of(self, group: GroupId) -> tuple[tuple[BrokerId, ...], ...] | None:
+        """All voters that may be in force, as the broker knows it that has heard most."""
+        members = [host.program for host in self.hosts.values()]
+        known = [
+            (one.made.controller.cluster.version, one.broker, partition.possible)
+            for one in members
+            if isinstance(one, BrokerMember) and (partition := one.partition_of(group))
+        ]
+        return max(known)[2] if known else None
+
     def has_spare_voters(self, broker: BrokerId) -> bool:
         """Whether every group can commit without that broker."""
         for plan in self.scenario.groups:
@@ -249,6 +309,12 @@ class World:
         plans = [plan for plan in self.scenario.groups if broker in plan.voters]
         replicas = [member.replication.replicas.get(plan.group) for plan in plans]
         return all(r is not None and not r.raft.is_amnesiac for r in replicas)
+
+    def _is_known_whole(self, broker: BrokerId) -> bool:
+        """The same, of all that it should hold by now, wherever that was placed."""
+        member = self.hosts[broker].program
+        has_opened = not isinstance(member, BrokerMember) or member.has_opened_all()
+        return has_opened and self._is_whole(broker)
 
     # ---- the run -----------------------------------------------------------------------------
 
@@ -281,6 +347,7 @@ class World:
             self.scheduler.after(delay_ms * US_PER_MS, partial(self._start, broker))
 
     def _run(self) -> None:
+        self.checker.roles.asking = asking_more(self.scenario)
         self.start_brokers()
         if self.scenario.has_brokers:
             found_cluster(self)
@@ -298,9 +365,11 @@ class World:
         await_writes(self)
         await_group(self)
         await_balance(self)
+        await_near_readers(self)
         for client in (
             *self._consumers,
             *self.group_consumers,
+            *self.near_readers,
             *self.table_readers,
             *self.deleters,
         ):
@@ -366,7 +435,7 @@ class World:
             seams,
             life=host.start_count,
             disk_number=host.disk_number,
-            labels=Labels(region=self.labels[broker]) if self.scenario.lost_after_ms else Labels(),
+            labels=self._labels_of(broker),
             kept_labels=self._kept_labels.get(identity),
             on_labelled=lambda kept: self._kept_labels.__setitem__(identity, kept),
             cluster_id=self._cluster_ids.get(identity, ""),
@@ -376,6 +445,12 @@ class World:
             checker=self.checker,
             trace=self.trace,
         )
+
+    def _labels_of(self, broker: BrokerId) -> Labels:
+        if not self.scenario.lost_after_ms:
+            return Labels()
+        zones = self.scenario.zones
+        return Labels(region=self.labels[broker], zone=zones[broker - 1] if zones else "")
 
     def _on_ended(self, broker: BrokerId, life: int, reason: str) -> None:
         """A broker gave up: its process ends, and whoever watches over it starts another one."""
@@ -491,12 +566,18 @@ class World:
         tally.acknowledged_count = sum(p.acknowledged_count for p in self.producers)
         tally.commit_count = sum(one.commit_count for one in self.group_consumers)
         tally.generation_count = sum(one.generation_count for one in self.group_consumers)
-        tally.read_count = sum(consumer.read_count for consumer in self._consumers)
+        near = self.near_readers
+        tally.read_count = sum(one.read_count for one in self._consumers)
+        tally.read_count += sum(one.read_count for one in near)
+        tally.ruling_count = sum(one.ruling_count for one in self.operators)
+        tally.near_count = sum(one.near_count for one in near)
         tally.table_count = sum(one.table_count for one in self.table_readers)
         tally.deletion_count = sum(one.deletion_count for one in self.deleters)
         tally.move_count = sum(one.move_count for one in self.movers)
         tally.balance_count = len(self.checker.balanced)
+        tally.copied_bytes = self._wiretap.copied_bytes
         tally.election_count = self.checker.election_count
+        tally.role_counts = dict(self.checker.roles.counts)
         tally.lost_write_count = sum(
             host.disk.counters.lost_change_count for host in self.hosts.values()
         )

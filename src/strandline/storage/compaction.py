@@ -125,6 +125,9 @@ class Compaction(SegmentWork):
             writer.skip(header)
             return
         cleaned: Buffer | None
+        # Behind the map's end a tombstone may be old, too: it came from a leader that had
+        # compacted. What it deletes is still here, and goes in the pass that has its key.
+        end_offset = min(self._held_offset, self.end_offset)
         try:
             cleaned = clean_batch(
                 batch,
@@ -132,7 +135,7 @@ class Compaction(SegmentWork):
                 is_newest=self._is_newest,
                 now_ms=self._now_ms,
                 delete_retention_ms=self._config.delete_retention_ms,
-                is_held_by_all=header.next_offset <= self._held_offset,
+                is_held_by_all=header.next_offset <= end_offset,
             )
         except ApiError:
             cleaned = batch  # What cannot be read is kept as it is.

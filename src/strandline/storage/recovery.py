@@ -4,7 +4,7 @@ Why:    nothing that was not flushed may be believed, nothing that was flushed m
         quietly.
 How:    finish a reset that was begun -> for each segment in order: its summary, if that fits,
         or else a scan of headers and CRCs -> write again what nothing says was flushed (`renewal`)
-        -> cut the torn tail, drop what does not follow -> flush
+        -> cut the torn tail, drop what does not follow -> flush, names and bytes
         (left to the caller with `defer_flush`: one flush for many logs. Until then no summary is
         written of what was scanned: it would say that this is durable).
         Of the last segment the summary may tell the head only: the rest is scanned.
@@ -143,9 +143,10 @@ class LogRecovery:
                 disk.remove(f"{directory}/{name.stem}{suffix}")
         if not names:
             disk.open(f"{directory}/{FIRST_SEGMENT.stem}{LOG}", create=True).close()
-            if not self._defer_flush:
-                disk.flush_directory(directory)
             names.append(FIRST_SEGMENT)
+        if not self._defer_flush:
+            # Also what is found: a process may have been killed between a name and its flush.
+            disk.flush_directory(directory)
         return sorted(names, key=_order)
 
     def _read_claims(self, fitting: Mapping[SegmentName, SegmentSummary | None]) -> None:

@@ -49,13 +49,18 @@ class GroupState(msgspec.Struct, frozen=True, array_like=True):
 
     `amnesiac`: the replica lost what it had acknowledged with an earlier disk, and has not
     rejoined since. `promised`: the epoch, this or the next one, whose vote is left to the leader of
-    the one before; 0 for none. Records of earlier releases end before it."""
+    the one before; 0 for none. `forgotten`: everything from before this grant was let go of, for
+    the replica was declared lost by it. `rejoined`: which of its rejoinings, as the controller
+    counts them, this comes after; what is remembered from before a later one is not to be trusted.
+    Both only grow. Records of earlier releases end before these."""
 
     epoch: Epoch
     vote: BrokerId
     configuration: Configuration | None
     amnesiac: bool = False
     promised: Epoch = Epoch(0)
+    forgotten: int = 0
+    rejoined: int = 0
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
@@ -101,7 +106,8 @@ class StateJournal:
         if not disk.exists(path):
             make_durable_directory(disk, directory)
             disk.open(path, create=True).close()
-            disk.flush_directory(directory)
+        # Also where it was there: a process may have been killed between a name and its flush.
+        disk.flush_directory(directory)
         file = disk.open(path)
         data = file.pread(file.size(), 0)
         states, end = read_states(path, data)
@@ -137,6 +143,12 @@ class StateJournal:
         With `is_full(error)` this put did not happen, and the state is what it was before. After
         any other error nothing is durable any more: the broker must not go on."""
         before = self._states.get(group)
+        if before is not None:
+            state = msgspec.structs.replace(
+                state,
+                forgotten=max(before.forgotten, state.forgotten),
+                rejoined=max(before.rejoined, state.rejoined),
+            )
         self._states[group] = state
         if not self._append(_Record(group, state), done):
             if before is None:

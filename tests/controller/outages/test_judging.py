@@ -66,6 +66,41 @@ def test_who_comes_back_is_replaced_at_no_moment(watched: Watched) -> None:
             assert not watched.replaced
 
 
+def test_who_was_held_and_falls_silent_again_before_it_settles_is_not_lost_at_once(
+    watched: Watched,
+) -> None:
+    watched.rule(WEST_B, Ruling.HOLD)
+    watched.silent = {9}
+    watched.wait(2 * LOST_AFTER_MS)
+    watched.silent = set()
+    watched.wait(2_000)
+    watched.rule(WEST_B, Ruling.NONE)
+    watched.wait(2_000)
+    watched.silent = {9}
+    watched.wait(LOST_AFTER_MS - 5_000)
+    assert not watched.replaced
+    assert watched.found.held[BrokerId(9)][1] == (
+        "broker 9 was back for a moment: taken for lost after 900 s"
+    )
+    watched.wait(5_000)
+    assert watched.replaced == {9}
+
+
+def test_a_zone_that_falls_silent_again_before_it_settles_is_replaced_at_no_moment() -> None:
+    for back_ms in range(3_000, 6_000, 500):
+        watched = Watched(Rules(lost_after_ms=4_000))
+        watched.silent = {7, 8, 9}
+        watched.wait(30_000)
+        watched.silent = set()
+        watched.wait(0)
+        watched.now_ms += back_ms
+        watched.silent = {7, 8, 9}
+        for _ in range(30):
+            watched.look()
+            assert not watched.replaced
+            watched.now_ms += 1_000
+
+
 def test_what_is_missing_when_a_zone_is_back_is_given_time_and_then_replaced(
     watched: Watched,
 ) -> None:
@@ -74,6 +109,21 @@ def test_what_is_missing_when_a_zone_is_back_is_given_time_and_then_replaced(
     watched.silent = {9}
     watched.wait(LOST_AFTER_MS - 5_000)
     assert not watched.down and not watched.replaced
+    assert "is back" in watched.found.held[BrokerId(9)][1]
+    watched.wait(5_000)
+    assert watched.replaced == {9}
+
+
+def test_what_is_missing_when_a_zone_is_back_is_given_time_by_the_next_controller_too(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(2 * LOST_AFTER_MS)
+    watched.silent = {9}
+    watched.wait(LOST_AFTER_MS // 2)
+    watched.new_controller()
+    watched.wait(LOST_AFTER_MS // 2 - 5_000)
+    assert watched.condition.lost == {9} and not watched.replaced
     assert "is back" in watched.found.held[BrokerId(9)][1]
     watched.wait(5_000)
     assert watched.replaced == {9}

@@ -55,6 +55,30 @@ def test_nobody_judges_himself() -> None:
     assert found[BrokerId(5)] is Verdict.SILENT
 
 
+@given(st.sampled_from(sorted(EVERYBODY - {1})))
+def test_who_hears_nobody_and_is_heard_by_all_lives_and_makes_nobody_silent(deaf: int) -> None:
+    hears: dict[int, Collection[int]] = dict.fromkeys(EVERYBODY, EVERYBODY)
+    found = verdicts({**hears, deaf: {deaf}})
+    cut = {one for one, verdict in found.items() if verdict is Verdict.CUT}
+    # Of its zone's other broker it alone can tell for the zone; of all others that one tells.
+    assert cut == {one for one in EVERYBODY - {deaf} if zone(one) == zone(deaf)}
+    assert Verdict.SILENT not in found.values()
+    bare = dict.fromkeys(BROKERS, Labels())
+    told = {BrokerId(one): frozenset(map(BrokerId, them)) for one, them in hears.items()}
+    told[BrokerId(deaf)] = frozenset({BrokerId(deaf)})
+    alone = {one: seen.verdict for one, seen in look(bare, told, BrokerId(1)).items()}
+    assert alone.pop(BrokerId(deaf)) is Verdict.HEARD
+    assert set(alone.values()) == {Verdict.CUT}
+
+
+@given(st.sampled_from(sorted(EVERYBODY - {1})))
+def test_who_is_heard_by_nobody_is_silent_whomever_it_hears(mute: int) -> None:
+    others = EVERYBODY - {mute}
+    found = verdicts({**dict.fromkeys(others, others), mute: EVERYBODY})
+    assert found.pop(BrokerId(mute)) is Verdict.SILENT
+    assert set(found.values()) == {Verdict.HEARD}
+
+
 def test_brokers_without_labels_look_each_for_itself() -> None:
     bare = {BrokerId(one): Labels() for one in (1, 2, 3)}
     told = {BrokerId(1): {BrokerId(1), BrokerId(2)}, BrokerId(2): set(bare)}

@@ -32,6 +32,7 @@ class Watched:
         self.told: list[str] = []
         self.raised: list[Alarm] = []
         self.noted_ms: dict[BrokerId, int] = {}
+        self.back_ms: dict[Domain, int] = {}
         self.new_controller()
         self.wait(60_000)
 
@@ -66,6 +67,7 @@ class Watched:
             condition=self.condition,
             hears={one: them for one, them in hears.items() if one in own},
             outages=self.outages,
+            back_ms=self.back_ms,
         )
         self.found = self.judge.step(scene, self.rules)
         self.raised += self.alarms.step(self.found, scene, self.noted_ms)
@@ -73,6 +75,8 @@ class Watched:
             one: self.now_ms - since_ms for one, since_ms in self.condition.down_since_ms.items()
         }
         for domain, outage in self.found.wanted.items() if is_noted else ():
+            if self.outages.get(domain, Outage()).is_down and not outage.is_down:
+                self.back_ms[domain] = self.now_ms
             if outage == Outage():
                 self.outages.pop(domain, None)
             else:

@@ -139,6 +139,8 @@ class Node:
         world = self.world
         effects = world.trace_step(self, event)
         for effect in effects:
+            if isinstance(effect, events.PeerRefused):
+                continue  # There is no window here that it would clear.
             if world.crash_chance and world.rng.random() < world.crash_chance:
                 world.note(f"{self.id} crashes before {effect}")
                 self.crash(loses_power=world.loses_power)

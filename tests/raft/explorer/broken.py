@@ -1,19 +1,28 @@
 """The rules of arbitration, each broken once: what the explorer must find.
 
 Why:    an explorer that finds nothing proves nothing, unless it finds what is there.
-Source: design section 6 (R1 to R6); the random-schedule model of the same rules."""
+Source: design section 6 (R1 to R6); decision 0020 (what holds of a smaller write quorum)."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
-from tests.raft.explorer.space import Scope, Space
+import msgspec
+from tests.raft.explorer.replicas import View
+from tests.raft.explorer.scope import Scope
+from tests.raft.explorer.space import Space
 
 from strandline.controller.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch
 from strandline.raft import election, messages
 from strandline.raft.configuration import Configuration
+from strandline.raft.events import ChangeConfiguration
+from strandline.raft.membership import Membership
+from strandline.raft.quorums import Quorums
+from strandline.raft.state import ReplicaState
+
+Patch = Callable[[], AbstractContextManager[object]]
 
 
 class Unannounced(Space):
@@ -23,6 +32,16 @@ class Unannounced(Space):
         self, register: GroupVoters, epoch: Epoch, wanted: Configuration
     ) -> GroupVoters | None:
         return register
+
+
+class SupersededForgotten(Space):
+    """R3 broken: what another grant has taken the place of is taken for never begun."""
+
+    def request(
+        self, register: GroupVoters, epoch: Epoch, wanted: Configuration
+    ) -> GroupVoters | None:
+        after = super().request(register, epoch, wanted)
+        return after if after is None else replace(after, granted=(wanted,))
 
 
 class StableAtOnce(Space):
@@ -48,6 +67,20 @@ class AnySeat(Space):
         return list(answers) if super().choose(register, answers) else []
 
 
+class ReportedUncommitted(Space):
+    """R6 broken: what is in force is reported, though it may yet be lost."""
+
+    def may_report(self, view: View) -> bool:
+        return not view.configuration.is_joint
+
+
+class CountedAsConfigured(Space):
+    """The controller goes by a write quorum that a leader has made smaller, unknown to it."""
+
+    def counted(self, configuration: Configuration) -> Configuration:
+        return configuration
+
+
 def _small_sets_elect() -> AbstractContextManager[object]:
     return patch.object(Configuration, "wins_election", Configuration.holds_commits)
 
@@ -56,40 +89,146 @@ def _anybody_stands() -> AbstractContextManager[object]:
     return patch.object(election, "grant_of", lambda epoch: 0)
 
 
+def _one_is_enough() -> AbstractContextManager[object]:
+    return patch.object(Configuration, "holds_commits", lambda self, holders: bool(holders))
+
+
+def _less_than_a_majority() -> AbstractContextManager[object]:
+    def write_quorum(self: Configuration, voters: tuple[BrokerId, ...]) -> int:
+        return min(self.min_insync, len(voters))
+
+    return patch.object(Configuration, "write_quorum", write_quorum)
+
+
+def _lowering_ends_a_change() -> AbstractContextManager[object]:
+    as_it_is = Membership.on_change
+
+    def on_change(self: Membership, event: ChangeConfiguration) -> None:
+        reign = self._state.reign
+        present = self._state.configuration
+        if reign is None or not self._only_lowers(event):
+            as_it_is(self, event)
+            return
+        final = msgspec.structs.replace(present, old_voters=(), min_insync=event.min_insync)
+        reign.append_marker(final)
+
+    return patch.object(Membership, "on_change", on_change)
+
+
+def _one_entry_back() -> AbstractContextManager[object]:
+    def voters_before(self: Membership) -> tuple[BrokerId, ...]:
+        state = self._state
+        entries = state.log.configurations
+        previous = entries[-2][1] if len(entries) > 1 else state.start_configuration
+        return previous.all_voters
+
+    return patch.object(Membership, "_voters_before", voters_before)
+
+
+def _written_is_enough() -> AbstractContextManager[object]:
+    return patch.object(Quorums, "flushed", Quorums.written)
+
+
+def _votes_are_forgotten() -> AbstractContextManager[object]:
+    adopt = ReplicaState.adopt
+
+    def forget(self: ReplicaState, epoch: Epoch, *, vote: BrokerId) -> None:
+        adopt(self, epoch, vote=BrokerId(-1) if vote == self.self_id else vote)
+
+    return patch.object(ReplicaState, "adopt", forget)
+
+
 @dataclass(frozen=True)
 class Broken:
-    """A rule that does not hold, and a scope in which that shows."""
+    """A rule that does not hold, and a scope in which that shows, as the breach of `found`."""
 
     name: str
     scope: Scope
+    found: str
     space: type[Space] = Space
-    patch: Callable[[], AbstractContextManager[object]] = nullcontext
+    patch: Patch = nullcontext
 
+
+LOST = "NoAcknowledgedWriteLost"
+TWO = "OneSuccessor"
+OLD = "OldSideNeverAcknowledges"
+NOBODY = "SomebodyMayLead"
+_TINY = Scope(observers=0, proposals=0, grants=0, late=0)
 
 BROKEN = (
     Broken(
         "R1: few elect",
-        Scope(observers=0, min_insync=3, timeouts=2, proposals=0, grants=0, late=0),
+        replace(_TINY, min_insync=3, timeouts=2),
+        TWO,
         patch=_small_sets_elect,
     ),
     Broken(
         "R2: changes unannounced",
-        Scope(voters=2, observers=0, timeouts=1, proposals=1, changes=1, grants=1, late=0),
-        space=Unannounced,
+        replace(_TINY, voters=2, proposals=1, changes=1, grants=1),
+        LOST,
+        Unannounced,
     ),
     Broken(
-        "R3: stable at once",
-        Scope(observers=0, timeouts=1, proposals=1, grants=2, late=0),
-        space=StableAtOnce,
+        "R3: superseded and forgotten",
+        replace(_TINY, voters=2, proposals=1, withheld=2, grants=1),
+        LOST,
+        SupersededForgotten,
     ),
-    Broken(
-        "R4: anybody is seated",
-        Scope(observers=0, timeouts=1, proposals=1, grants=1, late=0),
-        space=AnySeat,
-    ),
+    Broken("R3: stable at once", replace(_TINY, proposals=1, grants=2), LOST, StableAtOnce),
+    Broken("R3: one is enough", replace(_TINY, grants=1), LOST, patch=_one_is_enough),
+    Broken("R4: anybody is seated", replace(_TINY, proposals=1, grants=1), LOST, AnySeat),
     Broken(
         "R5: anybody stands",
-        Scope(observers=0, timeouts=2, proposals=1, grants=1, late=0),
+        replace(_TINY, timeouts=2, proposals=1, grants=1),
+        OLD,
         patch=_anybody_stands,
+    ),
+    Broken(
+        "R6: reported though uncommitted",
+        replace(_TINY, grants=2),
+        LOST,
+        ReportedUncommitted,
+    ),
+    Broken(
+        "W: less than a majority",
+        replace(_TINY, min_insync=3, timeouts=2, lowers=1),
+        OLD,
+        patch=_less_than_a_majority,
+    ),
+    Broken(
+        "W: the controller counts what is lowered",
+        replace(_TINY, min_insync=3, lowers=1, grants=1),
+        LOST,
+        CountedAsConfigured,
+    ),
+    Broken(
+        "W: lowering ends a change",
+        replace(_TINY, observers=1, min_insync=3, timeouts=2, changes=1, lowers=1, together=2),
+        OLD,
+        patch=_lowering_ends_a_change,
+    ),
+    Broken(
+        "W: who had a vote does not stand behind what is lowered",
+        replace(_TINY, voters=4, min_insync=3, changes=1, lowers=1),
+        NOBODY,
+        patch=_one_entry_back,
+    ),
+    Broken(
+        "what is written is acknowledged",
+        replace(_TINY, timeouts=2, restarts=1, holds=1),
+        LOST,
+        patch=_written_is_enough,
+    ),
+    Broken(
+        "a vote for itself is not durable",
+        replace(_TINY, timeouts=2, restarts=1),
+        TWO,
+        patch=_votes_are_forgotten,
+    ),
+    Broken(
+        "a seat is taken again after a restart",
+        replace(_TINY, voters=2, timeouts=1, restarts=1, grants=1, holds=1),
+        TWO,
+        patch=_votes_are_forgotten,
     ),
 )

@@ -1,60 +1,58 @@
 """All that can happen to one group in a small scope: its states, and the steps between them.
 
 Why:    random schedules are evidence; within its bounds this is everything.
-How:    breadth first, so that a breach is found by a shortest way. A state is the replicas' states,
-        the messages that may yet arrive, the controller's register, what was ever led and
-        acknowledged, and what is left of the budgets. A request for a vote or a fence arrives at
-        any time or never, and is answered at once; a round of replication is one step; of these,
-        so many as the budget says leave the request or the answer on its way. Whom a voter hears
-        is left out: any may grant a vote at any time. Pre-votes are answered by all who would ever
-        answer. Voters are alike, so that the first to stand is the first of them.
-Owns:   the states met; the way to each.
+How:    A state is the replicas' states, the messages that may yet arrive, the controller's
+        register, what was ever led and acknowledged, and what is left of the budgets. A request for
+        a vote, a fence, a seat or an order to stand arrives at any time or never, and is answered
+        at once; a round of replication is one step; of these, so many as the budget says leave the
+        request or the answer on its way. So whatever is cut, and for how long, is among the
+        schedules. A disk that holds flushes at any time, or loses what it holds in a crash. Whom
+        a voter hears is left out: any may grant a vote at any time. Pre-votes are answered by all
+        who would ever answer, or by those who grant them. An order to stand reaches anybody.
+            The controller takes a majority for the write quorum (`arbiter.register_of`); leaders
+        count with `min_insync`, and may lower and raise it.
+            A fence or a seat that can change nothing any more is no part of a state.
+Owns:   the states' parts, by number.
 Source: design section 6; Lamport, "Specifying Systems" (2002), 14 (explicit-state checking)."""
 
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterator
+from itertools import combinations
+from typing import NamedTuple
 
-from tests.raft.explorer.replicas import Entry, Replica, Replicas, Sent
+import msgspec
+from tests.raft.explorer.judge import Judge, judge_elections
+from tests.raft.explorer.names import Numbered, Renaming, name
+from tests.raft.explorer.replicas import ANYBODY, Replica, Replicas, View
+from tests.raft.explorer.scope import (
+    BUDGETS,
+    CHANGES,
+    GRANTS,
+    HOLDS,
+    LATE,
+    LOWERS,
+    PROPOSALS,
+    RESTARTS,
+    TIMEOUTS,
+    WITHHELD,
+    Kind,
+    Scope,
+)
 
 from strandline.controller.arbiter import GroupVoters
-from strandline.model.ids import BrokerId, Epoch
+from strandline.model.ids import BrokerId, Epoch, grant_of
 from strandline.raft import messages
 from strandline.raft.configuration import Configuration
 
 ARBITER = BrokerId(0)
 ROUNDS_MAX = 6
 
-T = TypeVar("T")
 What = Callable[..., None]
 """A method of `Replica`."""
-Flying = tuple[BrokerId, BrokerId, messages.Message, tuple[Entry, ...]]
-"""From, to, what, and the entries beside it."""
-Led = tuple[Epoch, BrokerId, tuple[Epoch, ...]]
-"""An epoch, who leads it, and the log before it."""
-Acknowledged = tuple[Epoch, tuple[Epoch, ...]]
-"""An epoch, and the log up to the last that was acknowledged in it."""
-
-
-class BreachError(AssertionError):
-    """A property does not hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """How large a space is. Voters are 1 .. `voters`, observers follow."""
-
-    voters: int = 3
-    observers: int = 1
-    min_insync: int = 2
-    timeouts: int = 1
-    proposals: int = 1
-    restarts: int = 0
-    changes: int = 0
-    grants: int = 1
-    late: int = 1
-    """So many rounds of replication may leave something on its way."""
+Answer = tuple[BrokerId, messages.Fenced]
+Withheld = tuple[int, Configuration]
+"""A grant, and what was granted a leader of it, and perhaps never begun."""
+Step = tuple[Hashable, ...]
+"""Its kind, and what else there is to say."""
 
 
 class State(NamedTuple):
@@ -63,29 +61,23 @@ class State(NamedTuple):
     replicas: tuple[int, ...]
     flying: frozenset[int]
     register: int
-    answers: frozenset[tuple[BrokerId, messages.Fenced]]
-    led: frozenset[int]
-    acknowledged: frozenset[int]
+    answers: frozenset[Answer]
+    led: int
+    acknowledged: int
     left: tuple[int, ...]
+    withheld: int
+    lost: int = 0
+    """Who was declared lost: of `declaring`."""
 
 
-class Numbered(Generic[T]):
-    """Values by number, each once: what is hashed a million times is short."""
+class Outcome(NamedTuple):
+    """How a round of replication may go: what is to be judged of it, and what is on its way."""
 
-    def __init__(self) -> None:
-        self.values: list[T] = []
-        self._numbers: dict[T, int] = {}
-
-    def of(self, value: T) -> int:
-        number = self._numbers.get(value)
-        if number is None:
-            number = self._numbers[value] = len(self.values)
-            self.values.append(value)
-        return number
-
-
-BUDGETS = ("timeouts", "proposals", "restarts", "changes", "grants", "late")
-TIMEOUTS, PROPOSALS, RESTARTS, CHANGES, GRANTS, LATE = range(len(BUDGETS))
+    kind: Kind
+    leader: int
+    peer: int
+    judged: tuple[tuple[BrokerId, int, int], ...]
+    flying: tuple[int, ...]
 
 
 class Space:
@@ -94,160 +86,239 @@ class Space:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.replicas = Replicas()
-        self.flying: Numbered[Flying] = Numbered()
+        self.flying = self.replicas.flying
         self.registers: Numbered[GroupVoters] = Numbered()
-        self.led: Numbered[Led] = Numbered()
-        self.acknowledged: Numbered[Acknowledged] = Numbered()
-        self.ids = [BrokerId(one) for one in range(1, scope.voters + scope.observers + 1)]
+        self.answers: Numbered[frozenset[Answer]] = Numbered()
+        self.withheld: Numbered[frozenset[Withheld]] = Numbered()
+        self.judge = Judge()
+        self.ids = [name(one) for one in range(1, scope.voters + scope.observers + 1)]
         voters, observers = tuple(self.ids[: scope.voters]), tuple(self.ids[scope.voters :])
         base = Configuration(voters, (), observers, scope.min_insync)
-        budgets = asdict(scope)
         self.initial = State(
-            replicas=tuple(self.replicas.add(Replica(one, base)) for one in self.ids),
+            replicas=self.replicas.begin(tuple(self.ids), base),
             flying=frozenset(),
-            register=self.registers.of(GroupVoters(base)),
+            register=self.registers.of(GroupVoters(self.counted(base))),
             answers=frozenset(),
-            led=frozenset(),
-            acknowledged=frozenset(),
-            left=tuple(budgets[name] for name in BUDGETS),
+            led=self.judge.led.of(frozenset()),
+            acknowledged=self.judge.acknowledged.of(frozenset()),
+            left=tuple(getattr(scope, budget) for budget in BUDGETS),
+            withheld=self.withheld.of(frozenset()),
         )
-        self.ways: dict[State, tuple[State, str] | None] = {}
-        self.transition_count = 0
-
-    def explore(self, states_max: int) -> bool:
-        """Visit every state; False where there are more than that. Raises BreachError."""
-        self.ways = {self.initial: None}
-        queue = deque([self.initial])
-        while queue:
-            state = queue.popleft()
-            for name, after in self.steps(state):
-                self.transition_count += 1
-                if after in self.ways:
-                    continue
-                self.ways[after] = (state, name)
-                if len(self.ways) > states_max:
-                    return False
-                queue.append(after)
-        return True
-
-    def way_to(self, state: State) -> list[str]:
-        """The names of the steps that lead there."""
-        names: list[str] = []
-        way = self.ways[state]
-        while way is not None:
-            names.append(way[1])
-            way = self.ways[way[0]]
-        return names[::-1]
+        self._rounds: dict[tuple[int, int], list[Outcome]] = {}
 
     # ---- what can happen -------------------------------------------------------------------------
 
-    def steps(self, state: State) -> Iterator[tuple[str, State]]:
-        """Every step from here, with its name."""
-        try:
-            for number in state.flying:
-                yield from self._arrive(state, number)
-            for one in self.ids:
-                yield from self._replica_steps(state, one)
-            yield from self._arbiter_steps(state)
-        except AssertionError as error:
-            way = "\n".join(self.way_to(state))
-            raise BreachError(f"{error}\nafter\n{way}") from error
+    def steps(self, state: State) -> Iterator[tuple[Step, State]]:
+        """Every step from here. Raises AssertionError where a property does not hold."""
+        for number in state.flying:
+            yield from self._arrive(state, number)
+        for one in self.ids:
+            yield from self._replica_steps(state, one)
+        yield from self._arbiter_steps(state)
 
-    def _arrive(self, state: State, number: int) -> Iterator[tuple[str, State]]:
-        sender, to, message, entries = self.flying.values[number]
-        name = f"{to} hears {message} of {sender}"
+    def check(self, state: State) -> None:
+        """What must hold of a state by itself; raises AssertionError."""
+        if not self.scope.grants:
+            views = self.replicas.views
+            by_name = {one: views[state.replicas[one - 1]] for one in self.ids}
+            judge_elections(by_name, self.scope.voters)
+
+    def view(self, state: State, one: BrokerId) -> View:
+        """What is looked at of one replica."""
+        return self.replicas.views[state.replicas[one - 1]]
+
+    def describe(self, step: Step) -> str:
+        """In words."""
+        kind, *details = step
+        if details and kind in (Kind.VOTE, Kind.LATE, Kind.FENCE, Kind.SEAT, Kind.ORDERED):
+            sender, _, message, _ = self.flying.values[int(str(details[-1]))]
+            details[-1] = f"{sender}'s {message}"
+        return " ".join(map(str, (kind, *details)))
+
+    def _arrive(self, state: State, number: int) -> Iterator[tuple[Step, State]]:
+        sender, to, message, _ = self.flying.values[number]
         before = state._replace(flying=state.flying - {number})
-        after, sent = self._step(before, to, Replica.receive, sender, message, entries)
-        if sender == ARBITER:
-            for _, answer, _ in sent:
-                assert isinstance(answer, messages.Fenced)
-                register = self.registers.values[after.register]
-                if answer.epoch == register.epoch and not register.is_seated:
-                    after = after._replace(answers=after.answers | {(to, answer)})
-            yield name, after
+        if to == ANYBODY:
+            for one in self.ids:
+                if one != sender:
+                    after, sent = self._step(before, one, Replica.receive, number)
+                    yield (Kind.ORDERED, one, number), self._fly(after, sent)
             return
-        if sent and state.left[LATE]:
-            yield f"{name}, answers late", self._fly(_less(after, LATE), to, sent)
-        for _, answer, _ in sent:
-            after, further = self._step(after, sender, Replica.receive, to, answer, ())
-            after = self._fly(after, sender, further)
-        yield name, after
+        after, sent = self._step(before, to, Replica.receive, number)
+        if isinstance(message, messages.Fence):
+            yield from self._fenced(state, after, to, number, sent)
+        elif isinstance(message, messages.Seat):
+            if state.left[RESTARTS] and self.view(after, to).leads:
+                after = after._replace(flying=state.flying)  # It may come again.
+            yield (Kind.SEAT, to, number), self._fly(after, sent)
+        else:
+            kind = Kind.VOTE if isinstance(message, messages.VoteRequest) else Kind.LATE
+            yield from self._answered(after, sent, (kind, to, number))
 
-    def _replica_steps(self, state: State, one: BrokerId) -> Iterator[tuple[str, State]]:
-        view = self.replicas.views[state.replicas[one - 1]]
+    def _fenced(
+        self, before: State, after: State, to: BrokerId, number: int, sent: tuple[int, ...]
+    ) -> Iterator[tuple[Step, State]]:
+        if before.left[LATE] and after.replicas != before.replicas:
+            yield (Kind.CUT_BACK, to, number), _less(after, LATE)._replace(flying=before.flying)
+        register = self.registers.values[after.register]
+        for each in sent:
+            answer = self.flying.values[each][2]
+            assert isinstance(answer, messages.Fenced)
+            if answer.epoch == register.epoch and not register.is_seated:
+                after = after._replace(answers=after.answers | {(to, answer)})
+        yield (Kind.FENCE, to, number), after
+
+    def _answered(
+        self, state: State, sent: tuple[int, ...], step: Step
+    ) -> Iterator[tuple[Step, State]]:
+        """What was sent reaches those whom it is for at once; or late."""
+        if sent and state.left[LATE]:
+            yield (Kind.CUT_BACK, *step), self._fly(_less(state, LATE), sent)
+        for each in sent:
+            to = self.flying.values[each][1]
+            if to == ANYBODY:
+                state = self._fly(state, (each,))
+            else:
+                state, further = self._step(state, to, Replica.receive, each)
+                state = self._fly(state, further)
+        yield step, state
+
+    def _replica_steps(self, state: State, one: BrokerId) -> Iterator[tuple[Step, State]]:
+        view = self.view(state, one)
         left = state.left
         if left[RESTARTS]:
-            yield f"{one} restarts", _less(self._do(state, one, Replica.restart), RESTARTS)
-        if not view.leads:
-            is_first = left[TIMEOUTS] == self.scope.timeouts
-            may_stand = one == 1 if is_first else one in view.configuration.all_voters
-            if left[TIMEOUTS] and may_stand:
-                yield f"{one} stands", _less(self._time_out(state, one), TIMEOUTS)
-            return
+            has_lost = view.flushed_count < len(view.log)
+            after = _less(self._do(state, one, Replica.restart), RESTARTS)
+            yield (Kind.CRASH if has_lost else Kind.RESTART, one), after
+        if view.is_held:
+            after, sent = self._step(state, one, Replica.flush)
+            yield from self._answered(after, sent, (Kind.FLUSH, one))
+        elif left[HOLDS]:
+            yield (Kind.HOLD, one), _less(self._do(state, one, Replica.hold), HOLDS)
+        if view.leads:
+            yield from self._leader_steps(state, one, view)
+        elif left[TIMEOUTS] and view.may_stand:
+            yield from self._stand(_less(state, TIMEOUTS), one)
+
+    def _leader_steps(
+        self, state: State, one: BrokerId, view: View
+    ) -> Iterator[tuple[Step, State]]:
+        left = state.left
         if left[PROPOSALS]:
-            yield f"{one} proposes", _less(self._do(state, one, Replica.propose), PROPOSALS)
+            yield (Kind.PROPOSE, one), _less(self._do(state, one, Replica.propose), PROPOSALS)
         for peer in view.configuration.members:
             if peer != one:
                 yield from self._round(state, one, peer)
+        if left[LOWERS]:
+            yield from self._resize(state, one, view)
         present = view.configuration
-        if present.is_joint or not view.is_established or not view.is_configuration_committed:
-            return
         register = self.registers.values[state.register]
-        reported = register.report(view.epoch, present.version)
-        if reported is not None:
-            after = state._replace(register=self.registers.of(reported))
-            yield f"{one} reports version {present.version}", after
-        if left[CHANGES]:
-            yield from self._changes(state, one, present)
+        if self.may_report(view):
+            reported = register.report(view.epoch, present.version)
+            if reported is not None:
+                after = state._replace(register=self.registers.of(reported))
+                yield (Kind.REPORT, one, present.version), after
+        if is_settled(view):
+            yield from self._changes(state, one, view)
 
-    def _changes(
-        self, state: State, leader: BrokerId, present: Configuration
-    ) -> Iterator[tuple[str, State]]:
-        epoch = self.replicas.views[state.replicas[leader - 1]].epoch
-        for other in self.ids:
-            if other in present.voters:
-                voters = tuple(one for one in present.voters if one != other)
-            else:
-                voters = (*present.voters, other)
-            if not voters:
-                continue
-            wanted = self._configuration(voters, present.version + 1)
-            register = self.request(self.registers.values[state.register], epoch, wanted)
-            if register is not None:
-                asked = state._replace(register=self.registers.of(register))
-                after = self._do(_less(asked, CHANGES), leader, Replica.change, wanted)
-                yield f"{leader} goes to {voters}", after
+    def _resize(self, state: State, one: BrokerId, view: View) -> Iterator[tuple[Step, State]]:
+        present = view.configuration.min_insync
+        wanted, kind = (1, Kind.LOWER) if present > 1 else (self.scope.min_insync, Kind.RAISE)
+        after = self._do(_less(state, LOWERS), one, Replica.resize, wanted)
+        if after.replicas != state.replicas:
+            yield (kind, one), after
 
-    def _arbiter_steps(self, state: State) -> Iterator[tuple[str, State]]:
+    def _changes(self, state: State, leader: BrokerId, view: View) -> Iterator[tuple[Step, State]]:
+        withheld = self.withheld.values[state.withheld]
+        for grant, wanted in withheld:
+            if grant == grant_of(view.epoch):
+                after = self._do(state, leader, Replica.change, wanted)
+                if after.replicas != state.replicas:
+                    yield (Kind.BEGIN, wanted.voters, "by", leader), after
+        if not state.left[CHANGES] and not state.left[WITHHELD]:
+            return
+        for others in ((), *self._chosen()) if withheld else self._chosen():
+            voters = {*view.configuration.voters}.symmetric_difference(others)
+            if voters:
+                yield from self._change(state, leader, view, voters)
+
+    def _change(
+        self, state: State, leader: BrokerId, view: View, voters: set[BrokerId]
+    ) -> Iterator[tuple[Step, State]]:
+        """The leader asks for these, and goes to them at once, or not."""
+        before, present = self.registers.values[state.register], view.configuration
+        withheld = self.withheld.values[state.withheld]
+        version = before.version if withheld else present.version
+        wanted = self._configuration(voters, version + 1, present.min_insync)
+        register = self.request(before, view.epoch, self.counted(wanted))
+        if register is None:
+            return
+        asked = state._replace(register=self.registers.of(register))
+        if state.left[CHANGES]:
+            after = self._do(_less(asked, CHANGES), leader, Replica.change, wanted)
+            others = voters.symmetric_difference(present.voters)
+            yield (self._kind_of_change(others, present), *sorted(others), "by", leader), after
+        if state.left[WITHHELD]:
+            known = self.withheld.of(withheld | {(grant_of(view.epoch), wanted)})
+            after = _less(asked, WITHHELD)._replace(withheld=known)
+            yield (Kind.WITHHOLD, wanted.voters, "to", leader), after
+
+    def _chosen(self) -> Iterator[tuple[BrokerId, ...]]:
+        """Who comes or goes in one change."""
+        for count in range(1, self.scope.together + 1):
+            yield from combinations(self.ids, count)
+
+    def _kind_of_change(self, others: set[BrokerId], present: Configuration) -> Kind:
+        if not others:
+            return Kind.KEEP
+        going = others.intersection(present.voters)
+        are_placed = {one <= self.scope.voters for one in others}
+        if (going and going != others) or len(are_placed) > 1:
+            return Kind.EXCHANGE
+        if going:
+            return Kind.SHRINK if are_placed == {True} else Kind.DEMOTE
+        return Kind.RETURN if are_placed == {True} else Kind.PROMOTE
+
+    def _arbiter_steps(self, state: State) -> Iterator[tuple[Step, State]]:
         register = self.registers.values[state.register]
         if state.left[GRANTS]:
             begun = register.begin()
             fences = {
-                self.flying.of((ARBITER, one, messages.Fence(begun.epoch), ())) for one in self.ids
+                self.flying.of((ARBITER, one, messages.Fence(begun.epoch), ()))
+                for one in self._fenced_by(register)
             }
             after = state._replace(
                 register=self.registers.of(begun),
                 answers=frozenset(),
                 flying=state.flying | fences,
             )
-            yield f"grant {begun.grant}", _less(after, GRANTS)
-        answers = dict(state.answers)
+            yield (Kind.GRANT, begun.grant), _less(after, GRANTS)
+        answers = dict(sorted(state.answers, key=_member))
         for leader in self.choose(register, answers):
             others = [one for one in answers if one != leader]
             for voters in {(leader,), *((leader, one) for one in others), (leader, *others)}:
-                successor = self._configuration(voters, 0)
-                seated, seat = self.seat(register, leader, answers[leader], successor)
+                successor = self._configuration(voters, 0, self.scope.min_insync)
+                seated, seat = self.seat(register, leader, answers[leader], self.counted(successor))
+                granted = msgspec.structs.replace(successor, version=seat.configuration.version)
+                seat = msgspec.structs.replace(seat, configuration=granted)
                 after = state._replace(
                     register=self.registers.of(seated),
                     answers=frozenset(),
                     flying=state.flying | {self.flying.of((ARBITER, leader, seat, ()))},
                 )
-                yield f"seat {leader} with {voters}", after
+                yield (Kind.CHOOSE, leader, "with", voters), after
 
-    def _configuration(self, voters: tuple[BrokerId, ...], version: int) -> Configuration:
-        voters = tuple(sorted(voters))
-        observers = tuple(one for one in self.ids if one not in voters)
-        return Configuration(voters, (), observers, self.scope.min_insync, version)
+    def _fenced_by(self, register: GroupVoters) -> Collection[BrokerId]:
+        if self.scope.seats_observers:
+            return self.ids
+        return {one for each in register.possible for one in each.voters}
+
+    def _configuration(
+        self, chosen: Collection[BrokerId], version: int, min_insync: int
+    ) -> Configuration:
+        voters = tuple(one for one in self.ids if one in chosen)
+        observers = tuple(one for one in self.ids if one not in chosen)
+        return Configuration(voters, (), observers, min_insync, version)
 
     # ---- rules, for those who break them ---------------------------------------------------------
 
@@ -255,7 +326,8 @@ class Space:
         self, register: GroupVoters, epoch: Epoch, wanted: Configuration
     ) -> GroupVoters | None:
         """R2."""
-        return register.request(epoch, wanted)
+        is_more = self.scope.withheld > 0 and bool(register.granted)
+        return register.request(epoch, wanted, supersedes=is_more)
 
     def choose(
         self, register: GroupVoters, answers: dict[BrokerId, messages.Fenced]
@@ -276,111 +348,194 @@ class Space:
         """R3."""
         return register.seat(leader, answer, successor)
 
+    def may_report(self, view: View) -> bool:
+        """R6."""
+        return is_settled(view)
+
+    def counted(self, configuration: Configuration) -> Configuration:
+        """As the controller counts: it does not know the write quorum, and takes a majority."""
+        return msgspec.structs.replace(configuration, min_insync=1)
+
     # ---- doing it --------------------------------------------------------------------------------
 
     def _do(self, state: State, one: BrokerId, what: What, *arguments: Hashable) -> State:
         """One replica takes a step; what it sends may arrive."""
         after, sent = self._step(state, one, what, *arguments)
-        return self._fly(after, one, sent)
+        return self._fly(after, sent)
 
-    def _fly(self, state: State, sender: BrokerId, sent: tuple[Sent, ...]) -> State:
-        if not sent:
-            return state
-        flying = {self.flying.of((sender, to, message, entries)) for to, message, entries in sent}
-        return state._replace(flying=state.flying | flying)
+    @staticmethod
+    def _fly(state: State, sent: tuple[int, ...]) -> State:
+        return state._replace(flying=state.flying.union(sent)) if sent else state
 
     def _step(
         self, state: State, one: BrokerId, what: What, *arguments: Hashable
-    ) -> tuple[State, tuple[Sent, ...]]:
+    ) -> tuple[State, tuple[int, ...]]:
         before = state.replicas[one - 1]
         number, sent = self.replicas.step(before, what, *arguments)
         if number == before:
             return state, sent
         replicas = (*state.replicas[: one - 1], number, *state.replicas[one:])
-        return self._judged(state._replace(replicas=replicas), one, before), sent
+        return self._judged(state._replace(replicas=replicas), one, before, number), sent
 
-    def _time_out(self, state: State, one: BrokerId) -> State:
-        """Stand; pre-votes are asked for and granted at once."""
-        state, sent = self._step(state, one, Replica.time_out)
-        waiting = deque((one, each) for each in sent)
-        while waiting:
-            sender, each = waiting.popleft()
-            to, message, _ = each
-            if isinstance(message, messages.VoteRequest | messages.VoteResponse) and message.pre:
-                state, sent = self._step(state, to, Replica.receive, sender, message, ())
-                waiting.extend((to, further) for further in sent)
-            else:
-                state = self._fly(state, sender, (each,))
-        return state
+    def _judged(self, state: State, one: BrokerId, before: int, after: int) -> State:
+        """The state, with what this replica has just come to lead or to acknowledge. Raises
+        AssertionError, by the name of a property."""
+        was, now = self.replicas.views[before], self.replicas.views[after]
+        if not self.judge.is_concerned(was, now):
+            return state
+        led, acknowledged = self.judge.judge(state.led, state.acknowledged, one, was, now)
+        return state._replace(led=led, acknowledged=acknowledged)
 
-    def _round(self, state: State, leader: BrokerId, peer: BrokerId) -> Iterator[tuple[str, State]]:
+    def _stand(self, state: State, one: BrokerId) -> Iterator[tuple[Step, State]]:
+        """Pre-votes are asked for, and granted at once by all who would; who refuses is heard
+        first, or not at all."""
+        others = (self.view(state, other) for other in self.ids if other != one)
+        is_beside = any(other.leads or other.stands for other in others)
+        kind = Kind.STAND_BESIDE if is_beside else Kind.STAND
+        asking, sent = self._step(state, one, Replica.time_out)
+        requests = [each for each in sent if self._is_pre(each)]
+        begun = self._fly(asking, tuple(each for each in sent if each not in requests))
+        answers: list[int] = []
+        for each in requests:
+            begun, sent = self._step(begun, self.flying.values[each][1], Replica.receive, each)
+            answers += sent
+        refusals = [each for each in answers if not self._is_granted(each)]
+        grants = [each for each in answers if self._is_granted(each)]
+        for heard in (grants, [*refusals, *grants]) if refusals else (grants,):
+            after = begun
+            for each in heard:
+                after = self._do(after, one, Replica.receive, each)
+            yield (kind, one), self._do(after, one, Replica.give_up)
+
+    def _is_pre(self, number: int) -> bool:
+        message = self.flying.values[number][2]
+        return isinstance(message, messages.VoteRequest) and message.pre
+
+    def _is_granted(self, number: int) -> bool:
+        message = self.flying.values[number][2]
+        return isinstance(message, messages.VoteResponse) and message.granted
+
+    def _round(
+        self, state: State, leader: BrokerId, peer: BrokerId
+    ) -> Iterator[tuple[Step, State]]:
         """Replicate to one peer until nothing is left to be sent."""
-        name = f"{leader} --> {peer}"
-        after, sent = self._step(state, leader, Replica.tell, peer)
+        key = state.replicas[leader - 1], state.replicas[peer - 1]
+        outcomes = self._rounds.get(key)
+        if outcomes is None:
+            outcomes = [
+                one
+                for one in self._outcomes(leader, peer, *key)
+                if (one.leader, one.peer) != key or one.flying
+            ]
+            self._rounds[key] = outcomes
+        for outcome in outcomes:
+            after = state
+            if outcome.kind != Kind.REPLICATE:
+                if not state.left[LATE]:
+                    continue
+                after = _less(after, LATE)
+            replicas = list(after.replicas)
+            replicas[leader - 1], replicas[peer - 1] = outcome.leader, outcome.peer
+            after = self._fly(after._replace(replicas=tuple(replicas)), outcome.flying)
+            for each in outcome.judged:
+                after = self._judged(after, *each)
+            yield (outcome.kind, leader, peer), after
+
+    def _outcomes(
+        self, leader: BrokerId, peer: BrokerId, leading: int, following: int
+    ) -> Iterator[Outcome]:
+        step, views = self.replicas.step, self.replicas.views
+        judged: list[tuple[BrokerId, int, int]] = []
+        flying: tuple[int, ...] = ()
+
+        def outcome(kind: Kind, late: tuple[int, ...] = ()) -> Outcome:
+            settled, _ = step(leading, Replica.settle)
+            return Outcome(kind, settled, following, tuple(judged), flying + late)
+
+        leading, sent = step(leading, Replica.tell, peer)
         for _ in range(ROUNDS_MAX):
             if not sent:
                 break
-            ((_, request, entries),) = sent
-            if entries and state.left[LATE]:
-                unheard = self._settle(_less(after, LATE), leader)
-                yield f"{name}, late", self._fly(unheard, leader, sent)
-            after, answers = self._step(after, peer, Replica.receive, leader, request, entries)
-            if entries and answers and state.left[LATE]:
-                unheard = self._settle(_less(after, LATE), leader)
-                yield f"{name}, answered late", self._fly(unheard, peer, answers)
-            for _, answer, _ in answers:
-                after, _ = self._step(after, leader, Replica.hear, peer, answer, ())
-            if not self.replicas.views[after.replicas[leader - 1]].leads:
+            (request,) = sent
+            has_entries = bool(self.flying.values[request][3])
+            if has_entries:
+                yield outcome(Kind.CUT_THERE, sent)
+            following, answers = step(following, Replica.receive, request)
+            if has_entries and answers:
+                yield outcome(Kind.CUT_BACK, answers)
+            for answer in answers:
+                before = leading
+                leading, further = step(before, Replica.hear, answer)
+                flying += further
+                if self.judge.is_concerned(views[before], views[leading]):
+                    judged.append((leader, before, leading))
+            if not views[leading].leads:
                 break
-            after, sent = self._step(after, leader, Replica.tell, peer)
-        yield name, self._settle(after, leader)
+            leading, sent = step(leading, Replica.tell, peer)
+        yield outcome(Kind.REPLICATE)
 
-    def _settle(self, state: State, leader: BrokerId) -> State:
-        return self._step(state, leader, Replica.settle)[0]
+    # ---- which states are one --------------------------------------------------------------------
 
-    # ---- judging ---------------------------------------------------------------------------------
+    def pruned(self, state: State) -> State:
+        """Without fences and seats that can change nothing any more."""
+        dead = [each for each in state.flying if self._is_dead(state, each)]
+        return state._replace(flying=state.flying.difference(dead)) if dead else state
 
-    def _judged(self, state: State, one: BrokerId, before: int) -> State:
-        """The state, with what this replica has just come to lead or to acknowledge. Raises
-        AssertionError, by the name of a property."""
-        was, now = self.replicas.views[before], self.replicas.views[state.replicas[one - 1]]
-        if not now.leads:
-            return state
-        is_new = not was.leads or was.epoch != now.epoch
-        if is_new:
-            self._judge_leader(state, one, now.epoch, was.log)
-            state = state._replace(led=state.led | {self.led.of((now.epoch, one, was.log))})
-        if is_new or now.commit > was.commit:
-            committed = now.log[: now.commit + 1]
-            for number in state.led:
-                epoch, _, log = self.led.values[number]
-                assert epoch <= now.epoch or log[: len(committed)] == committed, (
-                    f"OldSideNeverAcknowledges: {one} acknowledges {committed} in epoch "
-                    f"{now.epoch}, and epoch {epoch} began with {log}"
-                )
-            earlier = {
-                number
-                for number in state.acknowledged
-                if self.acknowledged.values[number][0] != now.epoch
-            }
-            latest = self.acknowledged.of((now.epoch, committed))
-            state = state._replace(acknowledged=frozenset(earlier | {latest}))
-        return state
+    def _is_dead(self, state: State, number: int) -> bool:
+        sender, to, message, _ = self.flying.values[number]
+        if sender != ARBITER:
+            return False
+        view = self.view(state, to)
+        if isinstance(message, messages.Seat):
+            # The vote of an epoch is durable, and so is the epoch.
+            return view.epoch > message.epoch or (view.epoch == message.epoch and view.has_voted)
+        assert isinstance(message, messages.Fence)
+        register = self.registers.values[state.register]
+        is_answer_wanted = register.epoch == message.epoch and not register.is_seated
+        return view.epoch > message.epoch or (view.epoch == message.epoch and not is_answer_wanted)
 
-    def _judge_leader(
-        self, state: State, one: BrokerId, epoch: Epoch, log: tuple[Epoch, ...]
-    ) -> None:
-        for number in state.led:
-            led, leader, _ = self.led.values[number]
-            assert led != epoch or leader == one, (
-                f"OneSuccessor: {leader} and {one} lead epoch {epoch}"
-            )
-        for number in state.acknowledged:
-            acknowledged, committed = self.acknowledged.values[number]
-            assert acknowledged >= epoch or log[: len(committed)] == committed, (
-                f"NoAcknowledgedWriteLost: {one} leads epoch {epoch} with {log}, and epoch "
-                f"{acknowledged} acknowledged {committed}"
-            )
+    def colours(self, state: State) -> tuple[int, ...]:
+        """Of each member: equal where they may be alike, and the same under all names."""
+        colours = self.replicas.colours
+        result = [colours[one] << 8 for one in state.replicas]
+        values = self.flying.values
+        for each in state.flying:
+            sender, to, _, _ = values[each]
+            if to > 0:
+                result[to - 1] += 1 + 8 * (sender == ARBITER)
+            if sender > 0:
+                result[sender - 1] += 64
+        for one, _ in state.answers:
+            result[one - 1] += 128
+        return tuple(result)
+
+    def renamed(self, state: State, renaming: Renaming) -> State:
+        """The same state under other names."""
+        replicas = list(state.replicas)
+        for old, new in enumerate(renaming):
+            replicas[new - 1] = self.replicas.renamed(state.replicas[old], renaming)
+        rename = self.flying.renamed
+        return State(
+            replicas=tuple(replicas),
+            flying=frozenset([rename(each, renaming) for each in state.flying]),
+            register=self.registers.renamed(state.register, renaming),
+            answers=frozenset([(renaming[one - 1], each) for one, each in state.answers]),
+            led=self.judge.renamed(state.led, renaming),
+            acknowledged=state.acknowledged,
+            left=state.left,
+            withheld=self.withheld.renamed(state.withheld, renaming),
+        )
+
+
+def _member(answer: Answer) -> BrokerId:
+    return answer[0]
+
+
+def is_settled(view: View) -> bool:
+    """Whether a leader has committed, in its own epoch, past a configuration that is final."""
+    return (
+        not view.configuration.is_joint and view.is_established and view.is_configuration_committed
+    )
 
 
 def _less(state: State, budget: int) -> State:

@@ -9,6 +9,7 @@ from strandline.broker.awaiting import make_partitions
 from strandline.broker.context import RequestContext, Services
 from strandline.config.effective import topic_values
 from strandline.controller.commands import CreateTopics, NewTopic, Refused, TopicResult
+from strandline.controller.policies import derived_defaults
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.create_topics import (
@@ -45,11 +46,13 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
 def _result(services: Services, result: TopicResult) -> CreatableTopicResult:
     topic = services.cluster.topics.get(result.name or "")
     overrides = {} if topic is None else topic.configs
+    defaults = services.cluster.cluster_configs
+    derived = derived_defaults(overrides, defaults)
     configs = [
         CreatableTopicConfigs(
             name=value.key.name, value=value.value, config_source=int(value.source)
         )
-        for value in topic_values(services.cluster.cluster_configs, overrides)
+        for value in topic_values(defaults, overrides, derived)
     ]
     return CreatableTopicResult(
         name=result.name or "",

@@ -14,6 +14,7 @@ from strandline.config.effective import (
     topic_values,
 )
 from strandline.controller.commands import ResourceType
+from strandline.controller.policies import derived_defaults
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -69,7 +70,8 @@ def _values(services: Services, resource: DescribeConfigsResource) -> list[Effec
         topic = cluster.topics.get(name)
         if topic is None:
             raise ApiError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-        return topic_values(cluster.cluster_configs, topic.configs)
+        derived = derived_defaults(topic.configs, cluster.cluster_configs)
+        return topic_values(cluster.cluster_configs, topic.configs, derived)
     if resource.resource_type != ResourceType.BROKER:
         raise ApiError(Error.INVALID_REQUEST, "only topics and brokers have configuration here")
     if not name:

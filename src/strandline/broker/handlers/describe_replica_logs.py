@@ -4,6 +4,7 @@ Source: decision 0026."""
 
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.partitions import find_partition, find_replica
+from strandline.broker.reporting import is_led
 from strandline.model.cluster import Partition
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_logs import (
@@ -29,13 +30,14 @@ def _describe(services: Services, partition: Partition) -> DescribeReplicaLogsRe
         cluster_version=services.cluster.version,
         possible=[PossibleVoters(list(voters)) for voters in partition.possible],
         grant=partition.grant,
+        needs_all=partition.is_declared,
     )
     replica, error = find_replica(services, partition)
     if replica is None:
         answer.error_code = error
         return answer
     log = replica.log
-    answer.is_led = replica.is_leader or services.replication.liveness.is_leader_alive(replica)
+    answer.is_led = is_led(replica)
     answer.leader_id = replica.leader_id
     answer.epoch = replica.epoch
     answer.last_epoch = log.last_epoch

@@ -2,5 +2,5 @@
 
 Map:    serve.py, dev.py, topic.py, topic_explain.py, broker.py, broker_label.py, cluster.py,
         cluster_alter.py, cluster_balance.py, cluster_upgrade.py, partition.py,
-        partition_survivors.py, replica.py, produce.py, consume.py, group.py, log.py, policy.py,
-        policy_topic.py, config.py, drill.py, zone.py, version.py."""
+        partition_survivors.py, partition_declare_lost.py, replica.py, produce.py, consume.py,
+        group.py, log.py, policy.py, policy_topic.py, config.py, drill.py, zone.py, version.py."""

@@ -2,6 +2,7 @@
 
 Source: docs/reference/cli.md; docs/decisions/0019-drills.md."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from strandline.cli.output import Json, Table, ids, print_line, print_table, sho
 
 if TYPE_CHECKING:
     from strandline.cli.drill.forecast import TopicForecast
+    from strandline.cli.drill.groups import GroupsForecast
     from strandline.cli.drill.region import Outcome
     from strandline.cli.drill.verdict import Place
 
@@ -73,6 +75,7 @@ def region(
     this command is killed. Only where the brokers allow drills."""
     from strandline.base.errors import OperatorError
     from strandline.cli.drill.forecast import forecast, loses_controller
+    from strandline.cli.drill.groups import forecast_groups
     from strandline.cli.drill.region import RegionDrill, Settings, brokers_of, check_allowed
     from strandline.cli.exit_codes import ERROR
     from strandline.cli.live_cluster import look
@@ -82,15 +85,18 @@ def region(
         brokers = brokers_of(client, name)
         check_allowed(client, brokers, settings)
         cluster = look(client, None, asks_leaders=True)
-        expected = forecast(cluster, brokers)
         decides = not loses_controller(client, cluster, brokers)
+        expected = forecast(cluster, brokers, decides=decides)
+        groups = forecast_groups(client, cluster, brokers, decides=decides)
         if not as_json:
-            _tell_forecast(name, list(brokers), expected, decides=decides)
+            _tell_forecast(name, list(brokers), expected, groups, decides=decides)
         if not yes:
             told: Json = {
                 "done": False,
                 "brokers": list(brokers),
                 "controller_goes_on": decides,
+                "groups_coordinated_there": groups.coordinated,
+                "groups_without_coordinator": groups.stopped,
                 "topics": [_describe_forecast(one) for one in expected],
             }
             show(as_json, told, people=lambda: print_line("nothing was done; --yes does it"))
@@ -124,20 +130,33 @@ def _describe_forecast(one: "TopicForecast") -> Json:
         "led_there": one.led,
         "take_no_writes": one.stopped,
         "may_lose_writes": one.exposed,
+        "voters_leave": one.voters_leave,
+        "observers_stand_in": one.stand_ins,
     }
 
 
 def _tell_forecast(
-    name: str, brokers: list[int], found: "list[TopicForecast]", *, decides: bool
+    name: str,
+    brokers: list[int],
+    found: "list[TopicForecast]",
+    groups: "GroupsForecast",
+    *,
+    decides: bool,
 ) -> None:
     print_line(f"without {name} (brokers {ids(brokers)}):")
     hurt = [one for one in found if one.stopped or one.exposed]
     led = sum(one.led for one in found)
     print_line(f"  partitions that are led there: {led}")
+    print_line(
+        f"  consumer groups that are coordinated there: {groups.coordinated}; "
+        f"{groups.stopped} of them cannot commit until it is back"
+    )
     if not decides:
         print_line(
             "  the controller has no quorum: no topic is created, nothing moves, new producers wait"
         )
+    for what, names in _ways_on(found):
+        print_line(f"  {what}: {names}")
     if not hurt:
         print_line("  every topic goes on, and no acknowledged write is in jeopardy")
         return
@@ -148,6 +167,19 @@ def _tell_forecast(
     print_table(Table(heads=heads, rows=rows, right=frozenset(heads[1:])))
     if len(hurt) > TOPICS_SHOWN_MAX:
         print_line(f"and {len(hurt) - TOPICS_SHOWN_MAX} more topics")
+
+
+def _ways_on(found: "list[TopicForecast]") -> Iterator[tuple[str, str]]:
+    """What goes on, and not by an election alone: in which way, and the topics."""
+    for what, counts in (
+        ("go on once voters have left", [(one.topic, one.voters_leave) for one in found]),
+        ("go on once observers stand in", [(one.topic, one.stand_ins) for one in found]),
+    ):
+        names = [f"{topic} ({count})" for topic, count in counts if count]
+        if names:
+            more = len(names) - TOPICS_SHOWN_MAX
+            shown = ", ".join(names[:TOPICS_SHOWN_MAX])
+            yield f"partitions that {what}", shown + (f" and {more} more" if more > 0 else "")
 
 
 def _describe_place(one: "Place") -> Json:
@@ -177,6 +209,7 @@ def _describe(name: str, outcome: "Outcome") -> Json:
         "retracted_examples": [_describe_place(one) for one in verdict.retracted[:EXAMPLES_MAX]],
         "producer_rto_ms": outcome.producer_rto_ms,
         "consumer_rto_ms": outcome.consumer_rto_ms,
+        "group_rto_ms": outcome.group_rto_ms,
         "steady_after_ms": outcome.steady_after_ms,
         "unsteady": list(outcome.unsteady),
         "partitions": [
@@ -190,7 +223,39 @@ def _describe(name: str, outcome: "Outcome") -> Json:
             }
             for one in outcome.waits
         ],
+        "groups": [
+            {
+                "group": one.group,
+                "coordinator_before": one.coordinator,
+                "expected": _expected(goes_on=one.goes_on),
+                "commit_longest_ms": one.longest_ms,
+                "commit_p50_ms": one.p50_ms,
+                "joined_anew": one.joined,
+            }
+            for one in outcome.groups
+        ],
     }
+
+
+def _expected(*, goes_on: bool) -> str:
+    return "goes on elsewhere" if goes_on else "waits until it is back"
+
+
+def _tell_groups(outcome: "Outcome") -> None:
+    if not outcome.groups:
+        print_line("no group was measured: these brokers led no partition of __consumer_offsets")
+        return
+    heads = (
+        "GROUP", "COORDINATOR BEFORE", "EXPECTED", "COMMIT WAITED MS", "P50 MS", "JOINED ANEW",
+    )  # fmt: skip
+    rows = [
+        (
+            one.group, one.coordinator, _expected(goes_on=one.goes_on), one.longest_ms, one.p50_ms,
+            one.joined,
+        )
+        for one in outcome.groups
+    ]  # fmt: skip
+    print_table(Table(heads=heads, rows=rows, right=frozenset((heads[1], *heads[3:]))))
 
 
 def _tell(outcome: "Outcome") -> None:
@@ -209,6 +274,7 @@ def _tell(outcome: "Outcome") -> None:
         for one in outcome.waits
     ]  # fmt: skip
     print_table(Table(heads=heads, rows=rows, right=frozenset(heads)))
+    _tell_groups(outcome)
     if outcome.unsteady:
         print_line(f"not as before after {outcome.steady_after_ms / 1000:.1f} s:")
         for line in outcome.unsteady[:TOPICS_SHOWN_MAX]:
@@ -224,7 +290,8 @@ def _tell(outcome: "Outcome") -> None:
         f"{len(verdict.retracted)} of {verdict.consumed_count} consumed ones retracted; "
         f"{verdict.duplicate_count} duplicates; {outcome.given_up_count} given up"
     )
+    groups = "" if outcome.group_rto_ms is None else f", groups {outcome.group_rto_ms} ms"
     print_line(
         f"RTO: producers waited at most {outcome.producer_rto_ms} ms, "
-        f"consumers {outcome.consumer_rto_ms} ms"
+        f"consumers {outcome.consumer_rto_ms} ms{groups}"
     )

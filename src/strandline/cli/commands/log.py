@@ -175,6 +175,7 @@ def _describe_state(state: "GroupState | None") -> Json:
         "vote": state.vote,
         "promised": state.promised,
         "amnesiac": state.amnesiac,
+        "rejoined": state.rejoined,
         "base": None
         if base is None
         else {

@@ -1,5 +1,5 @@
 """`strandline partition`: move replicas to other brokers, see what moves, stop it; what shows what
-is left of one is in `partition_survivors`.
+is left of one is in `partition_survivors`, what gives up the rest in `partition_declare_lost`.
 
 Source: docs/reference/cli.md; docs/decisions/0009-moving-replicas.md."""
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strandline.cli.commands import partition_survivors
+from strandline.cli.commands import partition_declare_lost, partition_survivors
 from strandline.cli.copy_rates import describe_rates, rate_lines
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, Table, ids, print_line, print_table, show
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strandline.client.reassignments import MoveView
 
 app = typer.Typer(
-    help="Move replicas of partitions between brokers; see what is left of one.",
+    help="Move replicas of partitions between brokers; see what is left of one; go on with that.",
     no_args_is_help=True,
 )
 
@@ -96,6 +96,7 @@ def cancel(
 
 
 app.command("survivors")(partition_survivors.survivors)
+app.command("declare-lost")(partition_declare_lost.declare_lost)
 
 
 def _describe(one: "MoveView") -> Json:

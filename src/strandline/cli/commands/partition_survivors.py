@@ -36,18 +36,19 @@ def survivors(
         found = ask_replica_logs(client, topic, partition)
         configs = describe_configs(client, [topic], [SHRINK])[topic]
     shrinks = any(one.name == SHRINK and one.value == "true" for one in configs)
-    judged = _judge(found)
-    lines = tell(topic, found, judged, shrinks=shrinks)
+    judged = judge(found)
+    lines = tell(f"{topic} {partition}", found, judged, shrinks=shrinks)
 
     def people() -> None:
-        _print_logs(topic, partition, found)
+        print_logs(topic, partition, found)
         for line in lines:
             print_line(line)
 
     show(as_json, _describe(topic, partition, found, judged, lines), people=people)
 
 
-def _judge(found: "ReplicaLogs") -> "Survivors":
+def judge(found: "ReplicaLogs") -> "Survivors":
+    """What those who answer can do."""
     from strandline.controller.survivors import SurvivingLog, assess
 
     logs = [
@@ -60,18 +61,21 @@ def _judge(found: "ReplicaLogs") -> "Survivors":
             committed=one.committed_offset,
             end=one.log_end_offset,
             has_lost=one.has_lost,
+            leader=one.leader_id,
+            epoch=one.epoch,
         )
         for broker, one in found.answers.items()
         if not one.error_code
     ]
-    return assess(found.possible, logs)
+    return assess(found.possible, logs, needs_all=found.needs_all)
 
 
-def tell(topic: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool) -> list[str]:
-    """What it means, and what to do, in lines."""
+def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool) -> list[str]:
+    """What it means, and what to do, in lines. `which`: the topic and the number, as typed."""
     from strandline.cli.output import program
     from strandline.controller.survivors import Standing
 
+    alter = f"{program()} topic alter {which.partition(' ')[0]}"
     match judged.standing:
         case Standing.LED:
             return [
@@ -84,7 +88,7 @@ def tell(topic: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
             text = "those who answer hold all that was acknowledged: nothing is lost, and "
             if shrinks:
                 return [text + "the controller seats one of them"]
-            return [f"{text}they go on after: {program()} topic alter {topic} -c {SHRINK}=true"]
+            return [f"{text}they go on after: {alter} -c {SHRINK}=true"]
         case Standing.NOBODY:
             lines = ["none of its voters answers: what is on their disks nobody can tell"]
         case Standing.SHORT:
@@ -92,11 +96,29 @@ def tell(topic: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
     lives = [one for one in judged.missing if one in found.heard]
     if lives:
         lines.append(f"{_brokers(lives)} heard by others: ask again when its log is open")
+    if found.needs_all:
+        return [*lines, *_tell_declared(which, judged)]
     lines.append(
         f"nothing is at risk once {judged.wanted} of {_ids(judged.missing)} "
         f"{'is' if judged.wanted == 1 else 'are'} back with what is on their disks"
     )
     return lines
+
+
+def _tell_declared(which: str, judged: "Survivors") -> list[str]:
+    """Why nobody leads, though a loss was declared."""
+    from strandline.cli.output import program
+
+    again = f"{program()} partition declare-lost {which}"
+    if judged.missing:
+        return [
+            f"a loss was declared, and nobody is seated without {_ids(judged.missing)}: bring "
+            f"{'it' if len(judged.missing) == 1 else 'them'} back, or declare it again: {again}"
+        ]
+    return [
+        "a loss was declared, and nobody is seated yet: where that lasts, the logs are not those "
+        f"that were shown: declare it again: {again}"
+    ]
 
 
 def _tell_ranges(judged: "Survivors") -> list[str]:
@@ -152,7 +174,8 @@ def _known(one: "DescribeReplicaLogsResponse | None") -> dict[str, int | None]:
     }
 
 
-def _print_logs(topic: str, partition: int, found: "ReplicaLogs") -> None:
+def print_logs(topic: str, partition: int, found: "ReplicaLogs") -> None:
+    """A table of all that should hold it."""
     heads = ("BROKER", "ROLE", "STATE", "START", "COMMITTED BELOW", "END", "LAST EPOCH", "EPOCH")
     rows = []
     for broker in found.hosts:

@@ -114,7 +114,9 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show partitions, leaders, replicas, offsets and configuration of topics."""
+    from strandline.cli.losses_declared import declared_json, tell_declared
     from strandline.client.configs import describe_topic_configs
+    from strandline.client.losses import describe_losses
     from strandline.client.observers import describe_observers
 
     described = []
@@ -125,14 +127,21 @@ def describe(
             configs = describe_topic_configs(client, name)
             described.append((topic, _offsets(client, topic), configs))
         observed = describe_observers(client, names)
+        declared = describe_losses(client, names)
 
     def people() -> None:
         for topic, offsets, configs in described:
             _describe_for_people(topic, offsets, configs, regions=regions, observed=observed)
+            tell_declared(topic.name, declared)
 
     show(
         as_json,
-        {"topics": [_describe(*one, observed) for one in described]},
+        {
+            "topics": [
+                _describe(*one, observed) | {"declared_lost": declared_json(one[0].name, declared)}
+                for one in described
+            ]
+        },
         people=people,
     )
 
@@ -279,7 +288,7 @@ def _describe(
     offsets: dict[int, tuple[int | None, int | None]],
     configs: "list[ConfigView]",
     observed: "AllObserved",
-) -> Json:
+) -> dict[str, Json]:
     from strandline.config.effective import ConfigSource
 
     return {

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from strandline.model.cluster import Roles
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
+    from strandline.placement.explain.outcomes import Outcome
     from strandline.placement.explain.prices import Prices
     from strandline.placement.explain.topics import PartitionState, TopicExplanation
     from strandline.placement.solver.refusal import Refusal
+    from strandline.protocol.messages.describe_losses import DeclaredLoss
+    from strandline.protocol.messages.describe_writers import WrittenPartition
 
 ALIKE_SHOWN_MAX = 20
 WAITS_SHOWN_MAX = 10
@@ -50,20 +53,21 @@ def explain(
     regions."""
     from strandline.cli.explaining import builtins, check_prices, read_prices
     from strandline.cli.live_cluster import look
-    from strandline.cli.losses import controller_voters, losses_json, outcomes_of, tell_losses
+    from strandline.cli.losses import controller_voters, losses_json, outcomes_of
+    from strandline.cli.losses_declared import declared_json
     from strandline.cli.policy_notes import notes_on
-    from strandline.cli.writers import tell_writers, writers_json
-    from strandline.client.writers import describe_writers
+    from strandline.cli.writers import writers_json
+    from strandline.client.losses import describe_losses
     from strandline.placement.explain.topics import explain_topic
 
     table = read_prices(prices)
     with open_client(bootstrap, timeout) as client:
         cluster = look(client, [name], asks_leaders=True)
         (topic,) = cluster.topics
-        follows = bool(topic.request.policy.leaders.follow)
-        written = describe_writers(client, client.topic(name)) if follows else []
+        written = _writers(client, topic)
         waits = _led_elsewhere(client, cluster, name)
         losses = outcomes_of(topic, cluster, controller_voters(client, cluster))
+        declared = describe_losses(client, [name])
     check_prices(table, prices, cluster.candidates)
     notes = notes_on(topic.request.policy, cluster.candidates)
     told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
@@ -76,10 +80,8 @@ def explain(
         _tell_topic(
             topic, told, waits, notes=notes, currency="" if table is None else table.currency
         )
-        if written:
-            tell_writers(written)
-        print_line("")
-        tell_losses(topic, losses)
+        _tell_written(written)
+        _tell_losses(topic, losses, declared)
         _tell_partition(one, closely, cluster)
         if found is not None:
             _tell_mending(topic, one, found)
@@ -92,6 +94,7 @@ def explain(
             "min_insync_replicas": topic.request.min_insync_replicas,
             "explanation": builtins(told),
             "losses": losses_json(topic, losses),
+            "declared_lost": declared_json(name, declared),
             "partition": index,
             "leader": one.leader,
             "leaders_elsewhere": builtins(waits),
@@ -102,6 +105,33 @@ def explain(
         },
         people=people,
     )
+
+
+def _writers(client: "Client", topic: "LiveTopic") -> "list[WrittenPartition]":
+    """Who writes most, where leaders follow them."""
+    from strandline.client.writers import describe_writers
+
+    if not topic.request.policy.leaders.follow:
+        return []
+    return describe_writers(client, client.topic(topic.name))
+
+
+def _tell_written(written: "list[WrittenPartition]") -> None:
+    from strandline.cli.writers import tell_writers
+
+    if written:
+        tell_writers(written)
+
+
+def _tell_losses(
+    topic: "LiveTopic", losses: "tuple[Outcome, ...]", declared: "Sequence[DeclaredLoss]"
+) -> None:
+    from strandline.cli.losses import tell_losses
+    from strandline.cli.losses_declared import tell_declared
+
+    print_line("")
+    tell_losses(topic, losses)
+    tell_declared(topic.name, declared)
 
 
 def _explain_partition(

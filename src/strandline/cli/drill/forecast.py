@@ -1,29 +1,38 @@
 """What the loss of some brokers would stop, by the voters and write quorums that there are now.
 
-How:    a partition takes writes while a write quorum of its voters is up and in sync; an
-        acknowledged write is in jeopardy where as many voters go as a write needs.
-Source: docs/decisions/0019-drills.md; `placement.survival.replicas` for the quorum."""
+How:    a partition takes writes while a write quorum of its voters is up and in sync. Where its
+        voters may leave, those that have left count no more; where too few are left, it goes on
+        with fewer, or with observers that stand in, as the controller would decide. An acknowledged
+        write is in jeopardy where as many voters go as a write needs.
+Source: docs/decisions/0019-drills.md; `placement.explain.outcomes` for what becomes of a partition,
+        `placement.survival.replicas` for the quorum."""
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from strandline.cli.live_cluster import LiveCluster
+from strandline.cli.live_cluster import LiveCluster, LiveTopic
 from strandline.cli.restarts import controller_group
 from strandline.client.cluster import Client
 from strandline.model.ids import BrokerId
+from strandline.placement.explain.outcomes import COUNTED, Course, Rules, course_of
+from strandline.placement.explain.topics import PartitionState
 from strandline.placement.survival.replicas import Quorum
 
 
 @dataclass(frozen=True, slots=True)
 class TopicForecast:
     """One topic: how many of its partitions there are, have leaders that would go, would take no
-    writes, and would have acknowledged writes nowhere else."""
+    writes, and would have acknowledged writes nowhere else. Of those that go on: how many only once
+    voters have left, and once observers stand in."""
 
     topic: str
     partitions: int
     led: int
     stopped: int
     exposed: int
+    voters_leave: int = 0
+    stand_ins: int = 0
 
 
 def loses_controller(client: Client, cluster: LiveCluster, gone: Collection[BrokerId]) -> bool:
@@ -34,24 +43,71 @@ def loses_controller(client: Client, cluster: LiveCluster, gone: Collection[Brok
     return len(group.ready - set(gone)) < group.quorum
 
 
-def forecast(cluster: LiveCluster, gone: Collection[BrokerId]) -> list[TopicForecast]:
-    """Every topic, by name."""
+def forecast(
+    cluster: LiveCluster, gone: Collection[BrokerId], *, decides: bool = True
+) -> list[TopicForecast]:
+    """Every topic, by name. `decides`: whether the controller keeps its majority."""
     down = {one.id for one in cluster.candidates if not one.is_up}
     found = []
     for topic in cluster.topics:
-        stopped = exposed = 0
-        for one in topic.partitions:
-            quorum = Quorum.of(len(one.voters), topic.request.min_insync_replicas)
-            left = set(one.voters) - set(gone) - down - set(one.behind)
-            stopped += len(left) < quorum.write_quorum
-            exposed += len(set(one.voters) & set(gone)) >= quorum.loses_at
+        courses = Counter(
+            course(topic, one, gone, down, decides=decides) for one in topic.partitions
+        )
         found.append(
             TopicForecast(
                 topic=topic.name,
                 partitions=len(topic.partitions),
                 led=sum(1 for one in topic.partitions if one.leader in gone),
-                stopped=stopped,
-                exposed=exposed,
+                stopped=sum(count for each, count in courses.items() if not each.acts_alone),
+                exposed=sum(_is_exposed(topic, one, gone, down) for one in topic.partitions),
+                voters_leave=courses[Course.ARBITRATION],
+                stand_ins=courses[Course.STANDS_IN],
             )
         )
     return sorted(found, key=lambda one: one.topic)
+
+
+def course(
+    topic: LiveTopic,
+    partition: PartitionState,
+    gone: Collection[BrokerId],
+    down: Collection[BrokerId],
+    *,
+    decides: bool,
+) -> Course:
+    """What becomes of one partition without `gone`, and what is down already."""
+    promotion = topic.request.policy.promotion
+    rules = Rules(topic.request.min_insync_replicas, topic.shrinks, promotion=promotion)
+    voters = _in_force(topic, partition, down)
+    left = len(set(voters) - set(gone) - set(down) - set(partition.behind))
+    counts = topic.shrinks and promotion in COUNTED
+    observers = len(set(partition.observers) - set(gone) - set(down)) if counts else 0
+    quorum = Quorum.of(len(voters), rules.min_insync_replicas)
+    found = course_of(quorum, left, observers, rules, without_controller=not decides)
+    # Voters that have left before count no more for the quorum, and still for acks=all.
+    lacking = rules.lacking(Quorum.of(len(partition.voters), 1), left)
+    if found.acts_alone and topic.shrinks and lacking:
+        stands_in = decides and observers >= lacking
+        return Course.STANDS_IN if stands_in else Course.LOWER
+    return found
+
+
+def _in_force(
+    topic: LiveTopic, partition: PartitionState, down: Collection[BrokerId]
+) -> tuple[BrokerId, ...]:
+    """The voters, without those that have left."""
+    if not topic.shrinks:
+        return partition.voters
+    left = {*down, *partition.behind}
+    return tuple(one for one in partition.voters if one not in left)
+
+
+def _is_exposed(
+    topic: LiveTopic,
+    partition: PartitionState,
+    gone: Collection[BrokerId],
+    down: Collection[BrokerId],
+) -> bool:
+    voters = _in_force(topic, partition, down)
+    quorum = Quorum.of(len(voters), topic.request.min_insync_replicas)
+    return len(set(voters) & set(gone)) >= quorum.loses_at

@@ -135,7 +135,7 @@ class Load:
                 waits.ended.append((now, now - last_ms))
                 last_ms = now
                 self._stops_producing.wait(PAUSE_MS / 1000)
-            _end(waits, last_ms, now_ms())
+            end_wait(waits, last_ms, now_ms())
 
     def _consume(self, partition: int) -> None:
         consumed, waits = self.consumed[partition], self.consumer_waits[partition]
@@ -154,10 +154,10 @@ class Load:
                     waits.ended.append((now, now - last_ms))
                     last_ms = now
             consumer.close()
-            _end(waits, last_ms, self._stopped_ms)
+            end_wait(waits, last_ms, self._stopped_ms)
 
 
-def _end(waits: Waits, last_ms: int, end_ms: int) -> None:
+def end_wait(waits: Waits, last_ms: int, end_ms: int) -> None:
     """Count the wait that was not over when the load ended."""
     if end_ms > last_ms:
         waits.ended.append((end_ms, end_ms - last_ms))

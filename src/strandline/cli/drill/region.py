@@ -11,15 +11,26 @@ from dataclasses import dataclass
 from secrets import token_hex
 
 from strandline.base.errors import OperatorError, StrandlineError
+from strandline.cli.drill.forecast import loses_controller
+from strandline.cli.drill.groups import (
+    OFFSETS_TOPIC,
+    Groups,
+    GroupWaits,
+    choose_groups,
+    offsets_leaders,
+    stopped_partitions,
+)
 from strandline.cli.drill.load import Load, now_ms
 from strandline.cli.drill.steady import missing, remember
 from strandline.cli.drill.verdict import Verdict, compare
+from strandline.cli.live_cluster import look
 from strandline.client.admin import LATEST, NewTopic, create_topic, delete_topic, list_offsets
 from strandline.client.cluster import Client
 from strandline.client.consumer import Consumer
 from strandline.client.isolation import isolate_broker, takes_clients
 from strandline.client.replica_status import replica_status
 from strandline.client.topology import describe_topology
+from strandline.coordinator.partitioning import partition_for
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 
@@ -66,6 +77,8 @@ class Outcome:
     given_up_count: int
     steady_after_ms: int
     unsteady: tuple[str, ...]
+    groups: tuple[GroupWaits, ...] = ()
+    """Empty where these brokers coordinated none."""
 
     @property
     def producer_rto_ms(self) -> int:
@@ -76,6 +89,11 @@ class Outcome:
     def consumer_rto_ms(self) -> int:
         """The longest that any consumer waited."""
         return max(one.consumer_longest_ms for one in self.waits)
+
+    @property
+    def group_rto_ms(self) -> int | None:
+        """The longest that any group could not commit; None where none was measured."""
+        return max((one.longest_ms for one in self.groups), default=None)
 
 
 def brokers_of(client: Client, region: str) -> tuple[BrokerId, ...]:
@@ -127,21 +145,43 @@ class RegionDrill:
     def run(self) -> Outcome:
         """Do it; raises StrandlineError where it could not be done to its end."""
         settings = self._settings
+        offsets_leaders(self._client)  # What this has made is as all else when the drill begins.
         create_topic(
             self._client, NewTopic(self._topic, partitions=settings.partitions, configs=CONFIGS)
         )
         self._tell(f"topic {self._topic}: {settings.partitions} producers and consumers")
         timeout_ms = settings.duration_ms + CLIENT_MARGIN_MS
         load = Load(lambda: self._make_client(timeout_ms), self._topic, settings.partitions)
+        groups: list[Groups] = []
         try:
             load.start()
-            return self._drill(load)
+            self._wait(lambda: load.is_under_way, self._client.timeout_ms, "not all clients go on")
+            leaders = self._client.leaders(self._topic, deadline_ms=self._client.deadline())
+            groups.append(self._groups(leaders, timeout_ms))
+            groups[0].start()
+            return self._drill(load, groups[0])
         finally:
             load.abandon()
+            for one in groups:
+                one.abandon()
             self._remove_topic()
 
-    def _drill(self, load: Load) -> Outcome:
-        self._wait(lambda: load.is_under_way, self._client.timeout_ms, "not every client goes on")
+    def _groups(self, leaders: Mapping[int, BrokerId], timeout_ms: int) -> Groups:
+        """`leaders`: of the drill's topic."""
+        coordinators = choose_groups(self._topic, offsets_leaders(self._client), self._brokers)
+        staying = [one for one, leader in leaders.items() if leader not in self._brokers]
+        return Groups(
+            lambda: self._make_client(timeout_ms),
+            self._topic,
+            coordinators,
+            partition=min(staying, default=0),
+            partitions=self._settings.partitions,
+        )
+
+    def _drill(self, load: Load, groups: Groups) -> Outcome:
+        limit_ms = self._client.timeout_ms
+        self._wait(lambda: groups.is_under_way, limit_ms, "not every group commits")
+        goes_on = self._groups_expected()
         found = replica_status(self._client)
         before = remember(found)
         leaders = {one.partition: one.leader for one in found if one.topic == self._topic}
@@ -155,6 +195,7 @@ class RegionDrill:
         self._tell("the region comes back")
         unsteady = self._wait_steady(lambda: missing(before, replica_status(self._client)))
         steady_ms = now_ms()
+        groups.stop()
         load.stop_producing()
         until = now_ms() + self._client.timeout_ms
         while not load.is_read and now_ms() < until:
@@ -172,7 +213,16 @@ class RegionDrill:
             given_up_count=load.given_up_count,
             steady_after_ms=steady_ms - ended_ms,
             unsteady=tuple(unsteady),
+            groups=groups.waits(begun_ms, goes_on),
         )
+
+    def _groups_expected(self) -> Callable[[str], bool]:
+        """Tells of a group whether another broker is to coordinate it."""
+        cluster = look(self._client, [OFFSETS_TOPIC], asks_leaders=True)
+        decides = not loses_controller(self._client, cluster, self._brokers)
+        stopped = stopped_partitions(cluster, self._brokers, decides=decides)
+        count = len(cluster.topics[0].partitions)
+        return lambda group: partition_for(group, partition_count=count) not in stopped
 
     def _cut(self) -> int:
         """Ask all of them; returns when it begins."""

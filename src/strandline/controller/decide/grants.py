@@ -9,11 +9,11 @@ Source: design section 6, rules R3 and R4; decisions 0016 and 0020."""
 
 from strandline.controller.arbiter import register_of
 from strandline.controller.commands import BeginGrant, SeatLeader, VotersNoted
-from strandline.controller.decide.voters import find_group
+from strandline.controller.decide.voters import find_group, next_grant
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import GrantBegun, GroupSeated
 from strandline.model.cluster import Partition, Roles
-from strandline.model.ids import BrokerId
+from strandline.model.ids import BrokerId, first_epoch
 from strandline.protocol.errors import Error
 from strandline.raft.messages import Fenced
 
@@ -28,7 +28,7 @@ def decide_begin_grant(facts: Facts, command: BeginGrant) -> Decision:
         return Decision(VotersNoted())
     if partition.grant != command.grant or partition.is_fenced:
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: its grant is {partition.grant}")
-    return Decision(VotersNoted(), (GrantBegun(partition.group, partition.grant + 1),))
+    return Decision(VotersNoted(), (GrantBegun(partition.group, next_grant(partition)),))
 
 
 def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
@@ -45,19 +45,22 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
         if broker in partition.hosts
     }
     voters = {one for each in partition.possible for one in each}
+    fenced = {one: fenced[one] for one in fenced if one in voters or not partition.is_declared}
     leader = register.choose({one: fenced[one] for one in fenced if one in voters})
     if leader is None:
         raise refuse(
             Error.INVALID_REQUEST, f"{partition.name}: too few voters were fenced: {len(fenced)}"
         )
+    leader = _declared(partition, leader, fenced)
     best = fenced[leader]
+    given_up = facts.state.cluster.given_up(partition)
     roles = _successor(partition, best, fenced)
     seated = GroupSeated(
         group=partition.group,
         grant=partition.grant,
         version=partition.last_version + 1,
         voters=roles.voters,
-        observers=roles.observers,
+        observers=tuple(one for one in roles.observers if one not in given_up),
         leader=leader,
         last_epoch=best.last_epoch,
         last_index=best.last_index,
@@ -65,8 +68,33 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
     return Decision(VotersNoted(), (seated,))
 
 
+def _declared(partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fenced]) -> BrokerId:
+    """Who leads: where a loss was declared, and nobody has met the leader that was chosen then, it
+    is that one, with the log that was shown, and nobody has more than was shown. Raises ApiError
+    where that is so no more."""
+    if not partition.is_declared:
+        return best
+    loss = partition.losses[-1]
+    if fenced[best].last_epoch >= first_epoch(loss.grant):
+        return best
+    ends = {one: (fenced[one].last_epoch, fenced[one].last_index) for one in loss.survivors}
+    shown = loss.last
+    other = [one for one in loss.survivors if ends[one] > shown[one]]
+    if ends[loss.leader] < shown[loss.leader]:
+        other.append(loss.leader)
+    if other:
+        raise refuse(
+            Error.INVALID_REQUEST,
+            f"{partition.name}: the log of broker {other[0]} does not end where it did when a loss "
+            "was declared: declare it again",
+        )
+    return loss.leader
+
+
 def _successor(partition: Partition, best: Fenced, fenced: dict[BrokerId, Fenced]) -> Roles:
-    may_vote = {*partition.replicas, *(one for each in partition.possible for one in each)}
+    may_vote = {one for each in partition.possible for one in each}
+    if not partition.is_declared:
+        may_vote.update(partition.replicas)
     near = {
         broker
         for broker, one in fenced.items()

@@ -6,17 +6,22 @@ How:    compare and set: what was asked for rests on a version, on the grant of 
         and on the target as it is now (`controller.arbiter`). A command that was carried out before
         is answered as then.
             What may be asked for is the whole target, or other voters among those who hold the log
-        when all are well: of its observers one more at a time.
-Source: design section 6, rules R2 and R6; decisions 0009, 0020 and 0025."""
+        when all are well: of its observers one more at a time. Or, in the place of a grant that
+        cannot be begun, whatever may be asked for without it, the stable voters included: that one
+        may yet be in force until this one is reported.
+Source: design section 6, rules R2, R3 and R6; decisions 0009, 0020, 0025 and 0029."""
 
 from strandline.controller.arbiter import register_of
 from strandline.controller.commands import ReportVoters, RequestVoters, VotersNoted
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import VotersGranted, VotersStable
 from strandline.model.cluster import Partition, Roles
-from strandline.model.ids import GroupId
+from strandline.model.ids import GRANT_MAX, GroupId
 from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
+
+SUPERSEDED_COUNT_MAX = 8
+"""So many grants at most wait for one that is reported: each may be in force."""
 
 
 def decide_request_voters(facts: Facts, command: RequestVoters) -> Decision:
@@ -29,15 +34,17 @@ def decide_request_voters(facts: Facts, command: RequestVoters) -> Decision:
             f"{command.version}",
         )
     asked = Roles(command.voters, command.observers)
-    if partition.pending:
-        if partition.granted == asked:
-            return Decision(VotersNoted())
+    if partition.pending and partition.granted == asked:
+        return Decision(VotersNoted())
+    if partition.pending and not _may_supersede(partition, command):
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: other voters were granted")
-    if not command.voters or not _may_be(partition, asked):
+    given_up = facts.state.cluster.given_up(partition)
+    if not command.voters or not _may_be(partition, asked) or given_up & set(command.voters):
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: these are not wanted now")
     version = partition.last_version + 1
     wanted = Configuration(command.voters, version=version)
-    if register_of(partition).request(command.epoch, wanted) is None:
+    supersedes = bool(partition.pending)
+    if register_of(partition).request(command.epoch, wanted, supersedes=supersedes) is None:
         raise refuse(
             Error.INVALID_REQUEST, f"{partition.name}: epoch {command.epoch} was fenced off"
         )
@@ -45,10 +52,21 @@ def decide_request_voters(facts: Facts, command: RequestVoters) -> Decision:
     return Decision(VotersNoted(), (granted,))
 
 
+def _may_supersede(partition: Partition, command: RequestVoters) -> bool:
+    """Whether it rests on the last grant, and that is no seat: one is told as it was granted until
+    it is reported."""
+    return (
+        command.superseded == partition.last_version
+        and partition.seating is None
+        and not partition.is_fenced
+        and len(partition.doubtful) < SUPERSEDED_COUNT_MAX
+    )
+
+
 def _may_be(partition: Partition, asked: Roles) -> bool:
     if partition.is_moving and asked == partition.wanted:
         return True
-    is_other = set(asked.voters) != set(partition.voters)
+    is_other = bool(partition.pending) or set(asked.voters) != set(partition.voters)
     promoted = {one for one in asked.voters if one in partition.observers}
     if len(promoted.difference(partition.voters)) > 1:
         return False
@@ -73,6 +91,17 @@ def decide_report_voters(facts: Facts, command: ReportVoters) -> Decision:
             Error.INVALID_REQUEST, f"{partition.name}: epoch {command.epoch} was fenced off"
         )
     return Decision(VotersNoted(), (VotersStable(partition.group, command.version),))
+
+
+def next_grant(partition: Partition) -> int:
+    """The grant after its present one; raises ApiError where no epoch could name that."""
+    if partition.grant >= GRANT_MAX:
+        raise refuse(
+            Error.POLICY_VIOLATION,
+            f"{partition.name}: it has had all of its {GRANT_MAX} grants: bring a majority of its "
+            "voters back, or copy what is left and make the topic anew",
+        )
+    return partition.grant + 1
 
 
 def find_group(facts: Facts, group: GroupId) -> Partition:

@@ -1,4 +1,5 @@
-"""What is going on: a broker, a zone or a region that is down, a cut, something that was planned.
+"""What is going on: a broker, a zone or a region that is down, a cut, something that was planned;
+partitions that go on with less (`voting`).
 
 Why:    who is woken at night has to know at once which of these it is, and the numbers.
 How:    each has a key that stays while it goes on, so that it is told once when it begins, and once
@@ -24,6 +25,9 @@ class Kind(StrEnum):
     REGION = "region"
     CUT = "network-cut"
     PLANNED = "planned"
+    FEWER_VOTERS = "fewer-voters"
+    OBSERVERS_VOTE = "observers-vote"
+    LOW_QUORUM = "low-quorum"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ How:    brokers that have been silent for a while count against their zone and t
         (`marks`). Of a broker in a domain that is down nothing is made anew, until the domain is
         back or a person says so; the narrower domain's ruling counts before the wider one's. Who is
         merely cut off is never replaced. What is left silent when a domain is back is given as long
-        as any broker before it is lost; who has come back is not lost for having been away.
+        as any broker before it is lost; who has come back is not lost for having been away, also
+        where it falls silent again before it has settled.
         Brokers in maintenance count neither as silent nor at all; nor those that are emptied.
 Owns:   since when domains are down, and what is cut; on the active controller. Whether a domain is
         down, and rulings, are in the log (`Cluster.outages`): what is handed in.
@@ -63,6 +64,8 @@ class Scene:
     hears: Hearing
     leaving: Collection[BrokerId] = ()
     outages: Mapping[Domain, Outage] = field(default_factory=dict)
+    back_ms: Mapping[Domain, int] = field(default_factory=dict)
+    """{domain that was down by the log: monotonic, since when it is not}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,11 +330,16 @@ class Outages:
             text = f"broker {broker} is cut off from the controller, and others hear it"
             return "cut-off", text
         for domain in mine:
-            back_ms = self._back_ms.get(domain)
+            back_ms = self._back_ms.get(domain, scene.back_ms.get(domain))
             if back_ms is not None and scene.now_ms - back_ms < rules.lost_after_ms:
                 text = f"{full_name(domain, domains)} is back, and broker {broker} not yet: taken "
                 text += f"for lost after {rules.lost_after_ms / 1_000:g} s"
                 return "zone-down", text
+        silent_ms = scene.now_ms - scene.condition.down_since_ms.get(broker, scene.now_ms)
+        is_early = broker in scene.condition.lost and silent_ms < rules.lost_after_ms
+        if is_early and broker in self._held:  # Back for a moment; it was not lost before.
+            text = f"broker {broker} was back for a moment: taken for lost after "
+            return "zone-down", text + f"{rules.lost_after_ms / 1_000:g} s"
         return None
 
 

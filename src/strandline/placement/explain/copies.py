@@ -6,7 +6,7 @@ How:    a partition's leader sends each new replica the whole log. Limits count 
         All of them hold at the same time, so the one that takes longest says how long it takes at
         least: what producers add meanwhile comes on top, and where partitions move in turns there
         is less to send at a time.
-Source: design section 5; `replication.recovery`; decision 0010 ("Budget")."""
+Source: design section 5; `replication.throttle`; decision 0010 ("Budget")."""
 
 from collections.abc import Iterable
 from math import inf

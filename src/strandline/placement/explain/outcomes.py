@@ -11,15 +11,18 @@ How:    for each class of loss all choices of such domains are tried, over the b
             M <= s < W                  acks=all waits for who is lost                   RETURN
             s = N - M + 1, half         the controller seats the best log of them        ARBITRATION
                                         where voters may leave; else it may be let       LET_LEAVE
-                                        where acks=all wants more than s: only after     LOWER
-                                        where the controller has no majority either      RETURN
+            the same, where voters may leave, and acks=all wants more than s:
+                                        observers that are left make up the number       STANDS_IN
+                                        they do not: only after                          LOWER
+            the same                    where the controller has no majority either      RETURN
             N - W < s < N - M + 1       all acknowledged writes are on them, nobody leads  RETURN
             0 < s <= N - W              the last of them may be on nobody who is left    MAY_LACK
             s = 0                       no voter is left                                 GONE
 
         A network cut is the same for each of its two sides, but that nothing is lost by it: who is
-        on the other side lives. Observers count for nothing: promotions are not foretold.
-Source: design section 6; decisions 0016, 0020 and 0026."""
+        on the other side lives. An observer counts where the policy promotes by how many voters are
+        left; not where it waits for a region to be taken for down, which is not sure to happen.
+Source: design section 6; decisions 0016, 0020, 0025 and 0026."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,13 +32,15 @@ from itertools import combinations, product
 import msgspec
 
 from strandline.model.ids import BrokerId
-from strandline.placement.policy.document import Goal, goal_levels
+from strandline.placement.policy.document import Goal, Promotion, goal_levels
 from strandline.placement.policy.goals import format_goal
 from strandline.placement.survival.replicas import Placement, Quorum, Replica
 from strandline.placement.survival.report import common_goals, loss_levels
 from strandline.placement.topology.labels import BROKER_LABEL
 
 REGION = "region"
+COUNTED: tuple[Promotion, ...] = ("under-min-isr", "under-replicated")
+"""Promotions that go by how many voters are left, and nothing else."""
 
 
 class Course(StrEnum):
@@ -43,6 +48,8 @@ class Course(StrEnum):
 
     ELECTION = "election"
     ARBITRATION = "arbitration"
+    STANDS_IN = "stands-in"
+    """The same, or a majority is left; acks=all is refused until observers have been promoted."""
     LOWER = "lower-min-insync"
     """Somebody leads; acks=all is refused until `min.insync.replicas` is lowered."""
     LET_LEAVE = "let-voters-leave"
@@ -57,7 +64,7 @@ class Course(StrEnum):
     @property
     def acts_alone(self) -> bool:
         """Whether writes go on without anybody's help."""
-        return self in (Course.ELECTION, Course.ARBITRATION)
+        return self in (Course.ELECTION, Course.ARBITRATION, Course.STANDS_IN)
 
     @property
     def keeps_data(self) -> bool:
@@ -92,16 +99,24 @@ class Outcome(msgspec.Struct, frozen=True):
     """Whether, after a cut, it is the side that was cut off that goes on."""
     partitions: tuple[int, ...]
     """The partitions that fare so; others fare better."""
+    stand_ins: int = 0
+    """So many observers are promoted; once voters may leave, where they may not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What decides beside the placement. `shrinks`: `voters.shrink.enable` of the topic;
-    `controllers`: the controller's voters, nobody where that is not known."""
+    `controllers`: the controller's voters, nobody where that is not known; `promotion`: the
+    policy's."""
 
     min_insync_replicas: int = 1
     shrinks: bool = False
     controllers: Sequence[Replica] = ()
+    promotion: Promotion = ""
+
+    def lacking(self, quorum: Quorum, left: int) -> int:
+        """How many voters more acks=all asks for."""
+        return max(0, min(self.min_insync_replicas, quorum.voters) - left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,7 @@ class _Fate:
     quorum: Quorum
     without_controller: bool = False
     is_inside: bool = False
+    stand_ins: int = 0
 
     @property
     def badness(self) -> tuple[int, bool, int]:
@@ -192,19 +208,21 @@ def _outcome(
         partitions=tuple(
             sorted(index for fate, some in fates if fate.course == course for index in some)
         ),
+        stand_ins=worst.stand_ins,
     )
 
 
 def _fates(placement: Placement, goal: Goal, rules: Rules, *, is_cut: bool) -> Iterator[_Fate]:
-    for lost in _choices(placement, goal, rules.controllers):
+    others = (*rules.controllers, *_observers(placement, rules))
+    for lost in _choices(placement, goal, others):
         yield _fate_of_cut(placement, lost, rules) if is_cut else _fate(placement, lost, rules)
 
 
 def _choices(
-    placement: Placement, goal: Goal, controllers: Sequence[Replica]
+    placement: Placement, goal: Goal, others: Sequence[Replica]
 ) -> Iterator[frozenset[BrokerId]]:
     """Every choice of such domains, as the brokers that it takes; no others matter here."""
-    known = {one.broker: one for one in (*placement.voters, *controllers)}
+    known = {one.broker: one for one in (*placement.voters, *others)}
     everybody = Placement([Replica(one.broker, one.labels) for one in known.values()])
     brokers = [one.broker for one in everybody.voters]
     by_level = []
@@ -218,30 +236,44 @@ def _choices(
         yield frozenset().union(*(domain for some in chosen for domain in some))
 
 
+def _observers(placement: Placement, rules: Rules) -> tuple[Replica, ...]:
+    """Those that would be promoted where too few voters are left, and voters may leave."""
+    if rules.promotion not in COUNTED:
+        return ()
+    return tuple(one for one in placement.replicas if one.role == "observer")
+
+
 def _fate(placement: Placement, lost: frozenset[BrokerId], rules: Rules) -> _Fate:
     quorum = placement.quorum
     left = sum(1 for one in placement.voters if one.broker not in lost)
+    observers = sum(1 for one in _observers(placement, rules) if one.broker not in lost)
     without = not _has_controller(rules, lost, is_lost=True)
-    course = _course(quorum, left, rules, without_controller=without)
-    return _Fate(course, left, quorum, without)
+    course = course_of(quorum, left, observers, rules, without_controller=without)
+    stand_ins = _stand_ins(course, rules.lacking(quorum, left), observers)
+    return _Fate(course, left, quorum, without, stand_ins=stand_ins)
 
 
 def _fate_of_cut(placement: Placement, inside: frozenset[BrokerId], rules: Rules) -> _Fate:
     quorum = placement.quorum
     within = sum(1 for one in placement.voters if one.broker in inside)
     outside = quorum.voters - within
-    if max(within, outside) > quorum.voters // 2:
+    left = max(within, outside)
+    if left > quorum.voters // 2:
         is_inside = within > outside
-        left = max(within, outside)
-        goes_on = left >= quorum.write_quorum
-        course = Course.ELECTION if goes_on else Course.RETURN
         without = not _has_controller(rules, inside, is_lost=not is_inside)
-        return _Fate(course, left, quorum, without, is_inside)
-    # Halves: that one goes on which reaches the controller.
-    is_inside = not _has_controller(rules, inside, is_lost=True)
-    without = is_inside and not _has_controller(rules, inside, is_lost=False)
-    course = _course(quorum, outside, rules, without_controller=without)
-    return _Fate(course, outside, quorum, without, is_inside)
+    else:  # Halves: that one goes on which reaches the controller.
+        is_inside = not _has_controller(rules, inside, is_lost=True)
+        without = is_inside and not _has_controller(rules, inside, is_lost=False)
+    observers = _observers(placement, rules)
+    there = sum(1 for one in observers if (one.broker in inside) == is_inside)
+    course = course_of(quorum, left, there, rules, without_controller=without)
+    stand_ins = _stand_ins(course, rules.lacking(quorum, left), there)
+    return _Fate(course, left, quorum, without, is_inside, stand_ins)
+
+
+def _stand_ins(course: Course, lacking: int, observers: int) -> int:
+    may = course in (Course.STANDS_IN, Course.LET_LEAVE)
+    return lacking if may and observers >= lacking else 0
 
 
 def _has_controller(rules: Rules, brokers: frozenset[BrokerId], *, is_lost: bool) -> bool:
@@ -252,7 +284,11 @@ def _has_controller(rules: Rules, brokers: frozenset[BrokerId], *, is_lost: bool
     return not known or there > len(known) // 2
 
 
-def _course(quorum: Quorum, left: int, rules: Rules, *, without_controller: bool) -> Course:
+def course_of(
+    quorum: Quorum, left: int, observers: int, rules: Rules, *, without_controller: bool
+) -> Course:
+    """What becomes of a partition. `left`: voters, `observers`: of those that may be promoted, so
+    many are left."""
     if left >= quorum.write_quorum:
         return Course.ELECTION
     majority = quorum.voters // 2 + 1
@@ -260,10 +296,11 @@ def _course(quorum: Quorum, left: int, rules: Rules, *, without_controller: bool
         return Course.GONE
     if left <= quorum.voters - quorum.write_quorum:
         return Course.MAY_LACK
-    if left >= majority or left < quorum.voters - majority + 1 or without_controller:
+    if left < quorum.voters - majority + 1 or without_controller:
         return Course.RETURN
     if not rules.shrinks:
-        return Course.LET_LEAVE
-    if left < min(rules.min_insync_replicas, quorum.voters):
-        return Course.LOWER
+        return Course.RETURN if left >= majority else Course.LET_LEAVE
+    lacking = rules.lacking(quorum, left)
+    if lacking:
+        return Course.STANDS_IN if observers >= lacking else Course.LOWER
     return Course.ARBITRATION

@@ -54,7 +54,7 @@ class _Turn:
     credits: Credits
 
 
-class Recovery:
+class RecoveryThrottle:
     """See the module."""
 
     def __init__(self, clock: Clock, *, bytes_per_s: int, cross_region_bytes_per_s: int) -> None:

@@ -1,7 +1,7 @@
 """Whose turn it is to be served from the log, and how fast. Source: design section 5."""
 
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.recovery import COPYING_MS, CopyLimits, Recovery
+from strandline.replication.throttle import COPYING_MS, CopyLimits, RecoveryThrottle
 from strandline.simulation.clock import HostClock, SimClock
 from strandline.simulation.process import Process
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
@@ -15,7 +15,9 @@ class Readers:
     def __init__(self, *, bytes_per_s: int, append_bytes: dict[int, int]) -> None:
         self.scheduler = Scheduler()
         clock = SimClock(HostClock(self.scheduler), Process(self.scheduler, "host"))
-        self.rate = Recovery(clock, bytes_per_s=bytes_per_s, cross_region_bytes_per_s=bytes_per_s)
+        self.rate = RecoveryThrottle(
+            clock, bytes_per_s=bytes_per_s, cross_region_bytes_per_s=bytes_per_s
+        )
         self.append_bytes = append_bytes
         self.left_bytes = dict.fromkeys(append_bytes, 1 << 60)
         self.read_bytes = dict.fromkeys(append_bytes, 0)
@@ -91,10 +93,10 @@ def test_whoever_leads_a_group_now_is_called_in_its_turn() -> None:
     assert called == ["now"]
 
 
-def world(*, far_bytes_per_s: int = 10 * MB) -> tuple[Scheduler, Recovery]:
+def world(*, far_bytes_per_s: int = 10 * MB) -> tuple[Scheduler, RecoveryThrottle]:
     scheduler = Scheduler()
     clock = SimClock(HostClock(scheduler), Process(scheduler, "host"))
-    made = Recovery(clock, bytes_per_s=10 * MB, cross_region_bytes_per_s=far_bytes_per_s)
+    made = RecoveryThrottle(clock, bytes_per_s=10 * MB, cross_region_bytes_per_s=far_bytes_per_s)
     made.place([BrokerId(3), BrokerId(4)])
     return scheduler, made
 

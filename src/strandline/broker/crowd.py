@@ -1,0 +1,72 @@
+"""Commands that each concern one Raft group alone, carried out together by the controller.
+
+Why:    where a broker dies, the leaders of thousands of partitions ask for other voters at once;
+        one flush for each would take longer than the outage.
+How:    what waits for its turn joins the others --the first whose turn it is--> takes one command
+        of each group, all are decided on the same committed state, and their records make one batch
+        Decisions about different groups rest on nothing that the others change. Those about one
+        group keep their order.
+Owns:   the commands that wait.
+Source: decision 0032."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from strandline.controller.commands import (
+    Answer,
+    BeginGrant,
+    Command,
+    Refused,
+    ReportVoters,
+    RequestVoters,
+    SeatLeader,
+)
+from strandline.model.ids import GroupId
+from strandline.protocol.errors import Error
+
+OF_ONE_GROUP = RequestVoters | ReportVoters | BeginGrant | SeatLeader
+COUNT_MAX = 500
+"""So many at a time: the decisions are one step of the loop."""
+
+
+class Crowd:
+    """See the module. `carry_out` is called in turn."""
+
+    def __init__(
+        self,
+        turn: asyncio.Lock,
+        carry_out: Callable[[Sequence[Command]], Awaitable[list[Answer]]],
+    ) -> None:
+        self._turn = turn
+        self._carry_out = carry_out
+        # In the order in which they came: {where the answer is waited for: the command}.
+        self._waiting: dict[asyncio.Future[Answer], OF_ONE_GROUP] = {}
+
+    async def carry_out(self, command: OF_ONE_GROUP) -> Answer:
+        """Have it carried out, with others or alone."""
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[answered] = command
+        try:
+            async with self._turn:
+                # Who was cancelled just now may still stand before this one.
+                while not answered.done():
+                    await self._carry_out_some()
+        finally:
+            self._waiting.pop(answered, None)
+        return await answered
+
+    async def _carry_out_some(self) -> None:
+        chosen: dict[GroupId, asyncio.Future[Answer]] = {}
+        for answered, command in self._waiting.items():
+            if len(chosen) < COUNT_MAX:
+                chosen.setdefault(command.group, answered)
+        commands = [self._waiting.pop(answered) for answered in chosen.values()]
+        answers: Sequence[Answer] = ()
+        try:
+            answers = await self._carry_out(commands)
+        finally:
+            # Where this was given up, all may have been carried out or not; they can be repeated.
+            none = [Refused(Error.REQUEST_TIMED_OUT, "given up")] * (len(commands) - len(answers))
+            for answered, answer in zip(chosen.values(), (*answers, *none), strict=True):
+                if not answered.done():
+                    answered.set_result(answer)

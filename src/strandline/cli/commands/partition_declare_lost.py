@@ -1,0 +1,138 @@
+"""`strandline partition declare-lost`: go on without voters that are gone for good.
+
+Why:    it gives up records for ever, so what is left, and exactly what is at risk, is shown first,
+        and the topic's name has to be typed. The controller refuses wherever nothing need be lost.
+Source: decision 0027; docs/operating/outages.md."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strandline.cli.commands.partition_survivors import judge, print_logs
+from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
+from strandline.cli.output import Json, ids, print_line, show
+
+if TYPE_CHECKING:
+    from strandline.client.survivors import ReplicaLogs
+    from strandline.model.ids import BrokerId
+    from strandline.protocol.messages.declare_lost import DeclareLostResponse
+
+
+def declare_lost(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for the name again.")] = False,
+    bootstrap: Bootstrap = "",
+    timeout: Timeout = DEFAULT_TIMEOUT_S,
+    as_json: AsJson = False,
+) -> None:
+    """Give up the replicas of brokers that are gone for good, where too few voters are left to hold
+    everything: the best log that is left goes on. Stop those brokers' processes before."""
+    from strandline.client.losses import declare_lost as declare
+    from strandline.client.losses import foretell_loss
+    from strandline.client.survivors import ask_replica_logs
+
+    with open_client(bootstrap, timeout) as client:
+        found = ask_replica_logs(client, topic, partition)
+        lost = _silent(topic, found)
+        grant = max(one.grant for one in found.answers.values())
+        foretold = foretell_loss(client, topic, partition, brokers=lost, grant=grant)
+        lines = _tell(lost, found, foretold)
+        if not yes:
+            _confirm(topic, partition, found, lines)
+        done = declare(client, topic, partition, brokers=lost, foretold=foretold, by=_who())
+    told: dict[str, Json] = {
+        "topic": topic,
+        "partition": partition,
+        "lost": [int(one) for one in lost],
+        "leader": done.leader_id,
+        "grant": done.grant,
+        "at_risk_from": done.committed_offset,
+        "on_nobody_from": done.log_end_offset,
+        "text": [*lines],
+    }
+    after = (
+        f"{topic}-{partition} goes on from offset {done.log_end_offset} at broker {done.leader_id}"
+    )
+    show(as_json, told, people=lambda: print_line(after))
+
+
+def _silent(topic: str, found: "ReplicaLogs") -> "list[BrokerId]":
+    """Who holds the log and does not answer, nor is heard; nobody where others have lost it."""
+    from strandline.base.errors import OperatorError
+
+    silent = [one for one in found.hosts if one not in found.answers and one not in found.heard]
+    has_empty = any(one.has_lost for one in found.answers.values())
+    if not (silent or has_empty) or not found.answers:
+        raise OperatorError(
+            "every broker that holds it answers, or is heard: there is nobody to be given up"
+            if found.answers
+            else f"none of brokers {ids(found.hosts)} answers: nothing is left to go on with"
+        )
+    return silent
+
+
+def _tell(
+    lost: "list[BrokerId]", found: "ReplicaLogs", foretold: "DeclareLostResponse"
+) -> list[str]:
+    committed, end, best = foretold.committed_offset, foretold.log_end_offset, foretold.leader_id
+    empty = [one for one, answer in found.answers.items() if answer.has_lost]
+    lines = [f"given up: brokers {ids(lost)}"] if lost else []
+    if empty:
+        lines.append(f"given up: what brokers {ids(empty)} had, which have lost their logs")
+    lines.append(f"goes on: the log of broker {best}")
+    lines.append(f"below offset {committed}: kept, and known to be committed")
+    if committed < end:
+        lines.append(
+            f"offsets {committed} to {end - 1}: AT RISK: kept as they are on broker {best}; where "
+            "others were acknowledged in their place, those are lost"
+        )
+    lines.append(
+        f"offset {end} and above: AT RISK: whatever was acknowledged there is lost, and these "
+        "offsets are given to other records"
+    )
+    return lines
+
+
+def _confirm(topic: str, partition: int, found: "ReplicaLogs", lines: list[str]) -> None:
+    """Show what is left, and have the name typed again; raises OperatorError."""
+    import sys
+
+    from strandline.base.errors import OperatorError
+
+    print_logs(topic, partition, found)
+    for line in lines:
+        print_line(line)
+    for line in _others(found):
+        print_line(line)
+    sys.stdout.flush()
+    sys.stderr.write(
+        "A process of those brokers that still runs goes on by itself: have them stopped. When "
+        f"they come back, they drop what they have.\nType {topic} to do it: "
+    )
+    sys.stderr.flush()
+    if sys.stdin.readline().strip() != topic:
+        raise OperatorError("that is not its name: nothing was done (--yes does not ask)")
+
+
+def _others(found: "ReplicaLogs") -> list[str]:
+    """Who would save it all; where a loss was declared before, that was given up then."""
+    judged = judge(found)
+    if found.needs_all:
+        return []
+    return [
+        f"nothing would be at risk once {judged.wanted} of {ids(judged.missing)} "
+        f"{'is' if judged.wanted == 1 else 'are'} back with what is on their disks"
+    ]
+
+
+def _who() -> str:
+    """Who says so, as this machine knows them."""
+    import getpass
+    import socket
+
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = "unknown"
+    return f"{name}@{socket.gethostname()}"

@@ -1,0 +1,71 @@
+"""Declares replicas of a partition lost, and tells what was declared before.
+
+How:    the controller is asked twice: what it would do, and to do that, with the logs that it told
+        of. Where these have changed meanwhile, it refuses.
+Source: decision 0027."""
+
+from collections.abc import Sequence
+
+from strandline.client.cluster import Client
+from strandline.client.errors import NotOfferedError, refusal
+from strandline.model.ids import BrokerId
+from strandline.protocol.messages.declare_lost import DeclareLostRequest, DeclareLostResponse
+from strandline.protocol.messages.describe_losses import (
+    DeclaredLoss,
+    DescribeLossesRequest,
+    DescribeLossesResponse,
+)
+
+REFUSED = "nothing was declared lost"
+"""What refusals begin with; the controller names the partition."""
+
+
+def foretell_loss(
+    client: Client, topic: str, partition: int, *, brokers: Sequence[BrokerId], grant: int
+) -> DeclareLostResponse:
+    """What it would mean. Raises ApiError with what stands against it."""
+    request = DeclareLostRequest(
+        topic=topic,
+        partition=partition,
+        grant=grant,
+        broker_ids=list(brokers),
+        validate_only=True,
+    )
+    return client.ask_controller(request, DeclareLostResponse, REFUSED)
+
+
+def declare_lost(
+    client: Client,
+    topic: str,
+    partition: int,
+    *,
+    brokers: Sequence[BrokerId],
+    foretold: DeclareLostResponse,
+    by: str,
+) -> DeclareLostResponse:
+    """Do what was foretold. Raises ApiError where it is not so any more."""
+    request = DeclareLostRequest(
+        topic=topic,
+        partition=partition,
+        grant=foretold.grant - 1,
+        broker_ids=list(brokers),
+        logs=foretold.logs,
+        by=by,
+    )
+    return client.ask_controller(request, DeclareLostResponse, REFUSED)
+
+
+def describe_losses(client: Client, topics: Sequence[str]) -> list[DeclaredLoss]:
+    """What was ever declared lost of topics; nothing where the cluster does not know of that."""
+    request = DescribeLossesRequest(topics=list(topics))
+
+    def look(until: int) -> DescribeLossesResponse:
+        answer = client.ask_best_informed(request, DescribeLossesResponse, deadline_ms=until)
+        if answer.error_code:
+            raise refusal(answer.error_code, "declared losses")
+        return answer
+
+    try:
+        return client.attempt(look).losses
+    except NotOfferedError:
+        return []

@@ -1,0 +1,196 @@
+"""Takes a person's word that replicas are gone for good, where nothing else lets a group go on.
+
+Why:    it gives up what only they had, so it is refused unless it is the last resort, and unless
+        what is at risk is what that person was shown.
+How:    the brokers that are heard are asked, for this command, whom they hear and where their logs
+        of the group end (`controller.reports`):
+
+            somebody who is given up is heard                            a cut is no loss
+            somebody else who holds the log does not tell of it          wait, or give it up, too
+            led, electable, or whole without those who are given up      nothing need be lost
+            who has no vote has more than those who have                 it may be needed
+            nobody is named, and nobody who is heard has lost its log    name somebody
+            the logs, or the grant, are others than those shown          look again
+
+        What is taken down names the one who is seated, and where the logs end: should they end
+        elsewhere by then, nobody is seated (`grants`), and a person has to look again.
+Source: decisions 0026 and 0027; `controller.survivors`."""
+
+from collections.abc import Collection
+
+from strandline.controller.commands import DeclareLost, LossDeclared, ShownLog
+from strandline.controller.decide.voters import find_group, next_grant
+from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.records import ReplicasDeclaredLost
+from strandline.controller.survivors import Standing, SurvivingLog, assess, has_all_of
+from strandline.model.cluster import Loss, LostReplica, Partition
+from strandline.model.ids import BrokerId, Epoch, Index
+from strandline.protocol.errors import Error
+
+BY_CHARACTERS_MAX = 200
+
+
+def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
+    """Give them up, or say what stands against it."""
+    partition = find_group(facts, command.group)
+    brokers = set(command.brokers)
+    for last in partition.losses[-1:]:
+        is_last = last.grant == partition.grant == command.grant + 1
+        if is_last and {one.broker for one in last.lost} == brokers:
+            return Decision(LossDeclared(last, command.shown))
+    if partition.grant != command.grant:
+        raise refuse(
+            Error.INVALID_REQUEST,
+            f"{partition.name}: its grant is {partition.grant}, not {command.grant} as it was: "
+            "look at what is left again",
+        )
+    if not brokers.issubset(partition.hosts) or not (brokers or _has_empty(facts, partition)):
+        raise refuse(
+            Error.INVALID_REQUEST,
+            f"{partition.name} is on brokers {_ids(partition.hosts)}: name those of them that are "
+            "gone for good",
+        )
+    _require_silence(facts, partition, brokers)
+    logs = _logs(facts, partition, brokers)
+    loss = _loss(facts, partition, command, logs)
+    shown = tuple(
+        ShownLog(one.broker, one.last_epoch, one.last_index, one.committed, one.end)
+        for one in sorted(logs, key=lambda one: one.broker)
+    )
+    answer = LossDeclared(loss, shown)
+    if command.validate_only:
+        return Decision(answer)
+    if set(shown) != set(command.shown):
+        raise refuse(
+            Error.INVALID_REQUEST,
+            f"{partition.name}: the logs that are left are not what they were: look at them again",
+        )
+    return Decision(answer, (ReplicasDeclaredLost(partition.group, loss),))
+
+
+def _has_empty(facts: Facts, partition: Partition) -> bool:
+    """Whether somebody who is heard has lost its log of it: there may be nobody left to be named,
+    and too few who have anything."""
+    told = (facts.reports.get(one) for one in partition.hosts)
+    logs = (one.logs.get(partition.group) for one in told if one is not None)
+    return any(one is not None and one.has_lost for one in logs)
+
+
+def _require_silence(facts: Facts, partition: Partition, brokers: Collection[BrokerId]) -> None:
+    """Whoever is heard by anybody may go on, and is asked first."""
+    for broker in sorted(brokers):
+        if broker in facts.alive:
+            raise refuse(
+                Error.POLICY_VIOLATION,
+                f"{partition.name}: broker {broker} is heard by the controller: it is not lost",
+            )
+    for other in sorted(facts.alive):
+        told = facts.reports.get(other)
+        if told is None or told.hears is None:
+            raise refuse(
+                Error.REQUEST_TIMED_OUT,
+                f"{partition.name}: broker {other} does not say whom it hears: try again",
+            )
+        heard = sorted(set(told.hears) & set(brokers))
+        if heard:
+            raise refuse(
+                Error.POLICY_VIOLATION,
+                f"{partition.name}: broker {other} hears broker {heard[0]}: a cut is no loss",
+            )
+
+
+def _logs(
+    facts: Facts, partition: Partition, brokers: Collection[BrokerId]
+) -> tuple[SurvivingLog, ...]:
+    """Of all who hold it and are not given up."""
+    logs = []
+    for broker in partition.hosts:
+        if broker in brokers:
+            continue
+        told = facts.reports.get(broker)
+        log = None if told is None else told.logs.get(partition.group)
+        if log is None:
+            raise refuse(
+                Error.POLICY_VIOLATION,
+                f"{partition.name}: broker {broker} is heard, and its log is not open: try again; "
+                "if its log cannot be used, stop it, and give it up, too"
+                if broker in facts.alive
+                else f"{partition.name}: broker {broker} is not heard: bring it back, or give it "
+                "up, too",
+            )
+        logs.append(
+            SurvivingLog(
+                broker=broker,
+                is_led=log.is_led,
+                last_epoch=log.last_epoch,
+                last_index=log.last_index,
+                start=log.start,
+                committed=log.committed,
+                end=log.end,
+                has_lost=log.has_lost,
+                epoch=log.epoch,
+                leader=log.leader,
+            )
+        )
+    return tuple(logs)
+
+
+def _loss(
+    facts: Facts, partition: Partition, command: DeclareLost, logs: tuple[SurvivingLog, ...]
+) -> Loss:
+    found = assess(partition.possible, logs, needs_all=partition.is_declared)
+    refused = {
+        Standing.LED: "it is led, or was a moment ago: nothing is lost",
+        Standing.ELECTABLE: "a majority of its voters is left, and elects a leader",
+        Standing.WHOLE: "who is left holds all that was acknowledged: with "
+        "voters.shrink.enable the controller seats one of them, in seconds: switch that on",
+        Standing.NOBODY: "none of its voters is left",
+    }
+    if found.standing in refused:
+        raise refuse(Error.POLICY_VIOLATION, f"{partition.name}: {refused[found.standing]}")
+    voters = {one for each in partition.possible for one in each}
+    sound = {one.broker: one for one in logs if one.broker in voters and not one.has_lost}
+    assert found.best is not None
+    leader = sound[found.best]
+    _require_less(partition, leader, [one for one in logs if one.broker not in sound])
+    directories, cluster = facts.state.directories, facts.state.cluster
+    lost = tuple(
+        LostReplica(
+            one,
+            directories[one].id if one in directories else "",
+            cluster.brokers[one].incarnation if one in cluster.brokers else "",
+        )
+        for one in sorted(command.brokers)
+    )
+    survivors = tuple(one for one in partition.hosts if one in sound)
+    return Loss(
+        grant=next_grant(partition),
+        lost=lost,
+        survivors=survivors,
+        ends=tuple(
+            (Epoch(sound[one].last_epoch), Index(sound[one].last_index)) for one in survivors
+        ),
+        leader=leader.broker,
+        committed=found.committed,
+        end=leader.end,
+        by=command.by[:BY_CHARACTERS_MAX],
+        at_ms=command.at_ms,
+    )
+
+
+def _require_less(
+    partition: Partition, leader: SurvivingLog, others: Collection[SurvivingLog]
+) -> None:
+    """Who has no vote, or lost its log and has not rejoined, must not have more than who leads."""
+    for one in others:
+        ahead = (one.last_epoch, one.last_index) > (leader.last_epoch, leader.last_index)
+        if ahead or not (one.committed <= leader.committed or has_all_of(leader, one)):
+            raise refuse(
+                Error.POLICY_VIOLATION,
+                f"{partition.name}: broker {one.broker}, which may not lead, may have more than "
+                f"any voter that is left: its log ends at offset {one.end}",
+            )
+
+
+def _ids(brokers: Collection[BrokerId]) -> str:
+    return ", ".join(map(str, brokers))

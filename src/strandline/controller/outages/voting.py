@@ -1,0 +1,113 @@
+"""Tells of partitions that go on with fewer voters, with observers, or refuse acks=all. Pure.
+
+Why:    where voters may leave and observers stand in, all goes on, and the next loss is one too
+        many: somebody has to know before.
+How:    one alarm for each class, whatever number of partitions are in it: a broker has thousands.
+
+            some are, for `BEGUN_MS`      --> begun, with how many there are and the first names
+            none is, for `OVER_MS`        --> over
+
+        What comes and goes faster changes nothing, so that a restart is not told. The next
+        controller tells again what goes on: whether the one before it still could, nobody knows.
+Owns:   since when each class is as it is, and what was told; on the active controller.
+Source: design section 8; decisions 0020, 0025 and 0029."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from strandline.controller.outages.alarms import Alarm
+from strandline.controller.outages.happenings import MINUTE_MS, Kind
+from strandline.model.cluster import Partition
+from strandline.model.ids import GroupId
+
+BEGUN_MS = 10_000
+OVER_MS = 30_000
+NAMED_MAX = 3
+SUBJECT = "partitions"
+
+CLASSES = (Kind.FEWER_VOTERS, Kind.OBSERVERS_VOTE, Kind.LOW_QUORUM)
+_TEXTS = {
+    Kind.FEWER_VOTERS: ("fewer voters than placement asks for", "all voters are back"),
+    Kind.OBSERVERS_VOTE: ("observers stand in for voters", "no observer stands in"),
+    Kind.LOW_QUORUM: (
+        "acks=all is refused, for fewer voters are left than min.insync.replicas asks for",
+        "acks=all is refused nowhere",
+    ),
+}
+
+
+@dataclass(slots=True)
+class _Class:
+    """`since_ms`: when it became as it is, some or none; `begun_ms`: when what was told began; None
+    where nothing was, or that is over."""
+
+    has_some: bool = False
+    since_ms: int = 0
+    begun_ms: int | None = None
+    names: list[str] = field(default_factory=list)
+
+
+class VotingAlarms:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._classes = {kind: _Class() for kind in CLASSES}
+
+    @property
+    def counts(self) -> Mapping[Kind, int]:
+        """How many partitions are of each class now."""
+        return {kind: len(one.names) for kind, one in self._classes.items()}
+
+    @property
+    def told(self) -> list[Kind]:
+        """The classes that were told and are not over."""
+        return [kind for kind, one in self._classes.items() if one.begun_ms is not None]
+
+    def step(
+        self, now_ms: int, groups: Mapping[GroupId, Partition], refusing: Iterable[GroupId]
+    ) -> list[Alarm]:
+        """What is to be told now. `refusing`: the groups whose leaders refuse acks=all."""
+        for one in self._classes.values():
+            one.names.clear()
+        for partition in groups.values():
+            if partition.acting:
+                self._sort(partition)
+        quorum = self._classes[Kind.LOW_QUORUM]
+        quorum.names += sorted(groups[one].name for one in refusing if one in groups)
+        found = []
+        for kind, one in self._classes.items():
+            if bool(one.names) != one.has_some:
+                one.has_some, one.since_ms = bool(one.names), now_ms
+            alarm = _alarm_of(kind, one, now_ms)
+            if alarm is not None:
+                found.append(alarm)
+        return found
+
+    def _sort(self, partition: Partition) -> None:
+        own = sum(1 for one in partition.replicas if one in partition.acting)
+        if len(partition.acting) < len(partition.replicas):
+            self._classes[Kind.FEWER_VOTERS].names.append(partition.name)
+        if own < len(partition.acting):
+            self._classes[Kind.OBSERVERS_VOTE].names.append(partition.name)
+
+
+def _alarm_of(kind: Kind, one: _Class, now_ms: int) -> Alarm | None:
+    lasting_ms = now_ms - one.since_ms
+    begun, over = _TEXTS[kind]
+    if one.has_some and one.begun_ms is None and lasting_ms >= BEGUN_MS:
+        one.begun_ms = one.since_ms
+        return Alarm(kind, SUBJECT, False, f"{begun}: {_counted(one.names)}, {_named(one.names)}")
+    if not one.has_some and one.begun_ms is not None and lasting_ms >= OVER_MS:
+        minutes = (one.since_ms - one.begun_ms) // MINUTE_MS
+        one.begun_ms = None
+        return Alarm(kind, SUBJECT, True, over + (f", after {minutes} min" if minutes else ""))
+    return None
+
+
+def _counted(names: list[str]) -> str:
+    return f"{len(names)} partition{'s' * (len(names) != 1)}"
+
+
+def _named(names: list[str]) -> str:
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

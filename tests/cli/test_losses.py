@@ -1,0 +1,43 @@
+"""What is told of each class of loss; that it is so, `tests/broker/test_remedies.py` does.
+
+Source: decision 0026."""
+
+import pytest
+from tests.placement.test_outcomes import HALVES, THREE, one_of
+from tests.placement.test_survival import placed
+
+from strandline.cli.live_cluster import LiveTopic
+from strandline.cli.losses import tell
+from strandline.placement.explain.outcomes import Rules, outcomes
+from strandline.placement.policy.document import Policy, Promotion
+from strandline.placement.solver.request import Request
+
+
+def told(paths: tuple[str, ...], observers: tuple[str, ...], promotion: Promotion) -> str:
+    """How the loss of a region goes, where three have to acknowledge and voters may leave."""
+    placement = placed(*paths, observers=observers, min_insync_replicas=3)
+    rules = Rules(min_insync_replicas=3, shrinks=True, promotion=promotion)
+    request = Request(policy=Policy(), min_insync_replicas=3)
+    topic = LiveTopic("orders", "", request, (), {}, shrinks=True)
+    return tell(topic, one_of(outcomes([(placement, (0,))], rules), "1 region"))
+
+
+LOWER = "acks=all is refused until: strandline topic alter orders -c min.insync.replicas=2"
+
+
+@pytest.mark.parametrize(
+    ("paths", "begin"),
+    [
+        (THREE, "the 2 of 3 voters that are left do with each other; "),
+        (
+            HALVES,
+            "the controller seats a leader among the 2 of 4 voters that are left; ",
+        ),
+    ],
+)
+def test_what_an_observer_gives_is_told(paths: tuple[str, ...], begin: str) -> None:
+    stands_in = "then 1 observer stands in: acks=all goes on"
+    assert told(paths, ("d/1",), "under-min-isr") == begin + stands_in
+    assert told(paths, (), "under-min-isr") == begin + LOWER
+    assert told(paths, ("d/1",), "leader-is-observer") == begin + LOWER
+    assert told(paths, ("a/1",), "under-min-isr") == begin + LOWER, "it is lost with a region"

@@ -1,0 +1,151 @@
+"""`strandline partition declare-lost`: what is shown and asked, on a cluster in memory (decision
+0027)."""
+
+import io
+import json
+
+import pytest
+from tests.cli.test_commands import Run, run
+from tests.cli.test_partition_survivors import World
+
+from strandline.cli.commands import partition_declare_lost
+from strandline.client.cluster import Client
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.declare_lost import (
+    DeclareLostRequest,
+    DeclareLostResponse,
+    ShownReplicaLog,
+)
+from strandline.protocol.table import Message
+
+__all__ = ["run"]
+
+
+class Declaring(World):
+    """Broker 3 is left; the controller is asked."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.asked: list[DeclareLostRequest] = []
+        self.refusal = ""
+        self.ends = {3: (12, 15)}
+        self.fake.extra["DeclareLost"] = self._declare
+        self.fake.controller = 3
+        self.lose(1, 2)
+
+    def _declare(self, fake: object, broker: int, request: Message) -> Message:
+        assert isinstance(request, DeclareLostRequest)
+        self.asked.append(request)
+        if self.refusal:
+            return DeclareLostResponse(
+                error_code=Error.POLICY_VIOLATION, error_message=self.refusal
+            )
+        return DeclareLostResponse(
+            grant=request.grant + 1 if request.validate_only else 1,
+            leader_id=3,
+            committed_offset=12,
+            log_end_offset=15,
+            logs=[ShownReplicaLog(3, 4, 14, 12, 15)],
+        )
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Declaring:
+    """A cluster in memory that the command finds."""
+    made = Declaring()
+
+    def open_client(bootstrap: str, timeout_s: float) -> Client:
+        return made.open_client(bootstrap, timeout_s)
+
+    monkeypatch.setattr(partition_declare_lost, "open_client", open_client)
+    return made
+
+
+def typed(patch: pytest.MonkeyPatch, text: str) -> None:
+    patch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_what_is_at_risk_is_shown_and_the_name_is_asked_for(
+    world: Declaring, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, "t\n")
+    code, out, err = run("partition", "declare-lost", "t", "0")
+    assert code == 0
+    assert err.splitlines()[-1] == "Type t to do it: "
+    lines = out.splitlines()
+    assert lines[0] == "t-0:" and lines[2].split()[:3] == ["1", "voter", "silent"]
+    assert lines[5:] == [
+        "given up: brokers 1,2",
+        "goes on: the log of broker 3",
+        "below offset 12: kept, and known to be committed",
+        "offsets 12 to 14: AT RISK: kept as they are on broker 3; where others were acknowledged "
+        "in their place, those are lost",
+        "offset 15 and above: AT RISK: whatever was acknowledged there is lost, and these offsets "
+        "are given to other records",
+        "nothing would be at risk once 1 of 1,2 is back with what is on their disks",
+        "t-0 goes on from offset 15 at broker 3",
+    ]
+    foretold, done = world.asked
+    assert foretold.validate_only and not done.validate_only
+    assert (done.grant, done.broker_ids, done.logs) == (
+        0,
+        [1, 2],
+        [ShownReplicaLog(3, 4, 14, 12, 15)],
+    )
+    assert "@" in done.by
+
+
+def test_it_is_declared_again_without_a_word_of_who_was_given_up_before(
+    world: Declaring, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.voters, world.needs_all = [3], True
+    typed(monkeypatch, "t\n")
+    code, out, _ = run("partition", "declare-lost", "t", "0")
+    assert code == 0 and "nothing would be at risk" not in out
+
+
+def test_another_name_does_nothing(
+    world: Declaring, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, "yes\n")
+    code, _, err = run("partition", "declare-lost", "t", "0")
+    assert code != 0 and "nothing was done" in err
+    assert [one.validate_only for one in world.asked] == [True]
+
+
+def test_scripts_are_not_asked(world: Declaring, run: Run) -> None:
+    code, out, err = run("partition", "declare-lost", "t", "0", "--yes", "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert (told["lost"], told["leader"], told["grant"]) == ([1, 2], 3, 1)
+    assert (told["at_risk_from"], told["on_nobody_from"]) == (12, 15)
+
+
+def test_what_stands_against_it_is_told(world: Declaring, run: Run) -> None:
+    world.refusal = "t-0: broker 9 hears broker 2: a cut is no loss"
+    code, _, err = run("partition", "declare-lost", "t", "0", "--yes")
+    assert code != 0
+    assert f"nothing was declared lost: {world.refusal} (POLICY_VIOLATION)" in err
+
+
+def test_who_is_heard_is_not_given_up(world: Declaring, run: Run) -> None:
+    world.alive = {1, 2, 3}
+    code, _, err = run("partition", "declare-lost", "t", "0", "--yes")
+    assert code != 0 and "nobody to be given up" in err
+    assert world.asked == []
+
+
+def test_who_is_back_with_an_empty_disk_is_told_of_and_not_named(
+    world: Declaring, run: Run
+) -> None:
+    world.fake.down.clear()
+    world.alive = world.empty = {1, 2}
+    world.ends.update({1: (0, 0), 2: (0, 0)})
+    code, out, err = run("partition", "declare-lost", "t", "0", "--yes", "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert told["lost"] == [] and [one.broker_ids for one in world.asked] == [[], []]
+    assert told["text"][:2] == [
+        "given up: what brokers 1,2 had, which have lost their logs",
+        "goes on: the log of broker 3",
+    ]

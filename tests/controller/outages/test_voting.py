@@ -1,0 +1,115 @@
+"""Partitions that go on with less are told of once for all of them. Source: decision 0029."""
+
+from dataclasses import replace
+
+import pytest
+
+from strandline.controller.outages.happenings import Kind
+from strandline.controller.outages.voting import BEGUN_MS, OVER_MS, VotingAlarms
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId, GroupId
+
+STEP_MS = 1_000
+
+
+def brokers(*ids: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, ids))
+
+
+class Told:
+    """Five partitions with voters 1 to 3 and observer 4, looked at each second."""
+
+    def __init__(self) -> None:
+        self.alarms = VotingAlarms()
+        self.now_ms = 7
+        self.groups = {
+            GroupId(one): Partition(
+                "flights", one, GroupId(one), brokers(1, 2, 3), observers=brokers(4)
+            )
+            for one in range(5)
+        }
+        self.refusing: set[GroupId] = set()
+
+    def act(self, *voters: int, of: range) -> None:
+        """These vote in some of them; nobody: who should."""
+        for one in map(GroupId, of):
+            self.groups[one] = replace(self.groups[one], acting=brokers(*voters))
+
+    def wait(self, ms: int) -> list[str]:
+        """What is told meanwhile; a line that begins with "-" tells what is over."""
+        found = []
+        for _ in range(0, ms, STEP_MS):
+            self.now_ms += STEP_MS
+            found += self.alarms.step(self.now_ms, self.groups, self.refusing)
+        return [f"{'- ' if one.is_over else ''}{one.kind}: {one.text}" for one in found]
+
+
+@pytest.fixture
+def told() -> Told:
+    made = Told()
+    assert made.wait(STEP_MS) == []
+    return made
+
+
+def test_many_partitions_are_one_alarm_when_it_begins_and_when_it_is_over(told: Told) -> None:
+    told.act(1, 2, of=range(5))
+    assert told.wait(BEGUN_MS + STEP_MS) == [
+        "fewer-voters: fewer voters than placement asks for: 5 partitions, flights-0, flights-1, "
+        "flights-2 and 2 more"
+    ]
+    assert told.alarms.counts[Kind.FEWER_VOTERS] == 5
+    told.act(of=range(3))
+    assert told.wait(120_000) == []
+    told.act(of=range(5))
+    assert told.wait(OVER_MS + STEP_MS) == ["- fewer-voters: all voters are back, after 2 min"]
+    assert told.alarms.told == []
+
+
+def test_observers_that_stand_in_are_told_though_as_many_vote_as_should(told: Told) -> None:
+    told.act(1, 2, 4, of=range(1))
+    assert told.wait(BEGUN_MS + STEP_MS) == [
+        "observers-vote: observers stand in for voters: 1 partition, flights-0"
+    ]
+    told.act(of=range(1))
+    assert told.wait(OVER_MS + STEP_MS) == ["- observers-vote: no observer stands in"]
+
+
+def test_leaders_that_refuse_acks_all_are_told(told: Told) -> None:
+    told.refusing = {GroupId(1), GroupId(9)}
+    assert told.wait(BEGUN_MS + STEP_MS) == [
+        "low-quorum: acks=all is refused, for fewer voters are left than min.insync.replicas asks "
+        "for: 1 partition, flights-1"
+    ]
+    assert told.alarms.told == [Kind.LOW_QUORUM]
+
+
+def test_what_comes_and_goes_is_neither_begun_nor_over_each_time(told: Told) -> None:
+    for _ in range(5):
+        told.act(1, 2, of=range(2))
+        assert told.wait(BEGUN_MS - STEP_MS) == []
+        told.act(of=range(2))
+        assert told.wait(STEP_MS) == []
+    told.act(1, 2, of=range(2))
+    assert len(told.wait(BEGUN_MS + STEP_MS)) == 1
+    for _ in range(5):
+        told.act(of=range(2))
+        assert told.wait(OVER_MS - STEP_MS) == []
+        told.act(1, 2, of=range(2))
+        assert told.wait(BEGUN_MS + STEP_MS) == []
+
+
+def test_the_next_controller_tells_again_what_goes_on_and_what_is_over(told: Told) -> None:
+    told.act(1, 2, of=range(2))
+    assert len(told.wait(60_000)) == 1
+    told.alarms = VotingAlarms()
+    assert len(told.wait(60_000)) == 1
+    told.act(of=range(2))
+    assert told.wait(OVER_MS + STEP_MS) == ["- fewer-voters: all voters are back, after 1 min"]
+
+
+def test_what_a_controller_had_no_time_to_tell_is_told_by_the_next_one(told: Told) -> None:
+    """It is lost with the region whose voters leave."""
+    told.act(1, 2, of=range(2))
+    assert told.wait(BEGUN_MS - STEP_MS) == []
+    told.alarms = VotingAlarms()
+    assert len(told.wait(BEGUN_MS + STEP_MS)) == 1

@@ -1,0 +1,300 @@
+"""When a person's word lets a group go on, and who is seated then (decisions 0026 and 0027)."""
+
+from dataclasses import replace
+
+import pytest
+from tests.controller.controller_world import registration
+from tests.controller.test_grants import GROUP, Shrinking, brokers
+
+from strandline.controller.commands import (
+    BeginGrant,
+    DeclareLost,
+    LossDeclared,
+    Refused,
+    ShownLog,
+)
+from strandline.controller.records import GrantBegun
+from strandline.controller.reports import LogReport, Report
+from strandline.controller.survivors import SurvivingLog, assess
+from strandline.model.cluster import Loss
+from strandline.model.ids import GRANT_MAX, BrokerId, first_epoch
+
+HEARD = (1, 4, 5, 6)
+
+
+class Lost(Shrinking):
+    """Voters 2 and 3 are silent; voter 1 and observer 4 are left, and 5 and 6, which have none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alive = set(brokers(*HEARD))
+        self.logs: dict[int, LogReport] = {}
+        self.log_of(1, end=10, committed=6)
+        self.log_of(4, end=8, committed=5)
+
+    def log_of(
+        self, broker: int, *, end: int, committed: int, last_epoch: int = 1, **more: int
+    ) -> None:
+        self.logs[broker] = LogReport(
+            is_led=bool(more.get("is_led")),
+            epoch=more.get("epoch", last_epoch),
+            last_epoch=last_epoch,
+            last_index=end,
+            start=0,
+            committed=committed,
+            end=end,
+            has_lost=bool(more.get("has_lost")),
+            leader=BrokerId(more.get("leader", -1)),
+        )
+
+    def declare(self, *lost: int, grant: int = 0, by: str = "a person") -> Loss | str:
+        """What was taken down, or why nothing was."""
+        for one in self.alive:
+            hears = self.reports[one].hears if one in self.reports else None
+            logs = {GROUP: self.logs[one]} if one in self.logs else {}
+            self.reports[one] = Report(0, 1, hears=hears or tuple(self.alive), logs=logs)
+        asked = DeclareLost(
+            group=GROUP, grant=grant, brokers=brokers(*lost), by=by, at_ms=7, validate_only=True
+        )
+        found = self.run(asked)
+        if isinstance(found, Refused):
+            return found.message
+        assert isinstance(found, LossDeclared) and self.partition.grant == grant
+        done = self.run(replace_shown(asked, found.logs))
+        assert isinstance(done, LossDeclared), done
+        return done.loss
+
+
+def replace_shown(asked: DeclareLost, shown: tuple[ShownLog, ...]) -> DeclareLost:
+    return DeclareLost(
+        group=asked.group,
+        grant=asked.grant,
+        brokers=asked.brokers,
+        shown=shown,
+        by=asked.by,
+        at_ms=asked.at_ms,
+    )
+
+
+def test_who_is_left_is_fenced_and_nothing_before_may_be_in_force() -> None:
+    world = Lost()
+    assert world.request(1, 2, observers=(3, 4))
+    loss = world.declare(2, 3)
+    assert isinstance(loss, Loss)
+    assert (loss.survivors, loss.leader, loss.committed, loss.end) == ((1,), 1, 6, 10)
+    assert [one.directory_id for one in loss.lost] == ["directory-2", "directory-3"]
+    known = world.partition
+    assert known.possible == ((1,),) and known.is_fenced and known.is_declared
+    assert (known.grant, known.version, known.replicas) == (1, 1, (1, 2, 3))
+    assert known.losses == (loss,) and (loss.by, loss.at_ms) == ("a person", 7)
+    assert known.hosts == (1, 2, 3, 4)
+    assert [known.lost_in(BrokerId(one)) for one in (1, 2, 3, 4)] == [0, 1, 1, 0]
+    assert world.state.has_lost(BrokerId(2), GROUP) and not world.state.has_lost(BrokerId(1), GROUP)
+    assert world.replayed().cluster == world.state.cluster
+
+
+def test_the_survivor_is_seated_alone_and_the_lost_are_no_members() -> None:
+    world = Lost()
+    world.declare(2, 3)
+    assert world.seat((1, 1, 10), (4, 1, 8))
+    known = world.partition
+    assert known.seating is not None and known.seating.leader == 1
+    assert (known.pending, known.pending_observers) == ((1,), (4,))
+    assert world.report(1, grant=1)
+    assert (world.partition.voters, world.partition.is_declared) == ((1,), False)
+    assert world.replayed().cluster == world.state.cluster
+
+
+def test_nobody_is_seated_whose_log_ends_elsewhere_by_then() -> None:
+    world = Lost()
+    world.declare(2, 3)
+    assert not world.seat((1, 1, 9))
+    assert not world.seat((1, 1, 11))
+    assert not world.seat((2, 1, 30), (3, 1, 30))
+    # Looked at again, it is.
+    world.log_of(1, end=9, committed=0)
+    loss = world.declare(2, 3, grant=1)
+    assert isinstance(loss, Loss) and (loss.grant, loss.committed, loss.end) == (2, 0, 9)
+    assert world.seat((1, 1, 9), grant=2)
+
+
+def test_who_was_given_up_votes_only_after_it_has_started_anew() -> None:
+    world = Lost()
+    world.declare(2, 3)
+    assert world.seat((1, 1, 10))
+    assert world.report(1, grant=1)
+    assert not world.request(1, 2, observers=(3, 4), grant=1)
+    assert world.state.cluster.given_up(world.partition) == {2, 3}
+    world.run(registration(2, incarnation="second"))
+    assert world.state.cluster.given_up(world.partition) == {3}
+    assert world.request(1, 2, observers=(3, 4), grant=1)
+
+
+def test_after_a_declaration_no_survivor_may_be_missing_until_all_is_stable() -> None:
+    world = Shrinking()
+    lost = Lost.__new__(Lost)
+    lost.__dict__.update(world.__dict__)
+    lost.reports, lost.logs = {}, {}
+    lost.alive = set(brokers(1, 2, 4, 5, 6))
+    grown = replace(lost.partition, replicas=brokers(1, 2, 3, 5, 6))
+    lost.state._put(grown)
+    lost.alive = set(brokers(1, 2, 4))
+    lost.log_of(1, end=10, committed=6)
+    lost.log_of(2, end=12, committed=7)
+    lost.log_of(4, end=8, committed=5)
+    loss = lost.declare(3, 5, 6)
+    assert isinstance(loss, Loss) and (loss.survivors, loss.leader) == ((1, 2), 2)
+    # One of two would hold all that these have acknowledged, and not what was before.
+    assert not lost.seat((1, 1, 10))
+    # Who has more by now was elected meanwhile, perhaps.
+    assert not lost.seat((1, 2, 11), (2, 1, 12))
+    assert lost.seat((1, 1, 10), (2, 1, 12))
+    assert lost.does(BeginGrant(GROUP, 1))
+    assert not lost.seat((1, 1, 10), grant=2)
+    assert lost.seat((1, 1, 10), (2, 1, 12), grant=2)
+
+
+@pytest.mark.parametrize(
+    ("lost", "why"),
+    [
+        ((), "name those of them"),
+        ((2, 9), "name those of them"),
+        ((2, 3, 4), "broker 4 is heard by the controller"),
+        ((2,), "broker 3 is not heard"),
+    ],
+)
+def test_only_who_is_gone_can_be_given_up(lost: tuple[int, ...], why: str) -> None:
+    world = Lost()
+    told = world.declare(*lost)
+    assert isinstance(told, str) and why in told
+    assert world.partition.grant == 0
+
+
+def test_who_is_heard_and_has_no_log_to_show_has_to_be_stopped_before() -> None:
+    world = Lost()
+    world.alive.add(BrokerId(2))
+    told = world.declare(3)
+    assert isinstance(told, str) and "broker 2 is heard" in told and "stop it" in told
+
+
+def test_it_is_refused_while_anybody_hears_the_lost() -> None:
+    world = Lost()
+    world.reports[BrokerId(5)] = Report(0, 1, hears=brokers(1, 3, 5))
+    told = world.declare(2, 3)
+    assert isinstance(told, str) and "broker 5 hears broker 3" in told
+
+
+def test_it_is_refused_where_nothing_need_be_lost() -> None:
+    world = Lost()
+    world.log_of(1, end=10, committed=6, is_led=1)
+    assert "it is led" in str(world.declare(2, 3))
+    world.log_of(1, end=10, committed=6)
+    world.alive.add(BrokerId(2))
+    world.log_of(2, end=10, committed=6)
+    assert "a majority" in str(world.declare(3))
+    world.log_of(1, end=10, committed=6, has_lost=1)
+    world.log_of(2, end=10, committed=6, has_lost=1)
+    assert "none of its voters" in str(world.declare(3))
+
+
+def test_nobody_has_to_be_named_where_the_others_are_back_with_empty_disks() -> None:
+    world = Lost()
+    world.alive.update(brokers(2, 3))
+    for one in (2, 3):
+        world.log_of(one, end=0, committed=0, last_epoch=0)
+    world.log_of(4, end=8, committed=5)
+    assert "name those of them" in str(world.declare())
+    for one in (2, 3):
+        world.log_of(one, end=0, committed=0, last_epoch=0, has_lost=1)
+    loss = world.declare()
+    assert isinstance(loss, Loss)
+    assert (loss.lost, loss.survivors, loss.leader, loss.end) == ((), (1,), 1, 10)
+    assert world.seat((1, 1, 10), (4, 1, 8))
+    assert world.report(1, grant=1)
+    # They are members as they are: nothing of theirs has to be forgotten.
+    assert not world.state.cluster.given_up(world.partition)
+    assert world.request(1, 2, observers=(3, 4), grant=1)
+    assert world.replayed().cluster == world.state.cluster
+
+
+def test_it_is_declared_again_where_who_was_given_up_is_back_before_anybody_is_seated() -> None:
+    world = Lost()
+    world.declare(2, 3)
+    world.alive.update(brokers(2, 3))
+    for one in (2, 3):
+        world.run(registration(one, incarnation="second"))
+        world.log_of(one, end=0, committed=0, last_epoch=0, has_lost=1)
+    world.log_of(1, end=9, committed=0)  # It lost what was not flushed.
+    assert not world.seat((1, 1, 9))
+    loss = world.declare(grant=1)
+    assert isinstance(loss, Loss) and (loss.grant, loss.lost, loss.end) == (2, (), 9)
+    assert world.seat((1, 1, 9), grant=2)
+
+
+def test_who_leads_and_may_not_serve_stands_against_nothing() -> None:
+    """It hears too few who could vote, and whoever is back with an empty disk hears it."""
+    world = Lost()
+    world.log_of(1, end=10, committed=6, leader=1)
+    world.log_of(4, end=8, committed=5, is_led=1, leader=1)
+    assert isinstance(world.declare(2, 3), Loss)
+    other = Lost()
+    other.log_of(4, end=8, committed=5, is_led=1, leader=2)
+    assert "it is led" in str(other.declare(2, 3))
+
+
+def test_it_is_refused_where_an_observer_has_more() -> None:
+    world = Lost()
+    world.log_of(4, end=11, committed=5)
+    assert "broker 4, which may not lead, may have more" in str(world.declare(2, 3))
+    world.log_of(4, end=4, committed=4)
+    assert isinstance(world.declare(2, 3), Loss)
+
+
+def test_it_is_refused_where_the_logs_are_others_than_those_shown() -> None:
+    world = Lost()
+    world.declare(5)  # Nothing; it fills the reports.
+    asked = DeclareLost(group=GROUP, grant=0, brokers=brokers(2, 3), validate_only=True)
+    found = world.run(asked)
+    assert isinstance(found, LossDeclared)
+    world.log_of(1, end=10, committed=9)
+    world.declare(5)
+    done = world.run(replace_shown(asked, found.logs))
+    assert isinstance(done, Refused) and "look at them again" in done.message
+    assert world.partition.grant == 0
+
+
+def test_the_last_grant_that_an_epoch_can_name_is_not_passed() -> None:
+    world = Lost()
+    world.commit(tuple(GrantBegun(GROUP, one) for one in range(1, GRANT_MAX + 1)))
+    assert "make the topic anew" in str(world.declare(2, 3, grant=GRANT_MAX))
+
+
+def test_a_command_that_is_repeated_changes_nothing() -> None:
+    world = Lost()
+    first = world.declare(2, 3)
+    again = world.run(DeclareLost(group=GROUP, grant=0, brokers=brokers(2, 3)))
+    assert isinstance(again, LossDeclared) and again.loss == first
+    assert len(world.partition.losses) == 1
+    refused = world.run(DeclareLost(group=GROUP, grant=0, brokers=brokers(2)))
+    assert isinstance(refused, Refused) and "its grant is 1, not 0" in refused.message
+
+
+def test_a_log_that_lacks_what_a_later_leader_committed_is_not_the_best() -> None:
+    """Broker 1 heard in epoch 3 that an entry of epoch 1 is committed. Broker 2 led epoch 2, and
+    has something else in its place."""
+    knowing = SurvivingLog(
+        broker=BrokerId(1),
+        is_led=False,
+        last_epoch=1,
+        last_index=5,
+        start=0,
+        committed=5,
+        end=5,
+        epoch=3,
+    )
+    other = replace(knowing, broker=BrokerId(2), last_epoch=2, committed=4, epoch=3)
+    found = assess([brokers(1, 2, 3, 4, 5)], [knowing, other])
+    assert (found.best, found.committed, found.end) == (1, 5, 5)
+    met = replace(other, last_epoch=3)
+    assert assess([brokers(1, 2, 3, 4, 5)], [knowing, met]).best == 2
+    assert first_epoch(1) > 3

@@ -1,0 +1,86 @@
+"""Two of three replicas are gone, disks and all: a person declares them lost, and writing goes on.
+
+Source: docs/decisions/0027-declared-losses.md; docs/operating/outages.md."""
+
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.pages import commands, try_line
+from tests.integration.test_kill import Writer, read_back
+
+pytestmark = pytest.mark.integration
+
+TOPIC, HOME, LEFT, LOST = "orders", "3,4,5", 3, (4, 5)
+TIMEOUT_S = 60
+
+
+def tell(cluster: DevCluster, *arguments: str) -> Any:
+    done = cluster.run(*arguments, "-b", cluster.bootstrap, "--json")
+    return json.loads(done.stdout)
+
+
+def leader(cluster: DevCluster) -> int:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    return admin.list_topics(TOPIC, timeout=TIMEOUT_S).topics[TOPIC].partitions[0].leader
+
+
+def in_sync(cluster: DevCluster) -> set[int]:
+    (topic,) = tell(cluster, "topic", "describe", TOPIC)["topics"]
+    return set(topic["partitions"][0]["in_sync"])
+
+
+def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster) -> None:
+    where = ("-b", five.bootstrap)
+    five.run("topic", "create", TOPIC, "-p", "1", "-r", "3", "-c", "min.insync.replicas=1", *where)
+    five.run("partition", "move", TOPIC, "0", "--to", HOME, *where)
+    wait_until(lambda: in_sync(five) == {3, 4, 5}, what="the move", timeout_s=TIMEOUT_S)
+    writer = Writer(five, TOPIC, 1)
+    writer.write(200)
+    writer.flush()
+    for broker in LOST:
+        five.kill(broker)
+        (five.directory / f"broker-{broker}").rename(five.directory / f"away-{broker}")
+
+    # While they may be heard of, and while one lives who would do, nothing is given up; nor where
+    # another name is typed.
+    (line,) = commands("outages.md", "Fewer are left than hold everything", 1)
+    assert line == f"strandline partition declare-lost {TOPIC} 0"
+
+    def declared() -> bool:
+        assert try_line(five, line, typed="order\n").returncode
+        done = try_line(five, line, typed=f"{TOPIC}\n")
+        if done.returncode:
+            assert "not lost" in done.stderr or "led" in done.stderr or "heard" in done.stderr, (
+                done.stderr
+            )
+        return done.returncode == 0
+
+    wait_until(declared, what="the declaration", timeout_s=TIMEOUT_S)
+    wait_until(lambda: leader(five) == LEFT, what="a leader")
+    before = dict(writer.acknowledged)
+    writer.write(200)
+    writer.flush()
+    after = set(writer.acknowledged) - set(before)
+    assert len(after) == 200 and writer.failed == []
+    (topic,) = tell(five, "topic", "describe", TOPIC)["topics"]
+    (loss,) = topic["declared_lost"]
+    assert (loss["lost"], loss["leader"]) == ([4, 5], LEFT)
+    assert "declared lost on" in five.run("topic", "describe", TOPIC, *where).stdout
+    # One comes back with all that it had; the other never does.
+    (five.directory / "away-5").rename(five.directory / "broker-5")
+    five.start(5)
+    wait_until(lambda: 5 in in_sync(five), what="its copy", timeout_s=TIMEOUT_S)
+    assert leader(five) in (LEFT, 5)
+    writer.write(100)
+    writer.flush()
+    values = read_back(five, TOPIC, 1)
+    later = {one: at for one, at in writer.acknowledged.items() if one not in before}
+    assert {one: values.get(one) for one in later} == later
+    lost = set(before) - set(values)
+    assert all(before[one][1] >= loss["at_risk_from"] for one in lost)
+    survivors = tell(five, "partition", "survivors", TOPIC, "0")
+    ends = {one["broker"]: one["end"] for one in survivors["replicas"] if one["end"] is not None}
+    assert survivors["standing"] == "led" and set(ends) == {3, 5}

@@ -1,0 +1,218 @@
+"""Mistakes planted on purpose in what lets a group go on without its quorum, and in promotion.
+
+Each is found by the second family of seeds (`simulation.outage_swarm`); see `mutants`.
+`python -m tests.simulation.outage_hunt` finds seeds anew.
+
+Source: the rules of docs/decisions/0016, 0020 and 0025."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from strandline.broker import fetching as broker_fetching
+from strandline.broker.fetching import FetchCall
+from strandline.broker.moving import Moving
+from strandline.broker.outages import OutageWatch
+from strandline.broker.reading_near import SentOn
+from strandline.config.topic import TopicConfig
+from strandline.controller.arbiter import GroupVoters
+from strandline.controller.balancer.health import Condition
+from strandline.controller.commands import ReportVoters, RequestVoters
+from strandline.controller.decide import grants
+from strandline.controller.records import GroupSeated
+from strandline.controller.state import ControllerState
+from strandline.model.cluster import Partition, Roles
+from strandline.model.ids import BrokerId, grant_of
+from strandline.raft.arbitration import Arbitration
+from strandline.raft.events import PersistState
+from strandline.raft.messages import Fence, Fenced
+from strandline.replication import fencing
+from strandline.replication.replica import Replica
+from strandline.simulation.outage_swarm import draw_outages
+from strandline.simulation.scenario import PlannedFault, Scenario
+from strandline.simulation.swarm import run_scenario
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+LOSSES = ("spare-disk-lost", "zone-power-failure", "region-power-failure", "power-failure")
+CUTS = ("region-cut", "isolation", "split", "one-way-cut", "kill-leader")
+
+
+def seat_whoever_answers(patch: pytest.MonkeyPatch) -> None:
+    """R3: one member is enough."""
+    patch.setattr(GroupVoters, "may_seat", lambda self, holders: bool(holders))
+
+
+def seat_observers(patch: pytest.MonkeyPatch) -> None:
+    """An observer that was fenced leads, where its log ends as the best one does."""
+    honest = grants._successor
+    ends: dict[BrokerId, Fenced] = {}
+
+    def successor(partition: Partition, best: Fenced, fenced: dict[BrokerId, Fenced]) -> Roles:
+        ends.clear()
+        ends.update(fenced)
+        return honest(partition, best, fenced)
+
+    def seated(**told: Any) -> GroupSeated:
+        end = told["last_epoch"], told["last_index"]
+        for broker in told["observers"]:
+            one = ends.get(broker)
+            if one is not None and (one.last_epoch, one.last_index) == end:
+                others = tuple(other for other in told["observers"] if other != broker)
+                voters = (*told["voters"], broker)
+                told.update(leader=broker, voters=voters, observers=others)
+                break
+        return GroupSeated(**told)
+
+    patch.setattr(grants, "_successor", successor)
+    patch.setattr(grants, "GroupSeated", seated)
+
+
+def seat_a_log_that_is_not_the_best(patch: pytest.MonkeyPatch) -> None:
+    """R4: the first of those that were fenced leads, whatever its log."""
+    honest = GroupVoters.choose
+
+    def choose(self: GroupVoters, answers: Mapping[BrokerId, Fenced]) -> BrokerId | None:
+        best = honest(self, answers)
+        return None if best is None else min(answers, key=lambda one: answers[one].last_index)
+
+    patch.setattr(GroupVoters, "choose", choose)
+
+
+def believe_a_lost_disk(patch: pytest.MonkeyPatch) -> None:
+    """Who has lost its log takes part as if that had always been empty."""
+    patch.setattr(ControllerState, "has_lost", lambda self, broker, group: False)
+
+
+def forget_who_was_granted(patch: pytest.MonkeyPatch) -> None:
+    """R3: only the voters that were reported last count, not those granted since."""
+    patch.setattr(GroupVoters, "possible", property(lambda self: (self.stable,)))
+
+
+def answer_a_fence_that_is_not_durable(patch: pytest.MonkeyPatch) -> None:
+    """Who was fenced tells so, and has forgotten it after a crash."""
+    honest = Arbitration.on_fence
+
+    def on_fence(self: Arbitration, sender: BrokerId, message: Fence, leader_alive: bool) -> None:
+        effects = self._state.effects
+        begin = len(effects)
+        honest(self, sender, message, leader_alive)
+        effects[begin:] = [one for one in effects[begin:] if not isinstance(one, PersistState)]
+
+    patch.setattr(Arbitration, "on_fence", on_fence)
+
+
+def wait_for_no_promise(patch: pytest.MonkeyPatch) -> None:
+    """Somebody is seated though an earlier leader has its lease."""
+    honest = fencing._answer
+    patch.setattr(fencing, "_answer", lambda group, fenced, promised_ms: honest(group, fenced, 0))
+
+
+def change_voters_unannounced(patch: pytest.MonkeyPatch) -> None:
+    """R2: the leader begins a change of voters, and the controller does not know."""
+    honest = Moving._ask
+
+    def ask(self: Moving, command: RequestVoters | ReportVoters) -> None:
+        replica = self._replication.replicas.get(command.group)
+        if replica is None or not isinstance(command, RequestVoters):
+            honest(self, command)
+            return
+        replica.change_configuration(
+            voters=command.voters,
+            observers=command.observers,
+            min_insync=replica.configuration.min_insync,
+            version=replica.configuration.version + 1,
+        )
+
+    patch.setattr(Moving, "_ask", ask)
+
+
+def report_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """R6: what is in force is reported, though it may yet be lost."""
+    honest = Moving._step
+
+    def step(self: Moving, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
+        present = replica.configuration
+        is_begun = partition.version < present.version == partition.last_version
+        if is_begun and not present.is_joint and grant_of(replica.epoch) == partition.grant:
+            told = ReportVoters(partition.group, present.version, present.voters, replica.epoch)
+            self._ask(told)
+        return honest(self, replica, partition, config)
+
+    patch.setattr(Moving, "_step", step)
+
+
+def hold_no_repair(patch: pytest.MonkeyPatch) -> None:
+    """The balancer mends as if no zone were down."""
+    honest = OutageWatch.look
+
+    def look(self: OutageWatch, condition: Condition) -> Condition:
+        honest(self, condition)
+        return condition
+
+    patch.setattr(OutageWatch, "look", look)
+
+
+def tell_who_reads_late_of_a_divergence(patch: pytest.MonkeyPatch) -> None:
+    """A replica takes what a consumer has read elsewhere, and it has not yet, for another log."""
+    honest = FetchCall._has_diverged
+
+    def has_diverged(self: FetchCall, fetch: Any, replica: Replica) -> bool:
+        leads = SimpleNamespace(is_leader=True, log=replica.log)
+        return honest(self, fetch, leads)  # type: ignore[arg-type]
+
+    patch.setattr(FetchCall, "_has_diverged", has_diverged)
+
+
+def send_readers_round_and_round(patch: pytest.MonkeyPatch) -> None:
+    """The leader sends a consumer on that has just come back, and to itself."""
+    patch.setattr(SentOn, "is_spared", lambda *_: False)
+    patch.setattr(broker_fetching, "nearest", lambda path, leader, places: (leader,))
+
+
+@dataclass(frozen=True)
+class OutageMutant:
+    """`seed` finds `plant`, with faults of these `kinds` alone, where any are named; `promise` is
+    what it breaks, where nothing else is judged."""
+
+    plant: Plant
+    seed: int
+    promise: str = ""
+    kinds: Sequence[str] = ()
+
+    def scenario(self, seed: int) -> Scenario:
+        """What that seed draws, with faults of these kinds."""
+        drawn = draw_outages(seed)
+        if not self.kinds:
+            return drawn
+        rng = random.Random(f"mutant {seed}")
+        planned: list[PlannedFault] = []
+        at_ms = 0
+        while (at_ms := at_ms + rng.randint(200, 1_500)) < drawn.active_ms:
+            kind, duration_ms = rng.choice(self.kinds), rng.randint(300, 4_000)
+            planned.append(PlannedFault(at_ms, kind, duration_ms, rng.getrandbits(32)))
+        return replace(drawn, faults=tuple(planned), changes=())
+
+    def violation(self, seed: int) -> str | None:
+        """What that seed finds."""
+        return run_scenario(self.scenario(seed)).violation
+
+
+OUTAGE_MUTANTS: Sequence[OutageMutant] = (
+    OutageMutant(seat_observers, 2, "PromotionKeepsRpoZero"),
+    OutageMutant(believe_a_lost_disk, 35, "PromotionKeepsRpoZero", LOSSES),
+    OutageMutant(seat_whoever_answers, 228, "AtMostOneSuccessor", CUTS),
+    OutageMutant(seat_a_log_that_is_not_the_best, 36, "", LOSSES),
+    OutageMutant(forget_who_was_granted, 1, "", CUTS),
+    OutageMutant(answer_a_fence_that_is_not_durable, 1449, "AtMostOneSuccessor"),
+    OutageMutant(wait_for_no_promise, 203, "NoStaleLeaderRead"),
+    OutageMutant(change_voters_unannounced, 157, "LeaderCompleteness"),
+    OutageMutant(report_before_the_commit, 61, "LeaderCompleteness"),
+    OutageMutant(hold_no_repair, 1131, "RepairHeldIffZoneDown"),
+    OutageMutant(tell_who_reads_late_of_a_divergence, 500),
+    OutageMutant(send_readers_round_and_round, 15, "Progress"),
+)
