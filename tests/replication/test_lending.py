@@ -71,8 +71,37 @@ def test_orders_and_lent_appends_as_bytes() -> None:
         decode_append(memoryview(b"\x12" + message[1:]))
 
 
-def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(tmp_path: Path) -> None:
-    """Byte for byte what its leader has."""
+def test_orders_that_wait_are_forgotten_where_their_leader_begins_anew(tmp_path: Path) -> None:
+    """Otherwise the follower would be sent the same twice, or refuse what it cannot append yet."""
+
+    def order(to: BrokerId, first: int, last: int) -> Lend:
+        runs = (Run(Epoch(1), Index(last)),)
+        request = AppendRequest(
+            Epoch(1), Index(first - 1), Epoch(1), Index(last), Index(last), runs
+        )
+        return Lend(to, request, 1_000, False)
+
+    async def scenario() -> None:
+        async with led(tmp_path) as (hosts, leader):
+            away, near = (host for host in hosts if host.broker != leader.self_id)
+            await write(leader, [b"value"] * 30, acks=-1)
+            await until(lambda: near.replica.high_watermark == 30, "the other knows what it has")
+            near.network.remove_peer(away.broker)
+            lending = near.replication.lending
+            counts = []
+            for first, last in ((1, 10), (11, 20), (21, 30), (11, 20), (21, 30)):
+                lending.add(near.replica, order(away.broker, first, last))
+                counts.append(lending.order_count)
+            assert counts == [1, 2, 3, 1, 2]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("connects_late", [False, True], ids=["at once", "once it is connected"])
+def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(
+    tmp_path: Path, connects_late: bool
+) -> None:
+    """Byte for byte what its leader has; also where the leader reaches it before the other does."""
 
     async def scenario() -> None:
         async with led(tmp_path) as (hosts, leader):
@@ -84,10 +113,16 @@ def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(tmp_pat
             hosts[away].stop()
             for number in range(40):
                 await write(leader, [bytes([number]) * 20_000] * 10, acks=-1)
+            if connects_late:
+                hosts[near].network.remove_peer(hosts[away].broker)
             await bring_back(hosts, away)
             returned = hosts[away].replica
+            lending = hosts[near].replication.lending
+            if connects_late:
+                await until(lambda: lending.order_count > 0, "the other was ordered to lend")
+                hosts[near].network.set_peer(hosts[away].broker, "127.0.0.1", hosts[away].port)
             await until(lambda: returned.high_watermark == 410, "the returned replica has all")
             assert contents(returned) == contents(leader)
-            assert hosts[near].replication.lending.lent_bytes > 0
+            assert lending.lent_bytes >= 8_000_000
 
     asyncio.run(scenario())

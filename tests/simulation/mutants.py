@@ -33,7 +33,7 @@ from strandline.replication.liveness import Liveness
 from strandline.replication.replica import Replica
 from strandline.replication.sink import ReplicaSink
 from strandline.simulation.disk import SimDisk
-from strandline.simulation.scenario import Scenario
+from strandline.simulation.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.storage import state_journal
 from strandline.storage.log import Log
@@ -343,6 +343,19 @@ class Mutant:
 
 
 SLOW_FLUSHES = {"flush_us": (3_000, 40_000), "asks_voters": False}
+POWER_FAILS_AFTER_KILLS = {
+    "flush_us": (20_000, 40_000),
+    "asks_voters": False,
+    "active_ms": 9_000,
+    "faults": tuple(
+        fault
+        for at_ms in (1_000, 4_000, 7_000)
+        for fault in (
+            PlannedFault(at_ms, "kill-all", 200, 1),
+            PlannedFault(at_ms + 1_500, "total-power-failure", 200, 1),
+        )
+    ),
+}
 SHORT = {"active_ms": 7_000}
 LONG = {"active_ms": 30_000, "fault_interval_ms": 1_500}
 OFTEN = {"active_ms": 7_000, "fault_interval_ms": 500}
@@ -374,10 +387,10 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(forget_what_producers_wrote, ("kill-leader", "reset", "slow-link"), 3),
     Mutant(
         take_files_for_durable_after_a_kill,
-        ("kill-all", "total-power-failure"),
-        2042,
+        (),
+        5,
         False,
-        changes=SLOW_FLUSHES,
+        changes=POWER_FAILS_AFTER_KILLS,
     ),
     Mutant(forget_the_names_of_files, POWER, 10),
     Mutant(

@@ -79,6 +79,7 @@ class Inbound(PeerEvents):
                 host.send_control(peer, Kind.LEADERS, entries)
         if lane is Lane.BULK:
             host.led.reset(peer)
+            host.lending.on_connected(peer)
         else:
             host.led.ask(peer)
 

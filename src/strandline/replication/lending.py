@@ -4,6 +4,7 @@ Why:    see `lenders`; this is the other end of it.
 How:    orders for one follower of one group are obeyed in turn, each when the follower's connection
         has room and, where nobody waits for the entries, when a recovery may go on. The log is read
         only then, and the core asked once more whether what it has there may still be lent.
+            Who returns is often reached by its leader first: orders wait for the connection, too.
             A compacted log may have more, or less, in the place of what its leader has: what is
         there is sent, as several appends where one would be too large; empty batches are cut.
             What cannot be lent is dropped with all that was to follow: the leader asks the follower
@@ -71,9 +72,21 @@ class Lending:
         now = self._host.clock.monotonic_ms()
         if orders and now - orders[0][1] > LEND_MS_MAX:
             orders.clear()  # Nobody came back to them: this broker has led the group meanwhile.
+        if orders and orders[-1][0].request.runs[-1].last_index != order.request.prev_index:
+            orders.clear()  # Their leader has begun anew: it knows better what the follower has.
         if len(orders) < ORDERS_MAX:
             orders.append((order, now))
         if len(orders) == 1:
+            self._go_on(reader)
+
+    @property
+    def order_count(self) -> int:
+        """How many wait."""
+        return sum(map(len, self._orders.values()))
+
+    def on_connected(self, peer: BrokerId) -> None:
+        """What waits for `peer` can be sent."""
+        for reader in [one for one in self._orders if one[1] == peer]:
             self._go_on(reader)
 
     def stop(self) -> None:
@@ -91,6 +104,8 @@ class Lending:
             is_late = host.clock.monotonic_ms() - came_ms > LEND_MS_MAX
             if replica is None or is_late or not _may_lend(replica, order):
                 break
+            if not host.network.is_connected(peer, Lane.BULK):
+                return
             if not host.queues.has_room(peer):
                 host.queues.wait(peer, group, go_on)
                 return
