@@ -57,15 +57,15 @@ def test_ways_that_nobody_measured_come_last_and_are_said() -> None:
     assert (alone.latencies[0].commit_ms, alone.latencies[0].waits_for, alone.costs) == (0, (), ())
 
 
-def test_each_replica_elsewhere_is_a_copy_that_crosses_and_observers_are_replicas() -> None:
+def test_a_copy_crosses_to_each_region_and_is_handed_on_there_to_observers_too() -> None:
     found = explained("{}", 1, 2, 3, observers=(5, 6))
     first = found.traffic[0]
-    assert (first.leader, first.cross_region, first.cross_zone) == (1, 3, 1)
+    assert (first.leader, first.cross_region, first.cross_zone) == (1, 2, 2)
     assert [(link.source, link.target, link.copies) for link in first.links] == [
-        ("e", "s", 2), ("e", "w", 1),
+        ("e", "s", 1), ("e", "w", 1),
     ]  # fmt: skip
-    assert (found.costs[0].per_gb, found.costs[0].currency) == (Decimal("0.21"), "EUR")
-    assert found.costs[2].per_gb == Decimal("0.08")
+    assert (found.costs[0].per_gb, found.costs[0].currency) == (Decimal("0.13"), "EUR")
+    assert found.costs[2].per_gb == Decimal("0.06")
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ def test_orders_and_lent_appends_as_bytes() -> None:
     head = AppendHead(GroupId(7), request)
     message = encode_append_head(head, Kind.LENT) + b"batches"
     assert decode_append(memoryview(message)) == (head, memoryview(b"batches"))
-    with pytest.raises(ProtocolError, match="of kind 18"):
-        decode_append(memoryview(b"\x12" + message[1:]))
+    with pytest.raises(ProtocolError, match="of kind 19"):
+        decode_append(memoryview(b"\x13" + message[1:]))
 
 
 def test_orders_that_wait_are_forgotten_where_their_leader_begins_anew(tmp_path: Path) -> None:

@@ -157,6 +157,18 @@ BROKER_METRICS = (
         kafka="kafka.controller:type=ControllerStats,name=LeaderElectionRateAndTimeMs",
     ),
     Metric(
+        name="strandline_relayed_bytes_total",
+        kind=Kind.COUNTER,
+        help="What this broker handed on to others of its region as a relay, and so did not cross "
+        "from another one again.",
+    ),
+    Metric(
+        name="strandline_lent_bytes_total",
+        kind=Kind.COUNTER,
+        help="What replicas here sent to others of their region that had missed it, on their "
+        "leader's order.",
+    ),
+    Metric(
         name="strandline_leader_changes_total",
         kind=Kind.COUNTER,
         labels=("change",),

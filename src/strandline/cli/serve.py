@@ -181,6 +181,7 @@ def replication_settings(config: BrokerConfig) -> ReplicationSettings:
         recovery_bytes_per_s=keys.recovery_bytes_per_s,
         recovery_cross_region_bytes_per_s=keys.recovery_cross_region_bytes_per_s,
         reserve_bytes=config.storage.reserve_bytes,
+        relays=keys.relays,
     )
 
 

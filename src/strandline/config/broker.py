@@ -256,6 +256,12 @@ class ReplicationSection:
         minimum=64 * 1024,
         maximum=64 * 1024 * MIB,
     )
+    relays: bool = key(
+        True,
+        "Whether what this broker's partitions are given crosses to each other region once, to one "
+        "of the replicas there, which hands it on to the others; by itself for each of them where "
+        "not, and while a relay is slow or gone.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

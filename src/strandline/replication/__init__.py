@@ -13,7 +13,8 @@ Map, from the outside in:
         (what exists only while leading), sender.py (the leader's stream to one follower), window.py
         (how much of it may be under way), queues.py (what waits for a peer's socket), throttle.py
         and credit.py (how fast who is behind is served from the log), lenders.py, lending.py and
-        nearness.py (by a replica near it, where one has what it lacks), tail.py (entries still in
+        nearness.py (by a replica near it, where one has what it lacks), relays.py and relaying.py
+        (what is new, through one of a region's replicas), tail.py (entries still in
         memory), entries.py (batches between leader and follower: checked, split), proof.py (records
         for a reader that believes them), liveness.py and sessions.py (who hears whom: coalesced
         heartbeats, leases, election timers), lease.py (the lease of one leader), led_groups.py

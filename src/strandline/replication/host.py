@@ -41,6 +41,7 @@ from strandline.replication.liveness import Liveness
 from strandline.replication.nearness import Nearness
 from strandline.replication.opening import Opening
 from strandline.replication.queues import BulkQueues
+from strandline.replication.relaying import Relaying
 from strandline.replication.repairs import Repairs
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
@@ -93,6 +94,7 @@ class Replication:
         )
         self.nearness = Nearness()
         self.lending = Lending(self)
+        self.relaying = Relaying(self)
         self.compactor = Compactor(clock, slice_bytes=settings.compaction_slice_bytes)
         self.on_elected: list[Callable[[Replica], None]] = []
         self.on_leadership: list[Callable[[Replica, bool], None]] = []
@@ -129,9 +131,8 @@ class Replication:
         self._to_tell: dict[GroupId, Replica] = {}
         self._mail = ControlMail(clock, network, self._peers)
         self._timer: Timer | None = None
-        self._ticked_ms = self._heartbeat_due_ms = 0
+        self._ticked_ms = self._heartbeat_due_ms = self._full_silence_until_ms = 0
         self._stopped = False
-        self._full_silence_ms = 0  # No word about a full disk before this time.
         self.inbound = Inbound(self)
         network.bind(self.inbound)
 
@@ -165,6 +166,7 @@ class Replication:
         self.throttle.stop()
         self.reserve.stop()
         self.lending.stop()
+        self.relaying.stop()
         if self._opening is not None:
             self._opening.abandon()
         for group in list(self.replicas):
@@ -429,8 +431,8 @@ class Replication:
         if replica.group == CONTROLLER_GROUP:
             self.reserve.lend(replica.name)
         now = self.clock.monotonic_ms()
-        if now >= self._full_silence_ms:
-            self._full_silence_ms = now + FULL_INTERVAL_MS
+        if now >= self._full_silence_until_ms:
+            self._full_silence_until_ms = now + FULL_INTERVAL_MS
             _log.warning("%s: %s; what found no space is tried again", replica.name, error)
 
     def on_replica_failed(self, replica: Replica) -> None:

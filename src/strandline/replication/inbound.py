@@ -26,6 +26,7 @@ from strandline.replication.wire import (
     decode_history_question,
     decode_leaders,
     decode_lend_order,
+    decode_not_relayed,
     decode_opened,
     decode_raft,
     encode_control,
@@ -102,13 +103,20 @@ class Inbound(PeerEvents):
         replica = host.replicas.get(head.group)
         if message[0] == Kind.LENT:
             host.lending.on_lent(peer, head, payload)
+        elif message[0] == Kind.RELAYED:
+            host.relaying.on_relayed(peer, head, payload)
         elif replica is None:
             host.latecomers.on_missed(peer, head.group)
+            if head.to:
+                host.relaying.refuse(peer, head.group, head.request.epoch, list(head.to))
         else:
             entries = Entries.checked(payload, head.request, may_wait=head.may_wait)
+            if head.to and head.request.epoch >= replica.epoch:
+                host.relaying.hand_on(peer, head, payload)
             if head.request.epoch >= replica.epoch:
                 replica.told_held = head.held
             replica.on_message(peer, head.request, entries)
+            host.relaying.release(replica)
 
     def _on_control(self, peer: BrokerId, kind: int, body: memoryview) -> None:
         host = self._host
@@ -137,6 +145,8 @@ class Inbound(PeerEvents):
                 host.leaders.learn(entry)
         elif kind == Kind.LEND:
             host.lending.on_order(peer, decode_lend_order(body))
+        elif kind == Kind.NOT_RELAYED:
+            host.relaying.on_refused(peer, decode_not_relayed(body))
         elif kind == Kind.OPENED:
             host.latecomers.on_told(peer, decode_opened(body))
         elif kind == Kind.HISTORY_QUESTION:

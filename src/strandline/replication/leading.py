@@ -7,7 +7,7 @@ How:    an append goes to the log (page cache), joins the tail and is proposed t
         leader's own flush runs meanwhile. Who needs what has left the tail is really behind, and
         served from the log: throttled, unless the write quorum or the next leader waits for it.
         Both go through the core's one `last_sent`, so nothing is sent twice or out of order; so
-        does what another replica sends on this one's order (`lenders`).
+        does what another replica sends on this one's order (`lenders`), or hands on (`relays`).
 Owns:   the tail and the streams; one per leading replica.
 Source: Redpanda RFC 20220119 (one dispatch for all acks levels); design section 5."""
 
@@ -32,6 +32,7 @@ from strandline.replication.appender import Appended, Request
 from strandline.replication.entries import cut_before
 from strandline.replication.lenders import LEADER, SHUN_MS, Lenders, turn_to
 from strandline.replication.lending import LEND_MS_MAX
+from strandline.replication.relays import Relays
 from strandline.replication.sender import FollowerStream
 from strandline.replication.tail import BEYOND, Chunk, Tail
 from strandline.replication.wire import (
@@ -62,6 +63,7 @@ class Leading:
         self._tail = Tail(self._settings.tail_bytes_max, replica.host.memory)
         self._streams: dict[BrokerId, FollowerStream] = {}
         self._lenders = Lenders(replica, self._streams, self.pump)
+        self.relays = Relays(replica, self._streams, self.pump, self.ask)
         self._is_closed = False
         self.append_times = AppendTimes()
 
@@ -74,6 +76,7 @@ class Leading:
         """Leadership ended: memory units return."""
         self._is_closed = True
         self._lenders.close()
+        self._replica.host.relaying.forget(self.relays)
         self._tail.clear()
 
     # ---- appending -------------------------------------------------------------------------------
@@ -187,14 +190,19 @@ class Leading:
         if tail.has_room and not had_room:
             self._replica.appender.on_room()
 
-    def _on_handed(self, peer: BrokerId, stream: FollowerStream, index: Index, size: int) -> None:
-        """The last byte of an append is in the socket, or the connection is lost."""
+    def _on_handed(
+        self, peer: BrokerId, served: Sequence[FollowerStream], index: Index, size: int
+    ) -> None:
+        """The last byte of an append to `peer` is in the socket, or the connection is lost."""
         self._queues.on_handed(peer, size)
-        stream.queued_count -= 1
-        if index > stream.handed_index:
-            stream.handed_index = index
-            if not self._is_closed:
-                self._release()
+        has_news = False
+        for stream in served:
+            stream.queued_count -= 1
+            if index > stream.handed_index:
+                stream.handed_index = index
+                has_news = True
+        if has_news and not self._is_closed:
+            self._release()
 
     # ---- sending ---------------------------------------------------------------------------------
 
@@ -277,6 +285,10 @@ class Leading:
         before = stream.lender
         if not turn_to(stream, lender):
             return False
+        if not plan.is_probe:
+            is_new = bool(chunks) and lender == LEADER
+            if (is_new and self.relays.serves(peer)) or not self.relays.leave(peer):
+                return False
         if lender != before:
             whom = "this one" if lender == LEADER else f"broker {lender}"
             name = self._replica.name
@@ -304,7 +316,7 @@ class Leading:
     def _dispatch(
         self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", parcel: "_Parcel"
     ) -> bool:
-        """Send an append from here."""
+        """Send an append from here, and through `peer` to those who wait for the same."""
         replica = self._replica
         parts = parcel.parts
         last_index = parcel.last_index if parts else plan.prev_index
@@ -312,16 +324,22 @@ class Leading:
         may_wait = plan.commit < last_index and parcel.is_relaxed
         request = plan.request(parcel.runs, parcel.configurations, report_written=may_wait)
         held = self.held_index if replica.log.config.compacted else Index(-1)
-        head = encode_append_head(AppendHead(replica.group, request, may_wait, held))
+        may_carry = parcel.is_in_memory and not plan.is_probe
+        to = tuple(self.relays.carried_by(peer)) if may_carry else ()
+        head = encode_append_head(AppendHead(replica.group, request, may_wait, held, to))
         size = len(head) + sum(map(len, parts))
         # A question behind the log's end hands over nothing.
         handed_index = last_index if parts else Index(-1)
-        on_handed = partial(self._on_handed, peer, stream, handed_index, size)
+        served = (stream, *(self._streams[one] for one in to))
+        on_handed = partial(self._on_handed, peer, served, handed_index, size)
         if not replica.host.network.send(peer, Lane.BULK, (head, *parts), on_handed):
             return False
         self._queues.add(peer, size)
-        stream.queued_count += 1
-        self._mark_sent(peer, stream, last_index, size)
+        for one, its_stream in zip((peer, *to), served, strict=True):
+            its_stream.queued_count += 1
+            if one != peer:
+                self.relays.on_sent(one, peer)
+            self._mark_sent(one, its_stream, last_index, size)
         return True
 
     def _order(
@@ -466,6 +484,7 @@ class Leading:
         stream = self._streams.get(peer)
         if stream is not None:
             self._shun_lender(peer, stream)
+            self.relays.shun(peer)
             stream.reset()
 
     def on_reset(self, peer: BrokerId) -> None:
@@ -475,6 +494,7 @@ class Leading:
             stream.reset()
         for other in self._lenders.on_gone(peer):
             self.ask(other)
+        self.relays.on_gone(peer)
 
     def on_returned(self, peer: BrokerId) -> None:
         """`peer` was silent, and is heard again."""
@@ -538,13 +558,14 @@ class Leading:
 
 class _Parcel(msgspec.Struct, frozen=True, gc=False):
     """Entries up to `last_index`, and what an append says of them. `is_relaxed`: nobody waits for
-    their flush."""
+    their flush. `is_in_memory`: they were not read from the log."""
 
     parts: Sequence[Buffer]
     last_index: Index
     runs: Sequence[Run]
     configurations: Sequence[tuple[Index, Configuration]]
     is_relaxed: bool = False
+    is_in_memory: bool = False
 
 
 _NOTHING = _Parcel((), Index(-1), (), ())
@@ -563,4 +584,4 @@ def _describe(chunks: Sequence[Chunk]) -> _Parcel:
         if chunk.configuration is not None:
             configurations.append((chunk.first_index, chunk.configuration))
     is_relaxed = all(chunk.relaxed for chunk in chunks)
-    return _Parcel(parts, chunks[-1].last_index, runs, configurations, is_relaxed)
+    return _Parcel(parts, chunks[-1].last_index, runs, configurations, is_relaxed, True)

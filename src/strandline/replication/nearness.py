@@ -17,12 +17,15 @@ class Nearness:
 
     def __init__(self) -> None:
         self._paths: dict[BrokerId, tuple[str, str, str]] = {}
+        self.version = 0
+        """Another one after each `place`."""
 
     def place(self, labels: Mapping[BrokerId, Labels]) -> None:
         """These brokers are there; who is not among them is nowhere."""
         self._paths = {
             broker: (one.region, one.zone, one.rack) for broker, one in labels.items() if one.region
         }
+        self.version += 1
 
     def levels(self, one: BrokerId, other: BrokerId) -> int:
         """How many levels they have in common: 0 for none, 3 for the rack."""

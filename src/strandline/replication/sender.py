@@ -37,6 +37,7 @@ class FollowerStream:
         "missed_index",
         "progress_ms",
         "queued_count",
+        "relay",
         "shuns_until_ms",
         "window",
     )
@@ -64,6 +65,8 @@ class FollowerStream:
         # Who sends what it gets (`lenders.LEADER`: the leader itself), and until when nobody else.
         self.lender = NO_BROKER
         self.shuns_until_ms = 0
+        # Through whom it is sent what is new, if that is not the leader; see `relays`.
+        self.relay = NO_BROKER
         # How often in a row it was asked how far it is.
         self._asked_count = 0
 
@@ -127,6 +130,7 @@ class FollowerStream:
 
     def reset(self) -> None:
         """What was in flight no longer counts."""
+        self.relay = NO_BROKER
         self.is_behind = True
         self.missed_index = Index(-1)
         self.inflight.clear()

@@ -32,6 +32,8 @@ class ReplicationSettings:
                              at least.
     reserve_bytes:           how much of the disk is kept for the controller's log and for votes;
                              see `storage.reserve`.
+    relays:                  whether what is new crosses to a region once, through one of the
+                             replicas there; see `relays`.
     lease_ratio:             a leader's lease is this share of the election timeout (clock drift
                              eats the rest).
     patience_ratio:          what is waited for before a voter counts as lost or as back, and a
@@ -52,6 +54,7 @@ class ReplicationSettings:
     recovery_cross_region_bytes_per_s: int = 32 * 1024 * 1024
     compaction_slice_bytes: int = 32 * 1024
     reserve_bytes: int = 64 * 1024
+    relays: bool = True
     lease_ratio: float = 0.85
     patience_ratio: float = 1.0
 

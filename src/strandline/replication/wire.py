@@ -1,7 +1,7 @@
 """Messages between brokers as bytes.
 
     control lane     u8 kind, msgpack body
-    bulk lane        u8 kind = APPEND or LENT, u32 length of the head, msgpack head (group,
+    bulk lane        u8 kind = APPEND, LENT or RELAYED, u32 length of the head, msgpack head (group,
                      AppendRequest), record batches
 
 Why:    one place that knows the layout; everything else handles values.
@@ -48,21 +48,25 @@ class Kind(IntEnum):
     HISTORY_ANSWER = 7
     OPENED = 8
     LEND = 12
+    NOT_RELAYED = 13
     APPEND = 16
     LENT = 17
+    RELAYED = 18
 
 
 class Ability(IntFlag):
     """What a broker says, with each heartbeat, that it can do; those of earlier releases: nothing.
 
     LENDING: send entries to others on a leader's order, and take such from others.
-    LENDING_COMPACTED: also of compacted logs (`Lend.may_differ`)."""
+    LENDING_COMPACTED: also of compacted logs (`Lend.may_differ`).
+    RELAYING: hand on appends to those whom they name, and take such."""
 
     LENDING = 1
     LENDING_COMPACTED = 2
+    RELAYING = 4
 
 
-ABILITIES = Ability.LENDING | Ability.LENDING_COMPACTED
+ABILITIES = Ability.LENDING | Ability.LENDING_COMPACTED | Ability.RELAYING
 """Those of this release."""
 
 
@@ -122,12 +126,22 @@ class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     """What precedes the record batches of an append.
 
     `may_wait`: no acknowledgement waits for these entries to be flushed. `held`: every member has
-    flushed its log up to here, as far as the leader knows; -1 where it does not say."""
+    flushed its log up to here, as far as the leader knows; -1 where it does not say. `to`: whom the
+    receiver hands it on to."""
 
     group: GroupId
     request: AppendRequest
     may_wait: bool = False
     held: Index = Index(-1)
+    to: tuple[BrokerId, ...] = ()
+
+
+class NotRelayed(msgspec.Struct, frozen=True, array_like=True):
+    """The sender could not hand on something of this epoch to `peers`."""
+
+    group: GroupId
+    epoch: Epoch
+    peers: list[BrokerId]
 
 
 class LendOrder(msgspec.Struct, frozen=True, array_like=True):
@@ -149,6 +163,7 @@ _groups = msgspec.msgpack.Decoder(list[GroupId])
 _questions = msgspec.msgpack.Decoder(HistoryQuestion)
 _history_answers = msgspec.msgpack.Decoder(HistoryAnswer)
 _lend_orders = msgspec.msgpack.Decoder(LendOrder)
+_not_relayed = msgspec.msgpack.Decoder(NotRelayed)
 _append_heads = msgspec.msgpack.Decoder(AppendHead)
 _HEAD = struct.Struct(">BI")
 
@@ -194,6 +209,11 @@ def decode_lend_order(body: memoryview) -> LendOrder:
     return _decode(_lend_orders, body, "order to lend")
 
 
+def decode_not_relayed(body: memoryview) -> NotRelayed:
+    """Raises ProtocolError."""
+    return _decode(_not_relayed, body, "word of a relay")
+
+
 def decode_history_question(body: memoryview) -> HistoryQuestion:
     """Raises ProtocolError."""
     return _decode(_questions, body, "question about a group's history")
@@ -212,13 +232,13 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], body: memoryview, what: str) ->
 
 
 def decode_append(message: memoryview) -> tuple[AppendHead, memoryview]:
-    """The head and the record batches (a view of `message`), lent or not. Raises
+    """The head and the record batches (a view of `message`), from whomever. Raises
     ProtocolError."""
     try:
         kind, length = _HEAD.unpack_from(message)
         head = _append_heads.decode(message[_HEAD.size : _HEAD.size + length])
     except (struct.error, msgspec.DecodeError) as error:
         raise ProtocolError(f"bad append: {error}") from error
-    if kind not in (Kind.APPEND, Kind.LENT):
+    if kind not in (Kind.APPEND, Kind.LENT, Kind.RELAYED):
         raise ProtocolError(f"message of kind {kind} on the bulk lane")
     return head, message[_HEAD.size + length :]

@@ -3,7 +3,7 @@
 Why:    "no entry is sent twice" is a promise about the wire, so it is checked there and not in the
         memory of whoever sends.
 How:    the network shows every message that is sent and every one that is delivered. Appends become
-        `EntriesSent`, and so do a leader's orders to lend, which stand for its own; a follower's
+        `EntriesSent`, for all whom they name, and so do a leader's orders to lend; a follower's
         answers become `AnswerHeard`; everything else is passed over.
             The entries that a broker is sent of a partition that the scenario did not place there
         are copies: what moves, and repair, cost in bytes, whoever sends them.
@@ -51,6 +51,8 @@ class Wiretap:
             head, payload = decode_append(memoryview(data))
             if data[0] == Kind.APPEND:
                 self._tell_sent(sender, peer, connection, head.group, head.request)
+                for other in head.to:
+                    self._tell_sent(sender, other, None, head.group, head.request)
             if head.group in self._homes and peer not in self._homes[head.group]:
                 self.copied_bytes += len(payload)
 

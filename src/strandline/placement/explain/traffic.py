@@ -1,10 +1,9 @@
 """What crosses regions and zones for each byte that is produced.
 
-How:    the leader sends each other replica, observers too, its own copy, compressed as it came:
-        as many bytes cross as replicas are elsewhere. Producers are taken to be where the leader
-        is. What consumers fetch comes on top."""
-
-from collections import Counter
+How:    the leader sends each replica of its region a copy, compressed as it came, and one to each
+        other region, where a relay hands it on to the others, observers too: voters are relays
+        before observers are. Producers are taken to be where the leader is. What consumers fetch
+        comes on top, and what is sent again around a relay that fails."""
 
 import msgspec
 
@@ -27,7 +26,7 @@ class Traffic(msgspec.Struct, frozen=True):
     cross_region: int
     """That leave the leader's region."""
     cross_zone: int
-    """That stay in it and leave the leader's zone."""
+    """That stay in a region and leave the zone of the leader, or of the relay there."""
     links: tuple[Link, ...]
     """By region, in the order of their names."""
 
@@ -36,18 +35,20 @@ def traffic_of(placement: Placement) -> tuple[Traffic, ...]:
     """For each voter as the leader, in the order of the voters."""
     found = []
     for leader in placement.voters:
-        here = leader.labels
-        others = [one.labels for one in placement.replicas if one is not leader]
-        regions = Counter(one.region for one in others if one.region != here.region)
-        zones = sum(one.region == here.region and one.zone != here.zone for one in others)
+        here = leader.labels.region
+        # {region: who hands on there}
+        sources = {here: leader}
+        for one in (*placement.voters, *placement.replicas):
+            sources.setdefault(one.labels.region, one)
         found.append(
             Traffic(
                 leader=leader.broker,
-                cross_region=sum(regions.values()),
-                cross_zone=zones,
-                links=tuple(
-                    Link(here.region, region, copies) for region, copies in sorted(regions.items())
+                cross_region=len(sources) - 1,
+                cross_zone=sum(
+                    one.labels.zone != sources[one.labels.region].labels.zone
+                    for one in placement.replicas
                 ),
+                links=tuple(Link(here, region, 1) for region in sorted(sources) if region != here),
             )
         )
     return tuple(found)

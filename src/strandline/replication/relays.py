@@ -1,0 +1,241 @@
+"""Through whom a leader sends what is new to the replicas of another region.
+
+Why:    what is appended should cross to a region once, however many replicas are there.
+How:    of the followers in one region those are served through one of them, their relay, that are
+        in step with it: next they need what it is sent next, out of the leader's memory. The append
+        to the relay names them; it hands the bytes on before it writes them (`relaying`), and each
+        acknowledges to the leader, for itself alone. To the core, and to `last_sent`, the leader
+        has sent to each. All else goes directly: probes, marks, what somebody missed (`lenders`).
+            Voters are relays before observers are; which of them, depends on the group. A relay
+        whose window is full has those behind it wait, and so it may not last: who was to be sent
+        something through it and acknowledges nothing for two round trips, and a little more, is
+        asked how far it is; what it lacks then is sent directly, and for `SHUN_MS` all else. At
+        once where the relay says that it could not hand something on, or its connection breaks.
+            What goes by two ways may overtake. Who gets its first append through a relay keeps it
+        for a moment, until what came before is there (`relaying`); who leaves one is asked first.
+Owns:   who may relay to whom, as long as members and labels stay; one per leading replica.
+Source: design section 5 ("Relay"); decision 0034."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from strandline.base.network import Lane
+from strandline.model.ids import NO_BROKER, BrokerId, Index
+from strandline.raft.configuration import Configuration
+from strandline.replication.lenders import SHUN_MS
+from strandline.replication.sender import FollowerStream
+from strandline.replication.wire import Ability
+
+if TYPE_CHECKING:
+    from strandline.replication.replica import Replica
+
+ROUND_TRIPS = 2
+SLACK_MS = 50
+"""Flushes and passes of a loop vary by so much."""
+TRANSFER_MS_MAX = 1_000
+
+_log = logging.getLogger("strandline.replication")
+
+
+class Relays:
+    """See the module. `streams`: {follower: how it is served}; `pump` goes on with a follower,
+    `ask` has it say how far it is."""
+
+    def __init__(
+        self,
+        replica: "Replica",
+        streams: Mapping[BrokerId, FollowerStream],
+        pump: Callable[[BrokerId], None],
+        ask: Callable[[BrokerId], None],
+    ) -> None:
+        self._replica = replica
+        self._streams = streams
+        self._pump = pump
+        self._ask = ask
+        # {follower: who is in its region, itself included, in the order in which they may relay},
+        # of these members and labels.
+        self._ways: dict[BrokerId, tuple[BrokerId, ...]] = {}
+        self._members: Configuration | None = None
+        self._labels_version = -1
+
+    # ---- choosing --------------------------------------------------------------------------------
+
+    def relay_of(self, peer: BrokerId) -> BrokerId:
+        """Through whom `peer` gets what is sent to it next; NO_BROKER: directly."""
+        way = self._way_to(peer)
+        if not way:
+            return NO_BROKER
+        replica = self._replica
+        host = replica.host
+        stream = self._streams.get(peer)
+        progress = replica.raft.progress.get(peer)
+        if (
+            progress is None
+            or stream is None
+            or progress.is_probing
+            or progress.is_recovering
+            or stream.is_behind
+            or not host.liveness.can_do(peer, Ability.RELAYING)
+            or host.clock.monotonic_ms() < stream.shuns_until_ms
+        ):
+            return NO_BROKER
+        for one in way:
+            if one == peer:
+                return NO_BROKER
+            if self._can_relay(one, progress.next_index):
+                return one
+        return NO_BROKER
+
+    def carried_by(self, relay: BrokerId) -> list[BrokerId]:
+        """Who is to get what `relay` is sent next through it."""
+        return [one for one in self._way_to(relay) if one != relay and self.relay_of(one) == relay]
+
+    def serves(self, peer: BrokerId) -> bool:
+        """Whether `peer` is sent what is new through another follower: now, or when that has room;
+        False where it is to be sent directly."""
+        relay = self.relay_of(peer)
+        if relay == NO_BROKER:
+            return False
+        stream = self._streams[peer]
+        stream.relay = relay
+        stream.is_blocked = True
+        self._replica.host.relaying.watch(self)
+        self._pump(relay)
+        return True
+
+    def on_sent(self, peer: BrokerId, relay: BrokerId) -> None:
+        """Something is under way to `peer` through `relay`."""
+        stream = self._streams[peer]
+        stream.relay = relay
+        stream.is_blocked = False
+        self._replica.host.relaying.watch(self)
+
+    # ---- leaving ---------------------------------------------------------------------------------
+
+    def leave(self, peer: BrokerId) -> bool:
+        """Whether `peer` can be served directly at once; else it is asked how far it is, first."""
+        stream = self._streams[peer]
+        if stream.relay == NO_BROKER:
+            return True
+        if not stream.inflight:
+            stream.relay = NO_BROKER
+            return True
+        self._replica.host.clock.call_soon(lambda: self._ask_now(peer))
+        return False
+
+    def on_missed(self, relay: BrokerId, peers: list[BrokerId]) -> None:
+        """`relay` could not hand something on to these."""
+        for peer in peers:
+            stream = self._streams.get(peer)
+            if stream is not None and stream.relay == relay:
+                self._ask_now(peer)
+
+    def on_gone(self, relay: BrokerId) -> None:
+        """The connection to `relay` is another one, or none: what it was to hand on may be lost."""
+        for peer in [one for one, stream in self._streams.items() if stream.relay == relay]:
+            self._ask_now(peer)
+
+    def shun(self, peer: BrokerId) -> None:
+        """Serve `peer` directly for some time: through its relay something has not come."""
+        stream = self._streams[peer]
+        if stream.relay != NO_BROKER:
+            replica = self._replica
+            stream.shuns_until_ms = replica.host.clock.monotonic_ms() + SHUN_MS
+            text = "%s: broker %d does not get through broker %d what is new"
+            _log.info(text, replica.name, peer, stream.relay)
+
+    def look(self, now_ms: int) -> bool:
+        """Go round relays through which nothing comes; whether anything is under way by one."""
+        is_needed = False
+        for peer in [one for one, stream in self._streams.items() if stream.relay != NO_BROKER]:
+            stream = self._streams[peer]
+            progress = self._replica.raft.progress.get(peer)
+            if progress is None or progress.is_probing:
+                continue
+            if stream.inflight:
+                is_needed = True
+                if now_ms - stream.progress_ms >= self._patience_ms(peer):
+                    self._ask_now(peer)
+            elif stream.is_blocked:
+                is_needed = True
+                if self._is_stuck(stream.relay, now_ms):
+                    self.shun(peer)
+                self._pump(peer)
+        return is_needed
+
+    # ---- parts -----------------------------------------------------------------------------------
+
+    def _ask_now(self, peer: BrokerId) -> None:
+        stream = self._streams.get(peer)
+        replica = self._replica
+        if stream is None or replica.leading is None or peer not in replica.raft.progress:
+            return
+        if stream.inflight:
+            self._ask(peer)
+        else:
+            stream.relay = NO_BROKER
+            replica.host.clock.call_soon(lambda: self._pump(peer))
+
+    def _way_to(self, peer: BrokerId) -> tuple[BrokerId, ...]:
+        replica = self._replica
+        nearness = replica.host.nearness
+        members = replica.configuration
+        if members is not self._members or nearness.version != self._labels_version:
+            self._members, self._labels_version = members, nearness.version
+            self._ways = self._find_ways()
+        return self._ways.get(peer, ())
+
+    def _find_ways(self) -> dict[BrokerId, tuple[BrokerId, ...]]:
+        replica = self._replica
+        nearness = replica.host.nearness
+        voters = replica.configuration.all_voters
+        far = sorted(
+            one
+            for one in replica.configuration.members
+            if one != replica.self_id and nearness.are_apart(replica.self_id, one)
+        )
+        ways: dict[BrokerId, tuple[BrokerId, ...]] = {}
+        for peer in far if replica.host.settings.relays else ():
+            region = [one for one in far if one == peer or nearness.levels(one, peer)]
+            if len(region) > 1:
+                voting = [one for one in region if one in voters]
+                turn = replica.group % len(voting) if voting else 0
+                rest = [one for one in region if one not in voters]
+                ways[peer] = (*voting[turn:], *voting[:turn], *rest)
+        return ways
+
+    def _can_relay(self, one: BrokerId, next_index: Index) -> bool:
+        """Whether `one` is sent the same next, and can be trusted to hand it on."""
+        replica = self._replica
+        host = replica.host
+        progress = replica.raft.progress.get(one)
+        stream = self._streams.get(one)
+        return (
+            progress is not None
+            and stream is not None
+            and progress.next_index == next_index
+            and not progress.is_probing
+            and not progress.is_recovering
+            and not stream.is_behind
+            and host.liveness.can_do(one, Ability.RELAYING)
+            and host.is_peer_alive(one)
+            and not host.has_hung_up(one)
+            and host.network.is_connected(one, Lane.BULK)
+            and not self._is_stuck(one, host.clock.monotonic_ms())
+        )
+
+    def _is_stuck(self, relay: BrokerId, now_ms: int) -> bool:
+        stream = self._streams[relay]
+        is_late = now_ms - stream.progress_ms >= self._patience_ms(relay)
+        return bool(stream.inflight) and is_late
+
+    def _patience_ms(self, peer: BrokerId) -> int:
+        """How long what is under way may take, and a round trip more."""
+        window = self._streams[peer].window
+        rtt_ms = self._replica.host.liveness.rtt_ms(peer)
+        patience_ms = ROUND_TRIPS * int(max(rtt_ms, window.round_trip_ms)) + SLACK_MS
+        if window.bytes_per_s:
+            transfer_ms = self._streams[peer].inflight_bytes * 1000 // window.bytes_per_s
+            patience_ms += min(transfer_ms, TRANSFER_MS_MAX)
+        return patience_ms
