@@ -3,7 +3,7 @@
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, placement, region-loss, promotion,
-                                           stand-ins
+                                           crossed-bytes, stand-ins
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -25,6 +25,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
+import bench.crossed_bytes
 import bench.partitions
 import bench.placement
 import bench.promotion
@@ -297,6 +298,11 @@ def region_loss(work: Path) -> None:
     bench.region_loss.measure(work, partial(say, "region-loss"), drills=20, kafka_drills=5)
 
 
+def crossed_bytes(work: Path) -> None:
+    """What crosses to each region for each byte produced; with Kafka, too."""
+    bench.crossed_bytes.measure(work, partial(say, "crossed-bytes"))
+
+
 def stand_ins(work: Path) -> None:
     """1,000 partitions that lose a voter each, and have an observer; then two of four voters."""
     told = partial(say, "stand-ins")
@@ -320,6 +326,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "placement": placement,
     "promotion": promotion,
     "region-loss": region_loss,
+    "crossed-bytes": crossed_bytes,
     "stand-ins": stand_ins,
 }
 

@@ -59,6 +59,14 @@ class Network:
         hosts = HOSTS
         self._tell([link_state(a, b, active, self._profile) for a in hosts for b in hosts])
 
+    def sent_bytes(self) -> dict[tuple[str, str], int]:
+        """{(host that sends, host that is sent to): bytes so far, IP headers included}."""
+        assert self._relay is not None and self._relay.stdin is not None
+        self._relay.stdin.write(b"\n")
+        self._relay.stdin.flush()
+        told = json.loads(self._answer())
+        return {(HOSTS[one].name, HOSTS[other].name): count for one, other, count in told}
+
     def _make(self) -> None:
         if not TUN.exists():
             TUN.parent.mkdir(exist_ok=True)
@@ -94,10 +102,16 @@ class Network:
         self._expect("ok")
 
     def _expect(self, word: str) -> None:
+        if self._answer() != word:
+            raise ChaosError(f"the relay did not answer {word!r}")
+
+    def _answer(self) -> str:
         assert self._relay is not None and self._relay.stdout is not None
-        if self._relay.stdout.readline().decode().strip() != word:
+        line = self._relay.stdout.readline().decode().strip()
+        if not line:
             lines = (self._work / "relay.log").read_text().strip().splitlines()
             raise ChaosError(f"the relay ended: {lines[-1] if lines else 'no reason given'}")
+        return line
 
     def _remove(self) -> None:
         if self._relay is not None:

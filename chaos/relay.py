@@ -5,7 +5,9 @@ Why:    delay, loss and cuts have to strike every packet of real connections, on
 How:    a packet that a host sends is read here, dropped or kept until its time, and written to the
         device of its destination; no two change places on one link. A line of JSON on standard
         input is the state of all links, [[from, to, delay_ms, loss, is_cut, jitter_ms], ...] with
-        hosts by their number; it is answered by a line. The end of standard input is the end.
+        hosts by their number; it is answered by a line. After an empty one the answer is how many
+        bytes each host has sent to each other one, [[from, to, bytes], ...], IP headers included.
+        The end of standard input is the end.
 Owns:   the devices `wan0` in the namespaces that the command line names as NAMESPACE=ADDRESS.
 Source: Linux, tuntap.rst; virtio_net_hdr (packets pass whole, before they are cut in segments)."""
 
@@ -46,6 +48,8 @@ class LinkState:
     loss: float = 0.0
     is_cut: bool = False
     last_due_ns: int = 0
+    sent_bytes: int = 0
+    """Cut, lost or not."""
 
 
 class Relay:
@@ -60,6 +64,17 @@ class Relay:
         """A heap of (when it is due, its number, from, to, packet)."""
         self._waiting_bytes = 0
         self._count = 0
+
+    def obey(self, line: str) -> str:
+        """Take the state of the links, or tell what they were sent; the answer."""
+        if not line.strip():
+            hosts = range(len(self._devices))
+            sent = [
+                [one, other, self._links[one][other].sent_bytes] for one in hosts for other in hosts
+            ]
+            return json.dumps(sent)
+        self.configure(line)
+        return "ok"
 
     def configure(self, line: str) -> None:
         """Take the state of the links."""
@@ -83,6 +98,7 @@ class Relay:
 
     def _keep(self, source: int, target: int, packet: bytes) -> None:
         link = self._links[source][target]
+        link.sent_bytes += len(packet) - HEADER_BYTES
         is_lost = link.loss > 0 and random.random() < link.loss
         if link.is_cut or is_lost or self._waiting_bytes > QUEUE_BYTES_MAX:
             return
@@ -122,8 +138,7 @@ def run(relay: Relay, devices: list[int]) -> None:
             if ready != control:
                 relay.take(numbers[ready])
             elif line := sys.stdin.readline():
-                relay.configure(line)
-                sys.stdout.write("ok\n")
+                sys.stdout.write(relay.obey(line) + "\n")
                 sys.stdout.flush()
             else:
                 return

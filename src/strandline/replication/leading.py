@@ -485,6 +485,7 @@ class Leading:
         if stream is not None:
             self._shun_lender(peer, stream)
             self.relays.shun(peer)
+            self.relays.on_upset(peer)
             stream.reset()
 
     def on_reset(self, peer: BrokerId) -> None:
@@ -509,6 +510,7 @@ class Leading:
         stream = self._streams.get(peer)
         if stream is not None:
             stream.on_asked(self._replica.host.clock.monotonic_ms())
+            self.relays.on_upset(peer)
         self._replica.step(PeerSilent(peer))
 
     def on_stalled(self, peer: BrokerId) -> None:

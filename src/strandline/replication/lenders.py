@@ -191,7 +191,7 @@ class Lenders:
                 return False
         progress = replica.raft.progress
         ours, theirs = progress[peer], progress[one]
-        if theirs.is_probing:
+        if theirs.is_probing or leading.relays.is_stuck(one):
             return False
         return (theirs.next_index, -one) > (ours.next_index, -peer)
 

@@ -9,8 +9,10 @@ How:    of the followers in one region those are served through one of them, the
             Voters are relays before observers are; which of them, depends on the group. A relay
         whose window is full has those behind it wait, and so it may not last: who was to be sent
         something through it and acknowledges nothing for two round trips, and a little more, is
-        asked how far it is; what it lacks then is sent directly, and for `SHUN_MS` all else. At
-        once where the relay says that it could not hand something on, or its connection breaks.
+        asked how far it is; what it lacks then is sent directly, and for a while all else: for a
+        second, as a packet may just have been lost, and for twice as long each time that it happens
+        again soon. At once where the relay says that it could not hand something on, or its
+        connection breaks.
             What goes by two ways may overtake. Who gets its first append through a relay keeps it
         for a moment, until what came before is there (`relaying`); who leaves one is asked first.
 Owns:   who may relay to whom, as long as members and labels stay; one per leading replica.
@@ -34,6 +36,11 @@ ROUND_TRIPS = 2
 SLACK_MS = 50
 """Flushes and passes of a loop vary by so much."""
 TRANSFER_MS_MAX = 1_000
+DETOUR_FIRST_MS, DETOUR_MAX_MS = 1_000, 64_000
+CALM_MS = 30_000
+"""A detour that ended so long ago does not make the next one longer."""
+
+_NO_DETOUR = (-CALM_MS, 0)
 
 _log = logging.getLogger("strandline.replication")
 
@@ -58,6 +65,10 @@ class Relays:
         self._ways: dict[BrokerId, tuple[BrokerId, ...]] = {}
         self._members: Configuration | None = None
         self._labels_version = -1
+        # {relay: when it was asked how far it is, or refused, or reset}
+        self._upset_ms: dict[BrokerId, int] = {}
+        # {follower: (until when it is served directly, for how long in all)}
+        self._detours: dict[BrokerId, tuple[int, int]] = {}
 
     # ---- choosing --------------------------------------------------------------------------------
 
@@ -77,7 +88,7 @@ class Relays:
             or progress.is_recovering
             or stream.is_behind
             or not host.liveness.can_do(peer, Ability.RELAYING)
-            or host.clock.monotonic_ms() < stream.shuns_until_ms
+            or host.clock.monotonic_ms() < self._detours.get(peer, _NO_DETOUR)[0]
         ):
             return NO_BROKER
         for one in way:
@@ -111,6 +122,14 @@ class Relays:
         stream.is_blocked = False
         self._replica.host.relaying.watch(self)
 
+    def is_stuck(self, relay: BrokerId) -> bool:
+        """Whether what is under way to `relay` should have been acknowledged a round trip ago."""
+        stream = self._streams.get(relay)
+        if stream is None or not stream.inflight:
+            return False
+        silent_ms = self._replica.host.clock.monotonic_ms() - stream.progress_ms
+        return silent_ms >= self._patience_ms(relay)
+
     # ---- leaving ---------------------------------------------------------------------------------
 
     def leave(self, peer: BrokerId) -> bool:
@@ -131,19 +150,38 @@ class Relays:
             if stream is not None and stream.relay == relay:
                 self._ask_now(peer)
 
+    def on_upset(self, relay: BrokerId) -> None:
+        """`relay` itself is asked how far it is, or refused: what it has now it may have been sent
+        since, and not have handed on."""
+        self._upset_ms[relay] = self._replica.host.clock.monotonic_ms()
+
     def on_gone(self, relay: BrokerId) -> None:
         """The connection to `relay` is another one, or none: what it was to hand on may be lost."""
+        self.on_upset(relay)
         for peer in [one for one, stream in self._streams.items() if stream.relay == relay]:
             self._ask_now(peer)
 
     def shun(self, peer: BrokerId) -> None:
-        """Serve `peer` directly for some time: through its relay something has not come."""
+        """Serve `peer` directly for some time: through its relay something has not come. Nor may
+        others lend to it what that is, where the relay has it, as the way between the two is to be
+        distrusted, or is stuck, as that would take longer."""
         stream = self._streams[peer]
         if stream.relay != NO_BROKER:
             replica = self._replica
-            stream.shuns_until_ms = replica.host.clock.monotonic_ms() + SHUN_MS
-            text = "%s: broker %d does not get through broker %d what is new"
-            _log.info(text, replica.name, peer, stream.relay)
+            now_ms = replica.host.clock.monotonic_ms()
+            until_ms, length_ms = self._detours.get(peer, _NO_DETOUR)
+            is_calm = now_ms - until_ms >= CALM_MS
+            length_ms = DETOUR_FIRST_MS if is_calm else min(2 * length_ms, DETOUR_MAX_MS)
+            self._detours[peer] = now_ms + length_ms, length_ms
+            relay = replica.raft.progress.get(stream.relay)
+            is_upset = now_ms - self._upset_ms.get(stream.relay, -SHUN_MS) < SHUN_MS
+            next_index = replica.raft.progress[peer].next_index
+            if relay is not None and not is_upset and relay.match_written >= next_index:
+                stream.shuns_until_ms = now_ms + SHUN_MS
+            elif self.is_stuck(stream.relay):
+                stream.shuns_until_ms = now_ms + DETOUR_FIRST_MS
+            text = "%s: broker %d does not get through broker %d what is new: directly for %d ms"
+            _log.info(text, replica.name, peer, stream.relay, length_ms)
 
     def look(self, now_ms: int) -> bool:
         """Go round relays through which nothing comes; whether anything is under way by one."""
@@ -159,7 +197,7 @@ class Relays:
                     self._ask_now(peer)
             elif stream.is_blocked:
                 is_needed = True
-                if self._is_stuck(stream.relay, now_ms):
+                if self.is_stuck(stream.relay):
                     self.shun(peer)
                 self._pump(peer)
         return is_needed
@@ -222,13 +260,8 @@ class Relays:
             and host.is_peer_alive(one)
             and not host.has_hung_up(one)
             and host.network.is_connected(one, Lane.BULK)
-            and not self._is_stuck(one, host.clock.monotonic_ms())
+            and not self.is_stuck(one)
         )
-
-    def _is_stuck(self, relay: BrokerId, now_ms: int) -> bool:
-        stream = self._streams[relay]
-        is_late = now_ms - stream.progress_ms >= self._patience_ms(relay)
-        return bool(stream.inflight) and is_late
 
     def _patience_ms(self, peer: BrokerId) -> int:
         """How long what is under way may take, and a round trip more."""

@@ -1,0 +1,78 @@
+"""How many bytes cross to each region for each byte that is produced. Kafka in the same run.
+
+Why:    between regions bytes are slow and cost money; a stretched cluster lives on how few there
+        are.
+How:    `python -m bench.run crossed-bytes` (root): five brokers, 2 + 2 + 1, far apart
+        (`bench.wide_area`), leaders in the east. A producer in the west writes 10 Mbit/s of 1 KiB
+        records, acks=all, not compressed. Counted is what brokers of the east send
+        to those of each other region, TCP/IP, heartbeats and all that is sent again included, over
+        the bytes of the records that were acknowledged meanwhile.
+Source: design section 1 ("Each byte crosses to a remote region once")."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+from chaos.hosts import BOOTSTRAP, BROKERS
+from chaos.network import Network
+from confluent_kafka.admin import AdminClient
+
+from bench.alone import Say
+from bench.clusters import has_kafka
+from bench.crossing import CLIENT, RECORD_BYTES, Writer
+from bench.wide_area import (
+    PARTITIONS,
+    kafka_far_apart,
+    make_topic,
+    placed_on,
+    strandline_far_apart,
+    wait_steady,
+)
+
+TOPIC = "crossed"
+SOURCE = "east"
+RATE = 1_220
+CALM_S, COUNTED_S = 15.0, 60.0
+
+
+def measure(work: Path, say: Say) -> None:
+    """Both systems, each on a network of its own; a line for each."""
+    with strandline_far_apart(work) as network:
+        _count(network, say, "strandline", BOOTSTRAP)
+    if has_kafka():
+        with kafka_far_apart(work) as (network, bootstrap):
+            _count(network, say, "kafka", bootstrap)
+
+
+def _count(network: Network, say: Say, system: str, bootstrap: str) -> None:
+    with placed_on(network):
+        admin = AdminClient({**CLIENT, "bootstrap.servers": bootstrap})
+        make_topic(admin, TOPIC)
+        wait_steady(admin, TOPIC)
+        writer = Writer(bootstrap, TOPIC, partitions=PARTITIONS, rate=RATE)
+        try:
+            time.sleep(CALM_S)
+            before, acknowledged = crossed(network), len(writer.acknowledged)
+            time.sleep(COUNTED_S)
+            after = crossed(network)
+            produced = (len(writer.acknowledged) - acknowledged) * RECORD_BYTES
+        finally:
+            writer.stop()
+        say(
+            system=system,
+            produced_mb=round(produced / 1e6, 1),
+            **{
+                f"to_{region}": round((count - before[region]) / produced, 3)
+                for region, count in sorted(after.items())
+            },
+        )
+
+
+def crossed(network: Network) -> Counter[str]:
+    """{region: what brokers of the source have sent to brokers there so far}."""
+    regions = {one.name: one.region for one in BROKERS}
+    total: Counter[str] = Counter()
+    for (one, other), count in network.sent_bytes().items():
+        if regions.get(one) == SOURCE and other in regions and regions[other] != SOURCE:
+            total[regions[other]] += count
+    return total
