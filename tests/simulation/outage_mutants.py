@@ -3,7 +3,7 @@
 Each is found by the second family of seeds (`simulation.outage_swarm`); see `mutants`.
 `python -m tests.simulation.outage_hunt` finds seeds anew.
 
-Source: the rules of docs/decisions/0016, 0020 and 0025."""
+Source: the rules of docs/decisions/0016, 0020, 0025 and 0027."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +22,10 @@ from strandline.config.topic import TopicConfig
 from strandline.controller.arbiter import GroupVoters
 from strandline.controller.balancer.health import Condition
 from strandline.controller.commands import ReportVoters, RequestVoters
-from strandline.controller.decide import grants
+from strandline.controller.decide import declared_losses, grants
 from strandline.controller.records import GroupSeated
 from strandline.controller.state import ControllerState
-from strandline.model.cluster import Partition, Roles
+from strandline.model.cluster import Loss, Partition, Roles
 from strandline.model.ids import BrokerId, grant_of
 from strandline.raft.arbitration import Arbitration
 from strandline.raft.events import PersistState
@@ -174,6 +174,28 @@ def send_readers_round_and_round(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(broker_fetching, "nearest", lambda path, leader, places: (leader,))
 
 
+def show_less_than_is_at_risk(patch: pytest.MonkeyPatch) -> None:
+    """What is on the best log is said to be safe, as most tools say it."""
+    honest = declared_losses._loss
+
+    def loss(*arguments: Any) -> Loss:
+        found = honest(*arguments)
+        return replace(found, committed=found.end)
+
+    patch.setattr(declared_losses, "_loss", loss)
+
+
+def seat_another_than_was_named(patch: pytest.MonkeyPatch) -> None:
+    """Whoever was fenced and has the shortest log goes on, not the one that was shown."""
+    patch.setattr(
+        grants,
+        "_declared",
+        lambda partition, best, fenced: (
+            min(fenced, key=lambda one: fenced[one].last_index) if partition.is_declared else best
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class OutageMutant:
     """`seed` finds `plant`, with faults of these `kinds` alone, where any are named; `promise` is
@@ -215,4 +237,6 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(hold_no_repair, 1131, "RepairHeldIffZoneDown"),
     OutageMutant(tell_who_reads_late_of_a_divergence, 500),
     OutageMutant(send_readers_round_and_round, 15, "Progress"),
+    OutageMutant(show_less_than_is_at_risk, 160, "OnlyShownIsLost"),
+    OutageMutant(seat_another_than_was_named, 316, "OnlyShownIsLost"),
 )

@@ -18,7 +18,7 @@ from strandline.simulation.invariants import InvariantError
 from strandline.simulation.outage_swarm import LAYOUTS, draw_outages
 from strandline.simulation.promotions import PromotionKeepsRpoZero
 from strandline.simulation.role_changes import KINDS
-from strandline.simulation.scenario import AMBUSHES
+from strandline.simulation.scenario import AMBUSHES, LASTING_LOSS
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.swarm import Drawn, Swarm, Total, command, rotated, run_scenario
 
@@ -38,6 +38,7 @@ def test_a_small_block_of_seeds_keeps_every_promise_and_reaches_every_change_of_
     assert total.tally.fault_counts["spare-disk-lost"] > 0
     assert total.tally.balance_count > 0
     assert total.tally.near_count > 0 and total.tally.ruling_count > 0
+    assert total.tally.declared_count > 0 and total.tally.given_up_count > 0
 
 
 def test_every_layout_policy_and_placement_is_drawn() -> None:
@@ -59,7 +60,8 @@ def test_every_layout_policy_and_placement_is_drawn() -> None:
     assert any(change.is_spared for change in changes)
     assert {change.ruling for change in changes} == {"", "hold", "release", "lost"}
     assert {len(change.domain) for change in changes} == {0, 1, 2}
-    assert {fault.kind for one in drawn for fault in one.faults or ()} >= set(AMBUSHES)
+    assert {fault.kind for one in drawn for fault in one.faults or ()} >= {*AMBUSHES, LASTING_LOSS}
+    assert 40 < sum(one.declares_losses for one in drawn) < 80
     for one in drawn:
         loses_disks = any(fault.kind == "spare-disk-lost" for fault in one.faults or ())
         assert not loses_disks or all(change.shrinks is None for change in one.changes)

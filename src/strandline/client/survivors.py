@@ -1,8 +1,9 @@
 """What is left of a partition, asked of every broker that may hold its log.
 
 How:    whoever knows most of the controller's decisions says who may vote; then each of these, and
-        each observer, tells of its own log. One that is silent is not waited for long.
-Source: decision 0026."""
+        each observer, tells of its own log. One that is silent is not waited for long. What was
+        found says what those who answer can do, and who would be given up.
+Source: decisions 0026 and 0027."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError, refusal
 from strandline.client.topology import describe_brokers
+from strandline.controller.survivors import SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_logs import (
@@ -29,6 +31,31 @@ class ReplicaLogs:
     answers: Mapping[BrokerId, DescribeReplicaLogsResponse]
     heard: frozenset[BrokerId]
     needs_all: bool = False
+
+    @property
+    def silent(self) -> list[BrokerId]:
+        """Who should hold the log, and neither answers nor is heard."""
+        return [one for one in self.hosts if one not in self.answers and one not in self.heard]
+
+    def judge(self) -> Survivors:
+        """What those who answer can do."""
+        logs = [
+            SurvivingLog(
+                broker=broker,
+                is_led=one.is_led,
+                last_epoch=one.last_epoch,
+                last_index=one.last_index,
+                start=one.log_start_offset,
+                committed=one.committed_offset,
+                end=one.log_end_offset,
+                has_lost=one.has_lost,
+                leader=one.leader_id,
+                epoch=one.epoch,
+            )
+            for broker, one in self.answers.items()
+            if not one.error_code
+        ]
+        return assess(self.possible, logs, needs_all=self.needs_all)
 
 
 def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:

@@ -17,15 +17,17 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    go where a leader sends them), group_consumers.py, table_readers.py,
                    values.py (the records they know again); admins.py: deleters.py
                    (DeleteRecords), movers.py (replicas that move); operators.py (policies and
-                   labels that change); topics.py (what stands for a group)
+                   labels that change); loss_declarers.py (what is gone for good); topics.py (what
+                   stands for a group)
         faults     faults.py (one function for each kind), domain_faults.py (of zones, regions and
-                   observers), ambushes.py (that wait for arbitration), strikes.py (what kinds
-                   share), damage.py (bad disks)
+                   observers), ambushes.py (that wait for arbitration), lasting_losses.py
+                   (what does not come back), strikes.py (what kinds share), damage.py (bad disks)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),
                    deleted_records.py (what DeleteRecords took), removals.py (who lets go of its
                    data), successors.py (who goes on without a majority),
                    promotions.py (observers that stand in), role_changes.py (how often),
+                   declared_losses.py (what may be gone), tally.py (what a run amounted to),
                    placements.py (that
                    policies hold), outages.py (that repair is held),
                    wiretap.py and entries_sent.py (what goes over the network), audit.py (whole

@@ -83,11 +83,24 @@ class Ambush:
         self._down.add(broker)
         self.world.hosts[broker].fail_power()
 
+    def strike(self, broker: BrokerId, *, takes_disk: bool) -> None:
+        """Its power fails, or its process is killed; or it gets another disk. Until `start`, or the
+        end."""
+        self._down.add(broker)
+        if takes_disk:
+            self.world.lose_disk(broker)
+        elif self.rng.random() < 0.5:
+            self.world.hosts[broker].fail_power()
+        else:
+            self.world.hosts[broker].kill()
+
     def start(self, broker: BrokerId) -> None:
-        """At once."""
+        """At once, unless somebody keeps it down."""
         self._down.discard(broker)
         host = self.world.hosts[broker]
-        if not host.is_up:
+        if broker in self.world.kept_down:
+            self.world.restart(broker)
+        elif not host.is_up:
             host.start()
 
     def end(self) -> None:

@@ -37,6 +37,7 @@ from strandline.controller.records import (
     GroupSeated,
     ReassignmentSet,
     Record,
+    ReplicasDeclaredLost,
     VotersGranted,
     VotersStable,
 )
@@ -71,7 +72,13 @@ from strandline.protocol.table import Message
 from strandline.raft.configuration import Configuration
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.replication.replica import Replica
-from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved, VotersRecorded
+from strandline.simulation.facts import (
+    ConfigurationCommitted,
+    Declaration,
+    LossRecorded,
+    ReplicaRemoved,
+    VotersRecorded,
+)
 from strandline.simulation.host import Seams
 from strandline.simulation.member import (
     DATA_DIRECTORY,
@@ -96,12 +103,15 @@ PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 ALTER_CONFIGS_VERSION = 1
-WORDS: dict[type, Literal["granted", "stable", "grant", "seat"]] = {
+WORDS: dict[type, Literal["granted", "stable", "grant", "seat", "declared"]] = {
     VotersGranted: "granted",
     VotersStable: "stable",
     GrantBegun: "grant",
     GroupSeated: "seat",
+    ReplicasDeclaredLost: "declared",
 }
+VoterRecord = VotersGranted | VotersStable | GrantBegun | GroupSeated | ReplicasDeclaredLost
+"""What says who may vote, or who is to lead."""
 
 A = TypeVar("A", bound=Message)
 
@@ -242,7 +252,9 @@ class BrokerMember(Member):
     def _on_applied(self, record: Record) -> None:
         """Tell of placements that have changed, and of all where what they are judged by has."""
         cluster = self.made.controller.cluster
-        if isinstance(record, VotersGranted | VotersStable | GrantBegun | GroupSeated):
+        if isinstance(record, ReplicasDeclaredLost):
+            self._tell_loss(record, cluster)
+        if isinstance(record, VoterRecord):
             self._tell_voters(record, cluster)
         if not self.scenario.lost_after_ms:
             return
@@ -259,9 +271,20 @@ class BrokerMember(Member):
             if known is not None:
                 self._checker.placement_known(known)
 
-    def _tell_voters(
-        self, record: VotersGranted | VotersStable | GrantBegun | GroupSeated, cluster: Cluster
-    ) -> None:
+    def _tell_loss(self, record: ReplicasDeclaredLost, cluster: Cluster) -> None:
+        loss = record.loss
+        declaration = Declaration(
+            group=record.group,
+            grant=loss.grant,
+            lost=tuple(one.broker for one in loss.lost),
+            leader=loss.leader,
+            at_risk_from=Offset(loss.committed),
+            end=Offset(loss.end),
+        )
+        version = cluster.groups[record.group].version
+        self._checker.loss_recorded(LossRecorded(declaration, version))
+
+    def _tell_voters(self, record: VoterRecord, cluster: Cluster) -> None:
         partition = cluster.groups[record.group]
         self._checker.voters_recorded(
             VotersRecorded(

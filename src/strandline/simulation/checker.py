@@ -7,13 +7,14 @@ Source: design section 10."""
 
 from collections.abc import Callable, Sequence
 
-from strandline.model.ids import GroupId
+from strandline.model.ids import GroupId, Offset
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.compacted import (
     CompactedPrefixEqual,
     CompactedTablesEqual,
     DeletedKeysStayDeleted,
 )
+from strandline.simulation.declared_losses import OldSideNeverAcknowledges, OnlyShownIsLost
 from strandline.simulation.deleted_records import DeletedStaysDeleted
 from strandline.simulation.endings import (
     BalancerProgress,
@@ -38,6 +39,8 @@ from strandline.simulation.facts import (
     LeaderElected,
     LeaderKnown,
     LogAudited,
+    LossConfirmed,
+    LossRecorded,
     MarksMoved,
     OffsetFetched,
     PlacementKnown,
@@ -104,7 +107,10 @@ class Checker:
         """The moves that the balancer has set, whoever told."""
         self.voters: dict[GroupId, VotersRecorded] = {}
         """{group: what the controller's log says last of who may vote, whoever told}"""
+        self.losses: dict[GroupId, list[LossRecorded]] = {}
+        """{group: what was declared lost of it, in order}"""
         self.roles = RoleChanges()
+        self.shown_losses = OnlyShownIsLost(superseding, may_lose=may_lose_all)
         self._invariants: list[Invariant] = [
             SingleLeaderPerEpoch(),
             LeaderCompleteness(),
@@ -122,6 +128,8 @@ class Checker:
             OneGrantPerVersion(),
             AtMostOneSuccessor(),
             PromotionKeepsRpoZero(superseding, may_lose=may_lose_all),
+            self.shown_losses,
+            OldSideNeverAcknowledges(),
             PlacementHolds(),
             RepairHeldIffZoneDown(),
             Progress(),
@@ -193,6 +201,21 @@ class Checker:
         if last is None or last.state_version < fact.state_version:
             self.voters[fact.group] = fact
             self.roles.note(fact)
+
+    def loss_confirmed(self, fact: LossConfirmed) -> None:
+        """See `facts.LossConfirmed`."""
+        self._judge(fact, lambda invariant: invariant.on_loss_confirmed(fact))
+
+    def loss_recorded(self, fact: LossRecorded) -> None:
+        """See `facts.LossRecorded`; told by each broker, and each time that it starts."""
+        known = self.losses.setdefault(fact.declaration.group, [])
+        if fact not in known:
+            known.append(fact)
+            self._judge(fact, lambda invariant: invariant.on_loss_recorded(fact))
+
+    def was_at_risk(self, group: GroupId, offset: Offset) -> bool:
+        """Whether what was there may have gone when a loss was declared."""
+        return any(offset >= one.declaration.at_risk_from for one in self.losses.get(group, ()))
 
     def replica_removed(self, fact: ReplicaRemoved) -> None:
         """See `facts.ReplicaRemoved`."""

@@ -103,6 +103,8 @@ class Client:
         broker: BrokerId,
         question: Callable[[BrokerMember, Callable[[A], None], Callable[[str], None]], None],
         done: Callable[[A | None], None],
+        *,
+        timeout_ms: int = LOOKUP_TIMEOUT_MS,
     ) -> None:
         """Ask a whole broker something of `lookups`; None where no answer comes in time."""
         is_open = True
@@ -126,7 +128,7 @@ class Client:
                 lambda _: self.answer(broker, lambda: end(None)),
             )
 
-        timeout = self.world.scheduler.after(LOOKUP_TIMEOUT_MS * US_PER_MS, give_up)
+        timeout = self.world.scheduler.after(timeout_ms * US_PER_MS, give_up)
         self.ask(broker, run, lambda: end(None))
 
     def seek_leader(self, group: GroupId, done: Callable[[BrokerId], None]) -> None:

@@ -64,6 +64,8 @@ class LeaderElected:
     epoch_of: Callable[[Index], Epoch]
     end_offset: Offset | None = None
     """Where its records end; None where nobody told."""
+    index_of: Callable[[Offset], Index] | None = None
+    """Where the record of an offset is in its log; None where nobody told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +169,41 @@ class VotersRecorded:
     placement asks for; `leader`: who was seated by it, or None."""
 
     group: GroupId
-    what: Literal["granted", "stable", "grant", "seat"]
+    what: Literal["granted", "stable", "grant", "seat", "declared"]
     state_version: int
     grant: int
     possible: tuple[tuple[BrokerId, ...], ...]
     own: tuple[BrokerId, ...]
     leader: BrokerId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Somebody's word that the replicas at `lost` are gone for good: by `grant` the group goes on
+    with the log of `leader`, which ends at `end`. Offsets from `at_risk_from` on are at risk."""
+
+    group: GroupId
+    grant: int
+    lost: tuple[BrokerId, ...]
+    leader: BrokerId
+    at_risk_from: Offset
+    end: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class LossConfirmed:
+    """An operator was shown this, has typed the name, and is about to have it declared."""
+
+    declaration: Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class LossRecorded:
+    """The controller's log says this from now on. `version`: the last voters that had been granted
+    before."""
+
+    declaration: Declaration
+    version: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from strandline.simulation.domain_faults import (
     kill_zone,
     lose_a_spare_disk,
 )
+from strandline.simulation.lasting_losses import lose_for_good
 from strandline.simulation.scheduler import US_PER_MS
 from strandline.simulation.strikes import End, cut, over, strike_several
 
@@ -431,6 +432,7 @@ FAULTS: dict[str, FaultKind] = {
     "early-report": FaultKind(report_early, duration_ms=(4_000, 7_000), loses_page_cache=True),
     "cut-after-shrink": FaultKind(cut_after_shrinking, duration_ms=(4_000, 7_000)),
     "late-fence": FaultKind(fence_late, duration_ms=(4_000, 7_000)),
+    "lasting-loss": FaultKind(lose_for_good, duration_ms=(5_000, 9_000), loses_page_cache=True),
     "stalled-requests": FaultKind(_stall_requests, duration_ms=(2_000, 4_000)),
 }
 

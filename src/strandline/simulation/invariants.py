@@ -8,19 +8,22 @@ Source: design section 10; reference/reliability.md sections 1b and 6; Raft thes
 
 from collections.abc import Sequence
 
-from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset, grant_of
 from strandline.simulation.facts import (
     Acknowledged,
     AuditedBatch,
     BalanceAwaited,
     BalancerMoved,
     ConfigurationCommitted,
+    Declaration,
     Deleted,
     DeletionAsked,
     IdlePassed,
     LeaderElected,
     LeaderKnown,
     LogAudited,
+    LossConfirmed,
+    LossRecorded,
     MarksMoved,
     PlacementKnown,
     RecordsRead,
@@ -80,6 +83,12 @@ class Invariant:
     def on_voters_recorded(self, fact: VotersRecorded) -> None:
         """See `facts.VotersRecorded`."""
 
+    def on_loss_confirmed(self, fact: LossConfirmed) -> None:
+        """See `facts.LossConfirmed`."""
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """See `facts.LossRecorded`."""
+
     def on_replica_removed(self, fact: ReplicaRemoved) -> None:
         """See `facts.ReplicaRemoved`."""
 
@@ -125,9 +134,12 @@ class SingleLeaderPerEpoch(Invariant):
 
 
 class LeaderCompleteness(Invariant):
-    """What was committed in an epoch is in the log of the leader of every later epoch."""
+    """What was committed in an epoch is in the log of the leader of every later epoch; of what was
+    committed before a loss was declared, what was not at risk."""
 
     def __init__(self) -> None:
+        self._declared: dict[GroupId, Declaration] = {}
+        """{group: what was declared lost, and nobody has been elected since}"""
         self._committed: dict[GroupId, dict[Epoch, tuple[Index, Epoch]]] = {}
         """{group: {epoch of a replica: the last entry it knew to be committed, and its epoch}}."""
 
@@ -138,8 +150,27 @@ class LeaderCompleteness(Invariant):
             if fact.commit > known.get(fact.epoch, (Index(-1), 0))[0]:
                 known[fact.epoch] = (fact.commit, fact.commit_epoch)
 
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """What was at risk may be gone from the log of the next leader."""
+        self._declared[fact.declaration.group] = fact.declaration
+
+    def _forgive(self, fact: LeaderElected) -> None:
+        """Of what earlier grants committed, only what was not at risk is asked for from now on."""
+        declared = self._declared.get(fact.group)
+        if declared is None or grant_of(fact.epoch) < declared.grant or fact.index_of is None:
+            return
+        del self._declared[fact.group]
+        last = fact.start_index - 1
+        if declared.at_risk_from:
+            last = max(last, fact.index_of(Offset(declared.at_risk_from - 1)))
+        safe = Index(min(last, fact.last_index))
+        for epoch, (index, _) in self._committed.get(fact.group, {}).items():
+            if grant_of(epoch) < declared.grant and index > safe:
+                self._committed[fact.group][epoch] = safe, fact.epoch_of(safe)
+
     def on_leader_elected(self, fact: LeaderElected) -> None:
         """A leader has all that was committed before its epoch."""
+        self._forgive(fact)
         for epoch, (index, entry_epoch) in self._committed.get(fact.group, {}).items():
             if epoch >= fact.epoch or index < fact.start_index:
                 continue
@@ -183,10 +214,19 @@ class LogMatching(Invariant):
 
 
 class CommittedPrefixEqual(Invariant):
-    """What one replica holds to be committed, every replica has, for ever."""
+    """What one replica holds to be committed, every replica has, for ever, but for what was at risk
+    when a loss was declared."""
 
     def __init__(self) -> None:
         self._committed: dict[GroupId, dict[Index, AuditedBatch]] = {}
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """What was at risk may be another from now on, for everybody."""
+        committed = self._committed.get(fact.declaration.group, {})
+        at_risk_from = fact.declaration.at_risk_from
+        for index, batch in list(committed.items()):
+            if batch.base_offset >= at_risk_from or batch.next_offset > at_risk_from:
+                del committed[index]
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """Compare with what was committed, then add to it."""
@@ -320,6 +360,22 @@ class NoAcknowledgedRecordLost(Invariant):
         self._superseding = superseding
         self._may_lose = may_lose
         self._acknowledged: dict[GroupId, dict[Offset, bytes]] = {}
+        self._declared: dict[GroupId, list[Declaration]] = {}
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """What was at risk may be gone."""
+        declared = fact.declaration
+        self._declared.setdefault(declared.group, []).append(declared)
+        known = self._acknowledged.get(declared.group, {})
+        for offset in [one for one in known if one >= declared.at_risk_from]:
+            del known[offset]
+
+    def may_be_gone(self, group: GroupId, offset: Offset, epoch: Epoch) -> bool:
+        """Whether what was acknowledged there, in that epoch, was at risk in a declared loss."""
+        return any(
+            offset >= one.at_risk_from and grant_of(epoch) < one.grant
+            for one in self._declared.get(group, ())
+        )
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
         """Remember; two records at one offset are one too many."""
@@ -328,6 +384,8 @@ class NoAcknowledgedRecordLost(Invariant):
         known = self._acknowledged.setdefault(fact.group, {})
         for number, value in enumerate(fact.values):
             offset = Offset(fact.base_offset + number)
+            if self.may_be_gone(fact.group, offset, fact.epoch):
+                continue
             if known.setdefault(offset, value) != value:
                 raise self.broken(
                     f"group {fact.group}: {short(known[offset])} and {short(value)} were both "
@@ -361,12 +419,18 @@ class NoReadOfWhatDisappeared(Invariant):
     """What a consumer has read stays where it was.
 
     Below the commit always; up to the high watermark as long as no power failed. In a compacted log
-    it goes when it is superseded."""
+    it goes when it is superseded; and what was at risk may go when a loss is declared."""
 
     def __init__(self, superseding: Superseding = NOTHING, *, power_fails: bool) -> None:
         self._superseding = superseding
         self._power_fails = power_fails
         self._read: dict[GroupId, dict[Offset, bytes]] = {}
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """Whoever has read what was at risk may find it gone."""
+        read = self._read.get(fact.declaration.group, {})
+        for offset in [one for one in read if one >= fact.declaration.at_risk_from]:
+            del read[offset]
 
     def on_records_read(self, fact: RecordsRead) -> None:
         """Everybody reads the same."""
@@ -408,6 +472,12 @@ class NoStaleLeaderRead(Invariant):
     def __init__(self, *, may_lose: bool = False) -> None:
         self._may_lose = may_lose
         self._known_end: dict[GroupId, Offset] = {}
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """What was at risk may be gone."""
+        declared = fact.declaration
+        known_end = self._known_end.get(declared.group, declared.at_risk_from)
+        self._known_end[declared.group] = min(known_end, declared.at_risk_from)
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
         """An acknowledgement with acks=all says that its records are committed."""

@@ -141,6 +141,7 @@ class Member(ABC):
                     last_index=replica.log.last_index,
                     epoch_of=replica.log.epoch_of,
                     end_offset=replica.log_end_offset,
+                    index_of=replica.log.index_of,
                 )
             )
 

@@ -173,7 +173,9 @@ class NearReader(Client):
         """Inside the broker: what it answers is a fact. Returns where to go on."""
         replica = member.replication.replicas.get(self.plan.group)
         subject = Subject(self.plan.group, position)
-        if one.diverging_epoch.end_offset >= 0 and not self.world.may_lose_relaxed:
+        if one.diverging_epoch.end_offset >= 0 and not self._may_be_gone(
+            Offset(one.diverging_epoch.end_offset)
+        ):
             message = f"broker {member.broker} says that the log parts from what {self.name} read"
             self.world.checker.fail(f"NoReadOfWhatDisappeared: {message}", subject)
         if one.error_code == Error.OFFSET_OUT_OF_RANGE and replica is not None:
@@ -195,11 +197,16 @@ class NearReader(Client):
         committed there. Of a leader only what never was can have gone."""
         start, end = replica.log_start_offset, committed_end(replica)
         is_lost = position > replica.log_end_offset and replica.can_serve_reads
-        if is_lost and not self.world.may_lose_relaxed:
+        if is_lost and not self._may_be_gone(replica.log_end_offset):
             message = f"{replica.name} ends at {end}, and {self.name} has read up to {position}"
             subject = Subject(self.plan.group, position)
             self.world.checker.fail(f"NoReadOfWhatDisappeared: {message}", subject)
         return start if position < start else end
+
+    def _may_be_gone(self, offset: Offset) -> bool:
+        """Whether what it read from there on may have disappeared."""
+        world = self.world
+        return world.may_lose_relaxed or world.checker.was_at_risk(self.plan.group, offset)
 
     def _on_fetched(self, answer: "_Answer | None", *, is_near: bool) -> None:
         """With the client again; None where no answer came in time."""

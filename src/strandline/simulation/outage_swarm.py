@@ -13,13 +13,15 @@ How:    `draw_outages(seed)` is a cluster of whole brokers in one of a few layou
             ambushes        in one of twenty seeds, instead of all these, one fault that lies in
                             wait for arbitration (`ambushes`), or a long outage of a region, where
                             rulings may be drawn
-            near readers    consumers that say where they are, in three of ten seeds
+            lasting losses  in 15 of a hundred seeds so many brokers or disks are gone for good that
+                        a person has to declare a loss, beside fewer of the other faults
+        near readers    consumers that say where they are, in three of ten seeds
             patience        mostly a fraction of what a real cluster waits for before a voter
                             counts as lost or as back, and observers that are not needed leave,
                             so that much happens in a few seconds
         Histories are short, and little is written in them: of those there can be many.
 Owns:   nothing.
-Source: docs/decisions/0016, 0018, 0020, 0025 and 0031; design sections 6, 8 and 10."""
+Source: docs/decisions/0016, 0018, 0020, 0025, 0027 and 0031; design sections 6, 8 and 10."""
 
 import random
 from dataclasses import dataclass, replace
@@ -32,6 +34,7 @@ from strandline.simulation.faults import FAULTS
 from strandline.simulation.scenario import (
     AMBUSHES,
     DOMAIN_FAULTS,
+    LASTING_LOSS,
     GroupPlan,
     PlannedChange,
     PlannedFault,
@@ -82,6 +85,7 @@ RULING_SHARE = 0.2
 PATIENT_SHARE = 0.03
 PATIENT_MS = 16_000
 AMBUSH_SHARE = 0.05
+LASTING_SHARE = 0.15
 NEAR_SHARE = 0.3
 AMBUSH_ACTIVE_MS = (6_000, 8_000)
 LONG_TIMEOUT_MS, LONG_ACTIVE_MS = 1_500, 15_000
@@ -123,6 +127,15 @@ AMBUSH_LAYOUTS = (LAYOUTS[1], LAYOUTS[1], LAYOUTS[-1])
 """Two and two voters, and a third site."""
 HELD_LAYOUT = Layout(LAYOUTS[1].regions, (1, 2, 3))
 LONG_OUTAGE = "region-power-failure"
+LOSS_LAYOUTS = (
+    Layout(LAYOUTS[1].regions, (1, 4, 5)),
+    Layout(LAYOUTS[1].regions, (1, 4, 5), (2,)),
+    Layout(LAYOUTS[1].regions, (1, 2, 4), (5,)),
+    Layout(LAYOUTS[1].regions, (1, 2, 4, 5)),
+    Layout(LAYOUTS[-1].regions, (1, 2, 4, 5, 6), (7,)),
+)
+"""Of the controller's voters, who are the first three, a majority is left of each of these."""
+LOSS_ACTIVE_MS = (7_000, 9_000, 12_000)
 
 
 def draw_outages(seed: int) -> Scenario:
@@ -130,6 +143,9 @@ def draw_outages(seed: int) -> Scenario:
     ambush = random.Random(f"outage ambushes {seed}")
     if ambush.random() < AMBUSH_SHARE:
         return _lie_in_wait(ambush, seed)
+    losses = random.Random(f"lasting loss {seed}")
+    if losses.random() < LASTING_SHARE:
+        return _with_near_readers(_lose_for_good(losses, seed))
     scenario = _with_near_readers(_draw(seed))
     disks = random.Random(f"outage disks {seed}").random() < LOST_DISK_SHARE
     scenario = replace(scenario, faults=_plan_faults(scenario, with_disks=disks))
@@ -187,6 +203,35 @@ def _lie_in_wait(rng: random.Random, seed: int) -> Scenario:
         changes=tuple(sorted(rulings, key=lambda one: one.at_ms)),
         lost_after_ms=1_000 if kind == LONG_OUTAGE else scenario.lost_after_ms,
     )
+
+
+def _lose_for_good(rng: random.Random, seed: int) -> Scenario:
+    """Fewer voters are left than hold everything, and half of the other faults strike."""
+    layout = rng.choice(LOSS_LAYOUTS)
+    scenario = _draw(seed, layout)
+    voters, observers = (tuple(map(BrokerId, one)) for one in (layout.voters, layout.observers))
+    first, *others = scenario.groups
+    first = replace(
+        first,
+        voters=voters,
+        observers=observers,
+        hosts=(*voters, *observers),
+        min_insync=rng.choice((1, 2)),
+        promotion=first.promotion if observers else "",
+        placement="pinned",
+    )
+    scenario = replace(
+        scenario,
+        groups=(first, *others),
+        settings=replace(scenario.settings, patience_ratio=rng.choice((0.15, 0.5, 1.0))),
+        active_ms=rng.choice(LOSS_ACTIVE_MS),
+        consumer_count=rng.randint(1, 2),
+    )
+    planned = [one for one in _plan_faults(scenario, with_disks=False) if rng.random() < 0.5]
+    begin_ms = rng.randint(300, 2_000)
+    duration_ms = scenario.active_ms - begin_ms
+    planned.append(PlannedFault(begin_ms, LASTING_LOSS, duration_ms, rng.getrandbits(32)))
+    return replace(scenario, faults=tuple(sorted(planned, key=lambda one: one.at_ms)))
 
 
 def _draw(seed: int, layout: Layout | None = None) -> Scenario:

@@ -11,6 +11,7 @@ from strandline.simulation.facts import (
     Acknowledged,
     LeaderElected,
     LogAudited,
+    LossRecorded,
     Subject,
     VotersRecorded,
 )
@@ -53,10 +54,18 @@ class PromotionKeepsRpoZero(NoAcknowledgedRecordLost):
         if not self._possible[fact.group] <= set(fact.own):
             self._promoting.add(fact.group)
 
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """What was at risk may be gone."""
+        super().on_loss_recorded(fact)
+        declared = fact.declaration
+        if declared.group in self._ends:
+            self._ends[declared.group] = min(self._ends[declared.group], declared.at_risk_from)
+
     def on_acknowledged(self, fact: Acknowledged) -> None:
         """From now on it is there."""
         super().on_acknowledged(fact)
-        if fact.acks == QUORUM_ACK and not self._may_lose:
+        is_at_risk = self.may_be_gone(fact.group, fact.base_offset, fact.epoch)
+        if fact.acks == QUORUM_ACK and not self._may_lose and not is_at_risk:
             end = Offset(fact.base_offset + len(fact.values))
             self._ends[fact.group] = max(end, self._ends.get(fact.group, end))
 

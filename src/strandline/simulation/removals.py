@@ -7,25 +7,54 @@ How:    committed configurations of a group are in one order, that of their plac
 Owns:   the last committed configuration of each group that anybody told of; one set for each run.
 Source: docs/decisions/0009-moving-replicas.md; design section 6, rule R2."""
 
-from strandline.model.ids import BrokerId, GroupId, Index
+from strandline.model.ids import BrokerId, GroupId, Index, grant_of
 from strandline.raft.configuration import Configuration
-from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved, Subject
+from strandline.simulation.facts import (
+    ConfigurationCommitted,
+    LossRecorded,
+    MarksMoved,
+    ReplicaRemoved,
+    Subject,
+)
 from strandline.simulation.invariants import Invariant
 
 
 class RemovedWhereStable(Invariant):
-    """A broker removes its replica only once voters without it are committed."""
+    """A broker removes its replica only once voters without it are committed, or once it was
+    declared lost, and before it has another one."""
 
     def __init__(self) -> None:
         self._last: dict[GroupId, tuple[Index, Configuration]] = {}
+        self._given_up: dict[tuple[GroupId, BrokerId], int] = {}
+        """{(group, who was declared lost, and has had no replica since): the grant}"""
+        self._before: dict[GroupId, int] = {}
+        """{group: the last version of its voters from before a loss was declared}"""
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """What was committed by those who are lost counts no more, and they begin anew."""
+        declared = fact.declaration
+        for broker in declared.lost:
+            self._given_up[declared.group, broker] = declared.grant
+        self._before[declared.group] = fact.version
 
     def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
         """Remember the last."""
-        if fact.group not in self._last or fact.index >= self._last[fact.group][0]:
-            self._last[fact.group] = fact.index, fact.configuration
+        group, configuration = fact.group, fact.configuration
+        before = self._before.get(group, -1)
+        last, is_new = self._last.get(group), configuration.version > before
+        if last is None or (is_new, fact.index) >= (last[1].version > before, last[0]):
+            self._last[group] = fact.index, configuration
+
+    def on_marks_moved(self, fact: MarksMoved) -> None:
+        """Who takes part by the grant, or a later one, has begun anew."""
+        grant = self._given_up.get((fact.group, fact.broker)) if self._given_up else None
+        if grant is not None and grant_of(fact.epoch) >= grant:
+            del self._given_up[fact.group, fact.broker]
 
     def on_replica_removed(self, fact: ReplicaRemoved) -> None:
         """It must not be among the voters, before or after a change under way."""
+        if (fact.group, fact.broker) in self._given_up:
+            return
         last = self._last.get(fact.group)
         voters = fact.first_voters if last is None else last[1].all_voters
         if fact.broker in voters:

@@ -3,7 +3,7 @@
 Why:    a swarm that never promotes, fences or seats anybody would find nothing, and look green.
 How:    told by the checker, once for each record of the controller's log.
 Owns:   the counts of one run.
-Source: docs/decisions/0016, 0020 and 0025."""
+Source: docs/decisions/0016, 0020, 0025 and 0027."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -14,7 +14,17 @@ from strandline.simulation.facts import ConfigurationCommitted, VotersRecorded
 if TYPE_CHECKING:
     from strandline.simulation.scenario import Scenario
 
-KINDS = ("promotions", "demotions", "leavings", "returns", "grants", "fences", "seats", "lowerings")
+KINDS = (
+    "promotions",
+    "demotions",
+    "leavings",
+    "returns",
+    "grants",
+    "fences",
+    "seats",
+    "lowerings",
+    "declarations",
+)
 
 
 def asking_more(scenario: "Scenario") -> frozenset[GroupId]:
@@ -43,6 +53,8 @@ class RoleChanges:
             self.counts["grants"] += 1
         elif fact.what == "seat":
             self.counts["seats"] += 1
+        elif fact.what == "declared":
+            self.counts["declarations"] += 1
         if fact.what != "granted":
             return
         before, after = set(fact.possible[-2]), set(fact.possible[-1])

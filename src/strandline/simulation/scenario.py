@@ -51,6 +51,8 @@ DOMAIN_FAULTS = (
 """See `outage_swarm`."""
 AMBUSHES = ("forgotten-fence", "early-report", "late-fence", "cut-after-shrink")
 """See `ambushes`."""
+LASTING_LOSS = "lasting-loss"
+"""See `lasting_losses`: somebody has to declare a loss."""
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
 NEVER_DRAWN = ("open-rot", "index-rot", "journal-rot")
 """Only where they are asked for by name."""
@@ -59,6 +61,7 @@ DRAWN_APART = (
     *NEVER_DRAWN,
     *DOMAIN_FAULTS,
     *AMBUSHES,
+    LASTING_LOSS,
     "lying-disk",
     "rotten-tail",
 )
@@ -247,6 +250,11 @@ class Scenario:
         """Whether what was written and not flushed may be lost."""
         kinds = self.fault_weights if self.faults is None else {one.kind for one in self.faults}
         return any(FAULTS[kind].loses_page_cache for kind in kinds)
+
+    @property
+    def declares_losses(self) -> bool:
+        """Whether somebody is on call who declares lost what is gone for good."""
+        return any(one.kind == LASTING_LOSS for one in self.faults or ())
 
     def plan_faults(self) -> tuple[PlannedFault, ...]:
         """The faults in the order of their beginnings."""

@@ -25,9 +25,10 @@ from strandline.simulation.facts import Subject
 from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.role_changes import KINDS
 from strandline.simulation.scenario import Scenario
+from strandline.simulation.tally import Tally
 from strandline.simulation.trace import LogIntoTrace
 from strandline.simulation.variations import draw
-from strandline.simulation.world import Tally, World
+from strandline.simulation.world import World
 
 US_PER_HOUR = 3_600_000_000
 ROTATED_BLOCKS = 100_000
@@ -120,6 +121,8 @@ class Total:
             f"{tally.deletion_count} deletions, "
             f"{tally.move_count} moves, {tally.balance_count} by the balancer, "
             f"{tally.ruling_count} rulings of zones, "
+            f"{tally.declared_count} losses declared, by which {tally.given_up_count} records "
+            "that were acknowledged are gone, "
             f"{tally.damage_count} damaged logs found",
             *self._roles(),
             f"{sum(tally.fault_counts.values())} faults: "

@@ -9,8 +9,9 @@ Source: design section 10; design section 3 ("only two places put a broker toget
 
 import random
 import traceback
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from strandline.base.errors import StorageError
 from strandline.model.cluster import KeptLabels, Labels
@@ -30,6 +31,7 @@ from strandline.simulation.faults import FAULTS
 from strandline.simulation.group_consumers import GroupConsumer
 from strandline.simulation.host import Seams, SimHost
 from strandline.simulation.link import Link
+from strandline.simulation.loss_declarers import LossDeclarer
 from strandline.simulation.member import GroupMember, Member
 from strandline.simulation.movers import Mover
 from strandline.simulation.near_readers import near_readers_of
@@ -47,6 +49,7 @@ from strandline.simulation.scenario import (
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
 from strandline.simulation.strikes import End, over
 from strandline.simulation.table_readers import TableReader
+from strandline.simulation.tally import Tally
 from strandline.simulation.trace import WORLD, Trace
 from strandline.simulation.values import Values
 from strandline.simulation.verdicts import (
@@ -62,46 +65,7 @@ from strandline.simulation.wiretap import Wiretap
 RESTART_DELAY_MS = (1, 1_500)
 START_SPREAD_MS = 300
 
-
-@dataclass(slots=True)
-class Tally:
-    """What a run amounted to."""
-
-    virtual_us: int = 0
-    event_count: int = 0
-    message_count: int = 0
-    acknowledged_count: int = 0
-    read_count: int = 0
-    ruling_count: int = 0
-    near_count: int = 0
-    """Of the records read: by who was sent to a replica near it."""
-    commit_count: int = 0
-    """Offsets of the consumer group that were committed."""
-    generation_count: int = 0
-    """How often a member of it was given its share."""
-    election_count: int = 0
-    start_count: int = 0
-    lost_write_count: int = 0
-    superseded_count: int = 0
-    """Records that compaction took, in the logs at the end."""
-    table_count: int = 0
-    """How often a compacted log was read from its beginning to its end."""
-    deletion_count: int = 0
-    """Deletions of the oldest records that were answered."""
-    move_count: int = 0
-    """Moves of replicas, and cancels, that were taken down."""
-    balance_count: int = 0
-    """Moves that the balancer has begun by itself."""
-    copied_bytes: int = 0
-    """Of entries, sent to brokers that had no replica of their partition at the start."""
-    damage_count: int = 0
-    """How often an audit met damage, and was told so."""
-    void_fault_count: int = 0
-    """Faults that found nothing to strike: no leader, a broker that was down already."""
-    fault_counts: dict[str, int] = field(default_factory=dict)
-    """{kind: how many happened}."""
-    role_counts: dict[str, int] = field(default_factory=dict)
-    """{one of `role_changes.KINDS`: how often}."""
+A = TypeVar("A", bound=Client)
 
 
 class World:
@@ -146,22 +110,13 @@ class World:
             for number in range(scenario.group_consumer_count)
         ]
         self.near_readers = near_readers_of(self)
-        self.table_readers = [
-            TableReader("t", self, random.Random(f"tables {scenario.seed}"))
-            for _ in range(1 if scenario.tombstone_ratio else 0)
-        ]
-        self.deleters = [
-            Deleter("d", self, random.Random(f"deletions {scenario.seed}"))
-            for _ in range(1 if scenario.delete_interval_ms else 0)
-        ]
-        self.movers = [
-            Mover("m", self, random.Random(f"moves {scenario.seed}"))
-            for _ in range(1 if scenario.move_interval_ms else 0)
-        ]
-        self.operators = [
-            Operator("o", self, random.Random(f"operator {scenario.seed}"))
-            for _ in range(1 if scenario.changes else 0)
-        ]
+        self.table_readers = self._one_if(bool(scenario.tombstone_ratio), TableReader, "t tables")
+        self.deleters = self._one_if(scenario.delete_interval_ms > 0, Deleter, "d deletions")
+        self.movers = self._one_if(scenario.move_interval_ms > 0, Mover, "m moves")
+        self.operators = self._one_if(bool(scenario.changes), Operator, "o operator")
+        self.declarers = self._one_if(scenario.declares_losses, LossDeclarer, "u declared losses")
+        self.kept_down: set[BrokerId] = set()
+        """Brokers that may not be started now: an operator sees to that."""
         self.labels = dict(zip(scenario.brokers, scenario.regions, strict=True))
         """{broker: the region that its configuration says}; an operator may change it."""
         self.begun_kinds: set[str] = set()
@@ -178,6 +133,14 @@ class World:
         self._lacking: set[BrokerId] = set()
         """Brokers whose disk was lost and that have not been seen to be whole again."""
 
+    def _one_if(
+        self, is_wanted: bool, kind: Callable[[str, "World", random.Random], A], named: str
+    ) -> list[A]:
+        """One client, where it is wanted. `named`: its name, and what it draws for."""
+        name, _, purpose = named.partition(" ")
+        rng = random.Random(f"{purpose} {self.scenario.seed}")
+        return [kind(name, self, rng)] if is_wanted else []
+
     # ---- for faults and clients --------------------------------------------------------------
 
     @property
@@ -192,6 +155,7 @@ class World:
             *self.deleters,
             *self.movers,
             *self.operators,
+            *self.declarers,
         ]
 
     @property
@@ -264,7 +228,7 @@ class World:
         for plan in self.scenario.groups:
             known = self.checker.voters.get(plan.group)
             if known is None:
-                placed = self._roles_of(plan.group)
+                placed = self.voters_of(plan.group)
                 if placed is None:
                     return False
                 possible = placed
@@ -277,7 +241,7 @@ class World:
                 return False
         return True
 
-    def _roles_of(self, group: GroupId) -> tuple[tuple[BrokerId, ...], ...] | None:
+    def voters_of(self, group: GroupId) -> tuple[tuple[BrokerId, ...], ...] | None:
         """All voters that may be in force, as the broker knows it that has heard most."""
         members = [host.program for host in self.hosts.values()]
         known = [
@@ -372,6 +336,7 @@ class World:
             *self.near_readers,
             *self.table_readers,
             *self.deleters,
+            *self.declarers,
         ):
             client.stop()
         await_rest(self)
@@ -466,6 +431,9 @@ class World:
 
     def _start(self, broker: BrokerId) -> None:
         self._restarts.discard(broker)
+        if broker in self.kept_down:
+            self.restart(broker)
+            return
         host = self.hosts[broker]
         if not host.is_up:
             self.tally.start_count += 1
@@ -570,6 +538,8 @@ class World:
         tally.read_count = sum(one.read_count for one in self._consumers)
         tally.read_count += sum(one.read_count for one in near)
         tally.ruling_count = sum(one.ruling_count for one in self.operators)
+        tally.declared_count = sum(one.declared_count for one in self.declarers)
+        tally.given_up_count = self.checker.shown_losses.lost_count
         tally.near_count = sum(one.near_count for one in near)
         tally.table_count = sum(one.table_count for one in self.table_readers)
         tally.deletion_count = sum(one.deletion_count for one in self.deleters)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strandline.cli.commands.partition_survivors import judge, print_logs
+from strandline.cli.commands.partition_survivors import print_logs
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, ids, print_line, show
 
@@ -61,7 +61,7 @@ def _silent(topic: str, found: "ReplicaLogs") -> "list[BrokerId]":
     """Who holds the log and does not answer, nor is heard; nobody where others have lost it."""
     from strandline.base.errors import OperatorError
 
-    silent = [one for one in found.hosts if one not in found.answers and one not in found.heard]
+    silent = found.silent
     has_empty = any(one.has_lost for one in found.answers.values())
     if not (silent or has_empty) or not found.answers:
         raise OperatorError(
@@ -117,7 +117,7 @@ def _confirm(topic: str, partition: int, found: "ReplicaLogs", lines: list[str])
 
 def _others(found: "ReplicaLogs") -> list[str]:
     """Who would save it all; where a loss was declared before, that was given up then."""
-    judged = judge(found)
+    judged = found.judge()
     if found.needs_all:
         return []
     return [

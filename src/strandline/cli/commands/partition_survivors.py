@@ -36,7 +36,7 @@ def survivors(
         found = ask_replica_logs(client, topic, partition)
         configs = describe_configs(client, [topic], [SHRINK])[topic]
     shrinks = any(one.name == SHRINK and one.value == "true" for one in configs)
-    judged = judge(found)
+    judged = found.judge()
     lines = tell(f"{topic} {partition}", found, judged, shrinks=shrinks)
 
     def people() -> None:
@@ -45,29 +45,6 @@ def survivors(
             print_line(line)
 
     show(as_json, _describe(topic, partition, found, judged, lines), people=people)
-
-
-def judge(found: "ReplicaLogs") -> "Survivors":
-    """What those who answer can do."""
-    from strandline.controller.survivors import SurvivingLog, assess
-
-    logs = [
-        SurvivingLog(
-            broker=broker,
-            is_led=one.is_led,
-            last_epoch=one.last_epoch,
-            last_index=one.last_index,
-            start=one.log_start_offset,
-            committed=one.committed_offset,
-            end=one.log_end_offset,
-            has_lost=one.has_lost,
-            leader=one.leader_id,
-            epoch=one.epoch,
-        )
-        for broker, one in found.answers.items()
-        if not one.error_code
-    ]
-    return assess(found.possible, logs, needs_all=found.needs_all)
 
 
 def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool) -> list[str]:
