@@ -180,6 +180,18 @@ def test_the_controller_describes_zones_and_takes_rulings(world: MovingWorld) ->
     world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
 
 
+def test_a_region_has_marks_of_its_own_from_the_next_look_on(world: MovingWorld) -> None:
+    alter(world, CLUSTER, "", "outage.brokers.min", "1")
+    world.hosts[4].fail_power()
+    world.advance(3 * LOST_AFTER_MS)
+    assert not [one.name for one in described(world).zones if one.is_down]
+    alter(world, CLUSTER, "", "outage.marks", "*=20-30,west=60-100")
+    world.until(lambda: WEST in world.broker(1).controller.cluster.outages)
+    found = {one.name: (one.low_percent, one.high_percent) for one in described(world).zones}
+    assert found["west"] == (60, 100) and found["east"] == (20, 30)
+    assert [one.name for one in described(world).zones if one.is_down] == ["west"]
+
+
 def test_rulings_that_make_no_sense_are_refused(world: MovingWorld) -> None:
     def ask(**values: str | int) -> RuleZoneResponse:
         request = RuleZoneRequest(**values)  # type: ignore[arg-type]

@@ -33,6 +33,8 @@ WEST_B = DescribedZone(
     brokers=[7, 8, 9],
     silent=[7, 8, 9],
     waiting_count=40,
+    low_percent=50,
+    high_percent=66,
 )
 
 
@@ -76,11 +78,11 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_the_status_tells_what_is_down_and_what_waits(run: Run, zones: Zones) -> None:
     code, out, _ = run("zone", "status")
     assert code == 0 and out.splitlines() == [
-        "NAME    LEVEL   STATE            HEARD  SILENT  REPAIR                 WAITING",
-        "west    region  up                 6/6  -       as usual                     0",
-        "east/a  zone    up                 3/3  -       as usual                     0",
-        "west/a  zone    up                 3/3  -       as usual                     0",
-        "b       zone    down for 10 min    0/3  7,8,9   held until it is back       40",
+        "NAME    LEVEL   STATE            HEARD  MARKS    SILENT  REPAIR                 WAITING",
+        "west    region  up                 6/6  -        -       as usual                     0",
+        "east/a  zone    up                 3/3  -        -       as usual                     0",
+        "west/a  zone    up                 3/3  -        -       as usual                     0",
+        "b       zone    down for 10 min    0/3  50-66 %  7,8,9   held until it is back       40",
         f"zone: {TEXT}",
         "broker 7: heard from nowhere; not from zone east/a, zone west/a",
     ]
@@ -98,6 +100,8 @@ def test_the_status_tells_what_is_down_and_what_waits(run: Run, zones: Zones) ->
         "silent": [7, 8, 9],
         "planned": [],
         "waiting": 40,
+        "low_percent": 50,
+        "high_percent": 66,
     }
     assert told["happenings"][0]["class"] == "zone"
     assert told["brokers"][1]["not_heard_from"] == ["zone east/a", "zone west/a"]

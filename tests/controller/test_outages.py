@@ -85,6 +85,13 @@ def test_who_is_heard_is_not_lost() -> None:
     assert rule(world, WEST, Ruling.LOST) == DomainAnswer(Outage(False, Ruling.LOST))
 
 
+def test_who_is_heard_is_judged_by_the_marks_of_that_region() -> None:
+    world = World()
+    world.alive.discard(BrokerId(3))
+    world.state.cluster.cluster_configs["outage.marks"] = "west=60-70"
+    assert rule(world, WEST, Ruling.LOST) == DomainAnswer(Outage(False, Ruling.LOST))
+
+
 def test_a_domain_of_one_broker_can_be_declared_lost() -> None:
     world = World()
     world.alive.discard(BrokerId(5))

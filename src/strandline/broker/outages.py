@@ -28,7 +28,7 @@ from strandline.controller.commands import DomainNote, NoteOutages, Refused
 from strandline.controller.decision import leaving_of
 from strandline.controller.outages.alarms import Alarm, Alarms
 from strandline.controller.outages.judging import Judgement, Outages, Rules, Scene
-from strandline.controller.outages.marks import Marks
+from strandline.controller.outages.marks import configured
 from strandline.controller.outages.voting import VotingAlarms
 from strandline.controller.records import ConfigsChanged, Record
 from strandline.controller.reports import Question
@@ -93,11 +93,7 @@ class OutageWatch:
         rules = Rules(
             lost_after_ms=config.broker_lost_after_ms,
             hold_max_ms=config.outage_hold_max_ms,
-            marks=Marks(
-                low_percent=config.outage_low_percent,
-                high_percent=config.outage_high_percent,
-                silent_min=config.outage_brokers_min,
-            ),
+            marks_of=configured(config),
         )
         found = self.judgement = self._outages.step(scene, rules)
         for alarm in (

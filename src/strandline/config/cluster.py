@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from strandline.config.addresses import check_webhook_url
 from strandline.config.client_networks import check_client_networks
 from strandline.config.keys import LONG_MAX, Key, Value, key, keys_of
+from strandline.config.outage_marks import check_outage_marks
 from strandline.config.topic import DAY_MS, TOPIC_KEYS, unknown_key
 
 NO_LIMIT = -1
@@ -239,6 +240,16 @@ class ClusterConfig:
         unit="%",
         minimum=1,
         maximum=100,
+        reloadable=True,
+    )
+    outage_marks: tuple[str, ...] = key(
+        (),
+        "Where other marks hold than `outage.low.percent` and `outage.high.percent`, each as "
+        "WHERE=LOW-HIGH: `*` for regions, `*/*` for zones, `west` for one region, `west/*` for its "
+        "zones, `west/a` for one zone; the narrowest counts. Not a key of Kafka's.",
+        unit="%",
+        check=check_outage_marks,
+        example="*=34-60,*/*=50-66,west/a=20-40",
         reloadable=True,
     )
     placement_disk_full_percent: int = key(

@@ -14,8 +14,9 @@ from tests.controller.outages.watched_world import (
     Watched,
 )
 
+from strandline.config.cluster import ClusterConfig
 from strandline.controller.outages.judging import Rules
-from strandline.controller.outages.marks import Marks
+from strandline.controller.outages.marks import Marks, configured, everywhere
 from strandline.controller.outages.sight import Verdict
 from strandline.model.cluster import Ruling
 from strandline.model.ids import BrokerId
@@ -130,7 +131,8 @@ def test_what_is_missing_when_a_zone_is_back_is_given_time_by_the_next_controlle
 
 
 def test_between_the_marks_a_zone_stays_down_whoever_is_the_controller() -> None:
-    watched = Watched(Rules(lost_after_ms=LOST_AFTER_MS, marks=Marks(high_percent=80)))
+    marks_of = everywhere(Marks(high_percent=80))
+    watched = Watched(Rules(lost_after_ms=LOST_AFTER_MS, marks_of=marks_of))
     watched.silent = {7, 8, 9}
     watched.wait(20_000)
     watched.silent = {9}
@@ -141,6 +143,30 @@ def test_between_the_marks_a_zone_stays_down_whoever_is_the_controller() -> None
     watched.silent = set()
     watched.look()
     assert not watched.down
+
+
+def test_regions_zones_and_single_ones_have_marks_of_their_own() -> None:
+    config = ClusterConfig.from_values({"outage.marks": "*=80-90,*/*=10-20,west/b=40-100"})
+    watched = Watched(Rules(lost_after_ms=LOST_AFTER_MS, marks_of=configured(config)))
+    watched.silent = {4, 5, 7, 8}
+    watched.wait(20_000)
+    # A third of each zone lives: enough for zone a, too little for zone b and for the region.
+    assert watched.down == {WEST, WEST_B} and watched.kinds == ["region: region west"]
+    watched.silent = {7}
+    watched.wait(20_000)
+    assert watched.down == {WEST, WEST_B} and not watched.replaced
+    watched.silent = {4}
+    watched.wait(20_000)
+    assert watched.down == {WEST} and watched.kinds[0] == "region: region west"
+    watched.silent = set()
+    watched.wait(20_000)
+    assert not watched.down
+
+
+def test_without_rows_of_their_own_all_have_the_usual_marks() -> None:
+    usual = configured(ClusterConfig.from_values({"outage.low.percent": "70"}))
+    assert usual(WEST) == usual(WEST_A) == Marks(low_percent=70, high_percent=66)
+    assert usual(WEST).back_percent == 70
 
 
 def test_a_region_is_told_once_and_its_zones_are_not(watched: Watched) -> None:

@@ -65,4 +65,6 @@ def _zone(
         silent=sorted(view.silent),
         planned=sorted(view.planned),
         waiting_count=waiting,
+        low_percent=view.marks.low_percent,
+        high_percent=view.marks.back_percent,
     )

@@ -206,6 +206,8 @@ def _describe(found: "DescribeZonesResponse") -> Json:
                 "silent": list(one.silent),
                 "planned": list(one.planned),
                 "waiting": one.waiting_count,
+                "low_percent": one.low_percent or None,
+                "high_percent": one.high_percent or None,
             }
             for one in found.zones
         ],
@@ -234,7 +236,7 @@ def _print(found: "DescribeZonesResponse") -> None:
     if not found.zones:
         print_line("no broker has a label region or zone: `strandline broker label` sets them")
     else:
-        heads = ("NAME", "LEVEL", "STATE", "HEARD", "SILENT", "REPAIR", "WAITING")
+        heads = ("NAME", "LEVEL", "STATE", "HEARD", "MARKS", "SILENT", "REPAIR", "WAITING")
         rows = [_row(one) for one in found.zones]
         print_table(Table(heads=heads, rows=rows, right=frozenset(("HEARD", "WAITING"))))
     for one in found.happenings:
@@ -259,4 +261,6 @@ def _row(zone: "DescribedZone") -> tuple[str | int, ...]:
         if zone.ruling_until_ms >= 0:
             repair += f" until {_time(zone.ruling_until_ms)}"
     heard = f"{count - len(zone.silent)}/{count}"
-    return zone.name, _level(zone), state, heard, ids(zone.silent), repair, zone.waiting_count
+    marks = f"{zone.low_percent}-{zone.high_percent} %" if zone.low_percent else "-"
+    silent = ids(zone.silent)
+    return zone.name, _level(zone), state, heard, marks, silent, repair, zone.waiting_count

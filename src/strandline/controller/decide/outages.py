@@ -17,7 +17,7 @@ from strandline.controller.commands import (
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.outages.domains import full_name, members, short_name
 from strandline.controller.outages.happenings import brokers_text
-from strandline.controller.outages.marks import Share
+from strandline.controller.outages.marks import Share, configured
 from strandline.controller.records import ConfigsChanged, DomainRuled
 from strandline.model.cluster import NO_END_MS, Domain, Outage, Ruling
 from strandline.model.ids import BrokerId
@@ -44,7 +44,7 @@ def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
                 raise refuse(Error.POLICY_VIOLATION, text)
             ruling, until_ms = Ruling.NONE, NO_END_MS
         case Ruling.LOST:
-            _require_silence(facts, name, known[command.domain])
+            _require_silence(facts, name, command.domain, known[command.domain])
         case Ruling.NONE:
             until_ms = NO_END_MS
     after = Outage(before.is_down, ruling, until_ms)
@@ -52,11 +52,11 @@ def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
     return Decision(DomainAnswer(after), records)
 
 
-def _require_silence(facts: Facts, name: str, inside: frozenset[BrokerId]) -> None:
+def _require_silence(facts: Facts, name: str, domain: Domain, inside: frozenset[BrokerId]) -> None:
     """A person may be wrong about what is lost: who is heard is not."""
     alive = inside & set(facts.alive)
     share = Share(len(inside), len(inside) - len(alive))
-    if not share.is_below(facts.config.outage_low_percent):
+    if not share.is_below(configured(facts.config)(domain).low_percent):
         verb = "is" if len(alive) == 1 else "are"
         raise refuse(
             Error.POLICY_VIOLATION,

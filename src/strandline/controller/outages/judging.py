@@ -30,7 +30,7 @@ from strandline.controller.outages.domains import (
     vantage_of,
 )
 from strandline.controller.outages.happenings import Happening, Kind, brokers_text, clock_time
-from strandline.controller.outages.marks import Marks, Share, is_down
+from strandline.controller.outages.marks import Marks, MarksOf, Share, everywhere, is_down
 from strandline.controller.outages.sight import Hearing, Seen, Verdict, look
 from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling
 from strandline.model.ids import BrokerId
@@ -46,7 +46,7 @@ class Rules:
     """What is configured."""
 
     lost_after_ms: int
-    marks: Marks = field(default_factory=Marks)
+    marks_of: MarksOf = field(default_factory=everywhere)
     hold_max_ms: int = NO_LIMIT
     """For how long a domain that is down is held without a person; NO_LIMIT: for as long as it
     is down."""
@@ -79,6 +79,7 @@ class DomainView:
     is_down: bool
     is_held: bool
     outage: Outage
+    marks: Marks
     since_ms: int | None = None
 
     @property
@@ -165,10 +166,10 @@ class Outages:
         rules: Rules,
     ) -> DomainView:
         known = scene.outages.get(domain, _NOTHING)
-        share = Share(len(inside - planned), len(gone))
-        down = is_down(share, rules.marks, was_down=known.is_down or domain in self._down)
+        share, marks = Share(len(inside - planned), len(gone)), rules.marks_of(domain)
+        down = is_down(share, marks, was_down=known.is_down or domain in self._down)
         if down and domain not in self._down:
-            since_ms = _since(gone, scene, share, rules.marks)
+            since_ms = _since(gone, scene, share, marks)
             since_wall_ms = scene.wall_ms - (scene.now_ms - since_ms)
             self._down[domain] = _Down(since_ms, since_wall_ms)
             self._back_ms.pop(domain, None)
@@ -176,7 +177,7 @@ class Outages:
             self._back_ms[domain] = scene.now_ms
         ruling, until_ms = known.ruling, known.until_ms
         is_over = until_ms != NO_END_MS and scene.wall_ms >= until_ms
-        is_back = not gone or not share.is_below(rules.marks.high_percent)
+        is_back = not gone or not share.is_below(marks.back_percent)
         if is_over or (is_back and not down and ruling in (Ruling.RELEASE, Ruling.LOST)):
             ruling, until_ms = Ruling.NONE, NO_END_MS
         outage = Outage(down, ruling, until_ms)
@@ -191,6 +192,7 @@ class Outages:
             is_down=down,
             is_held=is_held,
             outage=outage,
+            marks=marks,
             since_ms=None if since is None else since.since_ms,
         )
 

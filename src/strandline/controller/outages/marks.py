@@ -1,7 +1,8 @@
 """When a zone or a region is down, and when it is back: two marks, with a gap between them. Pure.
 
 Why:    one mark would make a zone that is half back come and go with each broker; what is held and
-        released by turns is copied after all.
+        released by turns is copied after all. Regions may have other marks than zones, and single
+        ones their own (`config.outage_marks`).
 How:        UP --share of live brokers < low, and enough are silent--> DOWN
             DOWN --share >= high, or nobody is silent--> UP
         Between the marks it stays as it is. One silent broker is a broker's failure, whatever share
@@ -9,19 +10,55 @@ How:        UP --share of live brokers < low, and enough are silent--> DOWN
 Owns:   nothing: what a domain is now is handed in.
 Source: design section 8; BookKeeper's zone aware placement at Salesforce for the two marks."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from strandline.config.cluster import ClusterConfig
+from strandline.config.outage_marks import OutageMarks
+from strandline.model.cluster import Domain
 
 PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """The cluster's configuration. A `high_percent` below `low_percent` counts as that."""
+    """Of a zone or region. A `high_percent` below `low_percent` counts as that."""
 
     low_percent: int = 50
     high_percent: int = 66
     silent_min: int = 2
     """So many brokers have to be silent, at least."""
+
+    @property
+    def back_percent(self) -> int:
+        """The high mark, never below the low one."""
+        return max(self.high_percent, self.low_percent)
+
+
+MarksOf = Callable[[Domain], Marks]
+
+
+def everywhere(marks: Marks = Marks()) -> MarksOf:
+    """The same marks for all."""
+    return lambda domain: marks
+
+
+def configured(config: ClusterConfig) -> MarksOf:
+    """What the cluster's configuration says of each."""
+    usual = Marks(
+        low_percent=config.outage_low_percent,
+        high_percent=config.outage_high_percent,
+        silent_min=config.outage_brokers_min,
+    )
+    others = OutageMarks(config.outage_marks)
+
+    def marks_of(domain: Domain) -> Marks:
+        pair = others.of(domain)
+        if pair is None:
+            return usual
+        return replace(usual, low_percent=pair[0], high_percent=pair[1])
+
+    return marks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +76,5 @@ class Share:
 def is_down(share: Share, marks: Marks, *, was_down: bool) -> bool:
     """Whether the domain is down now."""
     if was_down:
-        high = max(marks.high_percent, marks.low_percent)
-        return share.silent > 0 and share.is_below(high)
+        return share.silent > 0 and share.is_below(marks.back_percent)
     return share.silent >= marks.silent_min and share.is_below(marks.low_percent)

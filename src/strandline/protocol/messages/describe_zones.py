@@ -35,6 +35,9 @@ class DescribedZone(Message):
     silent: Annotated[list[int], F("[]int32")] = []
     planned: Annotated[list[int], F("[]int32")] = []  # in maintenance, or to be emptied
     waiting_count: Annotated[int, F("int32")] = 0  # partitions with a replica that is held there
+    # Down below this share of brokers that are heard, back at that one; 0: it was not told.
+    low_percent: Annotated[int, F("int32", "0+", tag=0)] = 0
+    high_percent: Annotated[int, F("int32", "0+", tag=1)] = 0
 
 
 class ZoneHappening(Message):
