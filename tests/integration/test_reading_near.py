@@ -1,9 +1,12 @@
-"""Librdkafka with `client.rack` reads from the observer in its region, and goes on without it.
+"""Clients with `client.rack` read from the observer in their region, and go on without it:
+librdkafka, kafka-python, aiokafka.
 
 Source: KIP-392; docs/decisions/0031-reading-near.md."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -42,19 +45,90 @@ def produce(cluster: DevCluster, first: int) -> None:
     assert producer.flush(60) == 0
 
 
-def consumer_in(cluster: DevCluster, rack: str) -> Consumer:
-    made = Consumer(
-        {"bootstrap.servers": cluster.bootstrap, "group.id": f"of-{rack}", "client.rack": rack}
-    )
-    made.assign([TopicPartition(TOPIC, 0, 0)])
-    return made
+class Reader(Protocol):
+    """A consumer of the one partition, from its beginning."""
+
+    def take(self) -> Sequence[bytes]:
+        """The next values, if there are any within a second."""
+
+    def close(self) -> None:
+        """End."""
 
 
-def read(consumer: Consumer, into: list[int], *, until: int) -> None:
+class Librdkafka:
+    """By confluent-kafka."""
+
+    def __init__(self, bootstrap: str, rack: str) -> None:
+        self._consumer = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": f"of-{rack}", "client.rack": rack}
+        )
+        self._consumer.assign([TopicPartition(TOPIC, 0, 0)])
+
+    def take(self) -> Sequence[bytes]:
+        messages = self._consumer.consume(500, timeout=1)
+        assert all(one.error() is None for one in messages)
+        return [one.value() for one in messages]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class KafkaPython:
+    """By kafka-python."""
+
+    def __init__(self, bootstrap: str, rack: str) -> None:
+        from kafka import KafkaConsumer
+        from kafka import TopicPartition as Place
+
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=bootstrap,
+            client_rack=rack,
+            group_id=None,
+            auto_offset_reset="earliest",
+        )
+        self._consumer.assign([Place(TOPIC, 0)])
+
+    def take(self) -> Sequence[bytes]:
+        found = self._consumer.poll(timeout_ms=1_000)
+        return [one.value for records in found.values() for one in records]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class Aiokafka:
+    """By aiokafka, in a loop that runs while it is asked."""
+
+    def __init__(self, bootstrap: str, rack: str) -> None:
+        from aiokafka import AIOKafkaConsumer
+        from aiokafka import TopicPartition as Place
+
+        async def start() -> AIOKafkaConsumer:
+            made = AIOKafkaConsumer(
+                bootstrap_servers=bootstrap,
+                client_rack=rack,
+                group_id=None,
+                auto_offset_reset="earliest",
+            )
+            await made.start()
+            made.assign([Place(TOPIC, 0)])
+            return made
+
+        self._loop = asyncio.new_event_loop()
+        self._consumer = self._loop.run_until_complete(start())
+
+    def take(self) -> Sequence[bytes]:
+        found = self._loop.run_until_complete(self._consumer.getmany(timeout_ms=1_000))
+        return [one.value for records in found.values() for one in records]
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._consumer.stop())
+        self._loop.close()
+
+
+def read(reader: Reader, into: list[int], *, until: int) -> None:
     def is_there() -> bool:
-        for message in consumer.consume(500, timeout=1):
-            assert message.error() is None, message.error()
-            into.append(int(message.value()))
+        into.extend(int(value) for value in reader.take())
         return len(into) >= until
 
     wait_until(is_there, what=f"{until} records", timeout_s=90)
@@ -75,8 +149,9 @@ def served(pages: dict[int, str], *, sum_bytes: int = 0) -> dict[int, float]:
     return found
 
 
+@pytest.mark.parametrize("client", [Librdkafka, KafkaPython, Aiokafka])
 def test_records_come_from_the_region_of_the_consumer_and_none_is_lost_with_it(
-    watched: tuple[DevCluster, dict[int, str]], tmp_path: Path
+    watched: tuple[DevCluster, dict[int, str]], tmp_path: Path, client: Callable[[str, str], Reader]
 ) -> None:
     cluster, pages = watched
     file = tmp_path / "policy.yaml"
@@ -85,14 +160,14 @@ def test_records_come_from_the_region_of_the_consumer_and_none_is_lost_with_it(
     cluster.run("topic", "create", TOPIC, "-p", "1", "--policy", str(file), *where)
     produce(cluster, 0)
     size_bytes = RECORD_COUNT * VALUE_BYTES
-    near, numbers = consumer_in(cluster, "west"), list[int]()
+    near, numbers = client(cluster.bootstrap, "west"), list[int]()
     read(near, numbers, until=RECORD_COUNT)
     after = served(pages, sum_bytes=size_bytes)
     servers = [one for one in BROKERS if after[one]]
     assert len(servers) == 1 and servers[0] in WEST, after
     (observer,) = servers
 
-    far, others = consumer_in(cluster, "nowhere"), list[int]()
+    far, others = client(cluster.bootstrap, "nowhere"), list[int]()
     read(far, others, until=RECORD_COUNT)
     both = served(pages, sum_bytes=2 * size_bytes)
     assert both[observer] < 2 * size_bytes, "who is nowhere reads from the leader"
