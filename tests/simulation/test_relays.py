@@ -9,14 +9,15 @@ import pytest
 from tests.simulation.plain import plain_scenario, started
 
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
-from strandline.raft.messages import AppendResponse
+from strandline.raft.messages import NO_HINT, AppendResponse
 from strandline.replication import sessions
 from strandline.replication.leading import Leading
-from strandline.replication.relaying import LOOK_MS
-from strandline.replication.relays import ROUND_TRIPS, SLACK_MS
+from strandline.replication.relaying import LOOK_MS, Relaying
+from strandline.replication.relays import ORDER_MS, ROUND_TRIPS, SLACK_MS
 from strandline.replication.replica import Replica
+from strandline.replication.sender import FollowerStream
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.wire import Ability
+from strandline.replication.wire import Ability, NotRelayed
 from strandline.simulation.scenario import ProducerPlan
 
 MS = 1_000
@@ -198,6 +199,77 @@ def heal(stretched: Stretched, relay: BrokerId) -> None:
             world.fabric.heal(one, relay)
             world.fabric.heal(relay, one)
             world.fabric.link(one, relay).slow_factor = 1
+
+
+def test_who_a_relay_cannot_reach_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many appends the relay could not hand on: each question sends another probe, and
+    doubles what is waited for before the next one."""
+    stretched = Stretched(1)
+    relay = stretched.relay()
+    behind = next(one for one in WEST if one != relay)
+    asked: list[FollowerStream] = []
+    refused: list[NotRelayed] = []
+    on_asked, on_refused = FollowerStream.on_asked, Relaying.on_refused
+
+    def note(self: FollowerStream, now_ms: int) -> None:
+        asked.append(self)
+        on_asked(self, now_ms)
+
+    def count(self: Relaying, relay: BrokerId, message: NotRelayed) -> None:
+        refused.append(message)
+        on_refused(self, relay, message)
+
+    monkeypatch.setattr(FollowerStream, "on_asked", note)
+    monkeypatch.setattr(Relaying, "on_refused", count)
+    member = stretched.world.hosts[relay].program
+    assert member is not None
+    member.replication.network.remove_peer(behind)
+    stretched.run(500)
+    assert len(refused) > 1
+    assert len(asked) == 1
+    member.replication.network.set_peer(behind, f"host-{behind}", 1)
+    stretched.end()
+
+
+@pytest.mark.parametrize("seed", [4])
+def test_what_a_new_leader_sends_through_a_relay_may_overtake_that_it_leads(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was handed over to sends to all at once; the longer way is the direct one."""
+    stretched = Stretched(seed)
+    relay = stretched.relay()
+    behind = next(one for one in WEST if one != relay)
+    for one in EAST:
+        stretched.world.fabric.link(one, behind).slow_factor = 2
+    stretched.run(1_500)
+    (heir,) = (one for one in EAST if one != stretched.leader.self_id)
+    refused: list[AppendResponse] = []
+    on_response = Leading.on_response
+
+    def listen(self: Leading, peer: BrokerId, response: AppendResponse) -> None:
+        if not response.accepted and response.hint != NO_HINT:
+            refused.append(response)
+        on_response(self, peer, response)
+
+    monkeypatch.setattr(Leading, "on_response", listen)
+    stretched.leader.transfer_leadership(heir)
+    stretched.run(1_000)
+    assert stretched.leader.self_id == heir
+    assert refused == []
+    stretched.end()
+
+
+def test_who_is_much_farther_away_than_its_neighbours_is_no_relay() -> None:
+    """Nor does it stay one when its way gets longer: the others would have everything later."""
+    stretched = Stretched(1)
+    relay = stretched.relay()
+    for one in EAST:
+        for way in ((one, relay), (relay, one)):
+            stretched.world.fabric.link(*way).slow_factor = 3
+    stretched.run(ORDER_MS + 2_000)
+    assert stretched.relay() != relay
+    assert stretched.crossed_ratio(2_000) < 1.02
+    stretched.end()
 
 
 FAILURES = (kill, pause, cut_off, cut_from_its_neighbours, slow_down)

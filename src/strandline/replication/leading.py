@@ -543,6 +543,12 @@ class Leading:
         """Whether any append awaits its acknowledgement."""
         return any(stream.inflight for stream in self._streams.values())
 
+    def is_shunning(self, peer: BrokerId) -> bool:
+        """Whether nobody else serves `peer` for some time, as something has not come that way."""
+        stream = self._streams.get(peer)
+        now = self._replica.host.clock.monotonic_ms()
+        return stream is not None and now < stream.shuns_until_ms
+
     def is_in_step(self, peer: BrokerId) -> bool:
         """Whether `peer` has everything committed, or keeps acknowledging what it is sent."""
         progress = self._replica.raft.progress.get(peer)

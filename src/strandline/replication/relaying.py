@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
-from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.raft.messages import AppendRequest, LentAppend
 from strandline.replication.entries import Entries
 from strandline.replication.wire import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from strandline.replication.relays import Relays
     from strandline.replication.replica import Replica
 
-HOLD_MS = 50
+HOLD_MS = 200
 HELD_BYTES_MAX = 4 * 1024 * 1024
 LOOK_MS = 25
 
@@ -107,18 +107,22 @@ class Relaying:
     def release(self, replica: "Replica") -> None:
         """Take what was kept, where what comes before is there by now."""
         held = self._held.get(replica.group)
-        while held and not self._is_early(replica, held[0].head.request):
-            self._take_held(replica, held.pop(0))
-        if held is not None and not held:
-            self._held.pop(replica.group, None)
+        while held:
+            due = next((one for one in held if not self._is_early(replica, one.head.request)), None)
+            if due is None:
+                return
+            held.remove(due)
+            self._take_held(replica, due)
+        self._held.pop(replica.group, None)
 
     def _now_ms(self) -> int:
         return self._host.clock.monotonic_ms()
 
     def _is_early(self, replica: "Replica", request: AppendRequest) -> bool:
-        # What waits for the journal is taken in turn.
-        is_present = request.epoch == replica.epoch and not replica.is_busy
-        return is_present and request.prev_index > replica.raft.log.last_index
+        if replica.is_busy or request.epoch < replica.epoch:
+            return False  # What waits for the journal is taken in turn.
+        is_led = request.epoch == replica.epoch and replica.raft.leader != NO_BROKER
+        return not is_led or request.prev_index > replica.raft.log.last_index
 
     def _take(
         self, replica: "Replica", relay: BrokerId, head: AppendHead, entries: Entries
@@ -156,6 +160,8 @@ class Relaying:
                     self._take_held(replica, one)
                 else:
                     self._held_bytes -= one.size_bytes
+            if replica is not None:
+                self.release(replica)
         if self._held:
             self._hold_timer = self._host.clock.call_later(HOLD_MS, self._let_go)
 

@@ -6,7 +6,8 @@ How:    of the followers in one region those are served through one of them, the
         to the relay names them; it hands the bytes on before it writes them (`relaying`), and each
         acknowledges to the leader, for itself alone. To the core, and to `last_sent`, the leader
         has sent to each. All else goes directly: probes, marks, what somebody missed (`lenders`).
-            Voters are relays before observers are; which of them, depends on the group. A relay
+            Voters are relays before observers are, and both before those to whom the way is much
+        longer than to others in their region; which of them, depends on the group. A relay
         whose window is full has those behind it wait, and so it may not last: who was to be sent
         something through it and acknowledges nothing for two round trips, and a little more, is
         asked how far it is; what it lacks then is sent directly, and for a while all else: for a
@@ -36,6 +37,12 @@ ROUND_TRIPS = 2
 SLACK_MS = 50
 """Flushes and passes of a loop vary by so much."""
 TRANSFER_MS_MAX = 1_000
+BYTES_PER_S_MIN = 2 * 1024 * 1024
+"""What a way is taken to carry while nothing was measured of it."""
+ORDER_MS = 5_000
+"""For so long who may relay stay in their order."""
+DISTANT_RATIO = 2
+DISTANT_MS = 10
 DETOUR_FIRST_MS, DETOUR_MAX_MS = 1_000, 64_000
 CALM_MS = 30_000
 """A detour that ended so long ago does not make the next one longer."""
@@ -61,7 +68,7 @@ class Relays:
         self._pump = pump
         self._ask = ask
         # {follower: who is in its region, itself included, in the order in which they may relay},
-        # of these members and labels.
+        # of these members and labels, by round trips as they were lately.
         self._ways: dict[BrokerId, tuple[BrokerId, ...]] = {}
         self._members: Configuration | None = None
         self._labels_version = -1
@@ -69,27 +76,15 @@ class Relays:
         self._upset_ms: dict[BrokerId, int] = {}
         # {follower: (until when it is served directly, for how long in all)}
         self._detours: dict[BrokerId, tuple[int, int]] = {}
+        self._order_until_ms = 0
 
     # ---- choosing --------------------------------------------------------------------------------
 
     def relay_of(self, peer: BrokerId) -> BrokerId:
         """Through whom `peer` gets what is sent to it next; NO_BROKER: directly."""
         way = self._way_to(peer)
-        if not way:
-            return NO_BROKER
-        replica = self._replica
-        host = replica.host
-        stream = self._streams.get(peer)
-        progress = replica.raft.progress.get(peer)
-        if (
-            progress is None
-            or stream is None
-            or progress.is_probing
-            or progress.is_recovering
-            or stream.is_behind
-            or not host.liveness.can_do(peer, Ability.RELAYING)
-            or host.clock.monotonic_ms() < self._detours.get(peer, _NO_DETOUR)[0]
-        ):
+        progress = self._replica.raft.progress.get(peer)
+        if not way or progress is None or not self._may_be_behind(peer, progress.next_index):
             return NO_BROKER
         for one in way:
             if one == peer:
@@ -99,8 +94,17 @@ class Relays:
         return NO_BROKER
 
     def carried_by(self, relay: BrokerId) -> list[BrokerId]:
-        """Who is to get what `relay` is sent next through it."""
-        return [one for one in self._way_to(relay) if one != relay and self.relay_of(one) == relay]
+        """Who is to get what `relay` is sent next through it: whose `relay_of` it is."""
+        way = self._way_to(relay)
+        progress = self._replica.raft.progress.get(relay)
+        if not way or progress is None:
+            return []
+        next_index = progress.next_index
+        at = way.index(relay)
+        behind = [one for one in way[at + 1 :] if self._may_be_behind(one, next_index)]
+        if not behind or not self._can_relay(relay, next_index):
+            return []
+        return [] if any(self._can_relay(one, next_index) for one in way[:at]) else behind
 
     def serves(self, peer: BrokerId) -> bool:
         """Whether `peer` is sent what is new through another follower: now, or when that has room;
@@ -140,8 +144,15 @@ class Relays:
         if not stream.inflight:
             stream.relay = NO_BROKER
             return True
-        self._replica.host.clock.call_soon(lambda: self._ask_now(peer))
+        self._replica.host.clock.call_soon(lambda: self._part(peer))
         return False
+
+    def _part(self, peer: BrokerId) -> None:
+        """Ask `peer`; its relay is to blame only where that one is gone, or does not move."""
+        self._ask_now(peer)
+        stream = self._streams[peer]
+        if stream.relay != NO_BROKER and self._is_there(stream.relay):
+            stream.relay = NO_BROKER
 
     def on_missed(self, relay: BrokerId, peers: list[BrokerId]) -> None:
         """`relay` could not hand something on to these."""
@@ -207,10 +218,13 @@ class Relays:
     def _ask_now(self, peer: BrokerId) -> None:
         stream = self._streams.get(peer)
         replica = self._replica
-        if stream is None or replica.leading is None or peer not in replica.raft.progress:
+        progress = replica.raft.progress.get(peer)
+        if stream is None or replica.leading is None or progress is None:
             return
         if stream.inflight:
-            self._ask(peer)
+            # Once: a relay says so of each append.
+            if not progress.is_probing:
+                self._ask(peer)
         else:
             stream.relay = NO_BROKER
             replica.host.clock.call_soon(lambda: self._pump(peer))
@@ -219,8 +233,14 @@ class Relays:
         replica = self._replica
         nearness = replica.host.nearness
         members = replica.configuration
-        if members is not self._members or nearness.version != self._labels_version:
+        now_ms = replica.host.clock.monotonic_ms()
+        if (
+            members is not self._members
+            or nearness.version != self._labels_version
+            or now_ms >= self._order_until_ms
+        ):
             self._members, self._labels_version = members, nearness.version
+            self._order_until_ms = now_ms + ORDER_MS
             self._ways = self._find_ways()
         return self._ways.get(peer, ())
 
@@ -236,12 +256,36 @@ class Relays:
         ways: dict[BrokerId, tuple[BrokerId, ...]] = {}
         for peer in far if replica.host.settings.relays else ():
             region = [one for one in far if one == peer or nearness.levels(one, peer)]
-            if len(region) > 1:
+            if peer not in ways and len(region) > 1:
                 voting = [one for one in region if one in voters]
                 turn = replica.group % len(voting) if voting else 0
                 rest = [one for one in region if one not in voters]
-                ways[peer] = (*voting[turn:], *voting[:turn], *rest)
+                order = (*voting[turn:], *voting[:turn], *rest)
+                ways |= dict.fromkeys(region, self._distant_last(order))
         return ways
+
+    def _distant_last(self, order: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
+        """The same, but for those to whom the way is much longer than to others in the region."""
+        rtt_ms = self._replica.host.liveness.rtt_ms
+        known = [rtt for one in order if (rtt := rtt_ms(one)) > 0]
+        limit_ms = DISTANT_RATIO * min(known, default=0) + DISTANT_MS
+        return tuple(sorted(order, key=lambda one: rtt_ms(one) > limit_ms))
+
+    def _may_be_behind(self, peer: BrokerId, next_index: Index) -> bool:
+        """Whether `peer` is sent the same next, and may get it through another one."""
+        host = self._replica.host
+        progress = self._replica.raft.progress.get(peer)
+        stream = self._streams.get(peer)
+        return (
+            progress is not None
+            and stream is not None
+            and progress.next_index == next_index
+            and not progress.is_probing
+            and not progress.is_recovering
+            and not stream.is_behind
+            and host.clock.monotonic_ms() >= self._detours.get(peer, _NO_DETOUR)[0]
+            and host.liveness.can_do(peer, Ability.RELAYING)
+        )
 
     def _can_relay(self, one: BrokerId, next_index: Index) -> bool:
         """Whether `one` is sent the same next, and can be trusted to hand it on."""
@@ -257,10 +301,17 @@ class Relays:
             and not progress.is_recovering
             and not stream.is_behind
             and host.liveness.can_do(one, Ability.RELAYING)
-            and host.is_peer_alive(one)
-            and not host.has_hung_up(one)
-            and host.network.is_connected(one, Lane.BULK)
-            and not self.is_stuck(one)
+            and self._is_there(one)
+        )
+
+    def _is_there(self, relay: BrokerId) -> bool:
+        """Whether `relay` is alive, connected, and acknowledges what it is sent."""
+        host = self._replica.host
+        return (
+            host.is_peer_alive(relay)
+            and not host.has_hung_up(relay)
+            and host.network.is_connected(relay, Lane.BULK)
+            and not self.is_stuck(relay)
         )
 
     def _patience_ms(self, peer: BrokerId) -> int:
@@ -268,7 +319,6 @@ class Relays:
         window = self._streams[peer].window
         rtt_ms = self._replica.host.liveness.rtt_ms(peer)
         patience_ms = ROUND_TRIPS * int(max(rtt_ms, window.round_trip_ms)) + SLACK_MS
-        if window.bytes_per_s:
-            transfer_ms = self._streams[peer].inflight_bytes * 1000 // window.bytes_per_s
-            patience_ms += min(transfer_ms, TRANSFER_MS_MAX)
-        return patience_ms
+        bytes_per_s = window.bytes_per_s or BYTES_PER_S_MIN
+        transfer_ms = self._streams[peer].inflight_bytes * 1000 // bytes_per_s
+        return patience_ms + min(transfer_ms, TRANSFER_MS_MAX)
