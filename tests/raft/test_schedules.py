@@ -1,7 +1,8 @@
 """Clusters of cores under random schedules; see `tests.raft.cluster` for what is simulated.
 
 STRANDLINE_RAFT_SCHEDULES=100000 runs as many, and a quarter of that on leadership handed over, and
-others on votes that were promised for it, on entries that are lent, and on write quorums;
+others on votes that were promised for it, on entries that are lent or handed on, and on write
+quorums;
 STRANDLINE_RAFT_SEED=7 runs that one alone."""
 
 import os
@@ -12,6 +13,7 @@ from tests.raft.cluster.character import (
     LENDING_SEED,
     LOWERING_SEED,
     PROMISING_SEED,
+    RELAYING_SEED,
     focus_of,
 )
 from tests.raft.cluster.mutants import MUTANTS, Mutant
@@ -56,6 +58,7 @@ def test_all_invariants_hold_and_the_group_gets_on(chunk: int) -> None:
         run(PROMISING_SEED + number)
         run(LENDING_SEED + number)
         run(LOWERING_SEED + number)
+        run(RELAYING_SEED + number)
 
 
 @pytest.mark.parametrize("seed", REGRESSION_SEEDS)

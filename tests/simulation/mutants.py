@@ -15,7 +15,7 @@ from strandline.coordinator.effects import Persist
 from strandline.coordinator.members import Member as GroupMember
 from strandline.coordinator.replay import OffsetsState
 from strandline.coordinator.requests import Persisted
-from strandline.model.ids import Epoch, Index
+from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.protocol.errors import Error
 from strandline.raft import core, sending
 from strandline.raft.configuration import Configuration
@@ -30,7 +30,9 @@ from strandline.replication.appender import Appended, Appender, AppendResult, Re
 from strandline.replication.flushes import Flushes
 from strandline.replication.host import Replication
 from strandline.replication.liveness import Liveness
+from strandline.replication.relays import Relays
 from strandline.replication.replica import Replica
+from strandline.replication.settings import ReplicationSettings
 from strandline.replication.sink import ReplicaSink
 from strandline.simulation.disk import SimDisk
 from strandline.simulation.scenario import PlannedFault, Scenario
@@ -311,6 +313,15 @@ def believe_every_byte(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Unproved, "prove", lambda self, segment, start, end: False)
 
 
+def send_to_each_by_itself(patch: pytest.MonkeyPatch) -> None:
+    """Nobody is found to relay to others: what is new crosses for each replica of a region."""
+
+    def can_relay(self: Relays, one: BrokerId, next_index: Index) -> bool:
+        return False
+
+    patch.setattr(Relays, "_can_relay", can_relay)
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A mistake, and where it shows: these `faults`, in scenarios of which `fits` holds, with
@@ -342,6 +353,12 @@ class Mutant:
         return scenario is not None and run_scenario(scenario).violation is not None
 
 
+UNDISTURBED = {
+    "loss_ratio": 0.0,
+    "flush_us": (100, 2_000),
+    "settings": ReplicationSettings(),
+    "active_ms": 3_000,
+}
 SLOW_FLUSHES = {"flush_us": (3_000, 40_000), "asks_voters": False}
 POWER_FAILS_AFTER_KILLS = {
     "flush_us": (20_000, 40_000),
@@ -366,6 +383,7 @@ POWER = ("power-failure", "total-power-failure", "leader-power-failure")
 MUTANTS: Sequence[Mutant] = (
     Mutant(acknowledge_before_the_quorum, ("kill-leader", "isolation"), 1),
     Mutant(mix_up_the_answers, ("kill-leader",), 6),
+    Mutant(send_to_each_by_itself, (), 1, False, changes=UNDISTURBED),
     Mutant(commit_what_is_only_written, POWER, 66, False, changes=SLOW_FLUSHES),
     Mutant(report_a_flush_that_was_not_made, POWER, 2),
     Mutant(answer_before_the_state_is_durable, POWER, 79, False, changes=SLOW_FLUSHES),

@@ -85,6 +85,7 @@ CASES: Sequence[Case] = (
     Case("CommittedPrefixEqual", mutants.let_a_lost_disk_vote, 132),
     Case("NoDuplicateFromIdempotentProducer", mutants.forget_what_producers_wrote, 3),
     Case("GroupOffsetsMonotonic", mutants.commit_offsets_at_once, 63),
+    Case("EachByteOncePerRegion", mutants.send_to_each_by_itself, 1),
     Case("Progress", mutants.forget_the_names_of_files, 10),
     Case("Convergence", forget_the_marks_of_followers, 1, mutants.acknowledge_before_the_quorum),
 )
@@ -98,6 +99,8 @@ def only(name: str, patch: pytest.MonkeyPatch) -> None:
         honest(self, **options)  # type: ignore[arg-type]
         self._invariants = [one for one in self._invariants if type(one).__name__ == name]
         self._sent.on_entries_sent = lambda fact: None  # type: ignore[method-assign]
+        if name != "EachByteOncePerRegion":
+            self._crossed.on_entries_passed = lambda fact: None  # type: ignore[method-assign]
 
     patch.setattr(Checker, "__init__", init)
 

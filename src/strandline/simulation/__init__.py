@@ -30,8 +30,8 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    declared_losses.py (what may be gone), tally.py (what a run amounted to),
                    placements.py (that
                    policies hold), outages.py (that repair is held),
-                   wiretap.py and entries_sent.py (what goes over the network), audit.py (whole
-                   logs, read), leader_acknowledged.py (acks=1),
+                   wiretap.py, entries_sent.py and crossings.py (what goes over the network),
+                   audit.py (whole logs, read), leader_acknowledged.py (acks=1),
                    compacted.py and superseding.py (what compaction may take),
                    verdicts.py (what is awaited once the faults are over), endings.py (what must
                    have come of it)

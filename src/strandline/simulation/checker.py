@@ -5,15 +5,16 @@ Why:    facts arise deep inside of the code under test, which must not see the v
 Owns:   the verdict of one run.
 Source: design section 10."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from strandline.model.ids import GroupId, Offset
+from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.compacted import (
     CompactedPrefixEqual,
     CompactedTablesEqual,
     DeletedKeysStayDeleted,
 )
+from strandline.simulation.crossings import EachByteOncePerRegion
 from strandline.simulation.declared_losses import OldSideNeverAcknowledges, OnlyShownIsLost
 from strandline.simulation.deleted_records import DeletedStaysDeleted
 from strandline.simulation.endings import (
@@ -34,6 +35,7 @@ from strandline.simulation.facts import (
     ConfigurationCommitted,
     Deleted,
     DeletionAsked,
+    EntriesPassed,
     EntriesSent,
     IdlePassed,
     LeaderElected,
@@ -46,6 +48,7 @@ from strandline.simulation.facts import (
     PlacementKnown,
     Produced,
     RecordsRead,
+    RegionsInStep,
     ReplicaRemoved,
     RestAwaited,
     ServiceAwaited,
@@ -89,11 +92,12 @@ class Checker:
         power_fails: bool,
         has_relaxed: bool,
         resend_timeout_ms: int,
+        regions: Mapping[BrokerId, str] | None = None,
         key_count: int = 0,
         is_cached: bool = False,
     ) -> None:
-        """`is_cached`: acks=all waits for writes, not for flushes, and promises what acks=1 does
-        where `power_fails`."""
+        """`regions`: where brokers live. `is_cached`: acks=all waits for writes, not for flushes,
+        and promises what acks=1 does where `power_fails`."""
         may_lose_all = is_cached and power_fails
         superseding = Superseding(key_count)
         self.violation: str | None = None
@@ -140,6 +144,7 @@ class Checker:
         self._offsets = GroupOffsetsMonotonic()
         self._producer_ids: dict[int, str] = {}
         self._sent = EntriesSentOnce(resend_timeout_ms=resend_timeout_ms)
+        self._crossed = EachByteOncePerRegion(regions or {})
 
     @staticmethod
     def _equality(superseding: Superseding) -> list[Invariant]:
@@ -256,6 +261,18 @@ class Checker:
             self._sent.on_entries_sent(fact)
         except InvariantError as error:
             self.fail(str(error), error.subject)
+
+    def entries_passed(self, fact: EntriesPassed) -> None:
+        """See `facts.EntriesPassed`."""
+        try:
+            self._crossed.on_entries_passed(fact)
+        except InvariantError as error:
+            self.fail(str(error), error.subject)
+
+    def regions_in_step(self, fact: RegionsInStep) -> None:
+        """See `facts.RegionsInStep`."""
+        self._tell(fact)
+        self._crossed.on_regions_in_step(fact)
 
     def answer_heard(self, fact: AnswerHeard) -> None:
         """See `facts.AnswerHeard`."""

@@ -340,6 +340,28 @@ class EntriesSent:
 
 
 @dataclass(frozen=True, slots=True)
+class EntriesPassed:
+    """A broker gave entries to a connection to another one: its own, lent ones, or handed on."""
+
+    sender: BrokerId
+    receiver: BrokerId
+    group: GroupId
+    epoch: Epoch
+    first_index: Index
+    last_index: Index
+
+
+@dataclass(frozen=True, slots=True)
+class RegionsInStep:
+    """In a history without faults all members of a group are in step with the leader of `epoch`:
+    from `first_index` on everything is sent to them as usual."""
+
+    group: GroupId
+    epoch: Epoch
+    first_index: Index
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerHeard:
     """An answer of `peer` to an append has reached `leader`."""
 

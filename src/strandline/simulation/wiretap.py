@@ -3,8 +3,9 @@
 Why:    "no entry is sent twice" is a promise about the wire, so it is checked there and not in the
         memory of whoever sends.
 How:    the network shows every message that is sent and every one that is delivered. Appends become
-        `EntriesSent`, for all whom they name, and so do a leader's orders to lend; a follower's
-        answers become `AnswerHeard`; everything else is passed over.
+        `EntriesSent`, for all whom they name, and so do a leader's orders to lend; whatever brings
+        entries becomes `EntriesPassed`, whoever sends it; a follower's answers become
+        `AnswerHeard`; everything else is passed over.
             The entries that a broker is sent of a partition that the scenario did not place there
         are copies: what moves, and repair, cost in bytes, whoever sends them.
 Owns:   how many bytes were copied.
@@ -17,7 +18,7 @@ from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.raft.messages import NO_HINT, AppendRequest, AppendResponse
 from strandline.replication.wire import Kind, decode_append, decode_lend_order, decode_raft
-from strandline.simulation.facts import AnswerHeard, EntriesSent, WayChanged
+from strandline.simulation.facts import AnswerHeard, EntriesPassed, EntriesSent, WayChanged
 
 if TYPE_CHECKING:
     from strandline.simulation.checker import Checker
@@ -49,6 +50,7 @@ class Wiretap:
             self._tell_sent(sender, order.lend.to, None, order.group, order.lend.request)
         elif lane is Lane.BULK:
             head, payload = decode_append(memoryview(data))
+            self._tell_passed(sender, peer, head.group, head.request)
             if data[0] == Kind.APPEND:
                 self._tell_sent(sender, peer, connection, head.group, head.request)
                 for other in head.to:
@@ -76,6 +78,16 @@ class Wiretap:
                 at_us=self._scheduler.now_us,
             )
             self._checker.entries_sent(fact)
+
+    def _tell_passed(
+        self, sender: BrokerId, receiver: BrokerId, group: GroupId, request: AppendRequest
+    ) -> None:
+        if request.runs:
+            first_index = Index(request.prev_index + 1)
+            last_index = request.runs[-1].last_index
+            self._checker.entries_passed(
+                EntriesPassed(sender, receiver, group, request.epoch, first_index, last_index)
+            )
 
     def on_delivered(self, sender: BrokerId, receiver: BrokerId, lane: Lane, data: bytes) -> None:
         """A message of `sender` has reached `receiver`."""

@@ -24,6 +24,7 @@ from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.checker import Checker
 from strandline.simulation.clients import Client
 from strandline.simulation.consumers import Consumer
+from strandline.simulation.crossings import Settling, is_undisturbed
 from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.deleters import Deleter
 from strandline.simulation.facts import Subject
@@ -82,6 +83,7 @@ class World:
             has_relaxed=any(plan.acks != -1 for plan in scenario.producers),
             is_cached=scenario.log.write_caching,
             resend_timeout_ms=scenario.settings.resend_timeout_ms,
+            regions=dict(zip(scenario.brokers, scenario.regions, strict=True)),
             key_count=scenario.key_count,
         )
         self.checker.on_violation = self._stop
@@ -89,8 +91,7 @@ class World:
             self.scheduler, random.Random(self.rng.getrandbits(64)), self._make_link
         )
         homes = {plan.group: {*plan.voters, *plan.observers} for plan in scenario.groups}
-        self._wiretap = Wiretap(self.checker, self.scheduler, homes=homes)
-        self.fabric.tap = self._wiretap
+        self._wiretap = self.fabric.tap = Wiretap(self.checker, self.scheduler, homes=homes)
         self.tally = Tally()
         self.values = Values()
         self.hosts: dict[BrokerId, SimHost[Member]] = {
@@ -317,6 +318,8 @@ class World:
             found_cluster(self)
         for client in self.clients:
             client.start()
+        if is_undisturbed(self.scenario):
+            Settling(self).watch()
         self._faults_active = True
         for number, fault in enumerate(self.scenario.plan_faults()):
             begin = partial(self._begin_fault, number, fault)

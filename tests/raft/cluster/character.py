@@ -5,7 +5,8 @@ How:    the seed modulo four says what a schedule dwells on; from a million on i
         handed over among many, from two millions on votes that were promised for that, while the
         promises are forgotten, abandoned, late and in vain, from three millions on entries that
         followers lend each other, from four millions on write quorums that are made smaller while
-        members change; the rest is drawn.
+        members change, from five millions on appends that followers hand on, mostly of what is
+        not committed; the rest is drawn.
 Owns:   nothing."""
 
 import random
@@ -20,10 +21,13 @@ HANDING_OVER_SEED = 1_000_000
 PROMISING_SEED = 2_000_000
 LENDING_SEED = 3_000_000
 LOWERING_SEED = 4_000_000
+RELAYING_SEED = 5_000_000
 
 
 def focus_of(seed: int) -> str:
     """What the schedule of a seed dwells on."""
+    if seed >= RELAYING_SEED:
+        return "relays"
     if seed >= LOWERING_SEED:
         return "write quorums"
     if seed >= LENDING_SEED:
@@ -51,6 +55,7 @@ class Character:
     wipe_count: int
     weights: dict[str, float]
     lend_chance: float = 0.0
+    relay_chance: float = 0.0
 
 
 def draw_character(rng: random.Random, seed: int) -> Character:
@@ -62,6 +67,8 @@ def draw_character(rng: random.Random, seed: int) -> Character:
         return _draw_promises(rng)
     if focus == "lending":
         return _draw_lending(rng)
+    if focus == "relays":
+        return _draw_relaying(rng)
     if focus == "write quorums":
         return _draw_lowering(rng)
     is_any = focus == "anything"
@@ -233,3 +240,16 @@ def _draw_lowering(rng: random.Random) -> Character:
     configuration = msgspec.structs.replace(members.configuration, min_insync=rng.choice((3, 4, 5)))
     more = {"lower": rng.choice((2, 6)), "crash": rng.choice((0.5, 1.5))}
     return replace(members, configuration=configuration, weights=members.weights | more)
+
+
+def _draw_relaying(rng: random.Random) -> Character:
+    """As lending, with more that is written: what is handed on comes late, and twice."""
+    lending = _draw_lending(rng)
+    more = {"propose": rng.choice((8, 15)), "unseat": rng.choice((1, 4)), "transfer": 1}
+    return replace(
+        lending,
+        keep_chance=rng.choice((0.05, 0.2)),
+        lend_chance=rng.choice((0.0, 0.0, 0.3)),
+        relay_chance=rng.choice((0.3, 0.6, 0.9)),
+        weights=lending.weights | more,
+    )

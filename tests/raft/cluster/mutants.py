@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from tests.raft.cluster.node import Node
 
 from strandline.raft import events, messages
@@ -153,6 +154,16 @@ def borrows_what_does_not_join_on(self: Any, sender: int, message: Any, alive: b
 @_mutant(Lending, "on_lent_append", seed=3_000_003)
 def takes_the_lender_for_the_leader(self: Any, sender: int, message: Any, alive: bool) -> None:
     self._appends.on_append_request(sender, message.request, alive)
+
+
+@_mutant(Lending, "on_lent_append", seed=5_000_012)
+def takes_what_is_lent_for_committed(self: Any, sender: int, message: Any, alive: bool) -> None:
+    """As it is; what a relay hands on is new."""
+    request = message.request
+    if self._follows(request):
+        end = request.runs[-1].last_index
+        request = msgspec.structs.replace(request, commit=max(end, request.commit))
+        self._appends.on_append_request(self._state.leader, request, alive)
 
 
 # ---- leadership handed over ----------------------------------------------------------------------

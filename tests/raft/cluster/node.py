@@ -6,6 +6,7 @@ How:    messages go to the world; flushes end when the world says so; record bat
 Owns:   the disk for ever, the core until the next crash."""
 
 import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.raft.cluster.disk import Batch, Disk, LogImage
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 
 LENDING = messages.Lend | messages.LentAppend
 FROM_LEADERS = messages.AppendRequest | messages.LeaderContact | messages.ResetRequest
+
+
+@dataclass(frozen=True)
+class Carried:
+    """An append to who gets it and, through that one, to others."""
+
+    request: messages.AppendRequest
+    to: tuple[int, ...]
 
 
 class Node:
@@ -101,8 +110,15 @@ class Node:
 
     # ---- stepping --------------------------------------------------------------------------------
 
-    def receive(self, sender: int, message: messages.Message, batches: list[Batch]) -> None:
-        """A message came in."""
+    def receive(
+        self, sender: int, message: messages.Message | Carried, batches: list[Batch]
+    ) -> None:
+        """A message came in; what names others is handed on before it is written."""
+        if isinstance(message, Carried):
+            request = message.request
+            for peer in message.to if request.epoch >= self.raft.epoch else ():
+                self.world.send(self.id, peer, messages.LentAppend(request), batches)
+            message = request
         alive = self.hears_leader and self.raft.leader != sender
         if isinstance(message, FROM_LEADERS) and message.epoch >= self.raft.epoch:
             self.heard_step = self.world.now
@@ -278,8 +294,26 @@ class Node:
             log = self.raft.log
             runs = log.runs(plan.first_index, last)
             configurations = log.configurations_between(plan.first_index, last)
-            self.world.send(self.id, peer, plan.request(runs, configurations), batches)
-            self.raft.mark_sent(peer, last)
+            request = plan.request(runs, configurations)
+            to = self._behind(peer, plan) if self.world.relay_chance and batches else ()
+            self.world.send(self.id, peer, Carried(request, to) if to else request, batches)
+            for one in (peer, *to):
+                self.raft.mark_sent(one, last)
+
+    def _behind(self, relay: int, plan: AppendPlan) -> tuple[int, ...]:
+        """Who gets through `relay` what it is sent, as often as the schedule asks for."""
+        progress = self.raft.progress
+        if plan.is_probe or self.world.rng.random() >= self.world.relay_chance:
+            return ()
+        return tuple(
+            one
+            for one, its in progress.items()
+            if one != relay
+            and its.next_index == plan.first_index
+            and not its.is_probing
+            and not its.is_recovering
+            and not progress[relay].is_recovering
+        )
 
     def _order(self, peer: int, plan: AppendPlan) -> bool:
         """Have somebody else send it, as often as the schedule asks for; whether that was done."""

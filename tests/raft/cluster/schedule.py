@@ -34,6 +34,7 @@ class Schedule:
         world.crash_chance = character.crash_chance
         world.loses_power = character.loses_power
         world.lend_chance = character.lend_chance
+        world.relay_chance = character.relay_chance
         self._trouble = Trouble(world, rng, character)
         self._peace = Peace(world, rng)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tests.raft.cluster.disk import Batch
 from tests.raft.cluster.invariants import Invariant, all_invariants
-from tests.raft.cluster.node import Node
+from tests.raft.cluster.node import Carried, Node
 
 from strandline.raft import events, messages
 from strandline.raft.configuration import Configuration
@@ -43,8 +43,10 @@ class World:
         self.loses_power = True
         # The chance that a leader has somebody else send what is committed.
         self.lend_chance = 0.0
+        # The chance that a leader sends something to one for others as well.
+        self.relay_chance = 0.0
         # [(sender, receiver, message, its batches)], oldest first.
-        self.flight: list[tuple[int, int, messages.Message, list[Batch]]] = []
+        self.flight: list[tuple[int, int, messages.Message | Carried, list[Batch]]] = []
         # {(from, to)} that deliver nothing.
         self.cuts: set[tuple[int, int]] = set()
         # Nodes that are stopped: what is sent to them waits.
@@ -91,7 +93,9 @@ class World:
         self._last_id += 1
         return self._last_id
 
-    def send(self, sender: int, to: int, message: messages.Message, batches: list[Batch]) -> None:
+    def send(
+        self, sender: int, to: int, message: messages.Message | Carried, batches: list[Batch]
+    ) -> None:
         if len(self.flight) >= FLIGHT_COUNT_MAX:
             self.flight.pop(0)
         self.flight.append((sender, to, message, batches))

@@ -1,0 +1,20 @@
+"""Relays are struck in the middle of their work: every promise holds. Source: decision 0034."""
+
+import pytest
+from tests.simulation.relay_swarm import STRIKES, run_relays
+
+SEEDS = range(1, 25)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_promise_holds_where_relays_are_struck(seed: int) -> None:
+    """`python -m tests.simulation.relay_swarm 1 4000` runs as many."""
+    outcome = run_relays(seed)
+    assert outcome.violation is None
+
+
+@pytest.mark.simulation
+def test_relays_are_struck() -> None:
+    struck = [kind for seed in SEEDS for kind in run_relays(seed).tally.fault_counts]
+    assert len(set(struck) & set(STRIKES)) > len(STRIKES) // 2
