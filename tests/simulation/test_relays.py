@@ -272,6 +272,26 @@ def test_who_is_much_farther_away_than_its_neighbours_is_no_relay() -> None:
     stretched.end()
 
 
+def test_a_burst_over_a_way_of_which_nothing_was_measured_is_waited_for() -> None:
+    """It takes longer than two round trips; to ask, and to send to each, would make it longer."""
+    burst = tuple(ProducerPlan(f"p{number}", GROUP, -1, False, 100, 8_000) for number in range(60))
+    plain = plain_scenario(brokers=5, one_way_us=2_000, near_one_way_us=500, producers=burst)
+    world = started(replace(plain, regions=REGIONS, bytes_per_ms=1_500, jitter_ratio=0.0))
+    stretched = Stretched.__new__(Stretched)
+    stretched.world = world
+    stretched.run(500)
+    if stretched.leader.self_id in WEST:
+        stretched.leader.transfer_leadership(EAST[0])
+        stretched.run(1_000)
+    first, *others = world.producers
+    first.start()
+    stretched.run(600)
+    for producer in others:
+        producer.start()
+    assert stretched.crossed_ratio(1_000) < 1.02
+    stretched.run(500)
+
+
 FAILURES = (kill, pause, cut_off, cut_from_its_neighbours, slow_down)
 
 

@@ -316,9 +316,13 @@ class Relays:
 
     def _patience_ms(self, peer: BrokerId) -> int:
         """How long what is under way may take, and a round trip more."""
-        window = self._streams[peer].window
+        stream = self._streams[peer]
+        window = stream.window
         rtt_ms = self._replica.host.liveness.rtt_ms(peer)
         patience_ms = ROUND_TRIPS * int(max(rtt_ms, window.round_trip_ms)) + SLACK_MS
-        bytes_per_s = window.bytes_per_s or BYTES_PER_S_MIN
-        transfer_ms = self._streams[peer].inflight_bytes * 1000 // bytes_per_s
+        if window.bytes_per_s:
+            transfer_ms = stream.inflight_bytes * 1000 // window.bytes_per_s
+        else:  # What comes first is waited for, over both ways.
+            first_bytes = stream.inflight[0][1].size_bytes if stream.inflight else 0
+            transfer_ms = 2 * first_bytes * 1000 // BYTES_PER_S_MIN
         return patience_ms + min(transfer_ms, TRANSFER_MS_MAX)

@@ -125,8 +125,10 @@ class FollowerStream:
         self._asked_count += 1
 
     def on_returned(self) -> None:
-        """What was asked while nothing was heard of the follower does not count."""
+        """What was asked while nothing was heard of the follower does not count, and its relay is
+        not to blame for what has not come."""
         self._asked_count = 0
+        self.relay = NO_BROKER
 
     def reset(self) -> None:
         """What was in flight no longer counts."""
