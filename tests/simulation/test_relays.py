@@ -272,24 +272,49 @@ def test_who_is_much_farther_away_than_its_neighbours_is_no_relay() -> None:
     stretched.end()
 
 
-def test_a_burst_over_a_way_of_which_nothing_was_measured_is_waited_for() -> None:
-    """It takes longer than two round trips; to ask, and to send to each, would make it longer."""
-    burst = tuple(ProducerPlan(f"p{number}", GROUP, -1, False, 100, 8_000) for number in range(60))
-    plain = plain_scenario(brokers=5, one_way_us=2_000, near_one_way_us=500, producers=burst)
-    world = started(replace(plain, regions=REGIONS, bytes_per_ms=1_500, jitter_ratio=0.0))
+def slow_world(*, producers: int, bytes_per_ms: int) -> Stretched:
+    """East leads, and one producer has begun."""
+    load = tuple(ProducerPlan(f"p{n}", GROUP, -1, False, 100, 8_000) for n in range(producers))
+    plain = plain_scenario(brokers=5, one_way_us=2_000, near_one_way_us=500, producers=load)
     stretched = Stretched.__new__(Stretched)
-    stretched.world = world
+    stretched.world = started(
+        replace(plain, regions=REGIONS, bytes_per_ms=bytes_per_ms, jitter_ratio=0.0)
+    )
     stretched.run(500)
     if stretched.leader.self_id in WEST:
         stretched.leader.transfer_leadership(EAST[0])
         stretched.run(1_000)
-    first, *others = world.producers
-    first.start()
+    stretched.world.producers[0].start()
     stretched.run(600)
-    for producer in others:
+    return stretched
+
+
+def test_a_burst_over_a_way_of_which_nothing_was_measured_is_waited_for() -> None:
+    """It takes longer than two round trips; to ask, and to send to each, would make it longer."""
+    stretched = slow_world(producers=60, bytes_per_ms=1_500)
+    for producer in stretched.world.producers[1:]:
         producer.start()
     assert stretched.crossed_ratio(1_000) < 1.02
     stretched.run(500)
+
+
+def test_a_large_append_over_a_slow_way_is_waited_for() -> None:
+    """It takes two seconds at the speed that was measured: nothing is wrong with the relay."""
+    load = tuple(ProducerPlan(f"p{acks}", GROUP, acks, False, 6, 3_000) for acks in (-1, 1))
+    plain = plain_scenario(brokers=5, one_way_us=30_000, near_one_way_us=500, producers=load)
+    stretched = Stretched.__new__(Stretched)
+    stretched.world = started(replace(plain, regions=REGIONS))
+    stretched.run(500)
+    if stretched.leader.self_id in WEST:
+        stretched.leader.transfer_leadership(EAST[0])
+        stretched.run(1_000)
+    for producer in stretched.world.producers:
+        producer.start()
+    stretched.run(2_000)
+    for here in EAST:
+        for there in WEST:
+            stretched.world.fabric.link(here, there).bytes_per_ms = 250
+    assert stretched.crossed_ratio(10_000) < 1.1
 
 
 FAILURES = (kill, pause, cut_off, cut_from_its_neighbours, slow_down)

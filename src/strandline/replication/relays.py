@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ROUND_TRIPS = 2
 SLACK_MS = 50
 """Flushes and passes of a loop vary by so much."""
-TRANSFER_MS_MAX = 1_000
+TRANSFER_MS_MAX = 5_000
 BYTES_PER_S_MIN = 2 * 1024 * 1024
 """What a way is taken to carry while nothing was measured of it."""
 ORDER_MS = 5_000
