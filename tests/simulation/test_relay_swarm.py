@@ -3,7 +3,9 @@
 import pytest
 from tests.simulation.relay_swarm import STRIKES, run_relays
 
-SEEDS = range(1, 25)
+SEEDS = (*range(1, 25), 30957)
+"""The last: what was refused had brought the marks, and what was handed on late made it complete:
+nobody told them again."""
 
 
 @pytest.mark.simulation

@@ -179,9 +179,12 @@ class Reign:
             self.advance()
 
     def on_refused(self, progress: Progress, response: AppendResponse) -> None:
-        """The peer lacks the entry before those sent, or has another one there."""
+        """The peer lacks the entry before those sent, or has another one there.
+
+        The marks that came with it were not heard: what comes late by others may fill the gap."""
         if progress.has_passed(response.hint):
             return
+        progress.told_commit = progress.told_visible = Index(-1)
         self._state.effects.append(PeerRefused(progress.peer))
         log = self._state.log
         # The hint says what may match, not what does. What was only written may be lost, and where

@@ -547,7 +547,8 @@ class Leading:
         """Whether nobody else serves `peer` for some time, as something has not come that way."""
         stream = self._streams.get(peer)
         now = self._replica.host.clock.monotonic_ms()
-        return stream is not None and now < stream.shuns_until_ms
+        is_lent_nothing = stream is not None and now < stream.shuns_until_ms
+        return is_lent_nothing or self.relays.is_going_round(peer, now)
 
     def is_in_step(self, peer: BrokerId) -> bool:
         """Whether `peer` has everything committed, or keeps acknowledging what it is sent."""

@@ -172,6 +172,10 @@ class Relays:
         for peer in [one for one, stream in self._streams.items() if stream.relay == relay]:
             self._ask_now(peer)
 
+    def is_going_round(self, peer: BrokerId, now_ms: int) -> bool:
+        """Whether `peer` is served directly for some time."""
+        return now_ms < self._detours.get(peer, _NO_DETOUR)[0]
+
     def shun(self, peer: BrokerId) -> None:
         """Serve `peer` directly for some time: through its relay something has not come. Nor may
         others lend to it what that is, where the relay has it, as the way between the two is to be
