@@ -1,12 +1,15 @@
 """Who is asked to fence a group, and cannot make that durable. Source: decision 0020."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
+from tests.replication.hosts import led, until
 
-from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch
-from strandline.raft.messages import Fenced
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, first_epoch
+from strandline.raft.messages import NO_HINT, AppendResponse, Fenced
 from strandline.replication import fencing
 from strandline.replication.fencing import FencedGroup, Fencing
 
@@ -51,6 +54,32 @@ def test_what_is_not_durable_in_time_is_answered_by_nobody_and_kept_by_nobody(
         replica.room = True
         answer = FencedGroup(GROUP, first_epoch(1), Epoch(3), Index(9), False, 0)
         assert await room.fence(BrokerId(1), [(GROUP, 1)]) == (answer,)
+
+    asyncio.run(scenario())
+
+
+def test_a_leader_counts_on_who_has_left_its_epoch_at_the_word_of_another(tmp_path: Path) -> None:
+    """Somebody who was fenced refuses, in the grant's epoch: a fence that comes then must not be
+    answered as if nothing had been promised (outage seed 15403431)."""
+
+    async def scenario() -> None:
+        async with led(tmp_path) as (hosts, leader):
+            follower, other = (host for host in hosts if host.broker != leader.self_id)
+            liveness, replica = follower.replication.liveness, follower.replica
+            timeout_ms = follower.replication.settings.election_timeout_ms
+            await until(lambda: liveness.is_leader_alive(replica), "the leader is heard")
+            await until(lambda: leader.lease.is_held, "it has a lease")
+            refusal = AppendResponse(first_epoch(1), False, hint=NO_HINT)
+            replica.on_message(other.broker, refusal)
+            assert replica.epoch == first_epoch(1)
+            assert replica.leader_id == NO_BROKER
+            assert 0 < liveness.promised_ms(replica) <= timeout_ms
+            replica.on_message(other.broker, msgspec.structs.replace(refusal, epoch=first_epoch(2)))
+            assert 0 < liveness.promised_ms(replica) <= timeout_ms
+            for host in hosts:
+                host.network.stop()
+            await asyncio.sleep(timeout_ms / 1000)
+            assert liveness.promised_ms(replica) == 0
 
     asyncio.run(scenario())
 

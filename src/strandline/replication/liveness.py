@@ -288,6 +288,9 @@ class Liveness:
         Or it is whole again: from now on its broker's answers prove something."""
         vouches = not replica.raft.is_amnesiac
         for follow in self._follows.values():
+            if follow.vouches_for(replica.group):
+                until_ms = follow.heard_ms + self._settings.election_timeout_ms
+                replica.owed_ms = max(replica.owed_ms, until_ms)
             follow.moved_on(replica.group, replica.epoch, vouches=vouches)
         replica.look_ms = NEVER_MS
 
@@ -334,10 +337,13 @@ class Liveness:
         )
 
     def promised_ms(self, replica: "Replica") -> int:
-        """For how long at most a leader of the replica's present epoch may count on it."""
-        if replica.is_leader or not self.is_leader_alive(replica):
+        """For how long at most a leader may count on the replica: of its present epoch, or of an
+        earlier one, which it has left at the word of somebody else."""
+        if replica.is_leader:
             return 0
-        return self._settings.election_timeout_ms
+        if self.is_leader_alive(replica):
+            return self._settings.election_timeout_ms
+        return max(0, replica.owed_ms - self._clock.monotonic_ms())
 
     def lease_end_ms(self, replica: "Replica") -> int:
         """Until when no other leader can have been elected; in the past while there is no lease."""

@@ -108,6 +108,8 @@ class Replica:
         self.failed: Exception | None = None
         self.told_held = Index(-1)  # `AppendHead.held` of the leader that is followed.
         self.heard_ms = 0
+        self.owed_ms = 0
+        """Until then leaders of epochs that have passed may count on this replica."""
         self.timeout_ms = 0
         self.stand_after_ms = 0
         self.look_ms = 0

@@ -166,6 +166,10 @@ class FollowSession:
             else:
                 self._refused.pop(group, None)
 
+    def vouches_for(self, group: GroupId) -> bool:
+        """Whether this peer, as a leader of `group`, counts on the replica here."""
+        return group in self.followed and group not in self._refused
+
     def covers(self, group: GroupId, epoch: Epoch) -> bool:
         """Whether each heartbeat of this peer is a sign of life of the leader of `group`, for a
         replica in `epoch`."""
