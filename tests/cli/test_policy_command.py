@@ -37,8 +37,8 @@ def test_it_tells_where_replicas_go_and_what_that_means(run: Run, files: dict[st
     assert "writes go on after the loss of 1 region, or 2 brokers" in out
     waits = re.findall(r"^ +(\d+)  (\d+) ms +(\d) +0  (0\.\d+) EUR$", out, re.MULTILINE)
     assert {(ms, copies, money) for _, ms, copies, money in waits} == {
-        ("30", "3", "0.06"),
-        ("80", "4", "0.08"),
+        ("30", "2", "0.04"),
+        ("80", "2", "0.04"),
     }
 
 
