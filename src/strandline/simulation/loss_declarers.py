@@ -6,7 +6,8 @@ How:    called once disks or brokers are gone for good (`lasting_losses`), it lo
             who holds the log?  who is heard?   asked of every broker, as the command does
             too few are left, for a while       what would it mean? (`validate_only`)
             it is shown what is at risk         the processes of those it gives up are stopped
-            it reads that, types the name       mistypes it now and then: nothing is done
+            it reads that, types the name       mistypes it now and then: nothing is done, and it
+                                                looks again
             the loss is declared                with the logs that it was shown; asked again where
                                                 no answer comes
         What is refused is looked at anew. A broker that may not lead, and has more than those that
@@ -222,9 +223,9 @@ class LossDeclarer(Client):
         def on_typed() -> None:
             if self.is_stopped:
                 self._rest()
-            elif typed != plan.name:
+            elif typed != plan.name:  # The command is given again; who is stopped stays so.
                 self.world.trace.add(self.name, "mistypes the name: nothing is done")
-                self._rest()
+                self._look(plan)
             else:
                 self.world.trace.add(self.name, f"has typed the name: {declaration}")
                 self.world.checker.loss_confirmed(LossConfirmed(declaration))
