@@ -245,7 +245,7 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(change_voters_unannounced, 157, "LeaderCompleteness"),
     OutageMutant(report_before_the_commit, 61, "LeaderCompleteness"),
     OutageMutant(hold_no_repair, 1131, "RepairHeldIffZoneDown"),
-    OutageMutant(tell_who_reads_late_of_a_divergence, 500),
+    OutageMutant(tell_who_reads_late_of_a_divergence, 472),
     OutageMutant(send_readers_round_and_round, 15, "Progress"),
     OutageMutant(show_less_than_is_at_risk, 160, "OnlyShownIsLost"),
     OutageMutant(seat_another_than_was_named, 316, "OnlyShownIsLost"),

@@ -13,7 +13,7 @@ from strandline.base.disk import is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId
 from strandline.raft.configuration import Configuration
-from strandline.storage.state_journal import GroupState, StateJournal, last_record, read_states
+from strandline.storage.state_journal import GroupState, StateJournal, last_record
 
 PATH = "/data/state.journal"
 
@@ -353,6 +353,55 @@ def test_rot_below_something_durable_is_refused() -> None:
         StateJournal.open(disk, PATH)
 
 
+@pytest.mark.parametrize("is_opened_anew", [False, True])
+def test_rot_of_the_last_state_is_refused_too(is_opened_anew: bool) -> None:
+    """It would be a vote that is forgotten."""
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    for epoch in (1, 2):
+        begin = journal._end
+        journal.put(GroupId(1), state(epoch, 1), Answers())
+        disk.run()
+    if is_opened_anew:
+        StateJournal.open(disk, PATH).close()
+    disk.kill()
+    disk.flip_bit(PATH, begin + 20)
+    with pytest.raises(StorageError, match="a state that was durable"):
+        StateJournal.open(disk, PATH)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_lost_before_it_was_flushed_is_no_rot(seed: int) -> None:
+    """Whichever sectors of the next record, and of the seal in whose place it is, survive."""
+    disk = fresh_disk()
+    rng = random.Random(seed)
+    journal = StateJournal.open(disk, PATH)
+    known: dict[GroupId, GroupState | None] = {}
+    for epoch in range(1, 40):
+        journal.put(GroupId(epoch % 3), state(epoch, 1), Answers())
+        if rng.random() < 0.8:
+            disk.run()
+            known = {group: journal.get(group) for group in journal.groups()}
+        if rng.random() < 0.3:
+            disk.crash(rng)
+            journal = StateJournal.open(disk, PATH)
+            for group, found in known.items():
+                now = journal.get(group)
+                assert found is not None and now is not None and now.epoch >= found.epoch
+            known = {group: journal.get(group) for group in journal.groups()}
+
+
+def test_a_seal_takes_no_room() -> None:
+    disk = fresh_disk()
+    journal = StateJournal.open(disk, PATH)
+    ends = []
+    for epoch in (1, 2, 3):
+        journal.put(GroupId(1), state(epoch, 1), Answers())
+        disk.run()
+        ends.append(journal._end)
+    assert ends[2] - ends[1] == ends[1] - ends[0]
+
+
 def test_the_last_record_begins_where_the_one_before_it_ends() -> None:
     disk = fresh_disk()
     journal = StateJournal.open(disk, PATH)
@@ -362,8 +411,9 @@ def test_the_last_record_begins_where_the_one_before_it_ends() -> None:
         journal.put(GroupId(epoch), state(epoch, 1), Answers())
         disk.run()
         data = disk.open(PATH).pread(1_000, 0)
-        ends.append(read_states(PATH, data)[1])
-        assert last_record(data) == (ends[-2] if len(ends) > 1 else 0)
+        ends.append(last_record(data))
+        assert ends[-1] == journal._end, "the seal"
+        assert last_record(data[: journal._end]) == (ends[-2] if len(ends) > 1 else 0)
 
 
 def test_a_hole_among_what_was_never_durable_is_a_torn_tail() -> None:
@@ -387,6 +437,7 @@ def test_what_was_cut_as_a_torn_tail_never_follows_what_is_put_later() -> None:
     end = journal._end
     for epoch in (2, 3):
         journal.put(GroupId(1), state(epoch, 1), Answers())
+    disk.kill()
     disk.flip_bit(PATH, end + 20)
     journal = StateJournal.open(disk, PATH)
     journal.put(GroupId(1), state(4, 1), Answers())

@@ -86,14 +86,15 @@ def rot_indexes(world: "World", rng: random.Random) -> Callable[[], None] | None
 
 
 def rot_journal(world: "World", rng: random.Random) -> Callable[[], None] | None:
-    """Kill the broker, and flip one bit of a state in its journal that a later one follows."""
+    """Kill the broker, and flip one bit of a state in its journal: the seal behind the last one, or
+    the record in its place, says that all before it was durable."""
     host = world.hosts[rotting_broker(world)]
     path = f"{DATA_DIRECTORY}/{JOURNAL}"
     image = host.disk.tree.find(path)
     if not host.is_up or not world.has_spare_voters(host.broker) or image is None:
         return None
     assert isinstance(image, FileImage)
-    last = last_record(image.durable.read(image.durable.size, 0))
+    last = last_record(image.current.read(image.current.size, 0))
     if not last:
         return None
     host.kill()

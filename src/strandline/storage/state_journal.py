@@ -13,6 +13,9 @@ How:    [record][record]...[zeros]     each padded to 16 bytes:
         is written again when the journal is opened: where the flush of an earlier process
         failed, the page cache alone has it, and counts it as clean. When the file has grown, the
         living states go into a new file that takes its name.
+        So that the last state is no exception, a seal follows it as soon as it is durable: a record
+        that forgets a group which nobody has. It is not flushed, and the next record takes its
+        place: it has nothing to lose.
         Space is taken ahead, at the opening too: a broker that could not remember a vote does not
         start. A put that finds none changes nothing, and may be tried again.
 Owns:   the file, and {group: state} in memory.
@@ -61,6 +64,10 @@ class GroupState(msgspec.Struct, frozen=True, array_like=True):
     promised: Epoch = Epoch(0)
     forgotten: int = 0
     rejoined: int = 0
+
+
+_SEAL_GROUP = GroupId(-1)
+"""Nobody's: what is read forgets nothing."""
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
@@ -122,7 +129,9 @@ class StateJournal:
             except OSError as error:
                 raise OSError(error.errno, error.strerror, path) from error
         disk.flush_now(file)
-        return cls(disk, path, file=file, states=states, end=end, borrow=borrow)
+        journal = cls(disk, path, file=file, states=states, end=end, borrow=borrow)
+        journal._seal()
+        return journal
 
     @property
     def failed(self) -> bool:
@@ -183,6 +192,8 @@ class StateJournal:
                 self._error = OSError(EIO, f"the journal has failed: {error}")
             if self._error is None and file is self._file:
                 self._durable_end = max(self._durable_end, end)
+                if self._durable_end == self._end:
+                    self._seal()
             done(self._error or refusal)
 
         self._disk.flush_soon(file, on_flushed)
@@ -213,6 +224,17 @@ class StateJournal:
                 raise OSError(EIO, f"the journal has failed: {error}") from error
             raise
         self._end = end
+
+    def _seal(self) -> None:
+        """Say behind the last record that it is durable; not where there is no room for that."""
+        data = _encode(_Record(_SEAL_GROUP, None), self._end)
+        if not self._end or self._end + len(data) > self._allocated:
+            return
+        try:
+            self._file.pwrite((data,), self._end)
+        except OSError as error:
+            if not is_full(error) or not self._cut():
+                self._error = OSError(EIO, f"the journal has failed: {error}")
 
     def _cut(self) -> bool:
         """Cut what lies behind the last record; whether that could be done."""
@@ -315,8 +337,8 @@ def _said_durable(data: bytes, end: int) -> int:
 
 
 def last_record(data: bytes) -> int:
-    """Where the last good record of a journal begins: the only one whose loss nothing tells; 0
-    where there is at most one."""
+    """Where the last good record of a journal begins, a seal mostly: the only one whose loss
+    nothing tells; 0 where there is at most one."""
     position = last = 0
     while (found := _decode(data, position)) is not None:
         last, position = position, found[1]
