@@ -13,6 +13,7 @@ Source: design section 3 ("only two places put a broker together"); `cli.serve` 
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from strandline.base.errors import ApiError
@@ -25,6 +26,7 @@ from strandline.config.broker import (
     BrokerConfig,
     BrokerSection,
     ClusterSection,
+    DrillsSection,
     ListenerSection,
     RpcSection,
     StorageSection,
@@ -86,6 +88,7 @@ from strandline.simulation.member import (
     Member,
     ReadDone,
 )
+from strandline.simulation.network import SimNetwork
 from strandline.simulation.outages import balancer_moved
 from strandline.simulation.placements import placement_of
 from strandline.simulation.topics import topic_of
@@ -124,6 +127,7 @@ def config_of(broker: BrokerId, seeds: Iterable[int], storage: StorageSection) -
         listener=ListenerSection(kafka_host=f"kafka-{broker}", kafka_port=9_092),
         rpc=RpcSection(host=f"host-{broker}", port=1),
         storage=storage,
+        drills=DrillsSection(enable=True),
     )
 
 
@@ -160,16 +164,21 @@ class Caller:
         number: int,
     ) -> None:
         self.number = number
+        self.is_open = True
         self._on_answer = on_answer
         self._on_closed = on_closed
 
     def on_answered(self, context: RequestContext) -> None:
         """See `context.AnswerSink`."""
-        self._on_answer(answer_bytes(context))
+        if self.is_open:
+            self.is_open = False
+            self._on_answer(answer_bytes(context))
 
     def close(self, reason: str) -> None:
         """See `context.AnswerSink`."""
-        self._on_closed(reason)
+        if self.is_open:
+            self.is_open = False
+            self._on_closed(reason)
 
 
 class BrokerMember(Member):
@@ -215,8 +224,10 @@ class BrokerMember(Member):
             on_joined=on_joined,
             on_failed=on_ended,
         )
-        self.is_serving = False
-        """Whether it has joined, and takes requests."""
+        self._has_joined = False
+        self._callers: list[Caller] = []
+        """Those whose requests were not answered when the latest one came."""
+        self.made.allow_isolation(partial(self._cut_off, seams.network))
         self._known: set[Replica] = set()
         self.replication.on_configuration.append(self._on_configuration)
         self.replication.on_forgotten.append(self._on_forgotten)
@@ -231,7 +242,20 @@ class BrokerMember(Member):
         except Exception as error:  # What `cli.serve` prints before it ends.
             self._on_ended(f"cannot start: {error}")
             return
-        self.is_serving = True
+        self._has_joined = True
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it has joined, and takes requests: not while it is cut off for a drill."""
+        return self._has_joined and not self.made.services.isolation.is_cut
+
+    def _cut_off(self, network: SimNetwork, is_cut: bool) -> None:
+        """As `cli.serve` has it: silence towards brokers, and clients' connections are closed."""
+        self._trace.add(f"broker {self.broker}", "is cut off" if is_cut else "is cut off no more")
+        network.silence(is_cut)
+        callers, self._callers = self._callers, []
+        for caller in callers:
+            caller.close("connection closed")
 
     def stop(self) -> None:
         """See `Member`."""
@@ -347,7 +371,9 @@ class BrokerMember(Member):
                 on_answer(decode(cls, data, position, version)[0])
 
         router = self.made.router
-        router.run(router.open(memoryview(sent), Caller(read, on_closed, connection)))
+        caller = Caller(read, on_closed, connection)
+        router.run(router.open(memoryview(sent), caller))
+        self._callers = [one for one in (*self._callers, caller) if one.is_open]
 
     def partition_of(self, group: GroupId) -> Partition | None:
         """The partition whose Raft group this is."""

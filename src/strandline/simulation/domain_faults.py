@@ -5,22 +5,27 @@ Why:    groups whose voters leave, and whose observers stand in, are made for th
 How:    as `faults`, whose table has them. A disk may go where everything that was acknowledged is
         on others, by all voters that may be in force (`World.may_spare_disk`).
 Owns:   nothing.
-Source: design sections 6 and 10; decisions 0016, 0018, 0020 and 0025."""
+Source: design sections 6 and 10; decisions 0016, 0018, 0019, 0020 and 0025."""
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
 from strandline.model.ids import BrokerId
+from strandline.protocol.messages.isolate_broker import IsolateBrokerRequest, IsolateBrokerResponse
+from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.scheduler import US_PER_MS
-from strandline.simulation.strikes import End, cut, strike_several
+from strandline.simulation.strikes import End, cut, over, strike_several
 
 if TYPE_CHECKING:
     from strandline.simulation.world import World
 
 FLAP_MS = (30, 700)
 """So long a link that flaps is cut, or whole, at a time."""
+DRILL_DELAY_MS, DRILL_MS = 100, (1_000, 3_000)
+ISOLATE_VERSION = 0
 
 
 def cut_region(world: "World", rng: random.Random) -> End | None:
@@ -116,3 +121,33 @@ def lose_a_spare_disk(world: "World", rng: random.Random) -> End | None:
     broker = rng.choice(spare)
     world.lose_disk(broker)
     return lambda: world.restart(broker)
+
+
+def drill_region(world: "World", rng: random.Random) -> End | None:
+    """As `strandline drill region`: its brokers cut themselves off, and end that by themselves."""
+    region = rng.choice(sorted(set(world.scenario.regions)))
+    request = IsolateBrokerRequest(DRILL_DELAY_MS, rng.randint(*DRILL_MS))
+    world.trace.add("world", f"a drill of region {region}")
+    for broker in world.scenario.brokers:
+        host = world.hosts[broker]
+        member, process = host.program, host.process
+        if world.region_of(broker) != region or process is None:
+            continue
+        if not isinstance(member, BrokerMember):
+            return None
+        process.after(0, partial(_drill, member, request))
+    return over
+
+
+def _drill(member: BrokerMember, request: IsolateBrokerRequest) -> None:
+    """Inside the broker."""
+
+    def on_answer(answer: IsolateBrokerResponse) -> None:
+        """It may be in a drill already."""
+
+    def on_closed(reason: str) -> None:
+        """Who has not joined is not asked."""
+
+    member.ask(
+        request, IsolateBrokerResponse, ISOLATE_VERSION, on_answer=on_answer, on_closed=on_closed
+    )

@@ -33,6 +33,7 @@ from strandline.simulation.damage import (
 )
 from strandline.simulation.domain_faults import (
     cut_region,
+    drill_region,
     fail_power_of_zone,
     flap,
     kill_observer,
@@ -423,6 +424,7 @@ FAULTS: dict[str, FaultKind] = {
     "index-rot": FaultKind(rot_indexes),
     "journal-rot": FaultKind(rot_journal),
     "region-cut": FaultKind(cut_region, duration_ms=(300, 5_000)),
+    "region-drill": FaultKind(drill_region),
     "zone-power-failure": FaultKind(fail_power_of_zone, loses_page_cache=True),
     "zone-kill": FaultKind(kill_zone, duration_ms=(300, 5_000)),
     "flapping-link": FaultKind(flap, duration_ms=(500, 4_000)),

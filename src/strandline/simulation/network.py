@@ -25,7 +25,7 @@ from strandline.network.outgoing import (
     RECONNECT_FIRST_MS,
     RECONNECT_MAX_MS,
 )
-from strandline.simulation.link import Link, Pipe
+from strandline.simulation.link import Link, Pipe, Receiver
 from strandline.simulation.process import Process
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
 
@@ -80,6 +80,7 @@ class SimFabric:
         self._links: dict[tuple[BrokerId, BrokerId], Link] = {}
         self._endpoints: dict[BrokerId, SimNetwork] = {}
         self._without_power: set[BrokerId] = set()
+        self._silent: set[SimNetwork] = set()
         self._pipes: dict[Pipe, BrokerId] = {}
         """{pipe: where it leads}, without the broken ones."""
 
@@ -146,6 +147,24 @@ class SimFabric:
         return late_count
 
     # ---- for endpoints -----------------------------------------------------------------------
+
+    def silence(self, endpoint: "SimNetwork", is_silent: bool) -> None:
+        """A process reads nothing any more, and its kernel goes on; or it closes what it has not
+        read, and listens again."""
+        if is_silent:
+            self._silent.add(endpoint)
+        else:
+            self._silent.discard(endpoint)
+        for pipe in list(self._pipes):
+            if pipe.receiver is endpoint:
+                if is_silent:
+                    pipe.swallow()
+                else:
+                    self.break_pipe(pipe, pipe.link_back.latency_us)
+
+    def is_silent(self, receiver: Receiver) -> bool:
+        """Whether that process reads nothing."""
+        return receiver in self._silent
 
     def listen(self, broker: BrokerId, endpoint: "SimNetwork") -> None:
         """A new process of `broker` listens; what leads to an earlier one is reset soon."""
@@ -284,6 +303,8 @@ class _Outgoing:
         self.is_up = True
         self._fabric.add_pipe(pipe, self.peer)
         self._connection = self._fabric.counters.connected_count
+        if self._fabric.is_silent(pipe.receiver):
+            pipe.swallow()
         self._network.tell_connected(self.peer, self.lane)
 
     def _on_pipe_broken(self, pipe: Pipe) -> None:
@@ -348,6 +369,8 @@ class SimNetwork:
         self.self_id = self_id
         self._events: PeerEvents | None = None
         self._outgoing: dict[tuple[BrokerId, Lane], _Outgoing] = {}
+        self._peers: dict[BrokerId, None] = {}
+        self._is_silent = False
 
     def start(self) -> None:
         """Listen."""
@@ -360,12 +383,34 @@ class SimNetwork:
     def set_peer(self, peer: BrokerId, host: str, port: int) -> None:
         """See `base.network.Network`; the address does not matter here."""
         if peer != self.self_id:
-            for lane in Lane:
-                if (peer, lane) not in self._outgoing:
-                    self._outgoing[peer, lane] = _Outgoing(self, peer, lane)
+            self._peers[peer] = None
+            if not self._is_silent:
+                self._connect(peer)
+
+    def _connect(self, peer: BrokerId) -> None:
+        for lane in Lane:
+            if (peer, lane) not in self._outgoing:
+                self._outgoing[peer, lane] = _Outgoing(self, peer, lane)
+
+    def silence(self, is_silent: bool) -> None:
+        """As `network.tcp.TcpNetwork.silence`: nothing is sent or read, or is again."""
+        if is_silent == self._is_silent:
+            return
+        self._is_silent = is_silent
+        self.fabric.silence(self, is_silent)
+        if is_silent:
+            ended, self._outgoing = self._outgoing, {}
+            for outgoing in ended.values():
+                outgoing.close()
+            for peer, lane in ended:
+                self.tell_lost(peer, lane)
+            return
+        for peer in self._peers:
+            self._connect(peer)
 
     def remove_peer(self, peer: BrokerId) -> None:
         """See `base.network.Network`."""
+        self._peers.pop(peer, None)
         for lane in Lane:
             outgoing = self._outgoing.pop((peer, lane), None)
             if outgoing is not None:

@@ -87,6 +87,10 @@ PATIENT_MS = 16_000
 AMBUSH_SHARE = 0.05
 LASTING_SHARE = 0.15
 NEAR_SHARE = 0.3
+DRILL_SHARE = 0.06
+DRILL = "region-drill"
+DRILL_SLOT_MS = 100
+"""It ends by itself."""
 AMBUSH_ACTIVE_MS = (6_000, 8_000)
 LONG_TIMEOUT_MS, LONG_ACTIVE_MS = 1_500, 15_000
 """Where a lease is to last until a client has seen more elsewhere."""
@@ -151,7 +155,20 @@ def draw_outages(seed: int) -> Scenario:
     scenario = replace(scenario, faults=_plan_faults(scenario, with_disks=disks))
     keys = () if disks else _changed_keys(scenario)
     changes = (*keys, *_maintenance(scenario), *_rulings(scenario))
-    return replace(scenario, changes=tuple(sorted(changes, key=lambda one: one.at_ms)))
+    scenario = replace(scenario, changes=tuple(sorted(changes, key=lambda one: one.at_ms)))
+    return _with_drills(scenario)
+
+
+def _with_drills(scenario: Scenario) -> Scenario:
+    """For some seeds, regions that cut themselves off, one or two times."""
+    rng = random.Random(f"outage drills {scenario.seed}")
+    if rng.random() >= DRILL_SHARE:
+        return scenario
+    planned = list(scenario.faults or ())
+    for _ in range(rng.choice((1, 2))):
+        at_ms = rng.randint(300, scenario.active_ms - 1_000)
+        planned.append(PlannedFault(at_ms, DRILL, DRILL_SLOT_MS, rng.getrandbits(32)))
+    return replace(scenario, faults=tuple(sorted(planned, key=lambda one: one.at_ms)))
 
 
 def _with_near_readers(scenario: Scenario) -> Scenario:
