@@ -165,6 +165,7 @@ class MovingWorld(ClusterWorld):
             at, one = self._controller_known_at(), self.known
             move = BalancedReplicas(
                 group=one.group,
+                seen_at=max(self.broker(b).controller.cluster.version for b in self.states),
                 version=one.version,
                 replicas=one.replicas,
                 observers=one.observers,

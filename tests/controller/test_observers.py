@@ -53,6 +53,7 @@ class Watched(OnePartition):
         seen = one.wanted if before is None else before
         move = BalancedReplicas(
             group=one.group,
+            seen_at=self.state.cluster.version,
             version=one.version,
             replicas=one.replicas,
             observers=one.observers,

@@ -209,6 +209,7 @@ class Following:
             tuple(
                 BalancedReplicas(
                     group=one.partition.group,
+                    seen_at=self._services.cluster.version,
                     version=one.partition.version,
                     replicas=one.partition.replicas,
                     observers=one.partition.observers,

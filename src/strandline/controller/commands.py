@@ -172,9 +172,12 @@ class AlterReassignments(msgspec.Struct, frozen=True, tag=True):
 
 class BalancedReplicas(msgspec.Struct, frozen=True, kw_only=True):
     """A move that the balancer wants, and what it looked at: the stable replicas of `version`, and
-    the target then, each with its observers. Without a `target` the move under way is given up."""
+    the target then, each with its observers. Without a `target` the move under way is given up.
+
+    `seen_at`: the version of the state by whose policies and labels the target was chosen."""
 
     group: GroupId
+    seen_at: int = 0
     version: int
     replicas: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...] = ()

@@ -141,6 +141,8 @@ class ControllerState:
         before = self.cluster.brokers.get(record.id)
         if before is None or before.incarnation != record.incarnation:
             self._started[record.id] = self.cluster.version
+        if before is None or before.labels != record.labels:
+            self.cluster.rules_version = self.cluster.version + 1
         self.cluster.brokers[record.id] = Broker(
             id=record.id,
             incarnation=record.incarnation,
@@ -192,6 +194,10 @@ class ControllerState:
         if record.rejoined is not None:
             self._note_rejoined(record.rejoined)
         values = self._configs_of(record)
+        if record.values and record.scope == "topic":
+            self.cluster.topics[record.name].rules_version = self.cluster.version + 1
+        elif record.values and record.scope == "cluster":
+            self.cluster.rules_version = self.cluster.version + 1
         for name, value in record.values.items():
             if value is None:
                 values.pop(name, None)

@@ -287,6 +287,8 @@ class Topic:
     id: UUID
     partitions: list[Partition] = field(default_factory=list)
     configs: dict[str, str] = field(default_factory=dict)
+    rules_version: int = 0
+    """The cluster's, since its own configuration is as it is."""
 
 
 Domain = tuple[str, ...]
@@ -338,6 +340,12 @@ class Cluster:
     next_group: int = 1
     next_producer_id: int = 0
     version: int = 0
+    rules_version: int = 0
+    """Since then the labels of brokers, and what topics go by that say nothing, are as they are."""
+
+    def rules_since(self, topic: str) -> int:
+        """The version since which a placement of that topic is judged as it is now."""
+        return max(self.rules_version, self.topics[topic].rules_version)
 
     def given_up(self, partition: Partition) -> frozenset[BrokerId]:
         """Whose replicas were declared lost, where no process of theirs has started since: what

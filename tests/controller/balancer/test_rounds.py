@@ -275,6 +275,27 @@ def test_a_move_that_rests_on_the_past_changes_nothing() -> None:
     assert world.decide(asked).records == ()
 
 
+@pytest.mark.parametrize("what", ["policy", "default", "label"])
+def test_a_move_for_another_policy_or_other_labels_changes_nothing(what: str) -> None:
+    """Its count of replicas, and where they may be, is that of before (seed 46 of the balancer's
+    histories: a policy wanted three replicas again, and two of them were taken away)."""
+    world = BalancerWorld(FIVE)
+    world.topic(replicas=(1, 3, 5))
+    world.topic("other", replicas=(1, 3, 5))
+    world.lose(1)
+    asked = BalanceReplicas(tuple(move.command for move in world.look().moves))
+    assert world.decide(asked).records
+    if what == "label":
+        world.relabel(4, "mars")
+    else:
+        topic = "flights" if what == "policy" else ""
+        scope = {} if topic else {"scope": CLUSTER}
+        name = "placement.policy" if topic else "strandline.placement.policy"
+        assert world.alter(topic, name, "survive: broker", **scope) == (0, "")
+    moved = [record.group for record in world.decide(asked).records]
+    assert moved == ([world.partition("other").group] if what == "policy" else [])
+
+
 def test_no_more_move_at_once_than_may_and_the_barest_go_first() -> None:
     world = BalancerWorld(("", "", "", "", "", ""))
     assert world.alter("", "balancer.moves.max", "2", scope=CLUSTER) == (0, "")

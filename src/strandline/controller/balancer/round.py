@@ -120,6 +120,7 @@ class Round:
         self.is_short = False
         """Whether something waits for room on disks: another round is due once they tell anew."""
         self._cluster = cluster
+        self._seen_at = cluster.version
         self._condition = condition
         self._plans = plans
         self._settings = settings
@@ -386,6 +387,7 @@ class Round:
         self._room.move(partition, target)
         command = BalancedReplicas(
             group=partition.group,
+            seen_at=self._seen_at,
             version=partition.version,
             replicas=partition.replicas,
             observers=partition.observers,

@@ -1,7 +1,8 @@
 """Takes down where the balancer wants replicas, each partition for itself.
 
-Why:    what was looked at may have changed since: a person may have moved the partition, its leader
-        may have been granted other voters, the balancer may have been told to pause.
+Why:    what was looked at may have changed since: a person may have moved the partition, or changed
+        its policy, its leader may have been granted other voters, the balancer may have been told
+        to pause.
 How:    compare and set. What does not fit is left out, and looked at again in the next round.
 Source: decision 0010."""
 
@@ -33,6 +34,8 @@ def _fits(facts: Facts, move: BalancedReplicas) -> bool:
         Roles(move.target_before, move.target_observers_before),
     )
     if seen != (partition.version, partition.roles, partition.wanted):
+        return False
+    if facts.state.cluster.rules_since(partition.topic) > move.seen_at:
         return False
     if partition.target and not partition.by_balancer:
         return False
