@@ -195,6 +195,17 @@ def test_whoever_hears_the_leader_refuses_and_keeps_its_epoch(pre: bool) -> None
     assert (member.raft.epoch, member.raft.leader) == (1, 3)
 
 
+def test_a_candidate_that_hears_a_leader_does_not_stand_though_it_would_be_elected() -> None:
+    """Its own vote is one that the leader counts on."""
+    member = Member(epoch=1)
+    member.time_out()
+    granted = VoteResponse(2, granted=True, pre=True)
+    assert member.receive(2, granted, leader_alive=True) == []
+    assert (member.raft.epoch, member.raft.role) == (1, Role.PRECANDIDATE)
+    member.receive(2, granted)
+    assert (member.raft.epoch, member.raft.vote) == (2, 1)
+
+
 def test_a_leader_refuses_to_be_unseated_but_by_its_own_will() -> None:
     """4.2.3, 3.10."""
     member = Member().lead()

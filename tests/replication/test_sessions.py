@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.model.ids import Epoch, GroupId
-from strandline.replication.sessions import FollowSession, LeadSession
+from strandline.replication.sessions import NEVER_MS, FollowSession, LeadSession
 from strandline.replication.wire import Ability, decode_heartbeat
 
 G1, G2 = GroupId(1), GroupId(2)
@@ -79,6 +79,50 @@ def test_a_follower_that_moved_on_refuses_in_every_answer() -> None:
     follow.on_heartbeat(heartbeat, 200)
     assert lead.on_answer(follow.answer(heartbeat), 210) == [(G1, E2)]
     assert not follow.covers(G1, E2)
+
+
+def test_who_moved_on_is_bound_by_its_last_answer_until_the_peer_leads_no_more() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    for group in (G1, G2):
+        lead.lead(group, E1)
+        exchange(lead, follow)
+    exchange(lead, follow, now=200)
+    assert follow.left_ms(G1) == NEVER_MS
+    for now in (250, 350):
+        for group in (G1, G2):
+            follow.moved_on(group, E2, vouches=True)
+        exchange(lead, follow, now=now)  # Each of these answers refuses.
+        assert (follow.left_ms(G1), follow.left_ms(G2)) == (200, 200)
+    lead.unlead(G1)
+    lead.lead(G2, E2)
+    exchange(lead, follow, now=400)
+    assert (follow.left_ms(G1), follow.left_ms(G2)) == (NEVER_MS, NEVER_MS)
+
+
+def test_who_never_vouched_for_a_leader_is_not_bound() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    lead.lead(G1, E1)
+    follow.on_heartbeat(lead.heartbeat(100), 100)
+    follow.announced(G1, E2, vouches=True)
+    follow.moved_on(G1, E3, vouches=True)
+    assert follow.left_ms(G1) == NEVER_MS
+
+
+def test_a_leader_that_tells_everything_anew_is_owed_what_it_still_leads() -> None:
+    lead, follow = LeadSession(7), FollowSession()
+    for group in (G1, G2):
+        lead.lead(group, E1)
+    exchange(lead, follow)
+    for group in (G1, G2):
+        follow.moved_on(group, E2, vouches=True)
+    again = LeadSession(7)
+    again.lead(G1, E1)
+    follow.on_heartbeat(msgspec.structs.replace(again.heartbeat(200), number=9), 200)
+    assert (follow.left_ms(G1), follow.left_ms(G2)) == (100, NEVER_MS)
+    restarted = LeadSession(8)
+    restarted.lead(G1, E1)
+    follow.on_heartbeat(restarted.heartbeat(300), 300)
+    assert follow.left_ms(G1) == NEVER_MS
 
 
 def test_a_restarted_follower_confirms_nothing_until_it_was_told_everything() -> None:

@@ -19,9 +19,10 @@ from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.protocol.errors import Error
 from strandline.raft import core, sending
 from strandline.raft.configuration import Configuration
+from strandline.raft.election import Elections
 from strandline.raft.events import PersistState
 from strandline.raft.log_shape import LogShape
-from strandline.raft.messages import AppendRequest, Run
+from strandline.raft.messages import AppendRequest, Run, VoteResponse
 from strandline.raft.progress import Progress
 from strandline.raft.quorums import Quorums
 from strandline.raft.state import ReplicaState
@@ -32,6 +33,7 @@ from strandline.replication.host import Replication
 from strandline.replication.liveness import Liveness
 from strandline.replication.relays import Relays
 from strandline.replication.replica import Replica
+from strandline.replication.sessions import NEVER_MS, FollowSession
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.sink import ReplicaSink
 from strandline.simulation.disk import SimDisk
@@ -148,6 +150,23 @@ def vote_against_a_living_leader(patch: pytest.MonkeyPatch) -> None:
     """Voters do not keep the promise on which leases rest. Random faults do not bring the moment
     about in which that shows: see `test_leases`."""
     patch.setattr(Liveness, "is_leader_alive", lambda self, *_: False)
+
+
+def forget_whom_one_has_left(patch: pytest.MonkeyPatch) -> None:
+    """Who is moved on by somebody else's word has promised nothing to its former leader."""
+    patch.setattr(FollowSession, "left_ms", lambda self, group: NEVER_MS)
+
+
+def vote_for_oneself_whoever_leads(patch: pytest.MonkeyPatch) -> None:
+    """A candidate that hears the leader again stands all the same."""
+    honest = Elections.on_vote_response
+
+    def on_vote_response(
+        self: Elections, sender: BrokerId, message: VoteResponse, leader_alive: bool
+    ) -> None:
+        honest(self, sender, message, False)
+
+    patch.setattr(Elections, "on_vote_response", on_vote_response)
 
 
 def forget_what_producers_wrote(patch: pytest.MonkeyPatch) -> None:

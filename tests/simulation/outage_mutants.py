@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.simulation.mutants import forget_whom_one_has_left
 
 from strandline.broker import fetching as broker_fetching
 from strandline.broker.fetching import FetchCall
@@ -242,6 +243,7 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(forget_who_was_granted, 1, "", CUTS),
     OutageMutant(answer_a_fence_that_is_not_durable, 1449, "AtMostOneSuccessor"),
     OutageMutant(wait_for_no_promise, 123, "NoStaleLeaderRead", fault="late-fence"),
+    OutageMutant(forget_whom_one_has_left, 15403431, "NoStaleLeaderRead", fault="late-fence"),
     OutageMutant(change_voters_unannounced, 157, "LeaderCompleteness"),
     OutageMutant(report_before_the_commit, 61, "LeaderCompleteness"),
     OutageMutant(hold_no_repair, 1131, "RepairHeldIffZoneDown"),

@@ -3,12 +3,18 @@
 from functools import partial
 
 import pytest
-from tests.simulation.mutants import vote_against_a_living_leader
+from tests.simulation.mutants import (
+    forget_whom_one_has_left,
+    vote_against_a_living_leader,
+    vote_for_oneself_whoever_leads,
+)
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, Index
-from strandline.raft.messages import VoteRequest
+from strandline.raft.configuration import Configuration
+from strandline.raft.messages import VoteRequest, VoteResponse
+from strandline.raft.state import Role
 from strandline.replication.replica import Replica
 from strandline.replication.wire import Heartbeat, Kind, encode_control
 from strandline.simulation.host import SimHost
@@ -314,3 +320,177 @@ def test_a_vote_that_had_to_wait_is_refused_if_a_leader_was_heard_meanwhile() ->
         lambda: not follower.is_busy, limit_us=world.scheduler.now_us + 5_000 * MS
     )
     assert (follower.epoch, follower.leader_id) == (epoch + 2, leader.self_id)
+
+
+def test_a_time_out_that_had_to_wait_is_passed_over_if_a_leader_was_heard_meanwhile() -> None:
+    """Who has no other voter beside it would lead at once."""
+    world = started(plain_scenario())
+    leader = leader_of(world)
+    follower, other = (replica for replica in world.replicas() if replica is not leader)
+    for broker in (leader.self_id, other.self_id):
+        world.hosts[broker].on_down = None
+        world.hosts[broker].kill()
+    world.scheduler.run_until(world.scheduler.now_us + 1_000 * MS)
+    host = world.hosts[follower.self_id]
+    host.disk.faults.slow_factor = 1_000
+    epoch = Epoch(follower.epoch + 1)
+    last = follower.log.last_index
+
+    def hear() -> None:
+        follower.raft._state.configuration = Configuration((follower.self_id,))
+        order = VoteRequest(epoch, last, follower.log.last_epoch, transfer=True)
+        follower.on_message(leader.self_id, order)
+        assert follower.is_busy
+        follower.on_election_timeout()
+        heartbeat = Heartbeat(1 << 40, 1, 0, 0, 1, [(follower.group, epoch)])
+        body = encode_control(Kind.HEARTBEAT, heartbeat)
+        follower.host.inbound.on_message(leader.self_id, Lane.CONTROL, memoryview(body))
+        answer = follower.host.liveness.follow_session(leader.self_id).answer(heartbeat)
+        assert not answer.refused
+
+    assert host.process is not None
+    host.process.run_now(hear)
+    assert world.scheduler.run_until_true(
+        lambda: not follower.is_busy, limit_us=world.scheduler.now_us + 5_000 * MS
+    )
+    assert (follower.epoch, follower.leader_id) == (epoch, leader.self_id)
+
+
+def forgotten(seed: int) -> None:
+    """A candidate's refusal is held up until its receiver hears the leader again, which had been
+    stopped; it carries a later epoch. Then the leader is cut off, and counts on its promise."""
+    world = started(plain_scenario(seed=seed))
+    world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
+    old = leader_of(world)
+    one, other = (replica for replica in world.replicas() if replica is not old)
+    epoch = old.epoch
+    world.hosts[old.self_id].pause()
+    assert world.scheduler.run_until_true(
+        lambda: Role.CANDIDATE in (one.raft.role, other.raft.role),
+        limit_us=world.scheduler.now_us + 3_000 * MS,
+    )
+    candidate, voter = (one, other) if one.raft.role == Role.CANDIDATE else (other, one)
+    for broker in (voter.self_id, old.self_id):
+        world.fabric.cut(candidate.self_id, broker)
+    refused = candidate.host.candidacy_count
+    assert world.scheduler.run_until_true(
+        lambda: voter.raft.role == Role.PRECANDIDATE,
+        limit_us=world.scheduler.now_us + 3_000 * MS,
+    )
+    world.scheduler.run_until(world.scheduler.now_us + 5 * MS)
+    assert (voter.epoch, candidate.host.candidacy_count) == (epoch, refused)
+    world.hosts[old.self_id].resume()
+    assert world.scheduler.run_until_true(
+        lambda: old.can_serve_reads and voter.leader_id == old.self_id,
+        limit_us=world.scheduler.now_us + 500 * MS,
+    )
+    world.fabric.heal(candidate.self_id, voter.self_id)
+    assert world.scheduler.run_until_true(
+        lambda: voter.epoch > epoch, limit_us=world.scheduler.now_us + 3_000 * MS
+    )
+    cut(world, old.self_id, voter.self_id)
+    assert old.can_serve_reads
+    assert_never_stale(world, old, 2_000)
+    assert run_until_led(world, limit_ms=5_000) is not None
+    assert leader_of(world) is not old
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_who_is_told_of_a_later_epoch_keeps_what_it_promised(seed: int) -> None:
+    forgotten(seed)
+
+
+def test_voters_that_forget_whom_they_have_left_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_whom_one_has_left(monkeypatch)
+    with pytest.raises(AssertionError, match="answers up to"):
+        forgotten(1)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_leader_that_hears_that_it_was_left_binds_nobody(seed: int) -> None:
+    """It says that it leads no more: nobody waits until it could not count on them anyway."""
+    world = started(plain_scenario(seed=seed))
+    world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
+    old = leader_of(world)
+    epoch = old.epoch
+    voter, other = (replica for replica in world.replicas() if replica is not old)
+    process = world.hosts[voter.self_id].process
+    assert process is not None
+    refusal = VoteResponse(Epoch(epoch + 1), granted=False)
+    process.run_now(lambda: voter.on_message(other.self_id, refusal))
+    assert voter.epoch > epoch
+    timeout_ms = world.scenario.settings.election_timeout_ms
+    assert world.scheduler.run_until_true(
+        lambda: leader_of_later(world, epoch),
+        limit_us=world.scheduler.now_us + timeout_ms // 2 * MS,
+    )
+
+
+def leader_of_later(world: World, epoch: Epoch) -> bool:
+    return any(one.epoch > epoch and one.can_serve_reads for one in world.replicas())
+
+
+def asked_in_vain(seed: int) -> None:
+    """Somebody asks around while the leader is stopped, and answers its heartbeat; before its core
+    has met the leader again it is told that it would be elected. Then that is cut off from it."""
+    world = started(plain_scenario(seed=seed))
+    world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
+    old = leader_of(world)
+    others = [replica for replica in world.replicas() if replica is not old]
+    world.hosts[old.self_id].pause()
+    assert world.scheduler.run_until_true(
+        lambda: any(one.raft.role == Role.PRECANDIDATE for one in others),
+        limit_us=world.scheduler.now_us + 3_000 * MS,
+    )
+    others.sort(key=lambda one: one.raft.role != Role.PRECANDIDATE)
+    candidate, other = others
+    cut(world, old.self_id, other.self_id)
+    world.fabric.cut(other.self_id, candidate.self_id)
+    world.hosts[old.self_id].resume()
+    assert world.scheduler.run_until_true(
+        lambda: old.can_serve_reads, limit_us=world.scheduler.now_us + 40 * MS
+    )
+    assert candidate.raft.role == Role.PRECANDIDATE
+    cut(world, old.self_id, candidate.self_id)
+    world.fabric.heal(other.self_id, candidate.self_id)
+    assert_never_stale(world, old, 3_000)
+    assert leader_of(world) is not old
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_candidate_that_hears_the_leader_again_does_not_vote_for_itself(seed: int) -> None:
+    asked_in_vain(seed)
+
+
+def test_candidates_that_vote_for_themselves_whoever_leads_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    vote_for_oneself_whoever_leads(monkeypatch)
+    with pytest.raises(AssertionError, match="answers up to"):
+        for seed in range(1, 11):
+            asked_in_vain(seed)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_who_is_left_as_the_only_voter_and_starts_anew_keeps_what_it_promised(seed: int) -> None:
+    """It needs nobody to lead. But its leader, which is being removed, does not know yet that it
+    has the last word, and counts on what it answered before it was killed."""
+    world = started(plain_scenario(seed=seed))
+    world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
+    old = leader_of(world)
+    left = next(replica for replica in world.replicas() if replica is not old)
+    process, host = world.hosts[old.self_id].process, world.hosts[left.self_id]
+    assert process is not None
+    process.run_now(lambda: old.change_configuration(voters=[left.self_id], observers=[]))
+    assert world.scheduler.run_until_true(
+        lambda: left.configuration.all_voters == (left.self_id,),
+        limit_us=world.scheduler.now_us + 1_000 * MS,
+    )
+    cut(world, left.self_id, old.self_id)
+    world.scheduler.run_until(world.scheduler.now_us + 20 * MS)
+    host.on_down = None
+    host.kill()
+    assert old.can_serve_reads
+    host.start()
+    assert_never_stale(world, old, 3_000)
+    assert leader_of(world).self_id == left.self_id

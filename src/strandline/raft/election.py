@@ -4,6 +4,7 @@ Why:    a replica that was cut off must not unseat a leader whom everybody else 
 How:    a pre-vote asks, without changing anybody's state, whether an election would succeed; only
         then the epoch is raised. Voters refuse both while they hear the leader, unless the leader
         itself asked for the election (`transfer`). One vote an epoch, durable before the answer.
+        Nor does a candidate vote for itself that has heard the leader again since it asked.
 
         Of two who ask at once and would grant each other, the one with the higher id gives up, so
         that far apart they do not split the votes; its timer brings it back where that was wrong.
@@ -140,7 +141,8 @@ class Elections:
         if message.given_for >= 0:
             self._on_given(sender, message)
         elif message.pre:
-            if state.role == Role.PRECANDIDATE and message.epoch == self._asked_epoch:
+            is_asking = state.role == Role.PRECANDIDATE and message.epoch == self._asked_epoch
+            if is_asking and not leader_alive:
                 self._granted.add(sender)
                 if state.configuration.wins_election(self._granted):
                     self._campaign(self._asked_epoch, transfer=False)

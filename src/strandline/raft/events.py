@@ -18,8 +18,9 @@ from strandline.raft.messages import Lend, Message
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
-    """A message came in. `leader_alive`: the driver has heard from this group's leader within the
-    minimal timeout; where the sender asks for a vote, from a leader other than the sender."""
+    """A message came in. `leader_alive`, for requests for votes and answers to them: a leader other
+    than who is to be voted for (the sender; or this replica) was heard within the minimal timeout,
+    in this epoch or in one that was left since. It may count on this replica's vote."""
 
     sender: BrokerId
     message: Message

@@ -229,9 +229,10 @@ class Replication:
 
     @staticmethod
     def stand_first(replica: Replica) -> None:
-        """Stand for election without waiting, where nobody else can lead: in a new group, or as its
-        only voter."""
-        may_be_first = replica.is_fresh or replica.is_only_voter
+        """Stand for election without waiting, where nobody else can lead: in a new group, or as the
+        only voter that it ever had. Of others one may still lead that has a promise from before
+        this broker started anew."""
+        may_be_first = replica.is_fresh or replica.was_always_alone
         if may_be_first and not replica.is_leader and replica.failed is None:
             replica.on_election_timeout()
 

@@ -2,11 +2,12 @@
 
 Why:    a leader that was stopped or cut off must not answer from the past, and to ask a quorum for
         each read would cost a round trip.
-How:    voters that have answered a heartbeat vote for nobody else for an election time-out; when
-        enough of them are past that is reckoned by the `liveness`, and remembered here until then.
+How:    voters that have answered a heartbeat vote for nobody else, nor for themselves, for an
+        election time-out, whatever epoch they are in by then; when enough of them are past that is
+        reckoned by the `liveness`, and remembered here until then.
         It rests on the voters of the present configuration: whatever changes that ends it.
 Owns:   until when it is known to last.
-Source: Raft thesis 6.4.1; design section 5."""
+Source: Raft thesis 6.4.1; design section 5; decision 0035."""
 
 from typing import TYPE_CHECKING
 

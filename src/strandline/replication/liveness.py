@@ -210,10 +210,10 @@ class Liveness:
         for group, epoch in changes:
             replica = self._replicas.get(group)
             if replica is None:
-                session.moved_on(group, self._remembered(group), vouches=False)
+                session.announced(group, self._remembered(group), vouches=False)
             elif epoch > 0:
                 is_amnesiac = replica.raft.is_amnesiac
-                session.moved_on(group, replica.epoch, vouches=not is_amnesiac)
+                session.announced(group, replica.epoch, vouches=not is_amnesiac)
                 if replica.leader_id == peer and replica.epoch == epoch and not is_amnesiac:
                     replica.heard_ms = session.heard_ms  # All that it would be told.
                 else:
@@ -288,9 +288,6 @@ class Liveness:
         Or it is whole again: from now on its broker's answers prove something."""
         vouches = not replica.raft.is_amnesiac
         for follow in self._follows.values():
-            if follow.vouches_for(replica.group):
-                until_ms = follow.heard_ms + self._settings.election_timeout_ms
-                replica.owed_ms = max(replica.owed_ms, until_ms)
             follow.moved_on(replica.group, replica.epoch, vouches=vouches)
         replica.look_ms = NEVER_MS
 
@@ -318,8 +315,8 @@ class Liveness:
         self._leaderless[replica.group] = replica
 
     def is_leader_alive(self, replica: "Replica", candidate: BrokerId = NO_BROKER) -> bool:
-        """Whether a vote for `candidate` against the leader must be refused (stickiness; the
-        leader's lease rests on it). No leader is protected from itself: it leads no more."""
+        """Whether a leader other than `candidate` lives, as far as is known here. No leader is
+        protected from itself: it leads no more."""
         now = self._clock.monotonic_ms()
         timeout = self._settings.election_timeout_ms
         if replica.has_restarted and now - self._started_ms < timeout:
@@ -336,14 +333,35 @@ class Liveness:
             for peer, session in self._follows.items()
         )
 
+    def is_bound(self, replica: "Replica", candidate: BrokerId) -> bool:
+        """Whether a vote for `candidate`, be that the replica itself, must be refused (stickiness;
+        leases rest on it): a leader lives, or one whose epoch was left at the word of somebody else
+        has not heard so."""
+        if self.is_leader_alive(replica, candidate):
+            return True
+        timeout = self._settings.election_timeout_ms
+        return self._clock.monotonic_ms() - self._left_ms(replica, candidate) < timeout
+
     def promised_ms(self, replica: "Replica") -> int:
         """For how long at most a leader may count on the replica: of its present epoch, or of an
         earlier one, which it has left at the word of somebody else."""
         if replica.is_leader:
             return 0
+        timeout = self._settings.election_timeout_ms
         if self.is_leader_alive(replica):
-            return self._settings.election_timeout_ms
-        return max(0, replica.owed_ms - self._clock.monotonic_ms())
+            return timeout
+        return max(0, self._left_ms(replica) + timeout - self._clock.monotonic_ms())
+
+    def _left_ms(self, replica: "Replica", candidate: BrokerId = NO_BROKER) -> int:
+        """When a leader whose epoch the replica has left, other than `candidate`, was answered."""
+        return max(
+            (
+                session.left_ms(replica.group)
+                for peer, session in self._follows.items()
+                if peer != candidate
+            ),
+            default=NEVER_MS,
+        )
 
     def lease_end_ms(self, replica: "Replica") -> int:
         """Until when no other leader can have been elected; in the past while there is no lease."""
@@ -418,7 +436,8 @@ class Liveness:
             if replica.is_leader or self._is_covered(replica, now):
                 covered.append(group)
                 continue
-            due_ms = max(replica.stand_after_ms, self._last_sign_ms(replica) + replica.timeout_ms)
+            sign_ms = max(self._last_sign_ms(replica), self._left_ms(replica))
+            due_ms = max(replica.stand_after_ms, sign_ms + replica.timeout_ms)
             if now >= due_ms and self._leaves_first_turn(replica, now):
                 due_ms = now + self._settings.election_timeout_ms
             if now < due_ms:

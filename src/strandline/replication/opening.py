@@ -161,7 +161,7 @@ class Opening:
         replica.appender.voter_count_min = spec.voter_count_min
         host.replicas[spec.group] = replica
         host.liveness.add(replica)
-        if (is_new and replica.is_preferred) or replica.is_only_voter:
+        if (is_new and replica.is_preferred) or replica.was_always_alone:
             host.clock.call_soon(partial(host.stand_first, replica))
         if is_asking:
             host.founding.ask(replica)

@@ -45,6 +45,7 @@ from strandline.raft.messages import (
     LeaderContact,
     Marks,
     VoteRequest,
+    VoteResponse,
 )
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appender, AppendResult, Request
@@ -108,8 +109,6 @@ class Replica:
         self.failed: Exception | None = None
         self.told_held = Index(-1)  # `AppendHead.held` of the leader that is followed.
         self.heard_ms = 0
-        self.owed_ms = 0
-        """Until then leaders of epochs that have passed may count on this replica."""
         self.timeout_ms = 0
         self.stand_after_ms = 0
         self.look_ms = 0
@@ -153,6 +152,12 @@ class Replica:
     def is_only_voter(self) -> bool:
         """Whether nobody else can lead, nor has a vote."""
         return self.configuration.all_voters == (self.self_id,)
+
+    @property
+    def was_always_alone(self) -> bool:
+        """Whether nobody else has had a vote, as far as is known here."""
+        known = (self.base, *(one for _, one in self.raft.log.configurations))
+        return all(one.all_voters == (self.self_id,) for one in known)
 
     @property
     def leader_id(self) -> BrokerId:
@@ -336,9 +341,8 @@ class Replica:
             self.heard_ms = self.host.clock.monotonic_ms()
         elif isinstance(message, AppendResponse) and self.leading is not None:
             self.leading.on_response(sender, message)
-        is_vote = isinstance(message, VoteRequest)
-        alive = is_vote and self.host.liveness.is_leader_alive(self, sender)
-        self.step(Received(sender, message, alive), entries)  # type: ignore[arg-type]
+        is_bound = self._is_bound(sender, message)
+        self.step(Received(sender, message, is_bound), entries)  # type: ignore[arg-type]
         if isinstance(message, AppendResponse) and self.leading is not None:
             self.leading.resume(sender)
 
@@ -370,14 +374,24 @@ class Replica:
             self._on_undone(error)
 
     def _step_pending(self) -> None:
+        liveness = self.host.liveness
         while self._pending and not self._busy:
-            self._busy = True
             event, entries = self._pending.popleft()
-            if isinstance(event, Received) and isinstance(event.message, VoteRequest):
-                # Heartbeats did not wait: their senders were told that nobody else gets a vote.
-                alive = self.host.liveness.is_leader_alive(self, event.sender)
-                event = Received(event.sender, event.message, alive)
+            # Heartbeats did not wait: their senders were told that nobody else gets a vote.
+            if isinstance(event, Received):
+                is_bound = self._is_bound(event.sender, event.message)
+                event = Received(event.sender, event.message, is_bound)
+            elif isinstance(event, ElectionTimedOut) and liveness.is_bound(self, self.self_id):
+                continue
+            self._busy = True
             self._perform(self.raft.step(event), 0, entries)
+
+    def _is_bound(self, sender: BrokerId, message: object) -> bool:
+        """Whether a leader counts on it that this replica votes neither for who asks for that, nor
+        for itself where it is told that it would be elected."""
+        if isinstance(message, VoteRequest):
+            return self.host.liveness.is_bound(self, sender)
+        return isinstance(message, VoteResponse) and self.host.liveness.is_bound(self, self.self_id)
 
     def _perform(self, effects: list[Effect], start: int, entries: Entries | None) -> None:
         for position in range(start, len(effects)):

@@ -16,8 +16,10 @@ How:    a leader's broker keeps, for each peer, the set of (group, epoch) that i
         peer was in no later epoch when it answered, and will not vote against this leader before
         t + election timeout. Leases and check-quorum rest on that. So a group is also refused by
         who cannot know: whose disk was lost, and with it maybe the vote for a later leader.
+            Who moves on, at whose word ever, refuses from then on, and is bound by what it answered
+        before: until the time-out has passed, or the peer says that it leads no more.
 Owns:   one LeadSession and one FollowSession for each peer.
-Source: design section 5; Ongaro's thesis 6.4.1 for leases."""
+Source: design section 5; Ongaro's thesis 6.4.1 for leases; decision 0035."""
 
 from strandline.model.ids import Epoch, GroupId
 from strandline.replication.wire import ABILITIES, Ability, Heartbeat, HeartbeatAnswer
@@ -116,6 +118,9 @@ class FollowSession:
         self.followed: dict[GroupId, Epoch] = {}
         # {group: the local replica's epoch} where that is later, or proves nothing.
         self._refused: dict[GroupId, Epoch] = {}
+        # {group: when this peer was last answered as its leader}, of those refused that were not
+        # always: it may not have heard so. All are in `followed`.
+        self._left_ms: dict[GroupId, int] = {}
         self.heard_ms = NEVER_MS
         # What the peer's release can do, as its latest heartbeat says.
         self.abilities = Ability(0)
@@ -135,8 +140,12 @@ class FollowSession:
         self.abilities = Ability(heartbeat.abilities & ABILITIES)
         uncovered: list[GroupId] = []
         if heartbeat.from_version == 0 or heartbeat.session != self._session:
-            known = {group for group, _ in heartbeat.changes}
+            known = dict(heartbeat.changes)
             uncovered = [group for group in self.followed if group not in known]
+            is_new = heartbeat.session != self._session
+            for group in list(self._left_ms):
+                if is_new or known.get(group) != self.followed[group]:
+                    del self._left_ms[group]
             self.followed.clear()
             self._refused.clear()
             self._session = heartbeat.session
@@ -152,11 +161,22 @@ class FollowSession:
                 if self.followed.pop(group, None) is not None:
                     uncovered.append(group)
                 self._refused.pop(group, None)
+                self._left_ms.pop(group, None)
             else:
+                if self.followed.get(group, epoch) != epoch:
+                    self._left_ms.pop(group, None)
                 self.followed[group] = epoch
         return heartbeat.changes, uncovered
 
     def moved_on(self, group: GroupId, epoch: Epoch, *, vouches: bool) -> None:
+        """The local replica has moved to `epoch`: `announced`. The peer was told otherwise before,
+        and may count on that."""
+        was_counted_on = self._vouches_for(group)
+        self.announced(group, epoch, vouches=vouches)
+        if was_counted_on and not self._vouches_for(group):
+            self._left_ms[group] = self.heard_ms
+
+    def announced(self, group: GroupId, epoch: Epoch, *, vouches: bool) -> None:
         """The local replica is in `epoch`: refuse the peer's leadership if that is an earlier
         one, or if this replica may have forgotten a later one and so `vouches` for nobody."""
         led = self.followed.get(group)
@@ -166,8 +186,12 @@ class FollowSession:
             else:
                 self._refused.pop(group, None)
 
-    def vouches_for(self, group: GroupId) -> bool:
-        """Whether this peer, as a leader of `group`, counts on the replica here."""
+    def left_ms(self, group: GroupId) -> int:
+        """When this peer was last answered as the leader of `group`, where the replica here has
+        moved on since: for an election time-out it may count on that."""
+        return self._left_ms.get(group, NEVER_MS)
+
+    def _vouches_for(self, group: GroupId) -> bool:
         return group in self.followed and group not in self._refused
 
     def covers(self, group: GroupId, epoch: Epoch) -> bool:
