@@ -8,9 +8,13 @@ from tests.broker.moving_world import OLD, STAGES, TOPIC, MovingWorld, moving_wo
 from tests.broker.test_groups_in_a_cluster import commit, find, make_cluster
 from tests.broker.test_groups_in_a_cluster import fetch as fetch_offsets
 
+from strandline.broker.moving import Moving
+from strandline.config.topic import TopicConfig
 from strandline.controller.commands import (
     AlterReassignments,
+    CreateTopics,
     DeleteTopics,
+    NewTopic,
     PartitionResults,
     TopicToDelete,
     WantedReplicas,
@@ -19,6 +23,7 @@ from strandline.controller.names import OFFSETS_TOPIC
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
+from strandline.replication.replica import Replica
 
 NEW = (4, 2, 3)
 VICTIMS = ("leader", "controller", "added", "removed")
@@ -183,6 +188,42 @@ def test_a_topic_may_be_deleted_while_it_moves(world: MovingWorld) -> None:
     world.until(lambda: not world.replicas_of(TOPIC))
     world.advance(2_000)
     assert all(world.directories(one) == [] for one in world.hosts)
+
+
+def test_a_group_that_fails_delays_nobody_behind_it_and_is_told_of_once(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it given up: what has gone wrong may be over."""
+    placed = ((0, (BrokerId(1),)),)
+    world.submit(CreateTopics((NewTopic(name="other", assignments=placed),)))
+    world.until(lambda: bool(world.leader_of("other")))
+    lead_from(world, 1)
+    group, honest, count = world.known.group, Moving._step, 0
+    assert group < world.replicas_of("other")[1].group  # It is looked at first.
+
+    def step(self: Moving, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
+        nonlocal count
+        if replica.group == group:
+            count += 1
+            raise RuntimeError("a mistake")
+        return honest(self, replica, partition, config)
+
+    def errors() -> list[str]:
+        return [error for host in world.hosts.values() for error in host.loop_errors]
+
+    with monkeypatch.context() as inner:
+        inner.setattr(Moving, "_step", step)
+        assert world.move(*NEW) == 0
+        wanted = WantedReplicas(topic="other", index=0, replicas=(BrokerId(4),))
+        world.submit(AlterReassignments((wanted,)))
+        world.until(lambda: count > 3)
+        world.until(lambda: set(world.replicas_of("other")) == {4})
+        (told,) = errors()
+        assert f"{TOPIC}-0" in told and "a mistake" in told
+    world.finish(*NEW)
+    assert errors() == [told]
+    for host in world.hosts.values():
+        host.loop_errors.clear()
 
 
 def test_committed_offsets_move_with_their_partition() -> None:

@@ -13,9 +13,10 @@ How:    what is written is the group's configuration and the state's target, gra
                                     else is wanted by now, or nothing any more
             nothing wanted      --> no observers but the permanent ones
 
-        One step at a time, tried again while there is one to make. "In step": every broker that is
-        added keeps up (`Replica.may_count`), and so does a write quorum of the new voters: else
-        what producers wait for would wait for who catches up.
+        One step at a time, tried again while there is one to make, also where it has failed: each
+        group for itself. "In step": every broker that is added keeps up (`Replica.may_count`), and
+        so does a write quorum of the new voters: else what producers wait for would wait for who
+        catches up.
             What another grant has taken the place of was never begun by this leader, and perhaps by
         another one: whoever leads by it goes on to the last one from there.
 Owns:   which groups are looked at again, and what is asked of the controller; since when a grant
@@ -81,6 +82,8 @@ class Moving:
         self._giving_way = GivingWay(replication, controller)
         # Groups that are, or may be, led here, and not where they are wanted.
         self._open: set[GroupId] = set()
+        # Those of which it was said that the last step went wrong.
+        self._failed: set[GroupId] = set()
         self._asking: dict[GroupId, asyncio.Task[None]] = {}
         self._timer: Timer | None = None
         self._acting = Acting(clock, patience_ratio=replication.settings.patience_ratio)
@@ -109,8 +112,25 @@ class Moving:
         replica.placed = partition.roles
         if config.voters_shrink_enable:
             self._attend(replica.group)
-        if not self._step(replica, partition, config):
+        try:
+            is_done = self._step(replica, partition, config)
+        except (
+            Exception
+        ) as error:  # A group's boundary: those behind it are looked at all the same.
+            self._tell_once(replica, error)
+            is_done = False
+        else:
+            self._failed.discard(replica.group)
+        if not is_done:
             self._look_at(replica.group)
+
+    def _tell_once(self, replica: Replica, error: Exception) -> None:
+        """Until it has gone well again: it is tried many times."""
+        if replica.group not in self._failed:
+            self._failed.add(replica.group)
+            message = f"{replica.name}: its members cannot be made what is wanted"
+            context = {"message": message, "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
 
     def _step(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
         """Whether nothing is left to be done."""
@@ -331,6 +351,7 @@ class Moving:
                 self._adjust(replica)
             else:
                 self._held_up.pop(group, None)
+                self._failed.discard(group)
 
     # ---- who keeps up ----------------------------------------------------------------------------
 
