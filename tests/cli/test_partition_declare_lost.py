@@ -121,6 +121,18 @@ def test_scripts_are_not_asked(world: Declaring, run: Run) -> None:
     assert (told["at_risk_from"], told["on_nobody_from"]) == (12, 15)
 
 
+def test_it_is_told_that_an_observer_goes_on(world: Declaring, run: Run) -> None:
+    world.voters = [1, 2]
+    code, out, err = run("partition", "declare-lost", "t", "0", "--yes", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["text"][:3] == [
+        "given up: brokers 1,2",
+        "goes on: the log of broker 3, an observer, which leads, and votes until voters of the "
+        "partition do again",
+        "below offset 12: kept, and known to be committed",
+    ]
+
+
 def test_what_stands_against_it_is_told(world: Declaring, run: Run) -> None:
     world.refusal = "t-0: broker 9 hears broker 2: a cut is no loss"
     code, _, err = run("partition", "declare-lost", "t", "0", "--yes")

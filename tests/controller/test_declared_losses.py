@@ -114,7 +114,8 @@ def test_nobody_is_seated_whose_log_ends_elsewhere_by_then() -> None:
     # Looked at again, it is.
     world.log_of(1, end=9, committed=0)
     loss = world.declare(2, 3, grant=1)
-    assert isinstance(loss, Loss) and (loss.grant, loss.committed, loss.end) == (2, 0, 9)
+    # Observer 4 knows more to be committed, which broker 1 has.
+    assert isinstance(loss, Loss) and (loss.grant, loss.committed, loss.end) == (2, 5, 9)
     assert world.seat((1, 1, 9), grant=2)
 
 
@@ -194,7 +195,8 @@ def test_it_is_refused_where_nothing_need_be_lost() -> None:
     assert "a majority" in str(world.declare(3))
     world.log_of(1, end=10, committed=6, has_lost=1)
     world.log_of(2, end=10, committed=6, has_lost=1)
-    assert "none of its voters" in str(world.declare(3))
+    world.log_of(4, end=8, committed=5, has_lost=1)
+    assert "nobody is left whose log proves anything" in str(world.declare(3))
 
 
 def test_nobody_has_to_be_named_where_the_others_are_back_with_empty_disks() -> None:
@@ -242,12 +244,162 @@ def test_who_leads_and_may_not_serve_stands_against_nothing() -> None:
     assert "it is led" in str(other.declare(2, 3))
 
 
-def test_it_is_refused_where_an_observer_has_more() -> None:
+def test_it_is_refused_where_who_has_lost_its_log_before_has_more() -> None:
+    """It cannot be seated: what it had told others before that it does not know."""
     world = Lost()
-    world.log_of(4, end=11, committed=5)
-    assert "broker 4, which may not lead, may have more" in str(world.declare(2, 3))
-    world.log_of(4, end=4, committed=4)
+    world.log_of(4, end=11, committed=5, has_lost=1)
+    assert "broker 4, which may not lead, for it has lost" in str(world.declare(2, 3))
+    # It ends earlier, and has heard of something committed that broker 1 lacks, perhaps.
+    world.log_of(1, end=10, committed=6, last_epoch=2)
+    world.log_of(4, end=9, committed=9, last_epoch=1, epoch=3, has_lost=1)
+    assert "broker 4, which may not lead, for it has lost" in str(world.declare(2, 3))
+    world.log_of(4, end=4, committed=4, has_lost=1)
     assert isinstance(world.declare(2, 3), Loss)
+
+
+def test_an_observer_that_has_more_is_seated_and_votes() -> None:
+    """It is one of those that are left, and no more is at risk than what it lacks."""
+    world = Lost()
+    world.log_of(4, end=80, committed=7)
+    loss = world.declare(2, 3)
+    assert isinstance(loss, Loss)
+    assert (loss.survivors, loss.leader, loss.committed, loss.end) == ((1, 4), 4, 7, 80)
+    assert world.partition.possible == ((1, 4),) and world.partition.is_declared
+    # It is fenced as voters are, and so are they: nobody is seated without either.
+    assert not world.seat((1, 1, 10))
+    assert not world.seat((4, 1, 80))
+    assert world.seat((1, 1, 10), (4, 1, 80))
+    known = world.partition
+    assert known.seating is not None and known.seating.leader == 4
+    assert (known.pending, known.pending_observers) == ((4,), (1,))  # Broker 1 is far behind.
+    assert world.report(4, grant=1)
+    known = world.partition
+    assert (known.voters, known.replicas, known.observers) == ((4,), (1, 2, 3), (4,))
+    assert not known.is_declared
+    assert world.replayed().cluster == world.state.cluster
+    # And goes, once others vote.
+    assert world.request(4, 1, observers=(2, 3), grant=1)
+    assert world.report(4, 1, grant=1)
+    assert world.request(1, observers=(2, 3, 4), grant=1)
+
+
+def test_a_voter_that_is_near_votes_beside_the_observer_that_is_seated() -> None:
+    world = Lost()
+    world.log_of(4, end=11, committed=6)
+    assert isinstance(world.declare(2, 3), Loss)
+    assert world.seat((1, 1, 10), (4, 1, 11))
+    assert set(world.partition.pending) == {1, 4}
+
+
+def test_of_logs_that_are_as_good_a_voter_s_goes_on() -> None:
+    world = Lost()
+    world.log_of(4, end=10, committed=6)
+    loss = world.declare(2, 3)
+    assert isinstance(loss, Loss) and (loss.survivors, loss.leader) == ((1,), 1)
+    # Nobody waits for the observer.
+    assert world.seat((1, 1, 10))
+
+
+def test_what_an_observer_knows_to_be_committed_is_on_the_log_that_goes_on() -> None:
+    """Broker 4 ends before broker 1 does, in an earlier epoch, and has heard in a later one that
+    all of its log is committed: broker 1 may have something else there."""
+    world = Lost()
+    world.log_of(1, end=10, committed=6, last_epoch=2)
+    world.log_of(4, end=9, committed=9, last_epoch=1, epoch=3)
+    loss = world.declare(2, 3)
+    assert isinstance(loss, Loss)
+    assert (loss.leader, loss.committed, loss.end) == (4, 9, 9)
+    assert world.seat((1, 2, 10), (4, 1, 9))
+    # An end in a later epoch is no nearness: broker 1 has to be brought in step first.
+    assert world.partition.pending == (4,)
+
+
+def test_where_no_voter_is_left_an_observer_goes_on_alone() -> None:
+    world = Lost()
+    world.alive.discard(BrokerId(1))
+    del world.logs[1]
+    assert "broker 1 is not heard" in str(world.declare(2, 3))
+    loss = world.declare(1, 2, 3)
+    assert isinstance(loss, Loss)
+    assert (loss.survivors, loss.leader, loss.committed, loss.end) == ((4,), 4, 5, 8)
+    assert world.partition.possible == ((4,),)
+    assert world.seat((4, 1, 8))
+    known = world.partition
+    assert (known.pending, known.pending_observers) == ((4,), ())
+    assert world.report(4, grant=1)
+    # Those that were given up are voters again one by one, as they come back.
+    assert not world.request(4, 1, observers=(2, 3), grant=1)
+    world.run(registration(1, incarnation="second"))
+    assert world.request(4, 1, observers=(2, 3), grant=1)
+    assert world.replayed().cluster == world.state.cluster
+
+
+def test_where_all_voters_are_back_with_empty_disks_an_observer_goes_on() -> None:
+    world = Lost()
+    world.alive.update(brokers(2, 3))
+    for one in (1, 2, 3):
+        world.log_of(one, end=0, committed=0, last_epoch=0, has_lost=1)
+    loss = world.declare()
+    assert isinstance(loss, Loss)
+    assert (loss.lost, loss.survivors, loss.leader) == ((), (4,), 4)
+    assert world.seat((4, 1, 8))
+    assert set(world.partition.pending_observers) == {1, 2, 3}
+
+
+def test_an_observer_that_is_being_promoted_is_a_voter_that_is_left() -> None:
+    """Whether it was begun nobody can tell."""
+    world = Lost()
+    assert world.request(1, 2, 3, 4, observers=())
+    loss = world.declare(2, 3)
+    # Half of four hold everything; not so one of three.
+    assert isinstance(loss, Loss) and (loss.survivors, loss.leader) == ((1, 4), 1)
+    # The promotion is struck: the leader of an earlier epoch asks for it in vain.
+    assert world.partition.possible == ((1, 4),)
+    assert not world.request(1, 2, 3, 4, observers=())
+    assert not world.seat((1, 1, 10))
+    assert world.seat((1, 1, 10), (4, 1, 8))
+    assert set(world.partition.pending) == {1, 4}
+
+
+def test_the_observer_that_was_seated_is_waited_for_until_its_voters_are_stable() -> None:
+    world = Lost()
+    world.log_of(4, end=11, committed=6)
+    assert isinstance(world.declare(2, 3), Loss)
+    assert world.seat((1, 1, 10), (4, 1, 11))
+    assert world.does(BeginGrant(GROUP, 1))
+    # Broker 1 alone may lack what broker 4 had, and was not given up.
+    assert not world.seat((1, 1, 10), grant=2)
+    assert not world.seat((1, 1, 11), grant=2)
+    first = first_epoch(1)
+    assert world.seat((1, first, 12), (4, first, 13), grant=2)
+    known = world.partition
+    assert known.seating is not None and known.seating.leader == 4
+
+
+def test_the_observer_that_was_seated_is_given_up_as_others_are() -> None:
+    world = Lost()
+    world.log_of(4, end=11, committed=6)
+    assert isinstance(world.declare(2, 3), Loss)
+    assert world.seat((1, 1, 10), (4, 1, 11))
+    world.alive.discard(BrokerId(4))
+    world.reports.clear()
+    loss = world.declare(2, 3, 4, grant=1)
+    assert isinstance(loss, Loss)
+    assert (loss.survivors, loss.leader, loss.committed, loss.end) == ((1,), 1, 6, 10)
+    assert world.state.cluster.given_up(world.partition) == {2, 3, 4}
+    assert world.seat((1, 1, 10), grant=2)
+    assert world.partition.pending_observers == ()
+
+
+def test_other_observers_are_not_waited_for() -> None:
+    world = Lost()
+    world.state._put(replace(world.partition, observers=brokers(4, 5)))
+    world.log_of(4, end=11, committed=6)
+    world.log_of(5, end=11, committed=5)
+    loss = world.declare(2, 3)
+    assert isinstance(loss, Loss) and (loss.survivors, loss.leader) == ((1, 4), 4)
+    assert world.seat((1, 1, 10), (4, 1, 11), (5, 1, 9))
+    assert world.partition.pending_observers == (5,)
 
 
 def test_it_is_refused_where_the_logs_are_others_than_those_shown() -> None:

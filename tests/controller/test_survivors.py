@@ -69,10 +69,29 @@ def test_the_best_log_is_of_the_last_epoch_and_then_the_longest() -> None:
     assert judged(five, log(1, 9), log(2, 12)).best == 2
 
 
-def test_observers_and_logs_that_prove_nothing_do_not_count() -> None:
+def test_an_observer_s_log_may_be_the_best_that_is_left() -> None:
     found = judged(THREE, log(3, 15, committed=12), log(9, 30, committed=30))
-    assert (found.best, found.committed, found.end) == (3, 12, 15)
+    assert (found.standing, found.best) == (Standing.SHORT, 9)
+    assert (found.committed, found.end) == (30, 30)
+    assert (found.missing, found.wanted) == ((1, 2), 1)
+    assert judged(THREE, log(3, 15), log(1, 15, has_lost=True), log(2, 15)).best == 2
+    assert judged(((2, 4, 5),), log(1, 15), log(2, 15)).best == 2  # A voter's, of equal ones.
     found = judged(THREE, log(3, 15, has_lost=True), log(9, 30))
+    assert (found.standing, found.best, found.missing) == (Standing.SHORT, 9, (1, 2, 3))
+    assert found.wanted == 2
+
+
+def test_while_voters_hold_everything_no_observer_counts() -> None:
+    four = ((1, 2, 3, 4),)
+    for found in (
+        judged(four, log(1, 3), log(2, 4), log(3, 2), log(9, 9, committed=9)),
+        judged(four, log(1, 3), log(2, 4), log(9, 9, committed=9)),
+    ):
+        assert (found.best, found.committed, found.end) == (2, 0, 4)
+
+
+def test_logs_that_prove_nothing_do_not_count() -> None:
+    found = judged(THREE, log(3, 15, has_lost=True), log(9, 30, has_lost=True))
     assert (found.standing, found.best, found.missing) == (Standing.NOBODY, None, (1, 2, 3))
     assert found.wanted == 2
     assert judged(THREE).standing == Standing.NOBODY

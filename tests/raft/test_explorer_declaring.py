@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 from tests.raft.explorer.checks import STATES_MAX, explore_renamed, explore_whole
-from tests.raft.explorer.declaring import BornBefore, Declaring, Hasty, Remembering, Unstruck
+from tests.raft.explorer.declaring import (
+    BornBefore,
+    Declaring,
+    Hasty,
+    Remembering,
+    Unfenced,
+    Unstruck,
+)
 from tests.raft.explorer.scope import Kind, Scope
 from tests.raft.explorer.scopes import LOST_SMALL
 from tests.raft.explorer.search import BreachError, Search
@@ -30,6 +37,13 @@ def test_a_seat_that_some_of_who_is_left_can_give_is_found_out() -> None:
         Search(Hasty(scope)).explore(STATES_MAX)
 
 
+def test_an_observer_that_is_chosen_and_not_fenced_is_found_out() -> None:
+    """It alone has what was not given up."""
+    scope = replace(TINY, observers=1, seats_observers=False)
+    with pytest.raises(BreachError, match=r"^NoAcknowledgedWriteLost"):
+        Search(Unfenced(scope)).explore(STATES_MAX)
+
+
 def test_voters_that_are_not_struck_are_found_out() -> None:
     """Nobody is ever seated."""
     search = Search(Unstruck(TINY))
@@ -37,6 +51,9 @@ def test_voters_that_are_not_struck_are_found_out() -> None:
     assert search.not_taken >= {Kind.CHOOSE, Kind.SEAT}
 
 
-@pytest.mark.parametrize("scope", [TINY, replace(TINY, proposals=1)], ids=str)
+OBSERVED = replace(TINY, voters=2, observers=2, seats_observers=False)
+
+
+@pytest.mark.parametrize("scope", [TINY, replace(TINY, proposals=1), OBSERVED], ids=str)
 def test_states_that_differ_by_names_stand_for_each_other(scope: Scope) -> None:
     explore_renamed(Declaring(scope))

@@ -24,7 +24,7 @@ from strandline.controller.arbiter import GroupVoters
 from strandline.controller.balancer.health import Condition
 from strandline.controller.commands import ReportVoters, RequestVoters
 from strandline.controller.decide import declared_losses, grants
-from strandline.controller.records import GroupSeated
+from strandline.controller.records import GroupSeated, ReplicasDeclaredLost
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Loss, Partition, Roles
 from strandline.model.ids import BrokerId, grant_of
@@ -197,6 +197,21 @@ def seat_another_than_was_named(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def leave_the_observer_that_was_chosen_unfenced(patch: pytest.MonkeyPatch) -> None:
+    """An observer was shown to go on; a voter is seated without waiting for it, if one is left."""
+    record = ControllerState._on_replicas_declared_lost
+
+    def declared(self: ControllerState, told: ReplicasDeclaredLost) -> None:
+        known, loss = self.cluster.groups[told.group], told.loss
+        voters = {one for each in known.possible for one in each}
+        kept = tuple(one for one in loss.survivors if one in voters) or loss.survivors
+        record(self, told)
+        self._put(replace(self.cluster.groups[told.group], acting=kept))
+
+    patch.setattr(ControllerState, "_on_replicas_declared_lost", declared)
+    patch.setattr(grants, "_declared", lambda partition, best, fenced: best)
+
+
 @dataclass(frozen=True)
 class OutageMutant:
     """`seed` finds `plant`, with faults of these `kinds` alone, where any are named; `promise` is
@@ -251,4 +266,5 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(send_readers_round_and_round, 15, "Progress"),
     OutageMutant(show_less_than_is_at_risk, 160, "OnlyShownIsLost"),
     OutageMutant(seat_another_than_was_named, 316, "OnlyShownIsLost"),
+    OutageMutant(leave_the_observer_that_was_chosen_unfenced, 19, "OnlyShownIsLost"),
 )

@@ -226,7 +226,8 @@ class Acting:
             regions_down=stand_ins.regions_down,
             bounds=stand_ins.bounds,
         )
-        are_there = all(attendance[one].is_there for one in voting)
+        # Who was seated when none of them was left stays until one of them votes again.
+        are_there = bool(voting) and all(attendance[one].is_there for one in voting)
         if not are_there or wanted_count(case) >= len(case.promoted):
             known.healed_since_ms = None
         elif known.healed_since_ms is None:

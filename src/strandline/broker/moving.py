@@ -269,9 +269,7 @@ class Moving:
     def _should_act(self, replica: Replica, partition: Partition, config: TopicConfig) -> Choice:
         """Who of those who hold the log should vote now."""
         if not config.voters_shrink_enable:
-            given_up = self._controller.cluster.given_up(partition)
-            left = tuple(one for one in partition.replicas if one not in given_up)
-            return Choice(left, is_settled=not given_up)
+            return self._own_voters(partition, config.min_insync_replicas)
         return self._acting.choose(
             partition,
             replica.self_id,
@@ -280,6 +278,15 @@ class Moving:
             lag_ms=config.replica_lag_time_max_ms,
             stand_ins=self._stand_ins(replica, partition, config),
         )
+
+    def _own_voters(self, partition: Partition, min_insync: int) -> Choice:
+        """Where nobody leaves for being lost: all that were not given up; and an observer that was
+        seated, while these are too few for acks=all."""
+        given_up = self._controller.cluster.given_up(partition)
+        left = tuple(one for one in partition.replicas if one not in given_up)
+        if len(left) < min(max(min_insync, 1), len(partition.replicas)):
+            left += tuple(one for one in partition.voters if one in partition.observers)
+        return Choice(left or partition.voters, is_settled=not given_up)
 
     def _stand_ins(
         self, replica: Replica, partition: Partition, config: TopicConfig

@@ -9,17 +9,18 @@ How:    the voters that may be in force are those that the controller has grante
             somebody leads and may serve, or hears such a leader     LED
             a majority of each of them answers                       ELECTABLE
             N - W + 1 of each do: they hold all acknowledged writes  WHOLE
-            fewer                                                    SHORT
-            nobody                                                   NOBODY
+            fewer, and whoever holds the log beside them             SHORT
+            nobody, or only logs that prove nothing                  NOBODY
 
-        Offsets of a SHORT partition fall in three: below the highest one that a surviving voter
+        Offsets of a SHORT partition fall in three: below the highest one that anybody who is left
         knows to be committed all is on the best log. From there to its end there are records, and
         who is lost may have acknowledged these, or, under a leader that no survivor heard of,
         others in their place. From its end on nothing is here, and how much was acknowledged nobody
         who is left can tell.
             The best log ends last, by epoch, then by length, of those that certainly have what is
         known to be committed (`has_all_of`): a leader that it never met may have committed entries
-        of earlier epochs that it lacks.
+        of earlier epochs that it lacks. Of a SHORT partition it may be an observer's: what a leader
+        sent it, it has as voters have it, and what it was told of commits is as true.
 Source: design section 6, 3; decision 0026."""
 
 from collections.abc import Collection, Sequence
@@ -61,8 +62,8 @@ class SurvivingLog:
 
 @dataclass(frozen=True, slots=True)
 class Survivors:
-    """What was found. `best`: the voter with the most advanced log, of those that are known to have
-    all that is; None where none is left.
+    """What was found. `best`: who has the most advanced log, of those that are known to have all
+    that is: a voter, or where it is SHORT whoever has it; None where none is left.
 
     `committed`: below it nothing is at risk; `end`: where the best log ends."""
 
@@ -86,12 +87,12 @@ def assess(
     """Judge the logs of those who answer, observers among them, by the voters that may be in
     force. `needs_all`: see `GroupVoters`."""
     voters = {one for each in possible for one in each}
-    sound = {one.broker: one for one in logs if one.broker in voters and not one.has_lost}
+    proving = [one for one in logs if not one.has_lost]
+    sound = {one.broker: one for one in proving if one.broker in voters}
     configurations = [Configuration(each) for each in possible]
-    best = _best(list(sound.values()))
     if _is_led(logs):
         standing = Standing.LED
-    elif not sound:
+    elif not proving:
         standing = Standing.NOBODY
     elif needs_all:
         standing = Standing.SHORT
@@ -101,8 +102,10 @@ def assess(
         standing = Standing.WHOLE
     else:
         standing = Standing.SHORT
+    counted = proving if standing is Standing.SHORT else list(sound.values())
+    best = _best(counted, voters)
     end = 0 if best is None else best.end
-    committed = max((one.committed for one in sound.values()), default=0)
+    committed = max((one.committed for one in counted), default=0)
     return Survivors(
         standing=standing,
         best=None if best is None else best.broker,
@@ -123,12 +126,17 @@ def _is_led(logs: Collection[SurvivingLog]) -> bool:
     return any(one.is_led and one.leader not in stalled for one in logs)
 
 
-def _best(logs: Sequence[SurvivingLog]) -> SurvivingLog | None:
-    """The most advanced log that has everything that one of these knows to be committed."""
+def _best(logs: Sequence[SurvivingLog], voters: Collection[BrokerId]) -> SurvivingLog | None:
+    """The most advanced log that has everything that one of these knows to be committed: of equal
+    ones a voter's."""
     committed = max((one.committed for one in logs), default=0)
     knowing = [one for one in logs if one.committed == committed]
     having = [one for one in logs if any(has_all_of(one, other) for other in knowing)]
-    return max(having, key=lambda one: (one.last_epoch, one.last_index, -one.broker), default=None)
+
+    def rank(one: SurvivingLog) -> tuple[int, int, bool, int]:
+        return one.last_epoch, one.last_index, one.broker in voters, -one.broker
+
+    return max(having, key=rank, default=None)
 
 
 def has_all_of(log: SurvivingLog, knowing: SurvivingLog) -> bool:

@@ -6,8 +6,8 @@ How:    of a group's voters some are left: fewer than hold everything. Before th
         disks are gone, or some, or none. They come back one by one, early or late, with what they
         have; `loss_declarers` does not wait for them. Or they come back together, and reach each
         other and nobody else for a while: a majority, as they know it. A majority of the
-        controller's voters is left, and of each other group a voter: without one nothing can be
-        declared.
+        controller's voters is left, and of each group somebody who has its log: a voter, or, where
+        all voters are lost, an observer. Without that nothing can be declared.
 Owns:   nothing; see `ambushes`, whose means it uses.
 Source: docs/decisions/0026 and 0027; design section 6, 3."""
 
@@ -39,8 +39,11 @@ LEADER_SHARE = 0.5
 WITNESS_SHARE = 0.3
 """How often somebody who holds the log and has no vote is lost, too."""
 
+NOBODY_SHARE = 0.3
+"""How often no voter is left, where there is an observer."""
+
 Chosen = tuple[GroupId, frozenset[BrokerId], frozenset[BrokerId]]
-"""The group, who of its voters is left, and who is lost."""
+"""The group, who of its voters is left (nobody: its observers are), and who is lost."""
 
 
 def lose_for_good(world: "World", rng: random.Random) -> "End | None":
@@ -60,7 +63,8 @@ def _lose(one: Ambush) -> Script:
             continue
         group, left, lost = chosen
         if rng.random() < CUT_SHARE:
-            alone = left if rng.random() < 0.7 else frozenset((rng.choice(sorted(left)),))
+            behind = left or _observers(world, group, lost)
+            alone = behind if rng.random() < 0.7 else frozenset((rng.choice(sorted(behind)),))
             one.part((alone, frozenset(lost)))
             yield rng.randint(*LAG_MS)
         if _is_short(world, group, left=left, lost=lost):
@@ -89,11 +93,14 @@ def _lose(one: Ambush) -> Script:
 
 def _choose(world: "World", rng: random.Random) -> Chosen | None:
     """A group that is led, and who will be left of it."""
+    leaves_nobody = random.Random(f"no voter {world.scenario.seed}").random() < NOBODY_SHARE
     for replica in world.leading_replicas(rng):
         voters = replica.configuration.all_voters
         is_planned = any(replica.group == plan.group for plan in world.scenario.groups)
         if not is_planned or len(voters) < 3 or not replica.can_serve_reads:
             continue
+        if leaves_nobody and _is_short(world, replica.group, left=frozenset(), lost=voters):
+            return replica.group, frozenset(), frozenset(voters)
         for _ in range(8):
             left = frozenset(rng.sample(sorted(voters), rng.randint(1, len(voters) - 2)))
             if rng.random() < LEADER_SHARE and replica.self_id not in left:
@@ -119,11 +126,25 @@ def _is_short(
         known = [
             one.configuration.all_voters for one in world.replicas() if one.group == plan.group
         ]
-        if possible is None or not all(set(one).difference(lost) for one in (*possible, *known)):
+        if possible is None:
+            return False
+        has_voters = all(set(one).difference(lost) for one in (*possible, *known))
+        if not has_voters and (left or not _observers(world, plan.group, lost)):
             return False
         if plan.group == group:
-            if not all(set(one).intersection(left) for one in (*possible, *known)):
+            if left and not all(set(one).intersection(left) for one in (*possible, *known)):
                 return False
             if all(Configuration(one).holds_commits(set(one).difference(lost)) for one in possible):
                 return False
     return True
+
+
+def _observers(world: "World", group: GroupId, lost: Collection[BrokerId]) -> frozenset[BrokerId]:
+    """Who is left of a group, has its log, and knows what it had acknowledged."""
+    replicas = [one for one in world.replicas() if one.group == group]
+    voters = {one for each in replicas for one in each.configuration.all_voters}
+    return frozenset(
+        one.self_id
+        for one in replicas
+        if one.self_id not in {*lost, *voters} and not one.raft.is_amnesiac
+    )

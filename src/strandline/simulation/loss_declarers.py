@@ -10,8 +10,8 @@ How:    called once disks or brokers are gone for good (`lasting_losses`), it lo
                                                 looks again
             the loss is declared                with the logs that it was shown; asked again where
                                                 no answer comes
-        What is refused is looked at anew. A broker that may not lead, and has more than those that
-        may, stands in the way: it is stopped, and given up, too.
+        What is refused is looked at anew. A broker that has lost its log before, and has more than
+        those that may lead, stands in the way: it is stopped, and given up, too.
 Owns:   since when it knows that too few are left, and whom it keeps down.
 Source: docs/decisions/0026 and 0027; docs/operating/outages.md; design section 10."""
 

@@ -6,9 +6,10 @@ How:    a declaration is decided as the controller does, on the states as they a
         given up are stopped: they take no step, what was sent to them is gone, and what they have
         sent may arrive. Each may come back, at any time after it: as one that has lost its log, and
         lives in no epoch before the grant. What was acknowledged counts on as far as the log has it
-        that was chosen; that it has all that a survivor knows to be committed is checked there. Of
-        logs that are equally good any may be chosen: the controller takes the first, which names
-        would decide.
+        that was chosen; that it has all that a survivor knows to be committed is checked there, of
+        observers, too. Of logs that are equally good any may be chosen, but a voter's before an
+        observer's: the controller takes the first, which names would decide. An observer is fenced
+        and waited for where it is chosen, and not else.
 Owns:   who is stopped, and what was declared last: renamed as all else.
 Source: decisions 0026 and 0027; `controller.decide.declared_losses`, `controller.decide.grants`."""
 
@@ -81,23 +82,24 @@ class Declaring(Space):
         possible = [one.voters for one in register.possible]
         voters = {one for each in possible for one in each}
         found = assess(possible, list(logs.values()), needs_all=register.needs_all)
-        if found.standing is not Standing.SHORT or set(logs) - voters:
+        if found.standing is not Standing.SHORT:
             return
         if any(one.has_lost for one in logs.values()):
             return
         assert found.best is not None
         best = _end(logs[found.best])
         for leader, known in logs.items():
-            if _end(known) == best:
+            if _end(known) == best and (leader in voters) == (found.best in voters):
                 log = self._judged_log(state, leader, logs)
-                after = self._declared(state, leader, logs)
+                survivors = tuple(one for one in logs if one in voters or one == leader)
+                after = self._declared(state, survivors)
                 after = after._replace(
                     lost=self.lost.of(
                         Lost(
                             stopped,
                             register.grant + 1,
                             leader,
-                            frozenset((one, _end(each)) for one, each in logs.items()),
+                            frozenset((one, _end(logs[one])) for one in survivors),
                         )
                     ),
                     flying=frozenset(
@@ -105,14 +107,13 @@ class Declaring(Space):
                     ),
                     acknowledged=self._kept(state.acknowledged, log),
                 )
-                yield (Kind.DECLARE, lost, "and chooses", leader), after
+                kind = Kind.DECLARE if leader in voters else Kind.DECLARE_OBSERVER
+                yield (kind, lost, "and chooses", leader), after
 
-    def _declared(
-        self, state: State, leader: BrokerId, logs: dict[BrokerId, SurvivingLog]
-    ) -> State:
-        register = self.declare(self.registers.values[state.register], tuple(logs))
+    def _declared(self, state: State, survivors: tuple[BrokerId, ...]) -> State:
+        register = self.declare(self.registers.values[state.register], survivors)
         fences = {
-            self.flying.of((ARBITER, one, messages.Fence(register.epoch), ())) for one in logs
+            self.flying.of((ARBITER, one, messages.Fence(register.epoch), ())) for one in survivors
         }
         return state._replace(
             register=self.registers.of(register),
@@ -246,6 +247,20 @@ class Unstruck(Declaring):
 
     def declare(self, register: GroupVoters, survivors: tuple[BrokerId, ...]) -> GroupVoters:
         return register.begin()
+
+
+class Unfenced(Declaring):
+    """Rule 1 broken: an observer that was chosen is not waited for; of the voters that are left,
+    fenced as they have to be, the best goes on."""
+
+    def declare(self, register: GroupVoters, survivors: tuple[BrokerId, ...]) -> GroupVoters:
+        voters = {one for each in register.possible for one in each.voters}
+        return register.declare(tuple(one for one in survivors if one in voters) or survivors)
+
+    def choose(
+        self, register: GroupVoters, answers: dict[BrokerId, messages.Fenced]
+    ) -> list[BrokerId]:
+        return Space.choose(self, register, answers)
 
 
 class Hasty(Declaring):

@@ -45,6 +45,7 @@ class Kind(StrEnum):
     CHOOSE = "choose"
     SEAT = "seat"
     DECLARE = "declare lost"
+    DECLARE_OBSERVER = "declare lost, an observer goes on"
     COME_BACK = "come back"
     """Of who was declared lost: as one that has lost its log."""
 
@@ -122,7 +123,11 @@ class Scope:
         if self.grants:
             yield Kind.GRANT
         if self.declares:
-            yield from (Kind.DECLARE, Kind.COME_BACK)
+            yield Kind.COME_BACK
+            if self.voters > 2:  # Of two either one has all that was acknowledged.
+                yield Kind.DECLARE
+            if self.observers:
+                yield Kind.DECLARE_OBSERVER
         if self.grants or self.declares:
             yield from (Kind.FENCE, Kind.CHOOSE, Kind.SEAT, Kind.REPORT)
 

@@ -94,6 +94,26 @@ LARGE = (
 LOST_SMALL = (
     Scope(voters=3, observers=0, timeouts=1, proposals=1, grants=0, late=0, declares=1),
     Scope(voters=3, observers=0, timeouts=2, proposals=0, grants=0, late=0, declares=1),
+    Scope(
+        voters=2,
+        observers=1,
+        timeouts=1,
+        proposals=1,
+        grants=0,
+        late=0,
+        declares=1,
+        seats_observers=False,
+    ),
+    Scope(
+        voters=3,
+        observers=1,
+        timeouts=1,
+        proposals=0,
+        grants=0,
+        late=0,
+        declares=1,
+        seats_observers=False,
+    ),
 )
 """Some are declared lost (`declaring`). In the tests, as SMALL."""
 

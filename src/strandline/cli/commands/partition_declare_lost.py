@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strandline.cli.commands.partition_survivors import print_logs
+from strandline.cli.commands.partition_survivors import is_observer, print_logs
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Json, ids, print_line, show
 
@@ -75,12 +75,18 @@ def _silent(topic: str, found: "ReplicaLogs") -> "list[BrokerId]":
 def _tell(
     lost: "list[BrokerId]", found: "ReplicaLogs", foretold: "DeclareLostResponse"
 ) -> list[str]:
-    committed, end, best = foretold.committed_offset, foretold.log_end_offset, foretold.leader_id
+    from strandline.model.ids import BrokerId
+
+    committed, end = foretold.committed_offset, foretold.log_end_offset
+    best = BrokerId(foretold.leader_id)
     empty = [one for one, answer in found.answers.items() if answer.has_lost]
     lines = [f"given up: brokers {ids(lost)}"] if lost else []
     if empty:
         lines.append(f"given up: what brokers {ids(empty)} had, which have lost their logs")
-    lines.append(f"goes on: the log of broker {best}")
+    note = ""
+    if is_observer(found, best):
+        note = ", an observer, which leads, and votes until voters of the partition do again"
+    lines.append(f"goes on: the log of broker {best}{note}")
     lines.append(f"below offset {committed}: kept, and known to be committed")
     if committed < end:
         lines.append(

@@ -67,9 +67,12 @@ def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
                 return [text + "the controller seats one of them"]
             return [f"{text}they go on after: {alter} -c {SHRINK}=true"]
         case Standing.NOBODY:
-            lines = ["none of its voters answers: what is on their disks nobody can tell"]
+            lines = [
+                "nobody who answers has a log that proves anything: what is on the others' disks "
+                "nobody can tell"
+            ]
         case Standing.SHORT:
-            lines = _tell_ranges(judged)
+            lines = _tell_ranges(found, judged)
     lives = [one for one in judged.missing if one in found.heard]
     if lives:
         lines.append(f"{_brokers(lives)} heard by others: ask again when its log is open")
@@ -98,9 +101,12 @@ def _tell_declared(which: str, judged: "Survivors") -> list[str]:
     ]
 
 
-def _tell_ranges(judged: "Survivors") -> list[str]:
+def _tell_ranges(found: "ReplicaLogs", judged: "Survivors") -> list[str]:
     committed, end, best = judged.committed, judged.end, judged.best
-    lines = [f"below offset {committed}: on broker {best}, and known to be committed"]
+    lines = []
+    if best is not None and is_observer(found, best):
+        lines.append(f"the best log that is left is that of broker {best}, an observer")
+    lines.append(f"below offset {committed}: on broker {best}, and known to be committed")
     if committed < end:
         lines.append(
             f"offsets {committed} to {end - 1}: AT RISK: on broker {best}; those who are lost may "
@@ -134,8 +140,13 @@ def _state(found: "ReplicaLogs", broker: "BrokerId") -> str:
     return "has lost its log, and not rejoined" if one.has_lost else "answers"
 
 
+def is_observer(found: "ReplicaLogs", broker: "BrokerId") -> bool:
+    """Whether it has no vote, as far as is known."""
+    return not any(broker in one for one in found.possible)
+
+
 def _role(found: "ReplicaLogs", broker: "BrokerId") -> str:
-    return "voter" if any(broker in one for one in found.possible) else "observer"
+    return "observer" if is_observer(found, broker) else "voter"
 
 
 def _known(one: "DescribeReplicaLogsResponse | None") -> dict[str, int | None]:

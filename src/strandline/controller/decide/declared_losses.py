@@ -8,12 +8,17 @@ How:    the brokers that are heard are asked, for this command, whom they hear a
             somebody who is given up is heard                            a cut is no loss
             somebody else who holds the log does not tell of it          wait, or give it up, too
             led, electable, or whole without those who are given up      nothing need be lost
-            who has no vote has more than those who have                 it may be needed
+            who has lost its log, and not rejoined, has more than others it may be needed, and
+                                                                         cannot be seated
             nobody is named, and nobody who is heard has lost its log    name somebody
             the logs, or the grant, are others than those shown          look again
 
         What is taken down names the one who is seated, and where the logs end: should they end
         elsewhere by then, nobody is seated (`grants`), and a person has to look again.
+            Who is seated may be an observer, where its log is the best that is left. Then it is one
+        of the survivors, that is, of the voters that may be in force from the record on: it is
+        fenced as they are, and waited for. Other observers have no more than that, count for
+        nothing, and are not waited for.
 Source: decisions 0026 and 0027; `controller.survivors`."""
 
 from collections.abc import Collection
@@ -144,15 +149,16 @@ def _loss(
         Standing.ELECTABLE: "a majority of its voters is left, and elects a leader",
         Standing.WHOLE: "who is left holds all that was acknowledged: with "
         "voters.shrink.enable the controller seats one of them, in seconds: switch that on",
-        Standing.NOBODY: "none of its voters is left",
+        Standing.NOBODY: "nobody is left whose log proves anything: bring one of its brokers back "
+        "with what is on its disk",
     }
     if found.standing in refused:
         raise refuse(Error.POLICY_VIOLATION, f"{partition.name}: {refused[found.standing]}")
     voters = {one for each in partition.possible for one in each}
-    sound = {one.broker: one for one in logs if one.broker in voters and not one.has_lost}
+    sound = {one.broker: one for one in logs if not one.has_lost}
     assert found.best is not None
     leader = sound[found.best]
-    _require_less(partition, leader, [one for one in logs if one.broker not in sound])
+    _require_less(partition, leader, [one for one in logs if one.has_lost])
     directories, cluster = facts.state.directories, facts.state.cluster
     lost = tuple(
         LostReplica(
@@ -162,7 +168,8 @@ def _loss(
         )
         for one in sorted(command.brokers)
     )
-    survivors = tuple(one for one in partition.hosts if one in sound)
+    counted = {*voters.intersection(sound), leader.broker}
+    survivors = tuple(one for one in partition.hosts if one in counted)
     return Loss(
         grant=next_grant(partition),
         lost=lost,
@@ -181,14 +188,17 @@ def _loss(
 def _require_less(
     partition: Partition, leader: SurvivingLog, others: Collection[SurvivingLog]
 ) -> None:
-    """Who has no vote, or lost its log and has not rejoined, must not have more than who leads."""
+    """Who lost its log, and has not rejoined, cannot be seated, and must not have more than who
+    leads."""
     for one in others:
         ahead = (one.last_epoch, one.last_index) > (leader.last_epoch, leader.last_index)
         if ahead or not (one.committed <= leader.committed or has_all_of(leader, one)):
             raise refuse(
                 Error.POLICY_VIOLATION,
-                f"{partition.name}: broker {one.broker}, which may not lead, may have more than "
-                f"any voter that is left: its log ends at offset {one.end}",
+                f"{partition.name}: broker {one.broker}, which may not lead, for it has lost its "
+                "log before and has not rejoined, may have more than anybody else who is left: its "
+                f"log ends at offset {one.end}; bring another one back, or stop it, and give it "
+                "up, too",
             )
 
 
