@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
-from tests.broker.test_declared_losses import declare
+from tests.broker.test_declared_losses import LEFT, LOST, cut, declare, heal, leave_one
 
 from strandline.controller.commands import NoteRejoined, RejoinedNoted
 from strandline.model.ids import BrokerId
+from strandline.raft.rejoin import Rejoin
 from strandline.simulation.directory_tree import DirectoryTree
 
 HOME = (3, 4, 5)
@@ -231,3 +232,39 @@ def test_where_the_newer_ones_are_gone_a_person_decides(world: MovingWorld) -> N
     assert {one.broker for one in loss.lost} == {BrokerId(4), BrokerId(5)}
     world.until(lambda: world.leader_of(TOPIC) == 3)
     go_on(world, 4, 5)
+
+
+@pytest.mark.parametrize("is_seated", [False, True])
+def test_what_was_given_up_does_not_come_back_with_the_old_directories(
+    world: MovingWorld, is_seated: bool
+) -> None:
+    """A loss is declared while a majority is back with empty directories, and nobody of these has
+    taken part again when the old ones are given back."""
+    leave_one(world)
+    old = {one: take_out(world, one) for one in LOST}
+    heal(world, (LEFT,), LOST)
+    for one in LOST:
+        world.hosts[one].start()
+    world.until_started(*LOST)
+    world.advance(WAIT_MS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rejoin, "is_due", lambda self, matched: False)
+        loss = declare(world)
+        assert (loss.lost, loss.leader) == ((), LEFT)
+        if is_seated:
+            world.until(lambda: world.leader_of(TOPIC) == LEFT)
+        cut(world, (LEFT,), LOST)
+        for one in LOST:
+            give_back(world, one, old[one])
+    for one in LOST:
+        world.hosts[one].start()
+    world.until_started(*LOST)
+    for _ in range(10):
+        world.advance(1_000)
+        leading = [one for one, replica in world.replicas_of(TOPIC).items() if replica.is_leader]
+        assert set(leading) <= {LEFT}
+    before = len(world.acked)
+    heal(world, (LEFT,), LOST)
+    world.until(lambda: world.is_settled(*HOME))
+    world.until(lambda: len(world.acked) > before + 10)
+    assert world.violations == []

@@ -215,6 +215,13 @@ def test_nobody_has_to_be_named_where_the_others_are_back_with_empty_disks() -> 
     assert world.report(1, grant=1)
     # They are members as they are: nothing of theirs has to be forgotten.
     assert not world.state.cluster.given_up(world.partition)
+    # But an older data directory of theirs is trusted no more.
+    assert [world.state.rejoined(one, GROUP) > 0 for one in brokers(1, 2, 3, 4)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     assert world.request(1, 2, observers=(3, 4), grant=1)
     assert world.replayed().cluster == world.state.cluster
 

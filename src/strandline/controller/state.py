@@ -73,7 +73,8 @@ class ControllerState:
         # {broker: the cluster's version before its present start was registered}
         self._founded: dict[GroupId, Founded] = {}
         self._rejoined: dict[GroupId, dict[BrokerId, int]] = {}
-        # {group: {broker whose replica took part again: the cluster's version after that}}
+        # {group: {broker whose replica took part again, or was passed over when a loss was
+        # declared: the cluster's version after that}}
         self._replays: dict[type, Callable[[Any], None]] = {
             ClusterNamed: self._on_cluster_named,
             BrokerRegistered: self._on_broker_registered,
@@ -283,6 +284,13 @@ class ControllerState:
         founded = self._founded[record.group]
         lost = {one.broker for one in loss.lost}
         self._founded[record.group] = replace(founded, holders=founded.holders - lost)
+        # A voter that is neither had lost what it knew. Whatever data directory it is given back,
+        # from before that, is as one from before it took part again: a majority of such would
+        # elect each other as if nothing had been declared.
+        known = self._rejoined.setdefault(record.group, {})
+        for broker in {one for each in partition.possible for one in each}:
+            if broker not in lost and broker not in loss.survivors:
+                known[broker] = self.cluster.version + 1
         self._put(declared)
 
     def _put(self, partition: Partition) -> None:
