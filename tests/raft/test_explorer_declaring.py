@@ -9,6 +9,7 @@ from tests.raft.explorer.declaring import (
     Declaring,
     Hasty,
     Remembering,
+    Selective,
     Unfenced,
     Unstruck,
 )
@@ -17,6 +18,7 @@ from tests.raft.explorer.scopes import LOST_SMALL
 from tests.raft.explorer.search import BreachError, Search
 
 TINY = Scope(observers=0, timeouts=1, proposals=0, grants=0, late=0, declares=1)
+OBSERVED = replace(TINY, voters=2, observers=2, seats_observers=False)
 
 
 @pytest.mark.parametrize("scope", LOST_SMALL, ids=str)
@@ -44,14 +46,18 @@ def test_an_observer_that_is_chosen_and_not_fenced_is_found_out() -> None:
         Search(Unfenced(scope)).explore(STATES_MAX)
 
 
+def test_an_observer_that_hears_late_of_a_commit_is_found_out() -> None:
+    """It was not fenced, and the leader that was seated lacks what it knows to be committed."""
+    scope = replace(OBSERVED, late=1)
+    with pytest.raises(BreachError, match="a peer has more of this epoch than its leader"):
+        Search(Selective(replace(scope, proposals=1))).explore(STATES_MAX)
+
+
 def test_voters_that_are_not_struck_are_found_out() -> None:
     """Nobody is ever seated."""
     search = Search(Unstruck(TINY))
     assert search.explore(STATES_MAX)
     assert search.not_taken >= {Kind.CHOOSE, Kind.SEAT}
-
-
-OBSERVED = replace(TINY, voters=2, observers=2, seats_observers=False)
 
 
 @pytest.mark.parametrize("scope", [TINY, replace(TINY, proposals=1), OBSERVED], ids=str)

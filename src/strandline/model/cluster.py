@@ -147,9 +147,9 @@ class Loss:
     """Replicas that a person declared lost, by a grant of their own: what they alone had is given
     up (docs/decisions/0027-declared-losses.md).
 
-    `survivors`: the voters that were left, and the observer that leads, if one does, and `ends`, in
-    the same order, the epoch and the index of the last entry of each; `leader` goes on with its
-    log. Offsets from `committed` on were at risk, those below `end` among them are on that log."""
+    `survivors`: the voters and observers that were left, and `ends`, in the same order, the epoch
+    and the index of the last entry of each; `leader` goes on with its log. Offsets from `committed`
+    on were at risk, those below `end` among them are on that log."""
 
     grant: int
     lost: tuple[LostReplica, ...]

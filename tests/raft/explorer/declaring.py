@@ -7,13 +7,13 @@ How:    a declaration is decided as the controller does, on the states as they a
         sent may arrive. Each may come back, at any time after it: as one that has lost its log, and
         lives in no epoch before the grant. What was acknowledged counts on as far as the log has it
         that was chosen; that it has all that a survivor knows to be committed is checked there, of
-        observers, too. Of logs that are equally good any may be chosen, but a voter's before an
-        observer's: the controller takes the first, which names would decide. An observer is fenced
-        and waited for where it is chosen, and not else.
+        observers, too, which are fenced and waited for as voters are. Of logs that are equally good
+        any may be chosen, but a voter's before an observer's: the controller takes the first, which
+        names would decide. Any of those who are left may vote in the successor.
 Owns:   who is stopped, and what was declared last: renamed as all else.
 Source: decisions 0026 and 0027; `controller.decide.declared_losses`, `controller.decide.grants`."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
@@ -91,7 +91,7 @@ class Declaring(Space):
         for leader, known in logs.items():
             if _end(known) == best and (leader in voters) == (found.best in voters):
                 log = self._judged_log(state, leader, logs)
-                survivors = tuple(one for one in logs if one in voters or one == leader)
+                survivors = self.survivors(logs, voters, leader)
                 after = self._declared(state, survivors)
                 after = after._replace(
                     lost=self.lost.of(
@@ -159,6 +159,12 @@ class Declaring(Space):
         )
 
     # ---- rules, for those who break them ---------------------------------------------------------
+
+    def survivors(
+        self, logs: Collection[BrokerId], voters: Collection[BrokerId], leader: BrokerId
+    ) -> tuple[BrokerId, ...]:
+        """Rule 1: who is fenced and waited for: all who are left."""
+        return tuple(logs)
 
     def declare(self, register: GroupVoters, survivors: tuple[BrokerId, ...]) -> GroupVoters:
         """Rule 2: nothing but the survivors may be in force."""
@@ -250,8 +256,7 @@ class Unstruck(Declaring):
 
 
 class Unfenced(Declaring):
-    """Rule 1 broken: an observer that was chosen is not waited for; of the voters that are left,
-    fenced as they have to be, the best goes on."""
+    """Rule 1 broken: observers are not waited for, and of who was fenced the best goes on."""
 
     def declare(self, register: GroupVoters, survivors: tuple[BrokerId, ...]) -> GroupVoters:
         voters = {one for each in register.possible for one in each.voters}
@@ -261,6 +266,15 @@ class Unfenced(Declaring):
         self, register: GroupVoters, answers: dict[BrokerId, messages.Fenced]
     ) -> list[BrokerId]:
         return Space.choose(self, register, answers)
+
+
+class Selective(Declaring):
+    """Rule 1 broken: of the observers only who goes on is fenced and waited for."""
+
+    def survivors(
+        self, logs: Collection[BrokerId], voters: Collection[BrokerId], leader: BrokerId
+    ) -> tuple[BrokerId, ...]:
+        return tuple(one for one in logs if one in voters or one == leader)
 
 
 class Hasty(Declaring):

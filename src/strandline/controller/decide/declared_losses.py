@@ -15,10 +15,10 @@ How:    the brokers that are heard are asked, for this command, whom they hear a
 
         What is taken down names the one who is seated, and where the logs end: should they end
         elsewhere by then, nobody is seated (`grants`), and a person has to look again.
-            Who is seated may be an observer, where its log is the best that is left. Then it is one
-        of the survivors, that is, of the voters that may be in force from the record on: it is
-        fenced as they are, and waited for. Other observers have no more than that, count for
-        nothing, and are not waited for.
+            Who is seated may be an observer, where its log is the best that is left. All observers
+        whose logs prove something are among the survivors, that is, among the voters that may be in
+        force from the record on: they are fenced as voters are, and waited for. One that is not
+        could hear from who was given up, late, what is committed, and the next leader lacks that.
 Source: decisions 0026 and 0027; `controller.survivors`."""
 
 from collections.abc import Collection
@@ -154,7 +154,6 @@ def _loss(
     }
     if found.standing in refused:
         raise refuse(Error.POLICY_VIOLATION, f"{partition.name}: {refused[found.standing]}")
-    voters = {one for each in partition.possible for one in each}
     sound = {one.broker: one for one in logs if not one.has_lost}
     assert found.best is not None
     leader = sound[found.best]
@@ -168,8 +167,7 @@ def _loss(
         )
         for one in sorted(command.brokers)
     )
-    counted = {*voters.intersection(sound), leader.broker}
-    survivors = tuple(one for one in partition.hosts if one in counted)
+    survivors = tuple(one for one in partition.hosts if one in sound)
     return Loss(
         grant=next_grant(partition),
         lost=lost,

@@ -4,7 +4,8 @@ Why:    what is left of a group may hold everything that was acknowledged, and e
 How:    compare and set on the number of the grant. `controller.arbiter` chooses, among those that
         may have voted: they hold all that was acknowledged. The voters of the successor are those
         that were fenced, may vote, and whose log ends in the same epoch as the leader's and not
-        far before it: nobody's writes wait for one who has much to catch up.
+        far before it: nobody's writes wait for one who has much to catch up. Where a loss was
+        declared, observers may have been fenced, too: of these only who leads votes.
 Source: design section 6, rules R3 and R4; decisions 0016 and 0020."""
 
 from strandline.controller.arbiter import register_of
@@ -13,7 +14,7 @@ from strandline.controller.decide.voters import find_group, next_grant
 from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.records import GrantBegun, GroupSeated
 from strandline.model.cluster import Partition, Roles
-from strandline.model.ids import BrokerId, first_epoch
+from strandline.model.ids import BrokerId, Epoch, Index, first_epoch
 from strandline.protocol.errors import Error
 from strandline.raft.messages import Fenced
 
@@ -54,7 +55,7 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
     leader = _declared(partition, leader, fenced)
     best = fenced[leader]
     given_up = facts.state.cluster.given_up(partition)
-    roles = _successor(partition, best, fenced)
+    roles = _successor(partition, leader, fenced)
     seated = GroupSeated(
         group=partition.group,
         grant=partition.grant,
@@ -76,8 +77,9 @@ def _declared(partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fence
         return best
     loss = partition.losses[-1]
     if fenced[best].last_epoch >= first_epoch(loss.grant):
-        return best
-    ends = {one: (fenced[one].last_epoch, fenced[one].last_index) for one in loss.survivors}
+        as_good = (one for one in fenced if _end(fenced[one]) == _end(fenced[best]))
+        return min(as_good, key=lambda one: (one not in partition.replicas, one))
+    ends = {one: _end(fenced[one]) for one in loss.survivors}
     shown = loss.last
     other = [one for one in loss.survivors if ends[one] > shown[one]]
     if ends[loss.leader] < shown[loss.leader]:
@@ -91,10 +93,12 @@ def _declared(partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fence
     return loss.leader
 
 
-def _successor(partition: Partition, best: Fenced, fenced: dict[BrokerId, Fenced]) -> Roles:
-    may_vote = {one for each in partition.possible for one in each}
-    if not partition.is_declared:
-        may_vote.update(partition.replicas)
+def _successor(partition: Partition, leader: BrokerId, fenced: dict[BrokerId, Fenced]) -> Roles:
+    best = fenced[leader]
+    may_vote = {*partition.replicas, leader}
+    # After a declaration the first of these are all who were left, observers among them.
+    for voters in partition.possible[1 if partition.is_declared else 0 :]:
+        may_vote.update(voters)
     near = {
         broker
         for broker, one in fenced.items()
@@ -103,3 +107,7 @@ def _successor(partition: Partition, best: Fenced, fenced: dict[BrokerId, Fenced
     voters = tuple(one for one in partition.hosts if one in may_vote and one in near)
     observers = tuple(one for one in partition.hosts if one not in voters)
     return Roles(voters, observers)
+
+
+def _end(one: Fenced) -> tuple[Epoch, Index]:
+    return one.last_epoch, one.last_index
