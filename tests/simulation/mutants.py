@@ -415,7 +415,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
-        235,
+        185,
         False,
         changes=SLOW_FLUSHES,
     ),
@@ -437,8 +437,8 @@ MUTANTS: Sequence[Mutant] = (
         False,
         changes={"asks_voters": False},
     ),
-    Mutant(count_observers, ("kill-leader", "mute", "isolation"), 476, False, has_observers=True),
-    Mutant(go_on_after_a_failed_flush, ("failed-flush", "total-power-failure"), 98, False),
+    Mutant(count_observers, ("kill-leader", "mute", "isolation"), 188, False, has_observers=True),
+    Mutant(go_on_after_a_failed_flush, ("failed-flush", "total-power-failure"), 136, False),
     Mutant(
         commit_offsets_at_once,
         ("isolation", "kill-leader"),

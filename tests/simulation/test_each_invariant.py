@@ -20,7 +20,7 @@ from strandline.storage.reads import RecordSlices
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
-FALLBACK_SEEDS = range(1, 60)
+FALLBACK_SEEDS = range(1, 400)
 """As in `test_swarm`: a seed of its own is a short cut, and may go stale."""
 SKIPPED_COUNT = 7
 

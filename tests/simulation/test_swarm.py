@@ -14,7 +14,7 @@ from tests.simulation.plain import plain_scenario
 from strandline.simulation.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm import Total, command, run_all, run_scenario, run_seed
 
-FALLBACK_SEEDS = range(1, 60)
+FALLBACK_SEEDS = range(1, 400)
 """A mutant's own seed is a short cut, and may go stale: `python -m tests.simulation.hunt`."""
 
 

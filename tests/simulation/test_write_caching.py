@@ -59,5 +59,5 @@ def test_a_failure_of_all_power_takes_what_was_not_flushed_as_the_docs_say(
         honest(self, superseding)
 
     monkeypatch.setattr(NoAcknowledgedRecordLost, "__init__", init)
-    outcomes = [run_cached(seed, "total-power-failure") for seed in SEEDS]
+    outcomes = (run_cached(seed, "total-power-failure") for seed in range(16, 200))
     assert any("NoAcknowledgedRecordLost" in (one.violation or "") for one in outcomes)

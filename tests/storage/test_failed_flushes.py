@@ -111,8 +111,9 @@ def test_only_what_no_record_says_was_durable_is_written_again(
     end = journal._end
     journal.put(GroupId(1), state(50, 1), Answers())
     killed(disk)
-    written = written_by(monkeypatch, lambda: StateJournal.open(disk, PATH))
-    assert written == [(end, journal._end - end)]
+    (again, seal) = written_by(monkeypatch, lambda: StateJournal.open(disk, PATH))
+    assert again == (end, journal._end - end)
+    assert seal[0] == journal._end
 
 
 def test_rot_of_what_was_compacted_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
