@@ -44,6 +44,10 @@ async def page() -> Answer:
     return Answer(TEXT)
 
 
+async def one_of(name: str) -> Answer | None:
+    return Answer([name.encode()]) if name.startswith("a") else None
+
+
 async def broken() -> Answer:
     raise RuntimeError("no such luck")
 
@@ -59,7 +63,8 @@ def served(
     """Have a server, and talk to it."""
 
     async def run() -> None:
-        server = HttpServer({"/page": page, "/broken": broken}, timeout_s=timeout_s)
+        pages = {"/page": page, "/broken": broken, "/many": page}
+        server = HttpServer(pages, {"/many": one_of}, timeout_s=timeout_s)
         claimed = socket.create_server(("127.0.0.1", 0))
         claimed.setblocking(False)
         port = claimed.getsockname()[1]
@@ -94,6 +99,23 @@ def test_a_page_is_answered_and_the_connection_closed() -> None:
             assert (response.status, response.read()) == (200, b"".join(TEXT))
             assert response.getheader("Connection") == "close"
             assert response.getheader("Content-Encoding") is None
+
+    served(talk)
+
+
+def test_a_folder_has_a_page_for_each_name() -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        for path, status, body in (
+            ("/many", 200, b"".join(TEXT)),
+            ("/many/a.b-c", 200, b"a.b-c"),
+            ("/many/a?x=1", 200, b"a"),
+            ("/many/b", 404, b"Not Found\n"),
+            ("/many/", 404, b"Not Found\n"),
+            ("/many/a/a", 404, b"Not Found\n"),
+        ):
+            response = read(await ask(get(path)))
+            assert (response.status, response.read()) == (status, body), path
+        assert read(await ask(get("/many/a", method="POST"))).status == 405
 
     served(talk)
 

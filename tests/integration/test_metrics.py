@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -121,6 +122,7 @@ def test_brokers_are_scraped_while_a_region_comes_and_goes(
                 what=metric,
             )
         expect_same_as_status(cluster, pages)
+        expect_roles(pages)
         written = sum(of_partitions(pages, "strandline_partition_log_end_offset").values())
         wait_until(
             lambda: (
@@ -143,6 +145,7 @@ def test_brokers_are_scraped_while_a_region_comes_and_goes(
         assert set(of_partitions(left, "strandline_partition_not_caught_up").values()) == {1}
         assert set(of_partitions(left, "strandline_partition_under_replicated").values()) == {0}
         expect_same_as_status(cluster, left)
+        assert "region" in {one["class"] for one in outages(left)["happenings"]}
         for one in (3, 4):
             cluster.start(one)
         wait_until(lambda: alarms(pages, "region") == 0, what="the end of the alarm", timeout_s=90)
@@ -164,6 +167,31 @@ def test_brokers_are_scraped_while_a_region_comes_and_goes(
         what="a voter less",
     )
     assert set(of_partitions(left, "strandline_partition_under_replicated").values()) == {1}
+
+
+def outages(pages: dict[int, str]) -> dict[str, Any]:
+    """What the controller tells of outages; the others refer to it."""
+    told, referred = [], set()
+    for url in pages.values():
+        try:
+            told.append(json.loads(fetch(f"{url}/v1/outages")))
+        except urllib.error.HTTPError as error:
+            assert error.code == 503
+            referred.add(json.loads(error.read())["controller"])
+    (one,) = told
+    assert referred == {one["told_by"]}
+    return one
+
+
+def expect_roles(pages: dict[int, str]) -> None:
+    """Every broker tells the same roles; of each partition one tells how far the replicas are."""
+    tellers = [0] * PARTITIONS
+    for url in pages.values():
+        for one in json.loads(fetch(f"{url}/v1/topics/{TOPIC}"))["partitions"]:
+            assert sorted(one["observers"]) == [3, 4]
+            assert sorted(one["voters"]) == [1, 2, 5]
+            tellers[one["partition"]] += one["status"] is not None
+    assert tellers == [1] * PARTITIONS
 
 
 def expect_same_as_status(cluster: DevCluster, pages: dict[int, str]) -> None:

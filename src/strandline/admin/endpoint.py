@@ -3,6 +3,7 @@
 How:    /metrics   the scrape
         /healthz   200 while the broker's loop runs
         /readyz    200 while Kafka clients are served, 503 before that and at the end
+        /v1/...    what a console shows, as JSON (`api`)
         The port is claimed before the broker joins, and answered from when there is a broker.
 Owns:   the socket, the server.
 Source: decision 0023; docs/operating/monitoring.md."""
@@ -20,7 +21,7 @@ from strandline.model.cluster import Address
 
 if TYPE_CHECKING:
     from strandline.admin.exposition import Exposition
-    from strandline.admin.http_server import HttpServer
+    from strandline.admin.http_server import HttpServer, Page
 
 PORT_KEY = "[metrics] port"
 
@@ -49,6 +50,7 @@ class MetricsEndpoint:
         # Three megabytes, only where they are used.
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+        from strandline.admin.api import Api
         from strandline.admin.exposition import Exposition
         from strandline.admin.http_server import Answer, HttpServer
 
@@ -65,8 +67,16 @@ class MetricsEndpoint:
                 return Answer([b"ready\n"])
             return Answer([b"not ready\n"], HTTPStatus.SERVICE_UNAVAILABLE)
 
-        pages = {"/metrics": metrics, "/healthz": health, "/readyz": readiness}
-        self._server = HttpServer(pages)
+        api = Api(broker)
+        pages: dict[str, Page] = {
+            "/metrics": metrics,
+            "/healthz": health,
+            "/readyz": readiness,
+            "/v1/brokers": api.brokers,
+            "/v1/topics": api.topics,
+            "/v1/outages": api.outages,
+        }
+        self._server = HttpServer(pages, {"/v1/topics": api.topic})
         claimed, self._claimed = self._claimed, None
         await self._server.start(claimed)
         address = format_address(Address(self._config.host, self._config.port))

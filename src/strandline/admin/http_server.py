@@ -17,6 +17,7 @@ import socket
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 
 import h11
@@ -46,14 +47,24 @@ class Answer:
     content_type: str = PLAIN
 
 
-Page = Callable[[], Awaitable[Answer]]
+Page = Callable[[], Awaitable[Answer | None]]
+"""None: there is no such page."""
+Folder = Callable[[str], Awaitable[Answer | None]]
+"""A page for each last part of a path."""
 
 
 class HttpServer:
-    """See the module. `pages`: {path: page}."""
+    """See the module. `pages`: {path: page}; `folders`: {path without its last part: folder}."""
 
-    def __init__(self, pages: Mapping[str, Page], *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        pages: Mapping[str, Page],
+        folders: Mapping[str, Folder] | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
         self._pages = pages
+        self._folders = folders or {}
         self._timeout_s = timeout_s
         self._server: asyncio.Server | None = None
         # In the order in which they came: {task: None}.
@@ -111,16 +122,21 @@ class HttpServer:
 
     async def _answer(self, request: h11.Request) -> Answer:
         path = request.target.partition(b"?")[0].decode("ascii")
-        page = self._pages.get(path)
+        page = self._page(path)
         if page is None:
             return _refusal(HTTPStatus.NOT_FOUND)
         if request.method not in METHODS:
             return _refusal(HTTPStatus.METHOD_NOT_ALLOWED)
         try:
-            return await page()
+            return await page() or _refusal(HTTPStatus.NOT_FOUND)
         except Exception:  # A task boundary: what one page cannot tell ends nothing else.
             _log.exception("cannot make the page %s", path)
             return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _page(self, path: str) -> Page | None:
+        parent, _, name = path.rpartition("/")
+        folder = self._folders.get(parent)
+        return self._pages.get(path) or (partial(folder, name) if folder else None)
 
 
 async def _request(peer: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:

@@ -5,7 +5,7 @@ Source: docs/decisions/0010-the-balancer.md ("Budget")."""
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from strandline.cli.output import Json
+from strandline.base.json_value import Json
 from strandline.placement.explain.amounts import format_bytes
 
 if TYPE_CHECKING:

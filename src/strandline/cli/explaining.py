@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import comb
 from typing import TYPE_CHECKING
 
-from strandline.cli.output import Json, Table, ids, print_line, print_table
+from strandline.base.json_value import Json
+from strandline.cli.output import Table, ids, print_line, print_table
 
 if TYPE_CHECKING:
     from pathlib import Path

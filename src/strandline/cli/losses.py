@@ -8,7 +8,8 @@ Source: decision 0026; `placement.explain.outcomes`."""
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strandline.cli.output import Json, Table, print_line, print_table
+from strandline.base.json_value import Json
+from strandline.cli.output import Table, print_line, print_table
 
 if TYPE_CHECKING:
     from strandline.cli.live_cluster import LiveCluster, LiveTopic

@@ -5,7 +5,8 @@ Source: decision 0027."""
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strandline.cli.output import Json, ids, print_line
+from strandline.base.json_value import Json
+from strandline.cli.output import ids, print_line
 
 if TYPE_CHECKING:
     from strandline.protocol.messages.describe_losses import DeclaredLoss

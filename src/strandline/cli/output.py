@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-Json = str | int | float | bool | None | Sequence["Json"] | dict[str, "Json"]
+from strandline.base.json_value import Json
 
 NAME = "strandline"
 WIDE_COLUMNS = 10_000

@@ -5,7 +5,8 @@ Source: decision 0014."""
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strandline.cli.output import Json, Table, print_line, print_table
+from strandline.base.json_value import Json
+from strandline.cli.output import Table, print_line, print_table
 
 if TYPE_CHECKING:
     from strandline.protocol.messages.describe_writers import WrittenPartition

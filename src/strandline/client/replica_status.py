@@ -5,6 +5,7 @@ Source: reference observers 4.4 (kafka-replica-status)."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from strandline.base.json_value import Json
 from strandline.client.cluster import Client, ClusterView, PartitionView
 from strandline.client.errors import ClientError
 from strandline.model.ids import BrokerId
@@ -88,6 +89,46 @@ def replica_status(
         )
         for topic, index in sorted(wanted)
     ]
+
+
+def lag_of(one: PartitionStatus, replica: ReplicaStatus) -> int | None:
+    """How many offsets a replica is behind its leader; None where that is not known."""
+    end = replica.log_end_offset
+    return None if end < 0 or one.end < 0 else max(one.end - end, 0)
+
+
+def _known(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+def told_of(one: PartitionStatus, replicas: Sequence[ReplicaStatus]) -> dict[str, Json]:
+    """The same for programs, of these replicas; None for what is not known."""
+    answer = one.answer
+    return {
+        "topic": one.topic,
+        "partition": one.partition,
+        "leader": _known(one.leader),
+        "leader_answers": answer is not None,
+        "leader_epoch": None if answer is None else answer.leader_epoch,
+        "leading_ms": None if answer is None else answer.leading_ms,
+        "metrics": {**one.counts},
+        "replicas": [
+            {
+                "replica": each.broker_id,
+                "is_leader": each.is_leader,
+                "is_observer": each.is_observer,
+                "is_isr_eligible": each.is_isr_eligible,
+                "is_in_isr": each.is_in_isr,
+                "is_caught_up": each.is_caught_up,
+                "last_caught_up_lag_ms": _known(each.last_caught_up_lag_ms),
+                "last_fetch_lag_ms": _known(each.last_fetch_lag_ms),
+                "log_start_offset": _known(each.log_start_offset),
+                "log_end_offset": _known(each.log_end_offset),
+                "lag_records": lag_of(one, each),
+            }
+            for each in replicas
+        ],
+    }
 
 
 def _wanted(view: ClusterView, partitions: Collection[int]) -> dict[Name, PartitionView]:

@@ -2,6 +2,7 @@
 
 Source: docs/decisions/0018-outages.md."""
 
+from strandline.base.json_value import Json
 from strandline.client.cluster import Client
 from strandline.model.cluster import NO_END_MS, Ruling
 from strandline.protocol.messages.describe_zones import (
@@ -24,3 +25,46 @@ def rule_zone(
     against it."""
     request = RuleZoneRequest(zone.region, zone.zone, ruling, for_ms)
     return client.ask_controller(request, RuleZoneResponse, zone.name)
+
+
+def told_of(found: DescribeZonesResponse) -> dict[str, Json]:
+    """The same for programs; times in ms, None for what is not known."""
+    return {
+        "zones": [
+            {
+                "name": one.name,
+                "level": "zone" if one.zone else "region",
+                "region": one.region or None,
+                "down": one.is_down,
+                "held": one.is_held,
+                "down_ms": None if one.down_ms < 0 else one.down_ms,
+                "ruling": one.ruling or None,
+                "until_ms": None if one.ruling_until_ms < 0 else one.ruling_until_ms,
+                "brokers": list(one.brokers),
+                "silent": list(one.silent),
+                "planned": list(one.planned),
+                "waiting": one.waiting_count,
+                "low_percent": one.low_percent or None,
+                "high_percent": one.high_percent or None,
+            }
+            for one in found.zones
+        ],
+        "happenings": [
+            {
+                "class": one.kind,
+                "subject": one.subject,
+                "text": one.text,
+                "lasted_ms": one.lasted_ms,
+            }
+            for one in found.happenings
+        ],
+        "brokers": [
+            {
+                "id": one.broker_id,
+                "verdict": one.verdict,
+                "heard_from": list(one.heard_from),
+                "not_heard_from": list(one.not_heard_from),
+            }
+            for one in found.brokers
+        ],
+    }

@@ -23,14 +23,15 @@ async def handle(
         topics=[
             TopicReplicaStatus(
                 topic.name,
-                [_describe(context.services, topic.name, one) for one in topic.partition_indexes],
+                [describe(context.services, topic.name, one) for one in topic.partition_indexes],
             )
             for topic in request.topics
         ]
     )
 
 
-def _describe(services: Services, topic: str, index: int) -> PartitionReplicaStatus:
+def describe(services: Services, topic: str, index: int) -> PartitionReplicaStatus:
+    """One partition, or the error that says why nothing is known of it here."""
     partition = find_partition(services.cluster.topics.get(topic), index)
     if partition is None:
         return PartitionReplicaStatus(index, Error.UNKNOWN_TOPIC_OR_PARTITION)

@@ -4,7 +4,7 @@ How:    only the controller knows; others say that they are not it.
 Source: decision 0018."""
 
 from strandline.base.errors import ApiError
-from strandline.broker.context import RequestContext
+from strandline.broker.context import RequestContext, Services
 from strandline.controller.outages.domains import is_region, short_name, vantage_name
 from strandline.controller.outages.judging import DomainView, Judgement
 from strandline.model.cluster import Cluster, Domain, Outage
@@ -20,7 +20,11 @@ from strandline.protocol.messages.describe_zones import (
 
 async def handle(_: DescribeZonesRequest, context: RequestContext) -> DescribeZonesResponse:
     """Describe what was found in the last look."""
-    services = context.services
+    return describe(context.services)
+
+
+def describe(services: Services) -> DescribeZonesResponse:
+    """What was found in the last look; raises ApiError on a broker that is not the controller."""
     if services.balancing.findings is None:
         raise ApiError(Error.NOT_CONTROLLER, "this broker is not the controller")
     found, now = services.balancing.outages.judgement, services.clock.monotonic_ms()

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.base.json_value import Json
 from strandline.cli.commands import broker_label
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
-from strandline.cli.output import Json, counted, ids, print_line, show
+from strandline.cli.output import counted, ids, print_line, show
 
 if TYPE_CHECKING:
     from strandline.client.cluster import Client

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.base.json_value import Json
 from strandline.cli.options import DEFAULT_DEV_DIRECTORY, AsJson, DevDirectory
-from strandline.cli.output import Json, Table, print_line, print_table, program, show
+from strandline.cli.output import Table, print_line, print_table, program, show
 
 if TYPE_CHECKING:
     from strandline.cli.dev.cluster_file import ClusterDirectory

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.base.json_value import Json
 from strandline.cli.commands.partition_survivors import is_observer, print_logs
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
-from strandline.cli.output import Json, ids, print_line, show
+from strandline.cli.output import ids, print_line, show
 
 if TYPE_CHECKING:
     from strandline.client.survivors import ReplicaLogs

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from strandline.cli.output import Json, Table, counted, ids, print_line, print_table, show
+from strandline.base.json_value import Json
+from strandline.cli.output import Table, counted, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.moves import LeaderChange, TopicMoves

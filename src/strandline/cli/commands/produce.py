@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.base.json_value import Json
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
@@ -22,7 +23,7 @@ from strandline.cli.options import (
     open_client,
     parse_pairs,
 )
-from strandline.cli.output import Json, print_line, show
+from strandline.cli.output import print_line, show
 
 if TYPE_CHECKING:
     from strandline.client.producer import Producer

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.base.json_value import Json
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
-from strandline.cli.output import Json, Table, print_line, print_table, show
+from strandline.cli.output import Table, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.client.replica_status import PartitionStatus
@@ -62,7 +63,7 @@ def status(
 ) -> None:
     """Show each replica as its leader knows it: whether it is in sync, how far it is behind, and
     since when."""
-    from strandline.client.replica_status import replica_status
+    from strandline.client.replica_status import replica_status, told_of
 
     numbers = _numbers(partitions)
     with open_client(bootstrap, timeout) as client:
@@ -78,7 +79,7 @@ def status(
         ]
         for one in found
     }
-    told: Json = {"partitions": [_describe(one, kept[one.topic, one.partition]) for one in found]}
+    told: Json = {"partitions": [told_of(one, kept[one.topic, one.partition]) for one in found]}
     show(as_json, told, people=lambda: _print(found, kept, verbose=verbose))
 
 
@@ -99,45 +100,6 @@ def _numbers(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def _lag(one: "PartitionStatus", replica: "ReplicaStatus") -> int | None:
-    """How many offsets a replica is behind its leader; None where that is not known."""
-    end = replica.log_end_offset
-    return None if end < 0 or one.end < 0 else max(one.end - end, 0)
-
-
-def _known(value: int) -> int | None:
-    return None if value < 0 else value
-
-
-def _describe(one: "PartitionStatus", replicas: "list[ReplicaStatus]") -> Json:
-    answer = one.answer
-    return {
-        "topic": one.topic,
-        "partition": one.partition,
-        "leader": _known(one.leader),
-        "leader_answers": answer is not None,
-        "leader_epoch": None if answer is None else answer.leader_epoch,
-        "leading_ms": None if answer is None else answer.leading_ms,
-        "metrics": {**one.counts},
-        "replicas": [
-            {
-                "replica": each.broker_id,
-                "is_leader": each.is_leader,
-                "is_observer": each.is_observer,
-                "is_isr_eligible": each.is_isr_eligible,
-                "is_in_isr": each.is_in_isr,
-                "is_caught_up": each.is_caught_up,
-                "last_caught_up_lag_ms": _known(each.last_caught_up_lag_ms),
-                "last_fetch_lag_ms": _known(each.last_fetch_lag_ms),
-                "log_start_offset": _known(each.log_start_offset),
-                "log_end_offset": _known(each.log_end_offset),
-                "lag_records": _lag(one, each),
-            }
-            for each in replicas
-        ],
-    }
-
-
 HEADS = (
     "TOPIC", "PARTITION", "REPLICA", "LEADER", "OBSERVER", "ISR-ELIGIBLE", "IN-ISR", "CAUGHT-UP",
     "LAST-CAUGHT-UP-LAG-MS", "LAST-FETCH-LAG-MS", "LOG-START", "LOG-END", "LAG",
@@ -151,6 +113,8 @@ def _print(
     *,
     verbose: bool,
 ) -> None:
+    from strandline.client.replica_status import lag_of
+
     rows: list[tuple[str | int, ...]] = []
     for one in found:
         for each in kept[one.topic, one.partition]:
@@ -160,7 +124,7 @@ def _print(
             )  # fmt: skip
             numbers = (
                 each.last_caught_up_lag_ms, each.last_fetch_lag_ms, each.log_start_offset,
-                each.log_end_offset, _lag(one, each),
+                each.log_end_offset, lag_of(one, each),
             )  # fmt: skip
             rows.append(
                 (

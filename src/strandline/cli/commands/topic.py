@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.base.json_value import Json
 from strandline.cli.commands import topic_explain
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
@@ -21,7 +22,7 @@ from strandline.cli.options import (
     parse_changes,
     parse_pairs,
 )
-from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.live_cluster import LiveTopic

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.base.json_value import Json
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
@@ -15,7 +16,7 @@ from strandline.cli.options import (
     Timeout,
     open_client,
 )
-from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.live_cluster import LiveCluster, LiveTopic

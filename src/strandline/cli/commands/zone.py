@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strandline.base.json_value import Json
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
-from strandline.cli.output import Json, Table, ids, print_line, print_table, show
+from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.protocol.messages.describe_zones import DescribedZone, DescribeZonesResponse
@@ -41,11 +42,11 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show zones and regions, what goes on, and who is heard from where."""
-    from strandline.client.zones import describe_zones
+    from strandline.client.zones import describe_zones, told_of
 
     with open_client(bootstrap, timeout) as client:
         found = describe_zones(client)
-    show(as_json, _describe(found), people=lambda: _print(found))
+    show(as_json, told_of(found), people=lambda: _print(found))
 
 
 def _offer(ruling: str, text: str) -> None:
@@ -188,48 +189,6 @@ def _time(wall_ms: int) -> str:
 
     moment = datetime.datetime.fromtimestamp(wall_ms / 1_000, datetime.UTC)
     return f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
-def _describe(found: "DescribeZonesResponse") -> Json:
-    return {
-        "zones": [
-            {
-                "name": one.name,
-                "level": _level(one),
-                "region": one.region or None,
-                "down": one.is_down,
-                "held": one.is_held,
-                "down_ms": None if one.down_ms < 0 else one.down_ms,
-                "ruling": one.ruling or None,
-                "until_ms": None if one.ruling_until_ms < 0 else one.ruling_until_ms,
-                "brokers": list(one.brokers),
-                "silent": list(one.silent),
-                "planned": list(one.planned),
-                "waiting": one.waiting_count,
-                "low_percent": one.low_percent or None,
-                "high_percent": one.high_percent or None,
-            }
-            for one in found.zones
-        ],
-        "happenings": [
-            {
-                "class": one.kind,
-                "subject": one.subject,
-                "text": one.text,
-                "lasted_ms": one.lasted_ms,
-            }
-            for one in found.happenings
-        ],
-        "brokers": [
-            {
-                "id": one.broker_id,
-                "verdict": one.verdict,
-                "heard_from": list(one.heard_from),
-                "not_heard_from": list(one.not_heard_from),
-            }
-            for one in found.brokers
-        ],
-    }
 
 
 def _print(found: "DescribeZonesResponse") -> None:

@@ -1,0 +1,135 @@
+"""What a broker tells a console: who votes and who observes, who is heard, what is down.
+
+Source: decision 0036; reference observers 4.4."""
+
+import json
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import pytest
+from tests.admin.scrapes import controller_of
+from tests.broker.cluster_world import BROKERS, ClusterWorld, joined
+from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_broker_in_a_cluster import produce
+
+from strandline.admin.api import JSON, Api
+from strandline.admin.http_server import Answer
+from strandline.model.ids import BrokerId
+
+DOMAINS = {1: "east", 2: "east", 3: "west", 4: "west"}
+
+
+@pytest.fixture
+def world() -> Iterator[ClusterWorld]:
+    """Four brokers in two regions, a topic of two partitions on three of them."""
+    with joined(ClusterWorld(BROKERS, regions=DOMAINS)) as made:
+        made.create_topic("t", partitions=2)
+        assert produce(made, "t", b"a", b"b", b"c").error_code == 0
+        made.advance(2_000)
+        yield made
+
+
+@pytest.fixture
+def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
+    """Five brokers, a topic with voters 1 to 3 and observers 4 and 5, a producer that goes on."""
+    with moving_world(monkeypatch) as made:
+        made.balance((1, 2, 3), (4, 5))
+        made.finish(1, 2, 3, observers=(4, 5))
+        made.advance(2_000)
+        yield made
+
+
+def api(world: ClusterWorld, broker: int) -> Api:
+    return Api(world.broker(broker))
+
+
+def told(
+    world: ClusterWorld,
+    broker: int,
+    page: Coroutine[object, object, Answer | None],
+    *,
+    status: int = 200,
+) -> Any:
+    answer = world.do(broker, page)
+    assert answer is not None
+    assert (answer.status, answer.content_type) == (status, JSON)
+    return json.loads(b"".join(answer.body))
+
+
+def partition(world: ClusterWorld, broker: int, name: str = TOPIC) -> Any:
+    return told(world, broker, api(world, broker).topic(name))["partitions"][0]
+
+
+def test_every_broker_tells_who_votes_and_who_observes(moving: MovingWorld) -> None:
+    for broker in range(1, 6):
+        found = partition(moving, broker)
+        assert found["voters"] == found["voting"] == [1, 2, 3]
+        assert found["observers"] == [4, 5]
+        assert (found["offline"], found["target_voters"], found["losses_declared"]) == ([], [], 0)
+        assert found["leader"] == moving.leader_of(TOPIC)
+
+
+def test_only_the_leader_tells_how_far_each_replica_is(moving: MovingWorld) -> None:
+    leader = moving.leader_of(TOPIC)
+    tellers = [one for one in range(1, 6) if partition(moving, one)["status"] is not None]
+    assert tellers == [leader]
+    status = partition(moving, leader)["status"]
+    assert status["metrics"]["ObserverReplicasCount"] == 2
+    by_broker = {one["replica"]: one for one in status["replicas"]}
+    assert [one for one in by_broker if by_broker[one]["is_observer"]] == [4, 5]
+    assert [one for one in by_broker if by_broker[one]["is_in_isr"]] == [1, 2, 3]
+    assert by_broker[leader]["log_end_offset"] > 0
+
+
+def test_an_observer_that_is_gone_is_offline_and_behind(moving: MovingWorld) -> None:
+    leader = moving.leader_of(TOPIC)
+    moving.hosts[4].kill()
+    moving.advance(5_000)
+    found = partition(moving, leader)
+    assert found["offline"] == [4]
+    (gone,) = (one for one in found["status"]["replicas"] if one["replica"] == 4)
+    assert not gone["is_caught_up"]
+    assert gone["lag_records"] > 0
+
+
+def test_brokers_are_told_as_this_one_hears_them(world: ClusterWorld) -> None:
+    world.hosts[4].kill()
+    world.advance(5_000)
+    found = told(world, 1, api(world, 1).brokers())
+    assert found["controller"] == controller_of(world)
+    assert found["told_by"] == 1
+    brokers = {one["id"]: one for one in found["brokers"]}
+    assert {one: brokers[one]["region"] for one in brokers} == DOMAINS
+    assert [one for one in brokers if brokers[one]["is_heard"]] == [1, 2, 3]
+    assert brokers[1]["round_trip_ms"] == 0
+
+
+def test_topics_are_listed(world: ClusterWorld) -> None:
+    (found,) = told(world, 2, api(world, 2).topics())["topics"]
+    assert (found["name"], found["partitions"], found["is_internal"]) == ("t", 2, False)
+    assert found["id"] == told(world, 2, api(world, 2).topic("t"))["id"]
+
+
+@pytest.mark.parametrize("name", ["", "none", "t/0", "%74"])
+def test_a_topic_that_there_is_not_is_no_page(world: ClusterWorld, name: str) -> None:
+    assert world.do(1, api(world, 1).topic(name)) is None
+
+
+def test_the_controller_tells_of_outages_and_others_say_who_it_is(world: ClusterWorld) -> None:
+    if controller_of(world) == 3:
+        world.controller(3).transfer_leadership(BrokerId(1))
+        world.advance(5_000)
+    controller = controller_of(world)
+    calm = told(world, controller, api(world, controller).outages())
+    assert calm["happenings"] == []
+    for broker in (3, 4):
+        world.hosts[broker].kill()
+    world.advance(30_000)
+    found = told(world, controller, api(world, controller).outages())
+    (west,) = (one for one in found["zones"] if one["name"] == "west")
+    assert (west["level"], west["down"], west["held"]) == ("region", True, True)
+    assert west["silent"] == [3, 4]
+    assert [one["class"] for one in found["happenings"]] == ["region"]
+    other = next(one for one in (1, 2) if one != controller)
+    elsewhere = told(world, other, api(world, other).outages(), status=503)
+    assert elsewhere["controller"] == controller
