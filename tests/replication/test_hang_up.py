@@ -63,6 +63,9 @@ class Follower:
     def is_preferred(self) -> bool:
         return self.succession.preferred == self.self_id
 
+    def is_recovering(self, broker: BrokerId) -> bool:
+        return False
+
 
 class World:
     """A broker with followers of one leader, whose heartbeats it hears."""

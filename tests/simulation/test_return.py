@@ -1,10 +1,12 @@
 """A broker that returns gets what it lacks, not what it has (design section 8: "by the
 difference")."""
 
+from dataclasses import replace
+
 import pytest
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
-from strandline.model.ids import GroupId
+from strandline.model.ids import BrokerId, GroupId
 from strandline.replication import leading
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import AppendHead, encode_append_head
@@ -137,4 +139,57 @@ def test_a_follower_that_is_heard_again_is_asked_at_once_how_far_it_is() -> None
     )
     run_for(world, 1_000)
     assert leader.is_leader and progress.match_flushed == leader.log.last_index
+    assert world.checker.violation is None
+
+
+def lose_disk_and_return(world: World, broker: BrokerId) -> None:
+    host = world.hosts[broker]
+    host.on_down = None
+    host.lose_disk()
+    run_for(world, 100)
+    host.start()
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_leader_that_only_hears_who_has_lost_its_log_gives_up(seed: int) -> None:
+    """It can commit nothing any more, nor have these take part again. It led on, for they answered
+    its heartbeats, and its log grew by what waits for no quorum: what an operator was shown to be
+    left was never what was left by then (outage seed 34088356)."""
+    world = started(plain_scenario(seed=seed, producers=(replace(PRODUCER, acks=1),)))
+    (producer,) = world.producers
+    producer.start()
+    run_for(world, 1_000)
+    (leader,) = world.leading_brokers()
+    for broker in world.scenario.brokers:
+        if broker != leader:
+            lose_disk_and_return(world, broker)
+    run_for(world, 5_000)
+    assert world.leading_brokers() == []
+    ends = {replica.self_id: replica.log_end_offset for replica in world.replicas()}
+    run_for(world, 3_000)
+    assert {replica.self_id: replica.log_end_offset for replica in world.replicas()} == ends
+    assert world.checker.violation is None
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_leader_without_which_nobody_is_elected_waits_for_who_lost_its_log(seed: int) -> None:
+    """It can have that one take part again by itself, whoever else is away."""
+    plain = plain_scenario(seed=seed, producers=(PRODUCER,))
+    (plan,) = plain.groups
+    two = plan.voters[:2]
+    world = started(replace(plain, groups=(replace(plan, voters=two, hosts=two),)))
+    (producer,) = world.producers
+    producer.start()
+    run_for(world, 1_000)
+    world.hosts[plan.voters[2]].on_down = None
+    world.hosts[plan.voters[2]].kill()
+    run_for(world, 5_000)
+    (leader,) = world.leading_brokers()
+    (other,) = (one for one in two if one != leader)
+    for rest in world.hosts.values():  # It is long in coming back.
+        rest.disk.faults.slow_factor = 200
+    lose_disk_and_return(world, other)
+    run_for(world, 10_000)
+    assert not any(replica.raft.is_amnesiac for replica in world.replicas())
+    assert run_until_led(world, limit_ms=5_000) is not None
     assert world.checker.violation is None

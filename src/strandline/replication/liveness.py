@@ -251,6 +251,10 @@ class Liveness:
             if peer not in wanted:
                 session.unlead(replica.group)
 
+    def on_recovering(self, replica: "Replica") -> None:
+        """A follower of this leader has said that its log proves nothing."""
+        self._unproved[replica.group] = replica
+
     def on_following(self, replica: "Replica") -> None:
         """The replica's epoch, role or leader changed, and it does not lead."""
         for session in self._leads.values():
@@ -478,10 +482,11 @@ class Liveness:
         }
 
     def without_quorum(self, led: LedGroups) -> list["Replica"]:
-        """Leaders here that have not been answered by a quorum for two election time-outs.
+        """Leaders here that have not been answered by a quorum for two election time-outs, or by
+        too few who have not lost their logs to have the others take part again.
 
         They are gone through once when somebody falls silent; later only those that have come to
-        lead, or have other members, since then."""
+        lead, have other members, or have heard of a lost log since then."""
         now = self._clock.monotonic_ms()
         limit = 2 * self._settings.election_timeout_ms
         silent = frozenset(p for p, s in self._leads.items() if now - s.answered_ms >= limit)
@@ -496,8 +501,10 @@ class Liveness:
             if not replica.is_leader:
                 del self._unproved[group]
             elif replica.leading_since_ms <= since_ms:
-                heard = [peer for peer in replica.configuration.all_voters if peer not in silent]
-                if replica.configuration.wins_election(heard):
+                configuration = replica.configuration
+                heard = [peer for peer in configuration.all_voters if peer not in silent]
+                whole = [peer for peer in heard if not replica.is_recovering(peer)]
+                if configuration.wins_election(heard) and configuration.blocks_election(whole):
                     del self._unproved[group]
                 else:
                     lost.append(replica)

@@ -219,6 +219,11 @@ class Replica:
             if broker == self.self_id or (self._alive(broker) and self.leading.is_in_step(broker))
         ]
 
+    def is_recovering(self, broker: BrokerId) -> bool:
+        """For a leader: whether `broker` has lost its log, and does not take part again yet."""
+        progress = self.raft.progress.get(broker)
+        return progress is not None and progress.is_recovering
+
     def may_count(self, broker: BrokerId) -> bool:
         """For a leader: whether commits would go on if they needed `broker`: it is alive, has
         flushed something of this reign, lost nothing since, and keeps up."""
@@ -340,6 +345,8 @@ class Replica:
         if isinstance(message, (AppendRequest, LeaderContact)) and message.epoch >= self.epoch:
             self.heard_ms = self.host.clock.monotonic_ms()
         elif isinstance(message, AppendResponse) and self.leading is not None:
+            if message.recovering:
+                self.host.liveness.on_recovering(self)
             self.leading.on_response(sender, message)
         is_bound = self._is_bound(sender, message)
         self.step(Received(sender, message, is_bound), entries)  # type: ignore[arg-type]
