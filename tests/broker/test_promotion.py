@@ -11,6 +11,7 @@ import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world, nothing_begun
 from tests.broker.test_acting import append, votes
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
+from tests.broker.test_declared_losses import declare
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -168,6 +169,23 @@ def test_without_enough_voters_and_with_no_policy_acks_all_is_refused(
         assert [one.error_code for one in refused] == [Error.NOT_ENOUGH_REPLICAS]
         start(world, other)
         world.until(lambda: votes(world, *WEST))
+        world.finish(*WEST, observers=EAST)
+
+
+def test_where_a_declared_loss_has_an_observer_lead_others_stand_in_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By itself it would lead, and refuse acks=all; Confluent's promotes after such an election."""
+    policy = constraints({"west": 2}, {"east": 2}, "leader-is-observer")
+    with watched_world(monkeypatch, policy=policy) as world:
+        kill(world, *WEST)
+        world.advance(5_000)
+        assert declare(world, *WEST).leader in EAST
+        world.until(lambda: votes(world, *EAST))
+        writes(world)
+        start(world, *WEST)
+        world.until(lambda: votes(world, *WEST))
+        writes(world)
         world.finish(*WEST, observers=EAST)
 
 

@@ -8,7 +8,7 @@ How:    a policy says how many observers should vote, by the voters that placeme
 
             under-min-isr       m - H
             under-replicated    V - H
-            leader-is-observer  m - H while an observer leads, which it never does by itself
+            leader-is-observer  m - H while an observer leads, as after a declared loss
             region-lost         the voters of each region that is down and has none left that votes
 
         Fewer vote than that: the nearest that has caught up is promoted. More do, and have for
