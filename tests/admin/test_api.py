@@ -12,7 +12,7 @@ from tests.broker.cluster_world import BROKERS, ClusterWorld, joined
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_broker_in_a_cluster import produce
 
-from strandline.admin.api import JSON, Api
+from strandline.admin.api import FRESH_MS, JSON, Api
 from strandline.admin.http_server import Answer
 from strandline.model.ids import BrokerId
 
@@ -40,18 +40,17 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
 
 
 def api(world: ClusterWorld, broker: int) -> Api:
-    return Api(world.broker(broker))
+    return Api(world.broker(broker), is_ready=lambda: True)
 
 
 def told(
     world: ClusterWorld,
     broker: int,
-    page: Coroutine[object, object, Answer | None],
+    page: Coroutine[object, object, Answer],
     *,
     status: int = 200,
 ) -> Any:
     answer = world.do(broker, page)
-    assert answer is not None
     assert (answer.status, answer.content_type) == (status, JSON)
     return json.loads(b"".join(answer.body))
 
@@ -106,13 +105,58 @@ def test_brokers_are_told_as_this_one_hears_them(world: ClusterWorld) -> None:
 
 def test_topics_are_listed(world: ClusterWorld) -> None:
     (found,) = told(world, 2, api(world, 2).topics())["topics"]
-    assert (found["name"], found["partitions"], found["is_internal"]) == ("t", 2, False)
+    assert (found["name"], found["partition_count"], found["is_internal"]) == ("t", 2, False)
     assert found["id"] == told(world, 2, api(world, 2).topic("t"))["id"]
 
 
 @pytest.mark.parametrize("name", ["", "none", "t/0", "%74"])
-def test_a_topic_that_there_is_not_is_no_page(world: ClusterWorld, name: str) -> None:
-    assert world.do(1, api(world, 1).topic(name)) is None
+def test_a_topic_that_there_is_not_is_not_found(world: ClusterWorld, name: str) -> None:
+    found = told(world, 1, api(world, 1).topic(name), status=404)
+    assert found == {"error": f"there is no topic {name}"}
+
+
+def test_before_it_serves_clients_a_broker_tells_of_nothing(world: ClusterWorld) -> None:
+    early = Api(world.broker(1), is_ready=lambda: False)
+    for page in (early.brokers(), early.topics(), early.topic("t"), early.outages()):
+        assert told(world, 1, page, status=503) == {"error": "not ready"}
+
+
+def test_who_asks_for_the_same_within_a_second_gets_the_same(world: ClusterWorld) -> None:
+    asked = api(world, 1)
+    first = world.do(1, asked.topics())
+    assert world.do(1, asked.topics()) is first
+    world.do(1, asked.brokers())
+    second = world.do(1, asked.topics())
+    assert second is not first
+    world.advance(FRESH_MS)
+    assert world.do(1, asked.topics()) is not second
+
+
+def test_a_long_list_comes_in_parts(world: ClusterWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = told(world, 1, api(world, 1).topic("t"))
+    monkeypatch.setattr("strandline.admin.api.PART_BYTES", 1)
+    answer = world.do(1, api(world, 1).topic("t"))
+    assert len(answer.body) == 3
+    assert json.loads(b"".join(answer.body)) == whole
+
+
+def test_who_has_given_up_leads_no_more(world: ClusterWorld) -> None:
+    found = partition(world, 1, "t")
+    leader = found["leader"]
+    for broker in found["voters"]:
+        if broker != leader:
+            world.hosts[broker].kill()
+    world.advance(15_000)
+    found = partition(world, leader, "t")
+    assert (found["leader"], found["status"], found["has_failed_here"]) == (None, None, False)
+
+
+def test_a_replica_that_has_failed_is_told_of(world: ClusterWorld) -> None:
+    leader = partition(world, 1, "t")["leader"]
+    group = world.broker(leader).services.cluster.topics["t"].partitions[0].group
+    world.broker(leader).replication.replicas[group].fail(OSError(5, "as on a bad disk"))
+    found = partition(world, leader, "t")
+    assert (found["leader"], found["status"], found["has_failed_here"]) == (None, None, True)
 
 
 def test_the_controller_tells_of_outages_and_others_say_who_it_is(world: ClusterWorld) -> None:

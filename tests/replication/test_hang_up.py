@@ -63,7 +63,7 @@ class Follower:
     def is_preferred(self) -> bool:
         return self.succession.preferred == self.self_id
 
-    def is_recovering(self, broker: BrokerId) -> bool:
+    def has_no_way_back(self, broker: BrokerId) -> bool:
         return False
 
 

@@ -193,3 +193,36 @@ def test_a_leader_without_which_nobody_is_elected_waits_for_who_lost_its_log(see
     assert not any(replica.raft.is_amnesiac for replica in world.replicas())
     assert run_until_led(world, limit_ms=5_000) is not None
     assert world.checker.violation is None
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("is_disk_lost", [True, False], ids=["loses its disk", "is killed"])
+def test_a_leader_waits_for_who_was_told_when_it_takes_part_again(
+    seed: int, *, is_disk_lost: bool
+) -> None:
+    """That one needs nobody else, however long it copies, and whoever goes meanwhile."""
+    slow = replace(plain_scenario(seed=seed, producers=(PRODUCER,)), bytes_per_ms=400)
+    world = started(slow)
+    (producer,) = world.producers
+    producer.start()
+    run_for(world, 6_000)
+    producer.stop()
+    run_for(world, 1_000)
+    (leader,) = (one for one in world.replicas() if one.is_leader)
+    copies, goes = (one for one in world.scenario.brokers if one != leader.self_id)
+    lose_disk_and_return(world, copies)
+    limit_us = world.scheduler.now_us + 5_000 * MS
+    assert world.scheduler.run_until_true(
+        lambda: leader.raft.progress[copies].rejoin_at >= 0, limit_us=limit_us
+    )
+    run_for(world, 200)
+    if is_disk_lost:
+        lose_disk_and_return(world, goes)
+    else:
+        world.hosts[goes].on_down = None
+        world.hosts[goes].kill()
+    run_for(world, 30_000)
+    assert world.leading_brokers() == [leader.self_id]
+    assert not any(replica.raft.is_amnesiac for replica in world.replicas())
+    assert run_until_led(world, limit_ms=5_000) is not None
+    assert world.checker.violation is None

@@ -454,3 +454,28 @@ def test_what_was_read_after_a_kill_is_durable() -> None:
         assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(1, 1)
         disk.crash(random.Random(seed))
         assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(1, 1)
+
+
+def test_what_becomes_durable_once_the_journal_is_closed_is_not_told_to_have_failed() -> None:
+    disk = fresh_disk()
+    journal, answers = StateJournal.open(disk, PATH), Answers()
+    journal.put(GroupId(1), state(1, 1), answers)
+    journal.close()
+    disk.failing.add("pwrite")  # As a file is that was closed.
+    disk.run()
+    assert answers.errors == [None]
+
+
+def test_a_seal_that_finds_no_room_gives_none_away() -> None:
+    disk = fresh_disk()
+    journal, answers = StateJournal.open(disk, PATH), Answers()
+    journal.put(GroupId(1), state(1, 1), answers)
+    allocated = journal._allocated
+    disk.full.add("pwrite")
+    disk.run()
+    assert (answers.errors, journal._allocated, journal.failed) == ([None], allocated, False)
+    disk.full.clear()
+    journal.put(GroupId(1), state(2, 1), answers)
+    disk.run()
+    assert answers.errors == [None, None]
+    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(2, 1)

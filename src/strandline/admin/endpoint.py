@@ -67,7 +67,7 @@ class MetricsEndpoint:
                 return Answer([b"ready\n"])
             return Answer([b"not ready\n"], HTTPStatus.SERVICE_UNAVAILABLE)
 
-        api = Api(broker)
+        api = Api(broker, is_ready=lambda: exposition.is_ready)
         pages: dict[str, Page] = {
             "/metrics": metrics,
             "/healthz": health,

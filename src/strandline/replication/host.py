@@ -490,7 +490,9 @@ class Replication:
         if self._stopped:
             return
         for replica in self.liveness.without_quorum(self.led):
-            _log.warning("%s: no quorum answers; giving up leadership", replica.name)
+            _log.warning(
+                "%s: no quorum that could commit answers; giving up leadership", replica.name
+            )
             replica.on_quorum_lost()
         for replica, leader, epoch in self.liveness.found_leaders():
             meet_leader(replica, leader, epoch)

@@ -482,8 +482,8 @@ class Liveness:
         }
 
     def without_quorum(self, led: LedGroups) -> list["Replica"]:
-        """Leaders here that have not been answered by a quorum for two election time-outs, or by
-        too few who have not lost their logs to have the others take part again.
+        """Leaders here that have not been answered by a quorum for two election time-outs, or only
+        by one in which too many have lost their logs for any of these to take part again.
 
         They are gone through once when somebody falls silent; later only those that have come to
         lead, have other members, or have heard of a lost log since then."""
@@ -492,7 +492,8 @@ class Liveness:
         silent = frozenset(p for p, s in self._leads.items() if now - s.answered_ms >= limit)
         if silent != self._silent:
             self._silent = silent
-            self._unproved = {replica.group: replica for replica in led.all} if silent else {}
+            if silent:
+                self._unproved = {replica.group: replica for replica in led.all}
         if not self._unproved:
             return []
         lost: list[Replica] = []
@@ -503,8 +504,8 @@ class Liveness:
             elif replica.leading_since_ms <= since_ms:
                 configuration = replica.configuration
                 heard = [peer for peer in configuration.all_voters if peer not in silent]
-                whole = [peer for peer in heard if not replica.is_recovering(peer)]
-                if configuration.wins_election(heard) and configuration.blocks_election(whole):
+                counted = [peer for peer in heard if not replica.has_no_way_back(peer)]
+                if configuration.wins_election(heard) and configuration.blocks_election(counted):
                     del self._unproved[group]
                 else:
                     lost.append(replica)

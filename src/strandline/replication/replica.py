@@ -219,10 +219,11 @@ class Replica:
             if broker == self.self_id or (self._alive(broker) and self.leading.is_in_step(broker))
         ]
 
-    def is_recovering(self, broker: BrokerId) -> bool:
-        """For a leader: whether `broker` has lost its log, and does not take part again yet."""
+    def has_no_way_back(self, broker: BrokerId) -> bool:
+        """For a leader: whether `broker` has lost its log, and cannot be told yet when it may take
+        part again: for that others are needed."""
         progress = self.raft.progress.get(broker)
-        return progress is not None and progress.is_recovering
+        return progress is not None and progress.is_recovering and progress.rejoin_at < 0
 
     def may_count(self, broker: BrokerId) -> bool:
         """For a leader: whether commits would go on if they needed `broker`: it is alive, has

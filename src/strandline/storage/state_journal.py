@@ -97,6 +97,7 @@ class StateJournal:
         self._allocated = file.size()
         self._live_bytes = _size_of(states)
         self._error: OSError | None = None
+        self._is_closed = False
         self._borrow = borrow
 
     @classmethod
@@ -172,6 +173,7 @@ class StateJournal:
 
     def close(self) -> None:
         """Close the file. Puts that are not done may be lost."""
+        self._is_closed = True
         self._file.close()
 
     def _append(self, record: _Record, done: PutDone) -> bool:
@@ -190,11 +192,12 @@ class StateJournal:
         def on_flushed(error: OSError | None) -> None:
             if error is not None and self._error is None:
                 self._error = OSError(EIO, f"the journal has failed: {error}")
-            if self._error is None and file is self._file:
+            failure = self._error or refusal
+            if self._error is None and file is self._file and not self._is_closed:
                 self._durable_end = max(self._durable_end, end)
                 if self._durable_end == self._end:
                     self._seal()
-            done(self._error or refusal)
+            done(failure)
 
         self._disk.flush_soon(file, on_flushed)
         return refusal is None
@@ -226,14 +229,16 @@ class StateJournal:
         self._end = end
 
     def _seal(self) -> None:
-        """Say behind the last record that it is durable; not where there is no room for that."""
+        """Say behind the last record that it is durable; not where there is no room for that.
+
+        Half a seal harms nobody: the next record takes its place, and is no shorter."""
         data = _encode(_Record(_SEAL_GROUP, None), self._end)
         if not self._end or self._end + len(data) > self._allocated:
             return
         try:
             self._file.pwrite((data,), self._end)
         except OSError as error:
-            if not is_full(error) or not self._cut():
+            if not is_full(error):
                 self._error = OSError(EIO, f"the journal has failed: {error}")
 
     def _cut(self) -> bool:
