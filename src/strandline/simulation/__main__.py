@@ -37,6 +37,9 @@ from strandline.simulation.swarm import (
     run_scenario,
 )
 
+RUNS_MIN = 100
+"""A share of seeds that a slow machine makes smaller than this shows nothing."""
+
 
 def main(
     seed: Annotated[int, typer.Option(help="The first seed.")] = 1,
@@ -51,7 +54,8 @@ def main(
         str, typer.Option(help="Begin at a seed that this text stands for, as a tree's hash.")
     ] = "",
     seconds: Annotated[
-        int | None, typer.Option(min=1, help="Wait for no more seeds after so long.")
+        int | None,
+        typer.Option(min=1, help=f"Wait for no more seeds after so long, and {RUNS_MIN} of them."),
     ] = None,
     scenario: Annotated[
         Path | None, typer.Option(help="Run the scenario of this TOML file instead of a seed.")
@@ -91,7 +95,8 @@ def main(
                     text = text if scenario is None else scenario.read_text()
                     _shrink(console, one, outcome.violation, text=text, path=shrink)
                 raise typer.Exit(1)
-            if seconds is not None and time.monotonic() - begin_s >= seconds:
+            is_over = seconds is not None and time.monotonic() - begin_s >= seconds
+            if is_over and total.run_count >= RUNS_MIN:
                 break
     if total.run_count < len(planned):
         console.print(f"{seconds} s are over after seed {seed + total.run_count - 1}")
