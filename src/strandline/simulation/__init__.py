@@ -3,9 +3,9 @@
 Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py (what a seed stands
                    for), variations.py (what varies it), outage_swarm.py (the second
                    family of seeds), scenario_file.py (what people write),
-                   shrink.py (fewer faults), world.py (one run, from start to verdict),
-                   bootstrap.py (how whole brokers become a cluster), trace.py (all its lines),
-                   story.py (of a violation)
+                   made of scenario_rows.py (its tables), shrink.py (fewer faults),
+                   world.py (one run, from start to verdict), bootstrap.py (how whole
+                   brokers become a cluster), trace.py (all its lines), story.py (of a violation)
         time       scheduler.py (the one queue of events), process.py (one life of a host),
                    clock.py, loop.py (asyncio in virtual time)
         hosts      host.py (a machine: what lasts, and one process after the other), member.py (the

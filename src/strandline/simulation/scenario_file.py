@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, GroupId
-from strandline.placement.policy.document import Promotion
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.faults import FAULTS
@@ -34,6 +32,7 @@ from strandline.simulation.scenario import (
     ProducerPlan,
     Scenario,
 )
+from strandline.simulation.scenario_rows import FaultRow, GroupRow, ProducerRow, ScenarioFile
 from strandline.simulation.scheduler import US_PER_MS
 from strandline.simulation.variations import draw
 from strandline.storage.config import LogConfig
@@ -50,94 +49,6 @@ TOPIC_KEYS = {
     "write_caching",
 }
 """Of `[log]`, what topics of whole brokers are given (`Scenario.topic_configs`)."""
-
-
-class _Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A table of the file."""
-
-
-class FaultRow(_Row):
-    """`[[faults]]`. `seed`: of what the fault draws, such as which broker it strikes."""
-
-    at_ms: int
-    kind: str
-    duration_ms: int = 1_000
-    seed: int = 0
-
-
-class GroupRow(_Row):
-    """`[[groups]]`: numbered from 1 in the order of the file. Brokers are numbered from 1."""
-
-    voters: list[int]
-    observers: list[int] = []
-    min_insync: int = 2
-    policy: str = ""
-    promotion: Promotion = ""
-    """When observers stand in for voters; only with `shrinks_voters`."""
-
-
-class ProducerRow(_Row):
-    """`[[producers]]`."""
-
-    group: int = 1
-    acks: int = -1
-    is_idempotent: bool = True
-    interval_ms: int = 40
-    value_bytes_max: int = 300
-
-
-class ChangeRow(_Row):
-    """`[[changes]]`: another policy for a group, or another region for a broker, which starts anew
-    with it (but for `at_run_time`), or `decommission` or `maintenance` of a broker, true or false,
-    or the `foreign_bytes` on its disk. Only with `lost_after_ms`."""
-
-    at_ms: int
-    group: int | None = None
-    policy: str = ""
-    broker: int | None = None
-    region: str = ""
-    at_run_time: bool = False
-    decommission: bool | None = None
-    maintenance: bool | None = None
-    foreign_bytes: int | None = None
-
-
-class ScenarioFile(_Row):
-    """The whole file. `regions[i]` is where broker i + 1 lives; `one_way_ms`: {"east-west": ...},
-    both ways."""
-
-    seed: int = 1
-    swarm: Literal["usual", "outages"] = "usual"
-    """Which family the seed is of; of "outages" a file says the faults, and nothing else."""
-    has_brokers: bool | None = None
-    active_ms: int | None = None
-    regions: list[str] | None = None
-    one_way_ms: dict[str, float] = {}
-    jitter_ratio: float | None = None
-    loss_ratio: float | None = None
-    bytes_per_ms: int | None = None
-    consumer_count: int | None = None
-    group_consumer_count: int | None = None
-    key_count: int | None = None
-    """How many keys records have, in logs that are compacted; 0 where they are not."""
-    tombstone_ratio: float = 0.0
-    """How many records delete their key; only with a `key_count`."""
-    scrub_bytes_per_s: int = 0
-    delete_interval_ms: int | None = None
-    move_interval_ms: int | None = None
-    shrinks_voters: bool = False
-    """Whether voters that are lost leave; only where `has_brokers` is true."""
-    lost_after_ms: int = 0
-    disk_bytes: int | None = None
-    """How large each disk is; only with `lost_after_ms`."""
-    near_racks: list[str] = []
-    """`client.rack` of consumers that say where they are; only with `lost_after_ms`."""
-    changes: list[ChangeRow] = []
-    groups: list[GroupRow] | None = None
-    producers: list[ProducerRow] | None = None
-    replication: dict[str, int | float] = {}
-    log: dict[str, bool | int | float] = {}
-    faults: list[FaultRow] | None = None
 
 
 def load_scenario(path: Path) -> Scenario:
