@@ -80,6 +80,34 @@ def test_of_a_region_that_is_down_for_ten_minutes_no_byte_is_copied() -> None:
 
 
 @pytest.mark.simulation
+def test_of_a_zone_that_is_down_for_ten_minutes_no_byte_is_copied() -> None:
+    outcome = run("zone-down-for-ten-minutes")
+    assert outcome.violation is None
+    assert outcome.tally.balance_count == 0 and not moved(outcome)
+    assert outcome.tally.copied_bytes == 0
+    assert outcome.tally.acknowledged_count > 1_000
+    assert outcome.tally.fault_counts == {"zone-power-failure": 1}
+    told = [line.split(": zone: ")[-1] for line in outcome.trace if " zone: zone b is " in line]
+    assert len(told) == 2 and told[0].endswith(", 2 of 2 brokers silent")
+    assert told[1].endswith("zone b is back, 2 of 2 brokers heard, after 10 min")
+    assert not any("  region: " in line for line in outcome.trace)
+
+
+@pytest.mark.simulation
+def test_of_a_zone_that_a_person_holds_no_broker_is_replaced() -> None:
+    outcome = run("zone-held-by-hand")
+    assert outcome.violation is None and outcome.tally.ruling_count == 1
+    assert outcome.tally.balance_count == 0 and outcome.tally.copied_bytes == 0
+    assert outcome.tally.fault_counts == {"power-failure": 1}
+
+    scenario = load_scenario(SCENARIOS / "zone-held-by-hand.toml")
+    kept = tuple(one for one in scenario.changes if not one.ruling)
+    outcome = run_scenario(replace(scenario, changes=kept))  # Nobody holds it.
+    assert outcome.violation is None
+    assert outcome.tally.balance_count > 0 and outcome.tally.copied_bytes > 0
+
+
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     "scenario", ["half-an-hour-without-faults", "half-an-hour-on-the-worst-network"]
 )
@@ -289,7 +317,10 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         (leave_full_disks, "disks-fill-under-load", "BalancerProgress"),
         (keep_leading_in_maintenance, "maintenance-under-load", "BalancerProgress"),
         (hold_nothing, "region-down-for-ten-minutes", "RepairHeldIffZoneDown"),
+        (hold_nothing, "zone-down-for-ten-minutes", "RepairHeldIffZoneDown"),
+        (hold_nothing, "zone-held-by-hand", "RepairHeldIffZoneDown"),
         (never_end_an_outage, "region-down-for-ten-minutes", "BalancerProgress"),
+        (never_end_an_outage, "zone-down-for-ten-minutes", "BalancerProgress"),
     ],
 )
 def test_a_planted_mistake_is_found(
@@ -304,13 +335,14 @@ def test_a_planted_mistake_is_found(
 
 
 @pytest.mark.simulation
-def test_bytes_that_are_copied_for_a_region_that_is_down_are_seen(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("where", ["region", "zone"])
+def test_bytes_that_are_copied_for_what_is_down_are_seen(
+    where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing is held, and no promise stops the run before anything is copied."""
     hold_nothing(monkeypatch)
     monkeypatch.setattr(RepairHeldIffZoneDown, "on_balancer_moved", lambda self, fact: None)
-    assert run("region-down-for-ten-minutes").tally.copied_bytes > 0
+    assert run(f"{where}-down-for-ten-minutes").tally.copied_bytes > 0
 
 
 @pytest.mark.simulation

@@ -9,13 +9,17 @@ from typer.testing import CliRunner
 
 from strandline.base.errors import OperatorError
 from strandline.simulation import __main__ as command
-from strandline.simulation.scenario import PlannedFault, Scenario
+from strandline.simulation.scenario import PlannedChange, PlannedFault, Scenario
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.shrink import shrink
 from strandline.simulation.swarm import command as command_of
 from strandline.simulation.swarm import run_scenario
 
 SCENARIOS = Path(__file__).parent / "scenarios"
+PLACED = (
+    "has_brokers = true\nlost_after_ms = 9\nregions = ['east', 'west', 'west']\n"
+    "zones = ['a', 'a', 'b']\n"
+)
 
 
 def written(directory: Path, text: str) -> Path:
@@ -53,6 +57,17 @@ def test_what_only_a_seed_could_draw_can_be_said(tmp_path: Path) -> None:
     drawn = next(seed for seed in range(1, 50) if Scenario.draw(seed).key_count)
     scenario = load_scenario(written(tmp_path, f"seed = {drawn}\nkey_count = 0\n"))
     assert (scenario.key_count, scenario.log.compacted) == (0, False)
+
+
+def test_zones_and_what_a_person_says_of_them_can_be_said(tmp_path: Path) -> None:
+    changes = "[[changes]]\nat_ms = 5\nwhere = 'west/b'\nruling = 'hold'\nfor_ms = 70\n"
+    changes += "[[changes]]\nat_ms = 6\nwhere = 'west'\nruling = 'release'\n"
+    scenario = load_scenario(written(tmp_path, PLACED + changes))
+    assert scenario.zones == ("a", "a", "b")
+    assert scenario.changes == (
+        PlannedChange(5, domain=("west", "b"), ruling="hold", for_ms=70),
+        PlannedChange(6, domain=("west",), ruling="release", for_ms=-1),
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,6 +119,17 @@ def test_what_only_a_seed_could_draw_can_be_said(tmp_path: Path) -> None:
         (
             "lost_after_ms = 9\n[[changes]]\nat_ms = 1\nbroker = 1",
             "a region or decommission",
+        ),
+        ("has_brokers = true\nzones = ['a', 'a', 'b']", "zones, near_racks, disk_bytes: only with"),
+        ("lost_after_ms = 9\nhas_brokers = true\nzones = ['a']", "one for each of 4 brokers"),
+        (
+            f"{PLACED}[[changes]]\nat_ms = 1\nwhere = 'east/b'\nruling = 'hold'",
+            "hold of 'east/b'; hold, release or lost, and nothing else, of one of east, east/a, ",
+        ),
+        (f"{PLACED}[[changes]]\nat_ms = 1\nwhere = 'east'", "no ruling of 'east'"),
+        (
+            f"{PLACED}[[changes]]\nat_ms = 1\nwhere = 'east'\nruling = 'hold'\nbroker = 1",
+            "and nothing else",
         ),
     ],
 )

@@ -32,7 +32,13 @@ from strandline.simulation.scenario import (
     ProducerPlan,
     Scenario,
 )
-from strandline.simulation.scenario_rows import FaultRow, GroupRow, ProducerRow, ScenarioFile
+from strandline.simulation.scenario_rows import (
+    ChangeRow,
+    FaultRow,
+    GroupRow,
+    ProducerRow,
+    ScenarioFile,
+)
 from strandline.simulation.scheduler import US_PER_MS
 from strandline.simulation.variations import draw
 from strandline.storage.config import LogConfig
@@ -196,44 +202,17 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
         for number, row in enumerate(told.groups or [], start=1)
         if row.policy
     ]
-    for row in told.changes:
-        group = None if row.group is None else GroupId(row.group)
-        broker = None if row.broker is None else BrokerId(row.broker)
-        is_known = group in {one.group for one in scenario.groups} or broker in scenario.brokers
-        others = (row.decommission, row.maintenance, row.foreign_bytes)
-        given = [bool(row.region), *(one is not None for one in others)]
-        if broker is not None and sum(given) != 1:
-            raise OperatorError(
-                f"changes: broker {row.broker} needs a region or decommission or maintenance "
-                "or foreign_bytes"
-            )
-        if row.at_run_time and not row.region:
-            raise OperatorError("changes: at_run_time is about the region of a broker")
-        if not is_known or (group is None) == (broker is None):
-            raise OperatorError(
-                f"changes: group {row.group}, broker {row.broker}; one of them, that there is"
-            )
-        changes.append(
-            PlannedChange(
-                at_ms=row.at_ms,
-                group=group,
-                policy=row.policy,
-                broker=broker,
-                region=row.region,
-                at_run_time=row.at_run_time,
-                is_leaving=row.decommission,
-                is_spared=row.maintenance,
-                foreign_bytes=row.foreign_bytes,
-            )
-        )
-    asks = bool(changes or told.near_racks) or told.disk_bytes is not None
+    changes += [_change(scenario, told, row) for row in told.changes]
+    asks = bool(changes or told.near_racks or told.zones) or told.disk_bytes is not None
     if not told.lost_after_ms and not asks:
         return scenario
     if not told.lost_after_ms or not scenario.has_brokers:
         raise OperatorError(
-            "policy, changes, near_racks, disk_bytes: only with lost_after_ms, where has_brokers "
-            "is true"
+            "policy, changes, zones, near_racks, disk_bytes: only with lost_after_ms, where "
+            "has_brokers is true"
         )
+    if told.zones and len(told.zones) != len(scenario.brokers):
+        raise OperatorError(f"zones: one for each of {len(scenario.brokers)} brokers")
     if told.disk_bytes is not None:
         scenario = replace(scenario, disk_bytes=told.disk_bytes)
     changes.sort(key=lambda one: one.at_ms)
@@ -241,8 +220,57 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
         scenario,
         lost_after_ms=told.lost_after_ms,
         changes=tuple(changes),
+        zones=tuple(told.zones),
         near_racks=tuple(told.near_racks),
     )
+
+
+def _change(scenario: Scenario, told: ScenarioFile, row: ChangeRow) -> PlannedChange:
+    if row.where or row.ruling:
+        return _ruling(scenario, told, row)
+    group = None if row.group is None else GroupId(row.group)
+    broker = None if row.broker is None else BrokerId(row.broker)
+    is_known = group in {one.group for one in scenario.groups} or broker in scenario.brokers
+    others = (row.decommission, row.maintenance, row.foreign_bytes)
+    given = [bool(row.region), *(one is not None for one in others)]
+    if broker is not None and sum(given) != 1:
+        raise OperatorError(
+            f"changes: broker {row.broker} needs a region or decommission or maintenance "
+            "or foreign_bytes"
+        )
+    if row.at_run_time and not row.region:
+        raise OperatorError("changes: at_run_time is about the region of a broker")
+    if not is_known or (group is None) == (broker is None):
+        raise OperatorError(
+            f"changes: group {row.group}, broker {row.broker}; one of them, that there is"
+        )
+    return PlannedChange(
+        at_ms=row.at_ms,
+        group=group,
+        policy=row.policy,
+        broker=broker,
+        region=row.region,
+        at_run_time=row.at_run_time,
+        is_leaving=row.decommission,
+        is_spared=row.maintenance,
+        foreign_bytes=row.foreign_bytes,
+    )
+
+
+def _ruling(scenario: Scenario, told: ScenarioFile, row: ChangeRow) -> PlannedChange:
+    """What a person says of a zone or region, and of nothing else."""
+    only = ChangeRow(at_ms=row.at_ms, where=row.where, ruling=row.ruling, for_ms=row.for_ms)
+    known = {(one,) for one in scenario.regions} | set(
+        zip(scenario.regions, told.zones, strict=False)
+    )
+    domain = tuple(row.where.split("/"))
+    if row != only or not row.ruling or domain not in known:
+        names = ", ".join("/".join(one) for one in sorted(known))
+        raise OperatorError(
+            f"changes: {row.ruling or 'no ruling'} of {row.where!r}; hold, release or lost, and "
+            f"nothing else, of one of {names}"
+        )
+    return PlannedChange(row.at_ms, domain=domain, ruling=row.ruling, for_ms=row.for_ms)
 
 
 def _check_tombstones(scenario: Scenario, kinds: set[str]) -> None:

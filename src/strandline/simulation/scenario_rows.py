@@ -48,7 +48,8 @@ class ProducerRow(Row):
 class ChangeRow(Row):
     """`[[changes]]`: another policy for a group, or another region for a broker, which starts anew
     with it (but for `at_run_time`), or `decommission` or `maintenance` of a broker, true or false,
-    or the `foreign_bytes` on its disk. Only with `lost_after_ms`."""
+    or the `foreign_bytes` on its disk; or what a person says of a zone or region (`where`: "east",
+    "east/a"). Only with `lost_after_ms`."""
 
     at_ms: int
     group: int | None = None
@@ -59,6 +60,10 @@ class ChangeRow(Row):
     decommission: bool | None = None
     maintenance: bool | None = None
     foreign_bytes: int | None = None
+    where: str = ""
+    ruling: Literal["", "hold", "release", "lost"] = ""
+    for_ms: int = -1
+    """For how long that holds; -1: without an end."""
 
 
 class ScenarioFile(Row):
@@ -71,6 +76,8 @@ class ScenarioFile(Row):
     has_brokers: bool | None = None
     active_ms: int | None = None
     regions: list[str] | None = None
+    zones: list[str] = []
+    """In which zone of its region each broker is; only with `lost_after_ms`."""
     one_way_ms: dict[str, float] = {}
     jitter_ratio: float | None = None
     loss_ratio: float | None = None
