@@ -269,6 +269,11 @@ def hold_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OutageWatch, "look", look)
 
 
+def take_nothing_for_down(patch: pytest.MonkeyPatch) -> None:
+    """Brokers are silent, and no zone or region is ever down, in the controller's log either."""
+    patch.setattr(judging, "is_down", lambda share, marks, *, was_down: False)
+
+
 def never_end_an_outage(patch: pytest.MonkeyPatch) -> None:
     honest = marks.is_down
 
@@ -319,6 +324,8 @@ def take_the_silent_for_lost(patch: pytest.MonkeyPatch) -> None:
         (hold_nothing, "region-down-for-ten-minutes", "RepairHeldIffZoneDown"),
         (hold_nothing, "zone-down-for-ten-minutes", "RepairHeldIffZoneDown"),
         (hold_nothing, "zone-held-by-hand", "RepairHeldIffZoneDown"),
+        (take_nothing_for_down, "region-down-for-ten-minutes", "RepairHeldIffZoneDown"),
+        (take_nothing_for_down, "zone-down-for-ten-minutes", "RepairHeldIffZoneDown"),
         (never_end_an_outage, "region-down-for-ten-minutes", "BalancerProgress"),
         (never_end_an_outage, "zone-down-for-ten-minutes", "BalancerProgress"),
     ],

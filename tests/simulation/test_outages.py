@@ -1,14 +1,16 @@
 """What is told of a move in an outage. Source: docs/decisions/0018-outages.md."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 
 from strandline.controller.records import ReassignmentSet
-from strandline.model.cluster import Address, Broker, Cluster, Labels, Outage, Partition
-from strandline.model.ids import BrokerId, GroupId
+from strandline.model.cluster import Address, Broker, Cluster, Labels, Outage, Partition, Ruling
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, GroupId, Index
+from strandline.simulation.facts import BalancerMoved, Disturbed, LeaderElected
 from strandline.simulation.invariants import InvariantError
-from strandline.simulation.outages import RepairHeldIffZoneDown, balancer_moved
+from strandline.simulation.outages import SIGHT_MS, RepairHeldIffZoneDown, balancer_moved
 
 REGIONS = ("east", "south", "west", "west", "north")
 """Of brokers 1 to 5; the west is down."""
@@ -54,3 +56,95 @@ def test_whoever_loses_a_replica_in_an_outage_is_told_observers_too(
     expected = pytest.raises(InvariantError, match="away from") if left else nullcontext()
     with expected:
         RepairHeldIffZoneDown().on_balancer_moved(moved)
+
+
+# ---- by the hosts ------------------------------------------------------------------------------
+
+S = 1_000_000
+"""In microseconds."""
+PATIENCE_S = 10
+SEEN_S = SIGHT_MS // 1_000 + PATIENCE_S
+"""After so long a controller has seen it."""
+
+
+@pytest.fixture
+def unseen(cluster: Cluster) -> Cluster:
+    """The controller takes the west for well."""
+    del cluster.outages["west",]
+    return cluster
+
+
+def away_from_3(cluster: Cluster, *, at_s: int) -> BalancerMoved:
+    moved = balancer_moved(ReassignmentSet(GROUP, ids(1, 2, 5), True, ids(4)), cluster)
+    assert moved.leaving == {3} and not moved.held
+    assert moved.patience_ms == PATIENCE_S * 1_000
+    return replace(moved, at_us=at_s * S, state_version=at_s)
+
+
+def disturbed(at_s: int, *gone: int, is_amiss: bool = False) -> Disturbed:
+    return Disturbed(at_s * S, frozenset(ids(*gone)), is_amiss)
+
+
+def elected(at_s: int, group: GroupId = CONTROLLER_GROUP) -> LeaderElected:
+    end = Index(0)
+    return LeaderElected(BrokerId(1), group, Epoch(2), end, end, lambda _: Epoch(1), at_us=at_s * S)
+
+
+def judged(moved: BalancerMoved, *before: Disturbed | LeaderElected | BalancerMoved) -> bool:
+    """Whether the move keeps the promise, after all that."""
+    one = RepairHeldIffZoneDown()
+    for fact in before:
+        if isinstance(fact, Disturbed):
+            one.on_disturbed(fact)
+        elif isinstance(fact, LeaderElected):
+            one.on_leader_elected(fact)
+        else:
+            one.on_balancer_moved(fact)
+    try:
+        one.on_balancer_moved(moved)
+    except InvariantError as error:
+        assert "away from [3], though of west 2 of 2 are gone for" in str(error)
+        return False
+    return True
+
+
+def test_of_what_is_really_gone_nothing_is_repaired_whatever_the_controller_believes(
+    unseen: Cluster,
+) -> None:
+    moved = away_from_3(unseen, at_s=5 + SEEN_S)
+    assert not judged(moved, elected(1), disturbed(5, 3, 4))
+    assert not judged(moved, elected(1), disturbed(5, 3, 4), elected(9, GROUP))
+    assert not judged(moved, disturbed(2, is_amiss=True), disturbed(5, 3, 4))
+
+
+def test_who_could_not_have_seen_it_yet_has_broken_no_promise(unseen: Cluster) -> None:
+    moved = away_from_3(unseen, at_s=5 + SEEN_S)
+    assert judged(moved, disturbed(6, 3, 4))
+    assert judged(moved, disturbed(5, 3, 4), elected(6))
+    assert judged(moved, disturbed(5, 3, 4, is_amiss=True))
+    assert judged(moved, disturbed(5, 3, 4), disturbed(6, 1, 3, 4))
+    told_again = replace(moved, at_us=90 * S)  # By another broker, or after a start.
+    assert judged(told_again, disturbed(2), moved, disturbed(5, 3, 4))
+
+
+def test_a_single_broker_and_one_that_lives_are_replaced(unseen: Cluster) -> None:
+    moved = away_from_3(unseen, at_s=5 + SEEN_S)
+    assert judged(moved, disturbed(5, 3))
+    assert judged(moved, disturbed(5, 4, 2))
+
+
+@pytest.mark.parametrize(
+    "domain", [("west",), ("west", "a")], ids=["its region", "a zone of its region"]
+)
+def test_where_a_person_has_said_something_that_counts(
+    domain: tuple[str, ...], unseen: Cluster
+) -> None:
+    for number in ids(3, 4):
+        unseen.brokers[number] = replace(unseen.brokers[number], labels=Labels("west", "a"))
+    unseen.outages[domain] = Outage(ruling=Ruling.RELEASE)
+    assert judged(away_from_3(unseen, at_s=5 + SEEN_S), disturbed(5, 3, 4))
+
+
+def test_where_somebody_counts_for_nothing_hosts_are_not_asked(unseen: Cluster) -> None:
+    unseen.broker_configs[BrokerId(4)] = {"broker.decommission": "true"}
+    assert judged(away_from_3(unseen, at_s=5 + SEEN_S), disturbed(5, 3, 4))

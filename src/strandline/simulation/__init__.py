@@ -21,7 +21,8 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    stands for a group)
         faults     faults.py (one function for each kind), domain_faults.py (of zones, regions and
                    observers), ambushes.py (that wait for arbitration), lasting_losses.py
-                   (what does not come back), strikes.py (what kinds share), damage.py (bad disks)
+                   (what does not come back), strikes.py (what kinds share), damage.py (bad disks),
+                   disturbances.py (what is amiss now)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),
                    deleted_records.py (what DeleteRecords took), removals.py (who lets go of its

@@ -283,7 +283,7 @@ class BrokerMember(Member):
         if not self.scenario.lost_after_ms:
             return
         if isinstance(record, ReassignmentSet) and record.by_balancer and record.target:
-            self._checker.balancer_moved(balancer_moved(record, cluster))
+            self._checker.balancer_moved(balancer_moved(record, cluster, at_us=self._trace.now_us))
         if isinstance(record, ReassignmentSet | VotersStable):
             changed = [cluster.groups[record.group]]
         elif isinstance(record, ConfigsChanged | BrokerRegistered):

@@ -35,6 +35,7 @@ from strandline.simulation.facts import (
     ConfigurationCommitted,
     Deleted,
     DeletionAsked,
+    Disturbed,
     EntriesPassed,
     EntriesSent,
     IdlePassed,
@@ -234,6 +235,10 @@ class Checker:
         """See `facts.BalancerMoved`."""
         self._judge(fact, lambda invariant: invariant.on_balancer_moved(fact))
         self.balanced.add(fact)
+
+    def disturbed(self, fact: Disturbed) -> None:
+        """See `facts.Disturbed`."""
+        self._judge(fact, lambda invariant: invariant.on_disturbed(fact))
 
     def log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""

@@ -7,9 +7,11 @@ How:    plain values, made by `member.py` (what replicas do), `producers.py` and
 Source: design section 10."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from strandline.controller.outages.marks import Marks
+from strandline.model.cluster import Domain
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.raft.configuration import Configuration
 
@@ -66,6 +68,7 @@ class LeaderElected:
     """Where its records end; None where nobody told."""
     index_of: Callable[[Offset], Index] | None = None
     """Where the record of an offset is in its log; None where nobody told."""
+    at_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,17 +264,44 @@ class PlacementKnown:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A zone or region of a broker, and who counts there."""
+
+    broker: BrokerId
+    domain: Domain
+    members: frozenset[BrokerId]
+    marks: Marks
+
+
+@dataclass(frozen=True, slots=True)
 class BalancerMoved:
     """The balancer has set a target, as of a version of the controller's state.
 
     `leaving`: who loses a replica by that; `held`: the silent brokers of zones and regions that the
-    state says are down, without a person who said that they are to be repaired."""
+    state says are down, without a person who said that they are to be repaired. `places`: where
+    those live who lose a replica, as far as no person has said anything about it."""
 
     group: GroupId
     state_version: int
     target: tuple[BrokerId, ...]
     leaving: frozenset[BrokerId] = frozenset()
     held: frozenset[BrokerId] = frozenset()
+    places: tuple[Place, ...] = ()
+    patience_ms: int = 0
+    """For how long a controller has to have missed a broker itself."""
+    at_us: int = field(default=0, compare=False)
+    """When this broker heard of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbed:
+    """Something has happened to hosts, or begins or ends to be amiss elsewhere. `gone`: the brokers
+    that have no process now; `is_amiss`: whether anything else may keep brokers from hearing each
+    other, or change who counts."""
+
+    at_us: int
+    gone: frozenset[BrokerId]
+    is_amiss: bool
 
 
 @dataclass(frozen=True, slots=True)

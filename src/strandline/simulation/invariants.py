@@ -18,6 +18,7 @@ from strandline.simulation.facts import (
     Declaration,
     Deleted,
     DeletionAsked,
+    Disturbed,
     IdlePassed,
     LeaderElected,
     LeaderKnown,
@@ -97,6 +98,9 @@ class Invariant:
 
     def on_balancer_moved(self, fact: BalancerMoved) -> None:
         """See `facts.BalancerMoved`."""
+
+    def on_disturbed(self, fact: Disturbed) -> None:
+        """See `facts.Disturbed`."""
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""

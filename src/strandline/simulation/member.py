@@ -142,6 +142,7 @@ class Member(ABC):
                     epoch_of=replica.log.epoch_of,
                     end_offset=replica.log_end_offset,
                     index_of=replica.log.index_of,
+                    at_us=self._trace.now_us,
                 )
             )
 

@@ -35,6 +35,7 @@ from strandline.protocol.messages.incremental_alter_configs import (
 from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
 from strandline.simulation.broker_member import ALTER_CONFIGS_VERSION, BrokerMember
 from strandline.simulation.clients import Client
+from strandline.simulation.disturbances import OPERATOR
 from strandline.simulation.scenario import PlannedChange
 from strandline.simulation.scheduler import US_PER_MS
 
@@ -92,6 +93,8 @@ class Operator(Client):
 
     def _change(self, change: PlannedChange) -> None:
         world = self.world
+        if change.broker is not None:
+            world.disturbances.begin(OPERATOR, "operator")
         if change.ruling:
             where, for_ms = "/".join(change.domain), change.for_ms
             world.trace.add("world", f"{where}: {change.ruling} for {for_ms} ms")

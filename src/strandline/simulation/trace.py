@@ -25,6 +25,11 @@ class Trace:
         self.lines: list[str] = []
         self._scheduler = scheduler
 
+    @property
+    def now_us(self) -> int:
+        """The present moment."""
+        return self._scheduler.now_us
+
     def add(self, where: str, what: str) -> None:
         """One line, at the present moment."""
         self.lines.append(self.line(where, what))

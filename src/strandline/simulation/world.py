@@ -27,6 +27,7 @@ from strandline.simulation.consumers import Consumer
 from strandline.simulation.crossings import Settling, is_undisturbed
 from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.deleters import Deleter
+from strandline.simulation.disturbances import Disturbances
 from strandline.simulation.facts import Subject
 from strandline.simulation.faults import FAULTS
 from strandline.simulation.group_consumers import GroupConsumer
@@ -122,6 +123,7 @@ class World:
         """{broker: the region that its configuration says}; an operator may change it."""
         self.begun_kinds: set[str] = set()
         """The kinds of faults that were tried."""
+        self.disturbances = Disturbances(self)
         self._faults_active = False
         self._is_audited = False
         """Whether nothing is written any more, and the logs were read for the last time."""
@@ -441,9 +443,11 @@ class World:
         if not host.is_up:
             self.tally.start_count += 1
             host.start()
+            self.disturbances.tell()
 
     def _on_down(self, broker: BrokerId) -> None:
         """Nobody else may know that it died, when it did so in the middle of something."""
+        self.disturbances.tell()
         errors = self.hosts[broker].loop_errors
         if errors:
             self.checker.fail(f"NoUnexpectedError: broker {broker}: {errors[0]}")
@@ -460,6 +464,7 @@ class World:
         if end is None:
             self.tally.void_fault_count += 1
             return
+        self.disturbances.begin(number, fault.kind)
         counts = self.tally.fault_counts
         counts[fault.kind] = counts.get(fault.kind, 0) + 1
         if end is not over:
@@ -471,6 +476,7 @@ class World:
         end = self._ends.pop(number, None)
         if end is not None:
             end()
+            self.disturbances.end(number)
 
     def _end_faults(self) -> None:
         """Everything works again; who has failed is started anew."""
