@@ -24,6 +24,7 @@ from strandline.controller.arbiter import GroupVoters
 from strandline.controller.balancer.health import Condition
 from strandline.controller.commands import ReportVoters, RequestVoters
 from strandline.controller.decide import declared_losses, grants
+from strandline.controller.outages import judging
 from strandline.controller.records import GroupSeated, ReplicasDeclaredLost
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Loss, Partition, Roles
@@ -158,6 +159,11 @@ def hold_no_repair(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OutageWatch, "look", look)
 
 
+def take_nothing_for_down(patch: pytest.MonkeyPatch) -> None:
+    """Brokers are silent, and no zone or region is ever down, in the controller's log either."""
+    patch.setattr(judging, "is_down", lambda share, marks, *, was_down: False)
+
+
 def tell_who_reads_late_of_a_divergence(patch: pytest.MonkeyPatch) -> None:
     """A replica takes what a consumer has read elsewhere, and it has not yet, for another log."""
     honest = FetchCall._has_diverged
@@ -262,6 +268,7 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(change_voters_unannounced, 157, "LeaderCompleteness"),
     OutageMutant(report_before_the_commit, 61, "LeaderCompleteness"),
     OutageMutant(hold_no_repair, 1131, "RepairHeldIffZoneDown"),
+    OutageMutant(take_nothing_for_down, 216, "RepairHeldIffZoneDown"),
     OutageMutant(tell_who_reads_late_of_a_divergence, 472),
     OutageMutant(send_readers_round_and_round, 15, "Progress"),
     OutageMutant(show_less_than_is_at_risk, 160, "OnlyShownIsLost"),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.simulation.outage_mutants import take_nothing_for_down
 
 from strandline.broker import balancing, draining
 from strandline.broker.balancing import Balancing, Findings
@@ -267,11 +268,6 @@ def hold_nothing(patch: pytest.MonkeyPatch) -> None:
         return condition
 
     patch.setattr(OutageWatch, "look", look)
-
-
-def take_nothing_for_down(patch: pytest.MonkeyPatch) -> None:
-    """Brokers are silent, and no zone or region is ever down, in the controller's log either."""
-    patch.setattr(judging, "is_down", lambda share, marks, *, was_down: False)
 
 
 def never_end_an_outage(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.simulation.facts import Acknowledged, LeaderElected, VotersRecorded
 from strandline.simulation.invariants import InvariantError
-from strandline.simulation.outage_swarm import LAYOUTS, draw_outages
+from strandline.simulation.outage_swarm import ENDURANCE_ACTIVE_MS, LAYOUTS, draw_outages
 from strandline.simulation.promotions import PromotionKeepsRpoZero
 from strandline.simulation.role_changes import KINDS
 from strandline.simulation.scenario import AMBUSHES, LASTING_LOSS
@@ -60,6 +60,7 @@ def test_every_layout_policy_and_placement_is_drawn() -> None:
     assert {len(change.domain) for change in changes} == {0, 1, 2}
     assert {fault.kind for one in drawn for fault in one.faults or ()} >= {*AMBUSHES, LASTING_LOSS}
     assert 40 < sum(one.declares_losses for one in drawn) < 80
+    assert any(one.active_ms == ENDURANCE_ACTIVE_MS for one in drawn)
     for one in drawn:
         loses_disks = any(fault.kind == "spare-disk-lost" for fault in one.faults or ())
         assert not loses_disks or all(change.shrinks is None for change in one.changes)

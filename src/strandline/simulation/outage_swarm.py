@@ -15,6 +15,8 @@ How:    `draw_outages(seed)` is a cluster of whole brokers in one of a few layou
                             rulings may be drawn
             lasting losses  in 15 of a hundred seeds so many brokers or disks are gone for good that
                         a person has to declare a loss, beside fewer of the other faults
+            endurance       in one of seventy seeds, instead of all these, a zone or region is gone
+                        for so long that every controller has seen it; rulings may be drawn
         near readers    consumers that say where they are, in three of ten seeds
             patience        mostly a fraction of what a real cluster waits for before a voter
                             counts as lost or as back, and observers that are not needed leave,
@@ -140,6 +142,12 @@ LOSS_LAYOUTS = (
 )
 """Of the controller's voters, who are the first three, a majority is left of each of these."""
 LOSS_ACTIVE_MS = (7_000, 9_000, 12_000)
+ENDURANCE_SHARE = 0.015
+ENDURANCE_LAYOUT = Layout(LAYOUTS[-1].regions, (1, 2, 6))
+"""Two zones of it have two brokers."""
+ENDURANCE_ACTIVE_MS, ENDURANCE_LOST_AFTER_MS = 38_000, 28_000
+"""Brokers are lost a little later than it takes to see that their zone is (`outages.SIGHT_MS`)."""
+ENDURED = ("region-power-failure", "zone-power-failure", "zone-kill")
 
 
 def draw_outages(seed: int) -> Scenario:
@@ -150,6 +158,9 @@ def draw_outages(seed: int) -> Scenario:
     losses = random.Random(f"lasting loss {seed}")
     if losses.random() < LASTING_SHARE:
         return _with_near_readers(_lose_for_good(losses, seed))
+    endurance = random.Random(f"outage endurance {seed}")
+    if endurance.random() < ENDURANCE_SHARE:
+        return _endure(endurance, seed)
     scenario = _with_near_readers(_draw(seed))
     disks = random.Random(f"outage disks {seed}").random() < LOST_DISK_SHARE
     scenario = replace(scenario, faults=_plan_faults(scenario, with_disks=disks))
@@ -220,6 +231,33 @@ def _lie_in_wait(rng: random.Random, seed: int) -> Scenario:
         changes=tuple(sorted(rulings, key=lambda one: one.at_ms)),
         lost_after_ms=1_000 if kind == LONG_OUTAGE else scenario.lost_after_ms,
     )
+
+
+def _endure(rng: random.Random, seed: int) -> Scenario:
+    """A zone or region is gone, and nothing else happens."""
+    scenario = replace(
+        _draw(seed, ENDURANCE_LAYOUT),
+        active_ms=ENDURANCE_ACTIVE_MS,
+        lost_after_ms=ENDURANCE_LOST_AFTER_MS,
+    )
+    voters = tuple(map(BrokerId, ENDURANCE_LAYOUT.voters))
+    groups = tuple(
+        replace(
+            one,
+            voters=voters,
+            observers=(),
+            hosts=voters,
+            min_insync=rng.choice((1, 2)),
+            promotion="",
+            placement="anywhere",
+        )
+        for one in scenario.groups
+    )
+    begin_ms = rng.randint(300, 1_500)
+    duration_ms = ENDURANCE_ACTIVE_MS - begin_ms
+    fault = PlannedFault(begin_ms, rng.choice(ENDURED), duration_ms, rng.getrandbits(32))
+    rulings = sorted(_rulings(scenario), key=lambda one: one.at_ms)
+    return replace(scenario, groups=groups, faults=(fault,), changes=tuple(rulings))
 
 
 def _lose_for_good(rng: random.Random, seed: int) -> Scenario:
