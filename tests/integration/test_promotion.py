@@ -142,9 +142,9 @@ def create(cluster: DevCluster, *configs: str, min_insync: int) -> None:
     cluster.run("topic", "create", TOPIC, "-p", str(PARTITIONS), *options, *where)
 
 
-def type_page(cluster: DevCluster, heading: str) -> str:
-    """What the page has under this heading, for the topic here."""
-    return type_in(cluster, [one.replace("orders", TOPIC) for one in commands(PAGE, heading)])
+def type_here(cluster: DevCluster, lines: list[str]) -> str:
+    """What the page has, for the topic here."""
+    return type_in(cluster, [one.replace("orders", TOPIC) for one in lines])
 
 
 def described(cluster: DevCluster) -> list[dict[str, object]]:
@@ -236,19 +236,19 @@ def test_the_tutorial_s_sequence_with_clients_that_go_on(five: DevCluster) -> No
         clients.go_on()
         wait_for(five, in_sync=2, observers=1)
         assert {one["leader"] for one in described(five)} == {second}
-        told = type_page(five, "Who votes now")
+        told = type_here(five, commands(PAGE, "Who votes now"))
         assert told.count(STANDS_IN) == PARTITIONS and "ObserversInIsrCount" in told
         five.kill(second)
         clients.go_on()
         wait_for(five, in_sync=2, observers=2)
         east = of_region(five, "east")
         assert all(one["leader"] in east for one in described(five))
-        told = type_page(five, "Fewer are left than hold everything")
+        told = type_here(five, commands(PAGE, "Fewer are left than hold everything"))
         assert "nothing is lost" in told and "AT RISK" not in told
         for broker in (first, second):
             five.start(broker)
         clients.go_on()
         wait_for(five, in_sync=2, observers=0)
         wait_until(lambda: is_as_placed(five), what="all as before", timeout_s=CHANGE_TIMEOUT_S)
-        assert STANDS_IN not in type_page(five, "Who votes now")
+        assert STANDS_IN not in type_here(five, commands(PAGE, "Who votes now"))
         clients.go_on()
