@@ -1,6 +1,7 @@
 """A client that sends whatever it is told to, byte for byte; and brokers, seen from outside."""
 
 import os
+import select
 import socket
 import struct
 from collections.abc import Collection
@@ -55,6 +56,22 @@ class RawClient:
             self._socket.sendall(data)
         except ConnectionError:
             pass
+
+    def send_some(self, data: bytes | memoryview, *, within_s: float) -> int:
+        """How much of it the socket takes; 0 where it takes nothing for so long. Raises
+        ConnectionError where the broker has hung up."""
+        self._socket.settimeout(within_s)
+        try:
+            return self._socket.send(data)
+        except TimeoutError:
+            return 0
+        finally:
+            self._socket.settimeout(TIMEOUT_S)
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether something has come that was not read yet."""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def send_frame(self, frame: bytes) -> None:
         self.send(struct.pack(">i", len(frame)) + frame)
@@ -137,6 +154,11 @@ class Broker:
         """As `kill` would."""
         os.kill(self._pid(), number)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the process stands still, by a SIGSTOP."""
+        return self._process("stat").rpartition(")")[2].split()[0] == "T"
+
     def connections_from(self, ports: Collection[int]) -> int:
         """How many of the connections from these ports it holds: open, or left by the client.
 
@@ -153,6 +175,17 @@ class Broker:
             ):
                 held.add(port)
         return len(held)
+
+    def unread_bytes(self, port: int) -> int:
+        """Of what a client has sent from this port: what is still in the sockets of both."""
+        ways = {(port, self.port): 0, (self.port, port): 1}
+        unread = 0
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            _, here, there, _, queues = line.split()[:5]
+            way = tuple(int(one.partition(":")[2], 16) for one in (here, there))
+            if way in ways:
+                unread += int(queues.split(":")[ways[way]], 16)
+        return unread
 
     def said(self) -> list[str]:
         """The lines in its log since this object was made."""
