@@ -22,6 +22,7 @@ from strandline.simulation.facts import (
 )
 from strandline.simulation.invariants import (
     CommittedPrefixEqual,
+    HighWatermarkMonotonic,
     Invariant,
     InvariantError,
     LeaderCompleteness,
@@ -161,6 +162,24 @@ def test_what_was_at_risk_may_be_another_for_replicas_and_readers() -> None:
         kept.on_log_audited(log(batch(0, "y", "b")))
     with pytest.raises(InvariantError):
         stale.on_records_read(read(1, high_watermark=1, is_leader_read=True))
+
+
+def test_what_was_at_risk_may_go_from_what_was_shown_and_nothing_else() -> None:
+    one = HighWatermarkMonotonic(may_lose_relaxed=False)
+    shown = replace(read(0, high_watermark=4, is_leader_read=True), broker=LOST)
+    one.on_records_read(shown)
+    declare(one)
+    one.on_records_read(replace(shown, high_watermark=Offset(5)))  # It has not heard of it.
+    after = replace(shown, broker=LEFT, epoch=Epoch(AFTER))
+    one.on_records_read(replace(after, high_watermark=Offset(2)))
+    one.on_records_read(replace(after, high_watermark=Offset(3)))
+    with pytest.raises(InvariantError, match="ends at 2; broker 1 has shown 3"):
+        one.on_records_read(replace(after, broker=OTHER, high_watermark=Offset(2)))
+    other = HighWatermarkMonotonic(may_lose_relaxed=False)
+    other.on_records_read(shown)
+    declare(other)
+    with pytest.raises(InvariantError, match="ends at 1; broker 2 has shown 2"):
+        other.on_records_read(replace(after, high_watermark=Offset(1)))
 
 
 def test_who_was_given_up_lets_go_before_it_has_another_replica() -> None:

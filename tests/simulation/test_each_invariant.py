@@ -12,6 +12,7 @@ from tests.simulation import mutants
 from tests.simulation.mutants import MUTANTS
 
 from strandline.model.ids import Index, Offset
+from strandline.raft.quorums import Quorums
 from strandline.replication.replica import Replica
 from strandline.simulation.checker import Checker
 from strandline.simulation.scenario import Scenario
@@ -59,6 +60,11 @@ def forget_the_marks_of_followers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "update_marks", update_marks)
 
 
+def show_what_the_leader_alone_has_written(patch: pytest.MonkeyPatch) -> None:
+    """What no quorum has written may be seen: the next leader has never had it."""
+    patch.setattr(Quorums, "written", lambda self, limit: limit)
+
+
 @dataclass(frozen=True)
 class Case:
     """`promise` notices `plant` in the run of `seed`: a scenario, and the faults, of the mutant
@@ -81,6 +87,12 @@ CASES: Sequence[Case] = (
     Case("LeaderAcknowledgedKept", mutants.mix_up_the_answers, 6),
     Case("OffsetsDense", skip_records, 1, mutants.acknowledge_before_the_quorum),
     Case("HighWatermarkMonotonic", show_what_is_committed_now, 1, mutants.read_without_a_lease),
+    Case(
+        "HighWatermarkMonotonic",
+        show_what_the_leader_alone_has_written,
+        81,
+        mutants.show_what_is_only_appended,
+    ),
     Case("NoReadOfWhatDisappeared", mutants.let_a_lost_disk_vote, 333),
     Case("CommittedPrefixEqual", mutants.let_a_lost_disk_vote, 132),
     Case("NoDuplicateFromIdempotentProducer", mutants.forget_what_producers_wrote, 3),

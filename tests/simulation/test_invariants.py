@@ -39,7 +39,7 @@ from strandline.simulation.leader_acknowledged import LeaderAcknowledgedKept
 from strandline.simulation.superseding import Superseding
 
 GROUP = GroupId(1)
-ONE, TWO = BrokerId(1), BrokerId(2)
+ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
 
 
 def marker(index: int, epoch: int, offset: int) -> AuditedBatch:
@@ -112,12 +112,14 @@ def read(
     visible_end: int = 100,
     is_leader_read: bool = False,
     first: int | None = None,
+    broker: BrokerId = ONE,
+    epoch: int = 1,
 ) -> RecordsRead:
     start = position if first is None else first
     records = [(Offset(start + n), f"{value}/...".encode()) for n, value in enumerate(values)]
     return RecordsRead(
         consumer="c",
-        broker=ONE,
+        broker=broker,
         life=1,
         group=GROUP,
         position=Offset(position),
@@ -126,6 +128,7 @@ def read(
         visible_end=Offset(visible_end),
         high_watermark=Offset(high_watermark),
         is_leader_read=is_leader_read,
+        epoch=Epoch(epoch),
     )
 
 
@@ -235,6 +238,31 @@ def test_where_relaxed_records_may_go_only_the_committed_end_must_not_go_back() 
     invariant.on_records_read(read(0, committed_end=5, high_watermark=7))
     with pytest.raises(InvariantError, match="HighWatermarkMonotonic"):
         invariant.on_records_read(read(0, committed_end=4, high_watermark=7))
+
+
+@pytest.mark.parametrize("may_lose_relaxed", [False, True])
+def test_a_leader_that_shows_less_than_another_replica_has_shown_is_found(
+    may_lose_relaxed: bool,
+) -> None:
+    """Nothing of it has been read, and a follower may be as late as it likes."""
+    invariant = HighWatermarkMonotonic(may_lose_relaxed=may_lose_relaxed)
+    invariant.on_records_read(read(0, high_watermark=9, committed_end=9, is_leader_read=True))
+    invariant.on_records_read(read(0, high_watermark=8, committed_end=8, broker=TWO))
+    later = read(0, high_watermark=9, committed_end=9, broker=TWO, is_leader_read=True, epoch=2)
+    invariant.on_records_read(later)
+    less = dataclasses.replace(later, broker=THREE, high_watermark=Offset(8))
+    with pytest.raises(InvariantError, match="broker 3 answers as leader that it ends at 8; "):
+        invariant.on_records_read(less)
+
+
+def test_the_next_leader_may_lack_what_was_shown_and_went_with_the_power() -> None:
+    invariant = HighWatermarkMonotonic(may_lose_relaxed=True)
+    invariant.on_records_read(read(0, high_watermark=9, committed_end=5, is_leader_read=True))
+    invariant.on_records_read(read(0, high_watermark=5, broker=TWO, is_leader_read=True, epoch=2))
+    with pytest.raises(InvariantError, match="ends at 4; broker 1 has shown 5"):
+        invariant.on_records_read(
+            read(0, high_watermark=4, broker=THREE, is_leader_read=True, epoch=3)
+        )
 
 
 def test_a_replica_that_shows_more_than_may_be_seen_is_found() -> None:

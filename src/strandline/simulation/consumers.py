@@ -105,6 +105,7 @@ class Consumer(Client):
                 is_leader_read=True,
                 start_offset=replica.log_start_offset,
                 deleted_before=replica.deletions.before,
+                epoch=replica.epoch,
             )
         )
 
@@ -176,4 +177,5 @@ def fact_of(
         is_leader_read=replica.is_leader if member.checks_leases else replica.can_serve_reads,
         start_offset=replica.log_start_offset,
         deleted_before=replica.deletions.before,
+        epoch=replica.epoch,
     )

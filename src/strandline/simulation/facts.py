@@ -108,7 +108,7 @@ class RecordsRead:
     `committed_end`: what lies below is committed, as this replica knew; `visible_end`: what lies
     below may be seen. `is_leader_read`: it leads and said that it may answer for the partition.
     `start_offset`: where it lets the partition begin; `deleted_before`: what of that was asked for
-    by DeleteRecords."""
+    by DeleteRecords; `epoch`: in which it is."""
 
     consumer: str
     broker: BrokerId
@@ -122,6 +122,7 @@ class RecordsRead:
     is_leader_read: bool
     start_offset: Offset = BEGINNING
     deleted_before: Offset = BEGINNING
+    epoch: Epoch = NO_EPOCH
 
 
 @dataclass(frozen=True, slots=True)

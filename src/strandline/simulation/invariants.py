@@ -302,13 +302,19 @@ class OffsetsDense(Invariant):
 
 class HighWatermarkMonotonic(Invariant):
     """A replica's high watermark never goes back while its process lives, nor beyond its log. One
-    that was removed and is added again is another replica.
+    that was removed and is added again is another replica. And no leader's is below what anybody
+    has shown to a consumer before, whoever led then.
 
-    Records of the relaxed kind that were lost with the power take it back, down to the commit."""
+    Records of the relaxed kind that were lost with the power take it back, down to the commit; so
+    does a loss that was declared, down to what was not at risk."""
 
     def __init__(self, *, may_lose_relaxed: bool) -> None:
         self._may_lose_relaxed = may_lose_relaxed
         self._seen: dict[tuple[BrokerId, int, GroupId], Offset] = {}
+        self._shown: dict[GroupId, tuple[Offset, BrokerId]] = {}
+        """{group: (the highest that consumers were shown, by whom)}"""
+        self._declared: dict[GroupId, Declaration] = {}
+        """{group: what was declared lost of it last}"""
 
     def on_marks_moved(self, fact: MarksMoved) -> None:
         """As the replica says."""
@@ -322,9 +328,31 @@ class HighWatermarkMonotonic(Invariant):
             )
 
     def on_records_read(self, fact: RecordsRead) -> None:
-        """As a consumer sees it."""
+        """As a consumer sees it, at this replica and wherever it was before."""
         end = fact.committed_end if self._may_lose_relaxed else fact.high_watermark
         self._check(fact.broker, fact.life, group=fact.group, end=end)
+        shown, by = self._shown.get(fact.group, (Offset(0), fact.broker))
+        end = min(end, fact.high_watermark)
+        if end > shown:
+            if not self._is_declared_lost(fact):
+                self._shown[fact.group] = end, fact.broker
+        elif fact.is_leader_read and fact.high_watermark < shown:
+            raise self.broken(
+                f"group {fact.group}: broker {fact.broker} answers as leader that it ends at "
+                f"{fact.high_watermark}; broker {by} has shown {shown}",
+                Subject(fact.group, Offset(shown - 1)),
+            )
+
+    def on_loss_recorded(self, fact: LossRecorded) -> None:
+        """What was at risk may be gone."""
+        declared = self._declared[fact.declaration.group] = fact.declaration
+        shown, by = self._shown.get(declared.group, (declared.at_risk_from, declared.leader))
+        self._shown[declared.group] = min(shown, declared.at_risk_from), by
+
+    def _is_declared_lost(self, fact: RecordsRead) -> bool:
+        """Whether whoever answers has not heard yet that its records may be gone."""
+        declared = self._declared.get(fact.group)
+        return declared is not None and grant_of(fact.epoch) < declared.grant
 
     def on_replica_removed(self, fact: ReplicaRemoved) -> None:
         """Nothing is shown any more."""
