@@ -9,6 +9,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster
+from tests.integration.metadata import partitions_of
 
 TIMEOUT_S = 60
 PARTITIONS = 6
@@ -29,7 +30,7 @@ def place(cluster: DevCluster, file: Path) -> AdminClient:
 def regions_of(admin: AdminClient, topic: str) -> set[tuple[str, ...]]:
     """The regions of each partition's replicas, sorted; "gone" of a broker that is not alive."""
     brokers = {node.id: node.rack for node in admin.describe_cluster().result(TIMEOUT_S).nodes}
-    partitions = admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions.values()
+    partitions = partitions_of(admin, topic).values()
     return {tuple(sorted(brokers.get(one, GONE) for one in each.replicas)) for each in partitions}
 
 

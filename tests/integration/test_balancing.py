@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import partitions_of
 from tests.integration.pages import commands, type_in
 from tests.integration.placed_load import (
     TIMEOUT_S,
@@ -71,7 +72,7 @@ def test_a_lost_broker_is_replaced_under_load_and_a_lost_region_only_where_that_
     victim = max(broker for broker, rack in nodes.items() if rack == "west")
 
     def holders() -> set[int]:
-        found = admin.list_topics(TOPIC, TIMEOUT_S).topics[TOPIC].partitions.values()
+        found = partitions_of(admin, TOPIC).values()
         return {broker for one in found for broker in one.replicas}
 
     load = Load(five.bootstrap)

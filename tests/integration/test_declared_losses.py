@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import partitions_of
 from tests.integration.pages import commands, try_line
 from tests.integration.test_kill import Writer, read_back
 
@@ -24,7 +25,7 @@ def tell(cluster: DevCluster, *arguments: str) -> Any:
 
 def leader(cluster: DevCluster) -> int:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    return admin.list_topics(TOPIC, timeout=TIMEOUT_S).topics[TOPIC].partitions[0].leader
+    return partitions_of(admin, TOPIC)[0].leader
 
 
 def in_sync(cluster: DevCluster) -> set[int]:

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaPythonPartition
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import partitions_of
 
 pytestmark = pytest.mark.integration
 
@@ -18,7 +19,7 @@ COUNT = 100
 
 
 def leader_of(admin: AdminClient, topic: str) -> int:
-    return admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions[0].leader
+    return partitions_of(admin, topic)[0].leader
 
 
 def begins_at(admin: AdminClient, topic: str) -> int:

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import partitions_of
 from tests.integration.pages import commands, type_in
 from tests.integration.placed_load import (
     PARTITIONS,
@@ -60,7 +61,7 @@ def write(cluster: DevCluster) -> dict[int, list[bytes]]:
 
 def held(admin: AdminClient) -> Counter[int]:
     """{broker: how many partitions of the topic it holds}"""
-    partitions = admin.list_topics(TOPIC, TIMEOUT_S).topics[TOPIC].partitions.values()
+    partitions = partitions_of(admin, TOPIC).values()
     return Counter(broker for one in partitions for broker in one.replicas)
 
 

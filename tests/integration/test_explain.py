@@ -19,7 +19,6 @@ COMMANDS = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)[0].splitlines()
 SHOWN = re.findall(r"```text\n(.*?)```", SECTION, re.DOTALL)[0].splitlines()
 POLICY = re.findall(r"### A region, or any two brokers\n.*?```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
 PRICES = re.findall(r"`(\{currency: .*?\})`", PAGE)[0]
-TIMEOUT_S = 40
 CLOCK_MS = 1
 """Brokers measure in whole milliseconds."""
 

@@ -8,6 +8,7 @@ import json
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import partitions_of
 from tests.integration.pages import commands, type_in
 from tests.integration.test_kill import Writer, read_back
 
@@ -52,7 +53,7 @@ def test_a_partition_that_has_lost_two_of_four_voters_goes_on_with_the_others(
     writer.flush()
     assert len(writer.acknowledged) == 1_000 and in_sync(five) == LEFT
     admin = AdminClient({"bootstrap.servers": five.bootstrap})
-    assert admin.list_topics(TOPIC, TIMEOUT_S).topics[TOPIC].partitions[0].leader in LEFT
+    assert partitions_of(admin, TOPIC)[0].leader in LEFT
 
     for broker in LOST:
         five.start(broker)

@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import partitions_of
 
 pytestmark = pytest.mark.integration
 
@@ -20,8 +21,7 @@ def create(cluster: DevCluster, topic: str, partitions: int) -> AdminClient:
 
 
 def leaders(admin: AdminClient, topic: str) -> dict[int, int]:
-    metadata = admin.list_topics(topic, timeout=TIMEOUT_S)
-    return {p.id: p.leader for p in metadata.topics[topic].partitions.values()}
+    return {number: one.leader for number, one in partitions_of(admin, topic).items()}
 
 
 class Writer:

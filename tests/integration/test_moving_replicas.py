@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import partitions_of
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +51,7 @@ def test_a_partition_moves_to_another_broker_while_it_is_written(
         return [one for one in told["moves"] if one["topic"] == topic]
 
     def replicas() -> tuple[int, list[int]]:
-        one = admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions[0]
+        one = partitions_of(admin, topic)[0]
         return one.leader, list(one.replicas)
 
     wait_until(lambda: not moves(), what="the end of the move")
@@ -127,5 +128,5 @@ def test_copies_are_throttled_by_what_kafka_clients_set_while_they_run(
             follower_replication_throttled_rate=None,
         )
     wait_until(lambda: not told()["moves"], what="the end of the move")
-    replicas = admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions[0].replicas
+    replicas = partitions_of(admin, topic)[0].replicas
     assert list(replicas) == [1, 3]

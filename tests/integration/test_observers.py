@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster, wait_until
-from tests.integration.placed_load import PARTITIONS, TIMEOUT_S, TOPIC, Load, expect_read
+from tests.integration.metadata import partitions_of
+from tests.integration.placed_load import PARTITIONS, TOPIC, Load, expect_read
 from tests.integration.raw_client import Broker
 
 from strandline.protocol.messages.fetch import (
@@ -103,7 +104,7 @@ def test_confluent_s_json_is_taken_from_kafka_s_own_clients(five: DevCluster) ->
              f"confluent.placement.constraints={text}", *where)  # fmt: skip
     assert all(sorted(one["observers"]) == list(WEST) for one in described(five, "orders"))
     admin = AdminClient({"bootstrap.servers": five.bootstrap})
-    for one in admin.list_topics("orders", TIMEOUT_S).topics["orders"].partitions.values():
+    for one in partitions_of(admin, "orders").values():
         assert sorted(one.replicas[3:]) == list(WEST)
         assert sorted(one.isrs) == sorted(one.replicas[:3]) and one.leader in (1, 2, 5)
     told = five.run("topic", "explain", "orders", *where).stdout

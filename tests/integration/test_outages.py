@@ -11,8 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import partitions_of
 from tests.integration.pages import commands, type_in
-from tests.integration.placed_load import PARTITIONS, TIMEOUT_S, TOPIC, Load, balance, expect_read
+from tests.integration.placed_load import PARTITIONS, TOPIC, Load, balance, expect_read
 
 pytestmark = pytest.mark.integration
 
@@ -43,8 +44,7 @@ def told() -> Iterator[tuple[str, list[dict[str, object]]]]:
 
 
 def replicas(admin: AdminClient) -> list[tuple[int, ...]]:
-    partitions = admin.list_topics(TOPIC, TIMEOUT_S).topics[TOPIC].partitions
-    return [tuple(sorted(partitions[one].replicas)) for one in sorted(partitions)]
+    return [tuple(sorted(one.replicas)) for one in partitions_of(admin, TOPIC).values()]
 
 
 def west(cluster: DevCluster) -> dict[str, object]:

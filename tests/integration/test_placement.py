@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import metadata_of, partitions_of
 from tests.integration.placed_load import regions_of
 
 pytestmark = pytest.mark.integration
@@ -36,7 +37,7 @@ def test_a_policy_in_a_file_places_the_topic_or_says_why_not(
     assert refused.returncode == 1
     (line,) = refused.stderr.splitlines()
     assert "placement.policy" in line and "what can be met" in line
-    assert f"{topic_name}-2" not in admin.list_topics(timeout=TIMEOUT_S).topics
+    assert f"{topic_name}-2" not in metadata_of(admin).topics
 
     file.write_text("survive: [regoin]\n")
     refused = cluster.run(
@@ -76,7 +77,7 @@ def test_redpandas_leader_preference_places_the_leaders_of_another_client(
     config = {"redpanda.leaders.preference": f"ordered_racks:{last},{min(racks.values())}"}
     wanted = NewTopic(topic_name, 4, replication_factor=3, config=config)
     admin.create_topics([wanted])[topic_name].result(TIMEOUT_S)
-    placed = admin.list_topics(topic_name, TIMEOUT_S).topics[topic_name].partitions.values()
+    placed = partitions_of(admin, topic_name).values()
     assert {racks[one.replicas[0]] for one in placed} == {last}
     assert all(len({racks[broker] for broker in one.replicas}) == 3 for one in placed)
 
@@ -96,7 +97,7 @@ def test_a_broker_that_returns_leads_again_when_an_administrator_asks(
 
     def led() -> dict[int, tuple[int, int]]:
         """{partition: (leader, preferred leader)}"""
-        found = admin.list_topics(topic_name, TIMEOUT_S).topics[topic_name].partitions
+        found = partitions_of(admin, topic_name)
         return {index: (one.leader, one.replicas[0]) for index, one in found.items()}
 
     wait_until(lambda: all(a == b for a, b in led().values()), what="the preferred leaders")

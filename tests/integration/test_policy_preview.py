@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster, wait_until
+from tests.integration.metadata import partitions_of
 
 pytestmark = pytest.mark.integration
 
@@ -25,13 +26,11 @@ POLICIES = (
 
 
 def replicas(admin: AdminClient) -> list[list[int]]:
-    found = admin.list_topics(TOPIC, TIMEOUT_S).topics[TOPIC].partitions
-    return [list(found[index].replicas) for index in sorted(found)]
+    return [list(one.replicas) for one in partitions_of(admin, TOPIC).values()]
 
 
 def leaders(admin: AdminClient) -> list[int]:
-    found = admin.list_topics(TOPIC, TIMEOUT_S).topics[TOPIC].partitions
-    return [found[index].leader for index in sorted(found)]
+    return [one.leader for one in partitions_of(admin, TOPIC).values()]
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
+from tests.integration.metadata import partitions_of
 from tests.integration.test_outages import told
 
 __all__ = ["told"]  # The fixture.
@@ -62,8 +63,7 @@ def test_a_zone_is_held_killed_told_of_and_released(
     admin = AdminClient({"bootstrap.servers": six.bootstrap})
 
     def replicas() -> list[list[int]]:
-        partitions = admin.list_topics(TOPIC, TIMEOUT_S).topics[TOPIC].partitions
-        return [sorted(partitions[one].replicas) for one in sorted(partitions)]
+        return [sorted(one.replicas) for one in partitions_of(admin, TOPIC).values()]
 
     before = replicas()
     assert {one for each in before for one in each} & set(lost)
