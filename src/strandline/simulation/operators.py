@@ -3,9 +3,10 @@ or for a while, says what is to be thought of zones, and puts something else on 
 
 Why:    the balancer moves replicas when these change; they change while everything else goes wrong.
 How:    a key, or a label at run time, is set by a request to any broker, again and again until one
-        says that it is set. A broker whose configuration says another label is killed and started
-        anew. What is said of a zone or region may be refused: any answer
-        ends it.
+        says that it is set. An attempt that was given up may be carried out after the next change
+        was: in the end the operator looks, and says again what a broker's keys shall be. A broker
+        whose configuration says another label is killed and started anew. What is said of a zone or
+        region may be refused: any answer ends it.
 Owns:   what is left to do.
 Source: docs/decisions/0010-the-balancer.md, 0015-labels-at-run-time.md and 0018-outages.md; design
         section 10."""
@@ -62,6 +63,8 @@ class Operator(Client):
         super().__init__(name, world, rng)
         self._wanted: dict[Wanted, str] = {}
         """{what: the value that it shall have, and is not known to have}"""
+        self._said: dict[Resource, str] = {}
+        """{a broker's key: the value that was said last}"""
         self.ruling_count = 0
         """What was said of zones and regions, and was not refused."""
         self._is_asking = False
@@ -91,6 +94,19 @@ class Operator(Client):
                 return f"broker {broker} is in region {region!r}, and was put into {regions[0]}"
         return ""
 
+    def insist(self, cluster: Cluster) -> str:
+        """A broker's key that is not what was said last, and is said again; empty where none is."""
+        for resource, value in self._said.items():
+            _, broker, key = resource
+            values = cluster.broker_configs.get(BrokerId(int(broker)), {})
+            if key in values and values[key] != value:
+                found = f"{key} of broker {broker} is {values[key]}, and {value} was said last"
+                self.world.trace.add("world", found)
+                self._wanted[resource] = value
+                self._turn()
+                return found
+        return ""
+
     def _change(self, change: PlannedChange) -> None:
         world = self.world
         if change.broker is not None:
@@ -103,15 +119,11 @@ class Operator(Client):
         elif change.is_leaving is not None:
             word = "leaves" if change.is_leaving else "stays"
             world.trace.add("world", f"broker {change.broker} {word}")
-            resource = ResourceType.BROKER, str(change.broker), DECOMMISSION
-            self._wanted[resource] = format_value(change.is_leaving)
-            self._turn()
+            self._say(change.broker, DECOMMISSION, format_value(change.is_leaving))
         elif change.is_spared is not None:
             word = "is in maintenance" if change.is_spared else "is in maintenance no more"
             world.trace.add("world", f"broker {change.broker} {word}")
-            resource = ResourceType.BROKER, str(change.broker), MAINTENANCE
-            self._wanted[resource] = str(NO_END if change.is_spared else NOT_SPARED)
-            self._turn()
+            self._say(change.broker, MAINTENANCE, str(NO_END if change.is_spared else NOT_SPARED))
         elif change.broker is not None and change.foreign_bytes is not None:
             world.trace.add(
                 "world", f"{change.foreign_bytes} bytes of broker {change.broker}'s disk are taken"
@@ -142,6 +154,11 @@ class Operator(Client):
             world.trace.add("world", f"the policy of {topic} becomes {change.policy}")
             self._wanted[ResourceType.TOPIC, topic, POLICY] = change.policy
             self._turn()
+
+    def _say(self, broker: BrokerId | None, key: str, value: str) -> None:
+        resource = ResourceType.BROKER, str(broker), key
+        self._wanted[resource] = self._said[resource] = value
+        self._turn()
 
     def _turn(self) -> None:
         if self._wanted and not self._is_asking:

@@ -178,7 +178,7 @@ def _imbalance(world: "World") -> str:
         return "no balancer has looked"
     cluster = active.made.controller.cluster
     for operator in world.operators:
-        if unlike := operator.unlike(cluster):
+        if unlike := operator.unlike(cluster) or operator.insist(cluster):
             return unlike
     for group in sorted(cluster.groups):
         partition = cluster.groups[group]
