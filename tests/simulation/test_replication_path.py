@@ -148,6 +148,37 @@ def test_two_followers_that_take_nothing_stop_the_producer_at_every_acks_level(a
     assert world.checker.violation is None
 
 
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_partitions_that_nobody_takes_share_one_bound_of_memory(acks: int) -> None:
+    """RFC: "In future, we may consider a per-shard semaphore that controls the total amount of
+    memory used by all the replicate batchers." Here each partition alone stays far below it."""
+    world = started(plain_scenario(groups=24, log=LOG, settings=SMALL))
+    host, replicas = max(
+        (
+            (host, [one for one in world.leading_replicas() if one.host is host])
+            for host in {one.host for one in world.leading_replicas()}
+        ),
+        key=lambda led: len(led[1]),
+    )
+    assert len(replicas) * SMALL.tail_bytes_max >= 2 * SMALL.memory_bytes_max
+    slow_down(
+        world,
+        *(broker for broker in world.scenario.brokers if broker != host.self_id),
+        bytes_per_ms=SLOW_BYTES_PER_MS,
+    )
+    producers = [
+        FullSpeedProducer(world, one, acks=acks, batch_bytes=BATCH_BYTES, pass_us=10 * MS)
+        for one in replicas
+    ]
+    run_for(world, 5_000)
+    assert all(one.errors == [] for one in producers)
+    highest = max(one.highest_memory_bytes for one in producers)
+    # The request that passes the bound is the last one that is read.
+    assert SMALL.memory_bytes_max <= highest < SMALL.memory_bytes_max + BATCH_BYTES + KIB
+    assert all(one.held_up_count > 0 and one.sent_bytes > 0 for one in producers)
+    assert world.checker.violation is None
+
+
 # ---- recovery ------------------------------------------------------------------------------------
 
 
