@@ -30,7 +30,9 @@ from strandline.simulation.invariants import (
     NoReadOfWhatDisappeared,
     NoStaleLeaderRead,
 )
+from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.removals import RemovedWhereStable
+from strandline.simulation.swarm import run_scenario
 
 GROUP = GroupId(1)
 LEFT, LOST, OTHER = BrokerId(1), BrokerId(2), BrokerId(3)
@@ -193,6 +195,7 @@ def test_who_was_given_up_lets_go_before_it_has_another_replica() -> None:
     one.on_configuration_committed(in_force(LEFT, LOST, OTHER, version=4, index=50))
     with pytest.raises(InvariantError):
         one.on_replica_removed(removed)
+    one.on_replica_removed(replace(removed, has_state=False))  # Its disk was lost since.
     declare(one)
     one.on_replica_removed(removed)
     one.on_configuration_committed(in_force(LEFT, version=5, index=40))
@@ -205,3 +208,8 @@ def test_who_was_given_up_lets_go_before_it_has_another_replica() -> None:
     )
     with pytest.raises(InvariantError):
         one.on_replica_removed(removed)
+
+
+def test_a_disk_that_is_lost_after_a_declared_loss_has_nothing_to_let_go() -> None:
+    """A voter again, it loses its disk: the new one owes that it forgets, and knows nothing."""
+    assert run_scenario(draw_outages(402354)).violation is None

@@ -44,6 +44,10 @@ class Forgetting:
     def __contains__(self, group: GroupId) -> bool:
         return group in self._leaving
 
+    def knows(self, group: GroupId) -> bool:
+        """Whether there is a state of the group here: none is on a disk that was lost."""
+        return self._journal.get(group) is not None
+
     def owes(self, group: GroupId, lost_in: int) -> bool:
         """Whether a replica that was declared lost by that grant has not been forgotten since."""
         state = self._journal.get(group)

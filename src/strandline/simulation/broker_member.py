@@ -271,7 +271,9 @@ class BrokerMember(Member):
 
     def _on_forgotten(self, group: GroupId) -> None:
         first = self.made.controller.state.first_roles(group).voters
-        self._checker.replica_removed(ReplicaRemoved(group, self.broker, self.life, first))
+        has_state = self.replication.forgetting.knows(group)
+        fact = ReplicaRemoved(group, self.broker, self.life, first, has_state=has_state)
+        self._checker.replica_removed(fact)
 
     def _on_applied(self, record: Record) -> None:
         """Tell of placements that have changed, and of all where what they are judged by has."""

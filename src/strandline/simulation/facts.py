@@ -219,6 +219,8 @@ class ReplicaRemoved:
     broker: BrokerId
     life: int
     first_voters: tuple[BrokerId, ...]
+    has_state: bool = True
+    """False on a disk that has been lost since: there is nothing to let go."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from strandline.simulation.invariants import Invariant
 
 class RemovedWhereStable(Invariant):
     """A broker removes its replica only once voters without it are committed, or once it was
-    declared lost, and before it has another one."""
+    declared lost, and before it has another one. A lost disk has none."""
 
     def __init__(self) -> None:
         self._last: dict[GroupId, tuple[Index, Configuration]] = {}
@@ -53,7 +53,7 @@ class RemovedWhereStable(Invariant):
 
     def on_replica_removed(self, fact: ReplicaRemoved) -> None:
         """It must not be among the voters, before or after a change under way."""
-        if (fact.group, fact.broker) in self._given_up:
+        if not fact.has_state or (fact.group, fact.broker) in self._given_up:
             return
         last = self._last.get(fact.group)
         voters = fact.first_voters if last is None else last[1].all_voters
