@@ -234,3 +234,40 @@ def test_the_start_of_the_log_follows_retention() -> None:
 def test_only_what_is_committed_may_leave_the_front() -> None:
     with pytest.raises(AssertionError, match="only committed"):
         Member(log=shape(1, 1)).step(events.PrefixDropped(1, 1))
+
+
+# ---- how far a compacted log is clean ------------------------------------------------------------
+
+
+def test_a_follower_says_how_far_its_log_is_compacted_at_once_and_ever_after() -> None:
+    member = Member()
+    member.append(prev=(-1, 0), epochs=(1, 1))
+    assert answer(member.flush()).compacted == -1
+    told = answer(member.step(events.LogCompacted(1)))
+    assert told == AppendResponse(1, True, 1, 1, compacted=1)
+    member.append(prev=(1, 1), epochs=(1,))
+    assert answer(member.flush()).compacted == 1
+    assert answer(member.step(events.LogCompacted(0))).compacted == 0, "mended"
+
+
+def test_a_leader_knows_what_each_follower_said_last() -> None:
+    leader = Member().lead_established()
+    assert leader.step(events.LogCompacted(0)) == []
+    assert leader.raft.log.compacted_index == 0
+    for said in (0, -1):
+        leader.receive(2, AppendResponse(1, True, 0, 0, compacted=said))
+        assert leader.raft.progress[2].compacted_index == said
+
+
+def test_what_was_said_before_a_disk_was_lost_is_worth_nothing() -> None:
+    leader = Member().lead_established()
+    leader.receive(3, AppendResponse(1, True, 0, 0, compacted=0))
+    leader.receive(3, AppendResponse(1, False, hint=-1, recovering=True))
+    assert leader.raft.progress[3].compacted_index == -1
+
+
+def test_a_log_that_begins_anew_is_not_compacted() -> None:
+    log = shape(1, 1)
+    log.compacted_index = 1
+    log.reset(5, 5, previous_epoch=1)
+    assert log.compacted_index == -1

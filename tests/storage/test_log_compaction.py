@@ -468,3 +468,48 @@ def test_all_that_producers_have_under_way_is_known_after_a_crash(seed: int) -> 
     after = world.open().producers.get(7)
     assert before is not None and after is not None
     assert after.window == before.window
+
+
+# ---- how far a log is clean ----------------------------------------------------------------------
+
+
+def clean_keys(log: Log) -> list[bytes | None]:
+    """The keys of all records up to where the log says that nothing there supersedes another."""
+    data = log.read_records(log.start_offset, 1 << 30, log.end_offset).bytes()
+    end = log.compacted_index
+    return [record.key for offset, record in decode_batches(data) if log.index_of(offset) <= end]
+
+
+def test_a_log_is_clean_up_to_where_a_pass_has_been_since_it_was_opened() -> None:
+    world = World()
+    assert world.log.compacted_index == world.log.start_index - 1
+    world.append([(b"a", b"1")])
+    world.append([(b"a", b"2")])
+    world.close_segment()
+    closed_index = world.log.last_index
+    world.append([(b"a", b"3")])
+    assert world.log.compacted_index == -1
+    world.compact()
+    assert world.log.compacted_index == closed_index
+    assert clean_keys(world.log) == [b"a"]
+    world.log.close()
+    world.log = world.open()
+    assert world.log.compacted_index == -1
+    world.compact()
+    assert world.log.compacted_index >= closed_index
+
+
+def test_a_pass_whose_map_is_full_claims_no_more_than_the_segments_before() -> None:
+    world = World(replace(CONFIG, compaction_map_bytes=1_000))
+    for number in range(120):
+        world.append([(b"%d" % (number // 2), b"x" * 50)])
+    world.close_segment()
+    last = world.log.last_index
+    world.compact()
+    first = world.log.compacted_index
+    assert -1 < first < last
+    while (before := world.log.compacted_index) < last:
+        keys = clean_keys(world.log)
+        assert len(keys) == len(set(keys))
+        world.compact()
+        assert world.log.compacted_index > before

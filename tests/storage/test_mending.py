@@ -177,15 +177,19 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
         end = compacted.log.end_offset
         while compacted.log.compact(end, held=end, bytes_max=10_000):
             compacted.disk.run()
-    for segment in rng.sample(list(world.log._row.segments), 3):
+    log = world.log
+    clean = log.compacted_index
+    assert (clean >= 0) == (who != "peer")
+    mended: list[Index] = []
+    for segment in rng.sample(list(log._row.segments), 3):
         if segment.size:
             world.disk.flip_bit(segment.path(".log"), rng.randrange(segment.size))
-    log = world.log
     for segment in list(log._row.segments):
         gaps = [gap for gap in scrubbed(log) if gap.segment is segment]
         if not gaps:
             continue
         replacements = [(gap, log.mending.fitting(gap, entries_of(peer.log, gap))) for gap in gaps]
+        mended += [gap.start.raft_index for gap in gaps]
         if all(fits_in_place(*one) for one in replacements):
             for one in replacements:
                 log.mending.fill(*one)
@@ -198,6 +202,8 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
                 log.mending.replace(cleaned)
                 break
     assert not scrubbed(log)
+    # What came from the peer may have been compacted less.
+    assert all(log.compacted_index < index for index in mended)
     assert newest(log) == expected
     assert (log.end_offset, log.last_index) == (peer.log.end_offset, peer.log.last_index)
     world.flush()

@@ -130,6 +130,12 @@ class Appends:
         if has_rejoined or min(self._matched, state.log.flushed_index) > self._reported:
             self._acknowledge(state.leader)
 
+    def on_compacted(self) -> None:
+        """The log was compacted: say so, as nothing may be written for long."""
+        state = self._state
+        if self._epoch == state.epoch and state.leader != NO_BROKER:
+            self._acknowledge(state.leader)
+
     def on_rejoin_allowed(self, event: RejoinAllowed) -> None:
         """Take part again, if nothing else was waited for."""
         state = self._state
@@ -258,5 +264,6 @@ class Appends:
                 written=self._matched,
                 flushed=Index(-1) if state.amnesiac else flushed,
                 recovering=state.amnesiac,
+                compacted=state.log.compacted_index,
             ),
         )

@@ -29,6 +29,7 @@ from strandline.raft.events import (
     Effect,
     ElectionTimedOut,
     Event,
+    LogCompacted,
     LogFlushed,
     PeerReset,
     PeerSilent,
@@ -117,6 +118,7 @@ class Raft:
             ElectionTimedOut: elections.on_timed_out,
             QuorumLost: elections.on_quorum_lost,
             LogFlushed: self._on_log_flushed,
+            LogCompacted: self._on_log_compacted,
             Propose: self._on_propose,
             PrefixDropped: self._membership.on_prefix_dropped,
             PeerReset: replies.on_peer_reset,
@@ -312,6 +314,12 @@ class Raft:
 
     def _on_declared_new(self, event: DeclaredNew) -> None:
         self._state.amnesiac = False
+
+    def _on_log_compacted(self, event: LogCompacted) -> None:
+        state = self._state
+        state.log.compacted_index = event.index
+        if state.reign is None:
+            self._appends.on_compacted()
 
     def _on_log_flushed(self, event: LogFlushed) -> None:
         state = self._state

@@ -48,6 +48,13 @@ class LogFlushed(msgspec.Struct, frozen=True, gc=False):
     generation: int
 
 
+class LogCompacted(msgspec.Struct, frozen=True, gc=False):
+    """A compacted log has nothing left, up to `index`, that something up to there supersedes; where
+    `index` is lower than before, what was mended may have some again."""
+
+    index: Index
+
+
 class Propose(msgspec.Struct, frozen=True, gc=False):
     """For a leader: `count` entries were appended to its own log at its end, in its epoch.
 
@@ -128,6 +135,7 @@ Event = (
     | ElectionTimedOut
     | QuorumLost
     | LogFlushed
+    | LogCompacted
     | Propose
     | PrefixDropped
     | PeerReset

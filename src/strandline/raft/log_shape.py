@@ -22,6 +22,7 @@ class LogShape:
     """See the module. Indexes are inclusive; an empty log has `last_index == first_index - 1`."""
 
     __slots__ = (
+        "compacted_index",
         "configurations",
         "epochs",
         "first_index",
@@ -50,6 +51,9 @@ class LogShape:
         self.last_index = last_index
         # Durable up to here; never above last_index, never below first_index - 1.
         self.flushed_index = Index(max(first_index - 1, min(flushed_index, last_index)))
+        # Of a compacted log nothing up to here is superseded by anything up to here; -1 as long as
+        # the storage has not said so. Consensus hands it on to the leader, for its driver.
+        self.compacted_index = Index(-1)
         # The epoch of the entry at first_index - 1; 0 when there never was one.
         self.previous_epoch = previous_epoch
         # The Kafka offset of first_index.
@@ -152,6 +156,7 @@ class LogShape:
         self.generation += 1
         self.first_index = start_index
         self.last_index = self.flushed_index = Index(start_index - 1)
+        self.compacted_index = Index(-1)
         self.previous_epoch = previous_epoch
         self.start_offset = start_offset
         self.epochs = []

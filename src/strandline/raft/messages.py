@@ -95,7 +95,7 @@ class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=Tr
 
     Not accepted: the entry at `prev_index` was missing or of another epoch; `hint` is the highest
     index that may match, or NO_HINT where the message was of an epoch that has passed. An epoch
-    above the leader's deposes it."""
+    above the leader's deposes it. `compacted`: see `LogShape.compacted_index`."""
 
     epoch: Epoch
     accepted: bool
@@ -104,6 +104,7 @@ class AppendResponse(msgspec.Struct, frozen=True, gc=False, tag=4, array_like=Tr
     hint: Index = Index(-1)
     hint_epoch: Epoch = Epoch(0)
     recovering: bool = False
+    compacted: Index = Index(-1)
 
 
 class LeaderContact(msgspec.Struct, frozen=True, gc=False, tag=5, array_like=True):

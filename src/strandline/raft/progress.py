@@ -39,6 +39,7 @@ class Progress:
         "answered_next",
         "asked_from",
         "awaiting",
+        "compacted_index",
         "is_probing",
         "match_flushed",
         "match_written",
@@ -71,6 +72,8 @@ class Progress:
         self.match_written = Index(-1)
         # Everything up to here is durable there; -1 while the peer has yet to rejoin.
         self.match_flushed = Index(-1)
+        # What it said last of its `LogShape.compacted_index`, in this epoch.
+        self.compacted_index = Index(-1)
         # The marks that were last sent along; UNTOLD where they have to be sent whatever they are.
         self.told_commit = Index(-1)
         self.told_visible = Index(-1)

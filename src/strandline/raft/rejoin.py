@@ -73,7 +73,7 @@ def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse)
         is_news = not progress.is_recovering or (
             not response.accepted and response.hint < progress.match_written
         )
-        progress.match_flushed = Index(-1)
+        progress.match_flushed = progress.compacted_index = Index(-1)
         if is_news:
             reign.has_recovering = True
             reign.forgetful.add(progress.peer)

@@ -9,8 +9,11 @@ How:    `Replica.clean` puts its replica in; slices of the first one's log follo
         are, and of each batch at least its place, so that logs which were compacted at different
         times still match, entry by entry. They only differ in where empty batches end; who needs a
         part of one cuts it (`storage.reads`, `Entries.from_index`).
-            A tombstone goes only once every member has it, whatever the time: who was away and
-        still has what it deletes would never hear of it. The leader tells how far all are.
+            Nobody lets a tombstone go before every member has it, and nothing any more of what it
+        deletes, whatever the time. Who was away and still has that would never hear of it; and
+        nobody shall have it who is copied from, or helps to mend a log: half of what he has, and
+        what is behind it from another one, who has let go the tombstone, would be a key that comes
+        back. Members tell their leader how far they are, and the leader how far all are.
 Owns:   the replicas that wait; one per broker.
 Source: design section 4; Kafka's log cleaner."""
 
@@ -79,9 +82,11 @@ class Compactor:
         if replica.failed is not None or log.failed:
             return False
         try:
-            return log.compact(
+            has_more = log.compact(
                 replica.committed_end, held=_held_offset(replica), bytes_max=self._slice_bytes
             )
+            replica.tell_compacted()
+            return has_more
         except StorageError as error:
             replica.on_unreadable(error)
         except OSError as error:
@@ -92,10 +97,20 @@ class Compactor:
         return False
 
 
+def outlived_index(leader: "Replica") -> Index:
+    """Tombstones up to here may go, as far as the members of a compacted log have told its leader:
+    every one has them, and nothing that they delete; or -1."""
+    assert leader.leading is not None
+    progress = leader.raft.progress
+    others = [member for member in leader.configuration.members if member != leader.self_id]
+    told = [progress[one].compacted_index if one in progress else Index(-1) for one in others]
+    return min(leader.leading.held_index, leader.log.compacted_index, *told)
+
+
 def _held_offset(replica: "Replica") -> Offset:
-    """Every member has flushed what is below this offset, as far as this replica knows."""
-    log, leading = replica.log, replica.leading
-    held = replica.told_held if leading is None else leading.held_index
+    """Tombstones below this offset may go, as far as this replica knows."""
+    log = replica.log
+    held = replica.told_held if replica.leading is None else outlived_index(replica)
     if held >= log.last_index:
         return log.end_offset
     return log.offset_of(Index(held + 1)) if held >= log.start_index else Offset(0)

@@ -274,6 +274,7 @@ class Replication:
                 (index, self.decode_configuration(payload)) for index, payload in log.configurations
             ],
         )
+        shape.compacted_index = log.compacted_index
         return Raft(
             group=group,
             self_id=self.self_id,

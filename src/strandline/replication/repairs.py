@@ -276,6 +276,7 @@ class Repairs:
             replica.flush()
         elif not await self._rewrite(replica, mending.rewrite(replacements)):
             return False
+        replica.tell_compacted()
         self.mended_count += len(replacements)
         for gap, _ in replacements:
             _log.info(

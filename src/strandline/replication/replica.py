@@ -31,6 +31,7 @@ from strandline.raft.events import (
     Effect,
     ElectionTimedOut,
     Event,
+    LogCompacted,
     PeerReset,
     PersistState,
     QuorumLost,
@@ -323,6 +324,12 @@ class Replica:
     def clean(self) -> None:
         """Roll, let go, compact as the topic asks; called now and then by the broker."""
         self.cleaning.run()
+
+    def tell_compacted(self) -> None:
+        """The log may have been compacted further, or mended where it was: let the leader know."""
+        index = self.log.compacted_index
+        if index != self.raft.log.compacted_index and self.failed is None:
+            self.step(LogCompacted(index))
 
     @property
     def is_busy(self) -> bool:

@@ -125,8 +125,8 @@ class HistoryAnswer(msgspec.Struct, frozen=True, array_like=True):
 class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     """What precedes the record batches of an append.
 
-    `may_wait`: no acknowledgement waits for these entries to be flushed. `held`: every member has
-    flushed its log up to here, as far as the leader knows; -1 where it does not say. `to`: whom the
+    `may_wait`: no acknowledgement waits for these entries to be flushed. `held`: tombstones up to
+    here may go (`compactor.outlived_index`); -1 where the leader does not say. `to`: whom the
     receiver hands it on to."""
 
     group: GroupId

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
 from strandline.base.errors import StorageError
-from strandline.model.ids import Offset
+from strandline.model.ids import Index, Offset
 from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
 from strandline.storage.config import LogConfig
 from strandline.storage.flushing import Flushing
@@ -36,6 +36,7 @@ class Compacting:
         "_new_segment",
         "_producers",
         "_row",
+        "clean_index",
     )
 
     def __init__(
@@ -60,6 +61,8 @@ class Compacting:
         self._compaction: Compaction | None = None
         self._clean_offset = row.history.start.base_offset
         """Below here compaction has been."""
+        self.clean_index = Index(row.history.start.base_index - 1)
+        """Up to here, to the end of a segment: the same as an index."""
 
     def step(
         self, config: LogConfig, limit_offset: Offset, *, held: Offset, bytes_max: int
@@ -84,7 +87,7 @@ class Compacting:
                 self._flushing.fail(error)
                 raise
         if not has_more:
-            self._clean_offset = self._compaction.end_offset
+            self._be_clean_below(self._compaction.end_offset)
             self._compaction = None
         return has_more
 
@@ -102,7 +105,19 @@ class Compacting:
 
     def begin_at(self, start_offset: Offset) -> None:
         """The log begins anew, empty, at `start_offset`."""
-        self._clean_offset = start_offset
+        self._be_clean_below(start_offset)
+
+    def forget_from(self, index: Index) -> None:
+        """What stands from `index` on came from another log, that may have been compacted less."""
+        segments = self._row.segments
+        name = next(one.name for one in reversed(segments) if one.name.base_index <= index)
+        self._be_clean_below(min(self._clean_offset, name.base_offset))
+
+    def _be_clean_below(self, offset: Offset) -> None:
+        self._clean_offset = offset
+        first, *others = (one.name for one in self._row.segments)
+        last = max((one for one in others if one.base_offset <= offset), default=first)
+        self.clean_index = Index(last.base_index - 1)
 
     def _begin(self, config: LogConfig, limit_offset: Offset, held: Offset) -> Compaction | None:
         now_ms = self._clock.wall_ms()

@@ -31,7 +31,7 @@ KEY_OVERHEAD_BYTES = 120
 
 
 class Compaction(SegmentWork):
-    """One pass over closed, durable segments. Every replica has what is below `held_offset`."""
+    """One pass over closed, durable segments. Below `held_offset` tombstones may go."""
 
     def __init__(
         self,

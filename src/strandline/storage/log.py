@@ -93,6 +93,7 @@ class Log:
             self._flushing,
             new_segment=self._cleaning_target,
             abandon_compaction=self._compacting.abandon,
+            on_mended=self._compacting.forget_from,
             roll=self._roll,
         )
         """Finds damage, and puts in its place what other replicas have."""
@@ -569,11 +570,17 @@ class Log:
 
     def compact(self, limit_offset: Offset, *, held: Offset, bytes_max: int = 1 << 20) -> bool:
         """Do a slice of compaction over closed segments that end at or below the limit; tombstones
-        may go below `held`, which all replicas have.
+        may go below `held`: all replicas have them there, and nothing that they delete.
 
         Reads about `bytes_max`; returns whether there is more to do, so: call it again a little
         later. Raises OSError when the disk is full, StorageError where a segment is damaged."""
         return self._compacting.step(self.config, limit_offset, held=held, bytes_max=bytes_max)
+
+    @property
+    def compacted_index(self) -> Index:
+        """Nothing is left here that something up to this index supersedes; for this log's owner,
+        since it was opened."""
+        return self._compacting.clean_index
 
     def _cleaning_target(self, first: Segment) -> Segment:
         return self._row.new_segment(first.name, self.config.index_interval_bytes)

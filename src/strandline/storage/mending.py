@@ -28,7 +28,15 @@ from strandline.storage.segment_work import Cleaned
 class Mending:
     """See the module; one per log."""
 
-    __slots__ = ("_abandon_compaction", "_disk", "_flushing", "_new_segment", "_roll", "_row")
+    __slots__ = (
+        "_abandon_compaction",
+        "_disk",
+        "_flushing",
+        "_new_segment",
+        "_on_mended",
+        "_roll",
+        "_row",
+    )
 
     def __init__(
         self,
@@ -38,6 +46,7 @@ class Mending:
         *,
         new_segment: Callable[[Segment], Segment],
         abandon_compaction: Callable[[], None],
+        on_mended: Callable[[Index], None],
         roll: Callable[[], None],
     ) -> None:
         self._disk = disk
@@ -45,6 +54,7 @@ class Mending:
         self._flushing = flushing
         self._new_segment = new_segment
         self._abandon_compaction = abandon_compaction
+        self._on_mended = on_mended
         self._roll = roll
 
     def scrub(self, from_index: Index) -> Scrub:
@@ -73,6 +83,7 @@ class Mending:
             self._flushing.fail(error)
             raise
         self._flushing.mark_dirty(gap.segment)
+        self._on_mended(gap.start.raft_index)
 
     def rewrite(self, replacements: Sequence[tuple[Gap, bytes]]) -> Rewrite:
         """Begin to write the segment of these gaps anew: step it, then `replace`. Raises OSError.
@@ -100,6 +111,7 @@ class Mending:
         except OSError as error:
             self._flushing.fail(error)
             raise
+        self._on_mended(cleaned.segment.name.base_index)
 
 
 def fitting(gap: Gap, history: History, data: bytes) -> bytes:

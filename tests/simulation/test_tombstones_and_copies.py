@@ -1,0 +1,156 @@
+"""A replica whose log comes from several others, in parts, keeps no key that was deleted.
+
+Why:    replicas compact at different times. One that takes what is before a tombstone from who has
+        not compacted, and what is behind it from who has, sees no tombstone.
+Source: design section 4; `replication/compactor.py`, "Nobody lets a tombstone go"."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.simulation.full_speed import leader_of
+from tests.simulation.plain import plain_scenario, started
+from tests.simulation.test_compaction import BRIEF, churn, put, read_all, run_for
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import BrokerId, Offset
+from strandline.replication import compactor, leading
+from strandline.replication.compactor import Compactor
+from strandline.replication.replica import Replica
+from strandline.replication.settings import ReplicationSettings
+from strandline.simulation.world import World
+
+SLOW_COPIES = ReplicationSettings(recovery_bytes_per_s=32 * 1024, append_bytes_max=4 * 1024)
+KEY = b"deleted"
+
+
+@pytest.fixture
+def compacting(monkeypatch: pytest.MonkeyPatch) -> set[BrokerId]:
+    """Brokers that compact; none at first."""
+    brokers: set[BrokerId] = set()
+    add = Compactor.add
+
+    def add_some(self: Compactor, replica: Replica) -> None:
+        if replica.self_id in brokers:
+            add(self, replica)
+
+    monkeypatch.setattr(Compactor, "add", add_some)
+    return brokers
+
+
+def let_go_what_everybody_has(patch: pytest.MonkeyPatch) -> None:
+    """The planted mistake: whether the others still have what a tombstone deletes is not asked."""
+    for module in (compactor, leading):
+        patch.setattr(module, "outlived_index", lambda replica: replica.leading.held_index)
+
+
+def at(world: World, broker: int) -> Replica:
+    return next(one for one in world.replicas() if one.self_id == broker)
+
+
+def delete_a_key(world: World) -> None:
+    """And write enough behind it that every log could be compacted beyond that."""
+    put(world, KEY, b"1")
+    churn(world, 200)
+    put(world, KEY, None)
+    churn(world, 100)
+    run_for(world, 3_000)
+    churn(world, 20)
+
+
+def lead(world: World, broker: BrokerId) -> None:
+    old = leader_of(world)
+    process = world.hosts[old.self_id].process
+    assert process is not None
+    process.run_now(lambda: old.transfer_leadership(broker))
+    assert world.scheduler.run_until_true(
+        lambda: any(one.self_id == broker and one.is_serving for one in world.replicas()),
+        limit_us=world.scheduler.now_us + 5_000_000,
+    )
+
+
+def copied_by_two_leaders(compacting: set[BrokerId]) -> World:
+    """A new replica has half of what its first leader has when another one leads."""
+    scenario = plain_scenario(brokers=4, settings=SLOW_COPIES, log=BRIEF, one_way_us=5_000)
+    (group,) = scenario.groups
+    new = group.voters[-1]
+    world = started(replace(scenario, groups=(replace(group, voters=group.voters[:-1]),)))
+    first = leader_of(world).self_id
+    second = next(one for one in group.voters[:-1] if one != first)
+    compacting.add(second)
+    delete_a_key(world)
+    leader = leader_of(world)
+    assert leader.self_id == first
+    process = world.hosts[first].process
+    assert process is not None
+    process.run_now(lambda: leader.change_configuration(voters=group.voters[:-1], observers=(new,)))
+    assert world.scheduler.run_until_true(
+        lambda: any(one.self_id == new and one.log.end_offset > 10 for one in world.replicas()),
+        limit_us=world.scheduler.now_us + 10_000_000,
+    )
+    lead(world, second)
+    assert at(world, new).log.end_offset < 150
+    run_for(world, 30_000)
+    assert at(world, new).log.end_offset == at(world, second).log.end_offset
+    compacting.update(world.scenario.brokers)
+    churn(world, 60)
+    run_for(world, 3_000)
+    return world
+
+
+def segment_of(replica: Replica, offset: Offset) -> str:
+    row = replica.log._row.segments
+    segment = next(one for one in row if one.name.base_offset <= offset < one.end_offset)
+    return segment.path(".log")
+
+
+def mended_from_who_has_compacted(compacting: set[BrokerId]) -> World:
+    """The tombstone rots in a log that still has what it deletes."""
+    world = started(plain_scenario(log=BRIEF))
+    damaged = at(world, next(b for b in world.scenario.brokers if b != leader_of(world).self_id))
+    compacting.update(one for one in world.scenario.brokers if one != damaged.self_id)
+    delete_a_key(world)
+    tombstone = next(
+        Offset(offset)
+        for offset, (key, value) in enumerate(read_all(damaged))
+        if key == KEY and value is None
+    )
+    path = segment_of(damaged, tombstone)
+    host = world.hosts[damaged.self_id]
+    for bit in range(800, 8 * host.disk.size_of(path), 800):
+        host.disk.rot(path, bit)
+    assert host.process is not None
+    error = StorageError(path, 0, expected="a batch", found="rot")
+    host.process.run_now(lambda: damaged.host.repairs.suspect(damaged, error))
+    run_for(world, 3_000)
+    assert damaged.host.repairs.mended_count
+    compacting.update(world.scenario.brokers)
+    churn(world, 60)
+    run_for(world, 3_000)
+    return world
+
+
+Way = Callable[[set[BrokerId]], World]
+WAYS = (copied_by_two_leaders, mended_from_who_has_compacted)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_key_stays_deleted_in_a_log_of_two_parts(way: Way, compacting: set[BrokerId]) -> None:
+    world = way(compacting)
+    for replica in world.replicas():
+        assert dict(read_all(replica)).get(KEY) is None
+    for _ in range(3):
+        churn(world, 30)
+        run_for(world, 2_000)
+    # Nobody has anything any more that the tombstone deletes: it goes, everywhere.
+    for replica in world.replicas():
+        assert KEY not in dict(read_all(replica))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tombstone_that_goes_while_somebody_has_what_it_deletes_is_found(
+    way: Way, compacting: set[BrokerId], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go_what_everybody_has(monkeypatch)
+    world = way(compacting)
+    assert b"1" in [dict(read_all(replica)).get(KEY) for replica in world.replicas()]
