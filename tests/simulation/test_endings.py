@@ -9,12 +9,14 @@ from strandline.simulation.checker import Checker
 from strandline.simulation.endings import (
     BalancerProgress,
     Convergence,
+    DamageMended,
     HeartbeatsCoalesced,
     Progress,
 )
 from strandline.simulation.facts import (
     NOWHERE,
     BalanceAwaited,
+    DamageAwaited,
     IdlePassed,
     RestAwaited,
     ServiceAwaited,
@@ -44,6 +46,12 @@ def test_what_does_not_come_to_rest_is_found() -> None:
     assert found.value.subject == ONE
 
 
+def test_damage_that_nobody_mends_is_found() -> None:
+    DamageMended().on_damage_awaited(DamageAwaited("", 9))
+    with pytest.raises(InvariantError, match=r"^DamageMended: broker 1 has damage in x, 9 ms"):
+        DamageMended().on_damage_awaited(DamageAwaited("broker 1 has damage in x", 9, ONE))
+
+
 def test_a_group_that_sends_something_of_its_own_is_found() -> None:
     """A heartbeat and an answer each way in an interval, and no append."""
     way, back = (BrokerId(1), BrokerId(2)), (BrokerId(2), BrokerId(1))
@@ -59,13 +67,16 @@ def test_a_group_that_sends_something_of_its_own_is_found() -> None:
 
 
 def test_the_checker_hands_on_what_was_awaited() -> None:
-    def verdict(*, served: str = "", balance: str = "", rest: str = "") -> tuple[object, Subject]:
+    def verdict(
+        *, served: str = "", balance: str = "", rest: str = "", damage: str = ""
+    ) -> tuple[object, Subject]:
         checker = Checker(
             idempotent_producers=(), power_fails=False, has_relaxed=False, resend_timeout_ms=1_000
         )
         checker.service_awaited(ServiceAwaited(served, 1, ONE))
         checker.balance_awaited(BalanceAwaited(balance, 1))
         checker.rest_awaited(RestAwaited(rest, ONE))
+        checker.damage_awaited(DamageAwaited(damage, 1, ONE))
         return checker.violation, checker.subject
 
     assert verdict() == (None, NOWHERE)
@@ -75,3 +86,4 @@ def test_the_checker_hands_on_what_was_awaited() -> None:
         NOWHERE,
     )
     assert verdict(rest="noise") == ("Convergence: noise", ONE)
+    assert verdict(damage="rot") == ("DamageMended: rot, 1 ms after all was at rest", ONE)

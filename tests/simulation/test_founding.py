@@ -134,6 +134,22 @@ def test_what_has_been_found_out_is_not_asked_again_after_a_restart() -> None:
     assert run_until_led(world, limit_ms=5_000) is not None
 
 
+@pytest.mark.parametrize("seed", [11, 20])
+def test_who_hears_of_an_epoch_while_it_notes_that_the_group_is_new_remembers_both(
+    seed: int,
+) -> None:
+    """The epoch is noted behind that; one of these voters was recovering again after a restart."""
+    world = started(replace(asking_scenario(seed), flush_us=(3_000, 40_000)))
+    run_for(world, 1_000)
+    for host in world.hosts.values():
+        host.on_down = None
+        host.kill()
+        host.start()
+    forgetful = [replica.self_id for replica in world.replicas() if replica.raft.is_amnesiac]
+    run_for(world, 100)
+    assert not forgetful
+
+
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", range(1, 25))
 def test_all_invariants_hold_where_brokers_find_out_by_themselves(seed: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.simulation.scenario import Scenario
+from strandline.simulation.scenario import ROT_FAULTS, Scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.variations import DISTRUST, OTHER_LOSSES, draw
 
@@ -30,6 +30,18 @@ def deletes(scenario: Scenario) -> bool:
 
 def moves(scenario: Scenario) -> bool:
     return scenario.move_interval_ms > 0
+
+
+def deletes_keys(scenario: Scenario) -> bool:
+    return scenario.tombstone_ratio > 0
+
+
+def rots(scenario: Scenario) -> bool:
+    return bool(scenario.fault_weights.keys() & set(ROT_FAULTS))
+
+
+def scrubs(scenario: Scenario) -> bool:
+    return scenario.scrub_bytes_per_s > 0
 
 
 def test_replicas_are_moved_where_no_disk_is_lost() -> None:
@@ -67,14 +79,51 @@ def test_with_a_disk_that_lies_every_acknowledgement_waits_for_one_copy_more() -
     assert not any(one.has_brokers and "lying-disk" in one.fault_weights for one in scenarios)
 
 
+def test_keys_are_deleted_from_compacted_topics_of_all_kinds() -> None:
+    scenarios = varied(deletes_keys)
+    assert len(scenarios) > 15
+    for one in scenarios:
+        assert one.key_count and one.log.compacted and not one.log.write_caching
+        assert not one.fault_weights.keys() & {"wall-clock-jump", *DISTRUST}
+        assert one.audit_interval_ms <= one.log.delete_retention_ms // 2
+    assert {one.has_brokers for one in scenarios} == {True, False}
+    assert any(moves(one) for one in scenarios)
+    assert any("lost-disk" in one.fault_weights for one in scenarios)
+    assert any("absence" in one.fault_weights for one in scenarios)
+
+
+def test_one_disk_rots_where_no_other_is_lost() -> None:
+    scenarios = varied(rots)
+    assert len(scenarios) > 15
+    for one in scenarios:
+        kinds = one.fault_weights.keys()
+        assert not kinds & {"lost-disk", "configuration-change", *DISTRUST}
+        assert not moves(one) and not one.log.write_caching
+        assert "open-rot" not in kinds or not (one.power_fails or "index-rot" in kinds)
+    assert {kind for one in scenarios for kind in one.fault_weights} >= set(ROT_FAULTS)
+    assert {one.has_brokers for one in scenarios} == {True, False}
+
+
+def test_the_scrub_goes_round_where_a_log_rots_below_who_has_it_open() -> None:
+    scenarios = varied(scrubs)
+    assert len(scenarios) > 25
+    assert all(map(scrubs, varied(lambda one: "open-rot" in one.fault_weights)))
+    assert any("bit-rot" in one.fault_weights and not rots(one) for one in scenarios)
+    assert any(not one.fault_weights.keys() & {"bit-rot", *ROT_FAULTS} for one in scenarios)
+
+
 @pytest.mark.simulation
-@pytest.mark.parametrize("holds", [deletes, is_cached, is_distrusted, moves])
+@pytest.mark.parametrize(
+    "holds", [deletes, is_cached, is_distrusted, moves, deletes_keys, rots, scrubs]
+)
 def test_every_promise_holds(holds: Callable[[Scenario], bool]) -> None:
     outcomes = [run_scenario(one) for one in varied(holds, 8)]
     assert [outcome.violation for outcome in outcomes] == [None] * 8
     assert sum(outcome.tally.acknowledged_count for outcome in outcomes) > 500
     if holds is deletes:
         assert sum(outcome.tally.deletion_count for outcome in outcomes) > 20
+    if holds is deletes_keys:
+        assert sum(outcome.tally.table_count for outcome in outcomes) > 100
 
 
 @pytest.mark.simulation
@@ -95,6 +144,9 @@ def test_a_broker_whose_tail_rots_is_brought_up_to_date() -> None:
         pytest.param(1185, id="a damaged log leads, of which nobody has what the others need"),
         pytest.param(741, id="a log that begins late is opened, and its producers ask again"),
         pytest.param(1087, id="what only the leader's retention has taken is deleted by an admin"),
+        pytest.param(
+            313, id="a voter of a new group starts again, and another one's votes have rotted"
+        ),
         pytest.param(1380, id="a follower is heard again, and its leader had long asked in vain"),
     ],
 )

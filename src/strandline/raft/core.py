@@ -39,6 +39,7 @@ from strandline.raft.events import (
     QuorumLost,
     Received,
     RejoinAllowed,
+    Rejoined,
     TransferLeadership,
 )
 from strandline.raft.lending import Lending, lendable_end, member_since
@@ -313,7 +314,11 @@ class Raft:
             self._elections.on_vote_response(sender, message, leader_alive)
 
     def _on_declared_new(self, event: DeclaredNew) -> None:
-        self._state.amnesiac = False
+        state = self._state
+        state.amnesiac = False
+        if state.epoch > 0:
+            # It was noted after that the group is new, and as of one who does not know that.
+            state.effects.append(Rejoined(state.log.last_index))
 
     def _on_log_compacted(self, event: LogCompacted) -> None:
         state = self._state

@@ -20,6 +20,7 @@ from strandline.simulation.deleted_records import DeletedStaysDeleted
 from strandline.simulation.endings import (
     BalancerProgress,
     Convergence,
+    DamageMended,
     HeartbeatsCoalesced,
     Progress,
 )
@@ -33,6 +34,7 @@ from strandline.simulation.facts import (
     CommitBegun,
     CommitEnded,
     ConfigurationCommitted,
+    DamageAwaited,
     Deleted,
     DeletionAsked,
     Disturbed,
@@ -140,6 +142,7 @@ class Checker:
             Progress(),
             BalancerProgress(),
             Convergence(),
+            DamageMended(),
             HeartbeatsCoalesced(),
         ]
         self._offsets = GroupOffsetsMonotonic()
@@ -255,6 +258,10 @@ class Checker:
     def rest_awaited(self, fact: RestAwaited) -> None:
         """See `facts.RestAwaited`."""
         self._judge(fact, lambda invariant: invariant.on_rest_awaited(fact))
+
+    def damage_awaited(self, fact: DamageAwaited) -> None:
+        """See `facts.DamageAwaited`."""
+        self._judge(fact, lambda invariant: invariant.on_damage_awaited(fact))
 
     def idle_passed(self, fact: IdlePassed) -> None:
         """See `facts.IdlePassed`."""

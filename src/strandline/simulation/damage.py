@@ -21,6 +21,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId
 from strandline.replication.host import JOURNAL
 from strandline.simulation.disk import HostDisk
@@ -35,7 +36,7 @@ from strandline.storage.layout import (
     SegmentName,
     parse_name,
 )
-from strandline.storage.state_journal import last_record
+from strandline.storage.state_journal import last_record, read_states, said_durable
 
 if TYPE_CHECKING:
     from strandline.simulation.world import World
@@ -86,21 +87,31 @@ def rot_indexes(world: "World", rng: random.Random) -> Callable[[], None] | None
 
 
 def rot_journal(world: "World", rng: random.Random) -> Callable[[], None] | None:
-    """Kill the broker, and flip one bit of a state in its journal: the seal behind the last one, or
-    the record in its place, says that all before it was durable."""
+    """Kill the broker, and flip one bit of a state in its journal: of those of which a record says
+    that they were durable, and will say so whatever fails next."""
     host = world.hosts[rotting_broker(world)]
     path = f"{DATA_DIRECTORY}/{JOURNAL}"
     image = host.disk.tree.find(path)
-    if not host.is_up or not world.has_spare_voters(host.broker) or image is None:
+    # As a lost disk: who has to be brought up to date first, needs what this broker has.
+    if not host.is_up or not world.may_lose_disk(host.broker) or image is None:
         return None
     assert isinstance(image, FileImage)
-    last = last_record(image.current.read(image.current.size, 0))
-    if not last:
+    # What the power may still take says of nothing that it was durable.
+    kept = min((one.position for one in image.unflushed), default=image.durable.size)
+    end = min(
+        last_record(image.current.read(image.current.size, 0)),
+        said_durable(image.durable.read(kept, 0)),
+    )
+    if not end:
         return None
     host.kill()
-    bit = rng.randrange(8 * last)
+    bit = rng.randrange(8 * end)
     host.disk.rot(path, bit)
     world.trace.add(host.name, f"bit {bit} of {path} rots")
+    try:
+        read_states(path, image.durable.read(kept, 0))  # In padding it would mean nothing.
+    except StorageError:
+        world.rotten_journals.add((host.broker, host.disk_number))
     return lambda: world.restart(host.broker)
 
 

@@ -9,6 +9,7 @@ Source: design section 10 (Progress); section 5 (an idle group costs nothing).""
 from strandline.simulation.facts import (
     NOWHERE,
     BalanceAwaited,
+    DamageAwaited,
     IdlePassed,
     RestAwaited,
     ServiceAwaited,
@@ -43,6 +44,17 @@ class Convergence(Invariant):
         """Nothing is under way any more."""
         if fact.left:
             raise self.broken(fact.left, fact.subject)
+
+
+class DamageMended(Invariant):
+    """Where the scrub goes round, what has rotted is found and mended, whoever reads it or not."""
+
+    def on_damage_awaited(self, fact: DamageAwaited) -> None:
+        """Nothing is left."""
+        if fact.left:
+            raise self.broken(
+                f"{fact.left}, {fact.limit_ms} ms after all was at rest", fact.subject
+            )
 
 
 class HeartbeatsCoalesced(Invariant):

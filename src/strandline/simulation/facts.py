@@ -335,6 +335,15 @@ class RestAwaited:
 
 
 @dataclass(frozen=True, slots=True)
+class DamageAwaited:
+    """The scrub had time to go round; `left`: what it has not found, or not had mended."""
+
+    left: str
+    limit_ms: int
+    subject: Subject = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class IdlePassed:
     """Nobody produced or consumed for a while, and every group was at rest.
 

@@ -72,6 +72,11 @@ def _kill(world: "World", rng: random.Random) -> End | None:
     return lambda: world.restart(broker)
 
 
+def _stay_away(world: "World", rng: random.Random) -> End | None:
+    """One broker, where all others are up: they go on without it."""
+    return _kill(world, rng) if all(host.is_up for host in world.hosts.values()) else None
+
+
 def _fail_power(world: "World", rng: random.Random) -> End | None:
     broker = _any_up(world, rng)
     if broker is None:
@@ -392,6 +397,7 @@ def _change_configuration(world: "World", rng: random.Random) -> End | None:
 FAULTS: dict[str, FaultKind] = {
     "kill": FaultKind(_kill),
     "kill-leader": FaultKind(_kill_leader),
+    "absence": FaultKind(_stay_away, duration_ms=(2_000, 7_000)),
     "power-failure": FaultKind(_fail_power, loses_page_cache=True),
     "leader-power-failure": FaultKind(_fail_power_of_leader, loses_page_cache=True),
     "total-power-failure": FaultKind(_fail_power_of_all, loses_page_cache=True),

@@ -15,6 +15,7 @@ from strandline.simulation.facts import (
     BalanceAwaited,
     BalancerMoved,
     ConfigurationCommitted,
+    DamageAwaited,
     Declaration,
     Deleted,
     DeletionAsked,
@@ -116,6 +117,9 @@ class Invariant:
 
     def on_rest_awaited(self, fact: RestAwaited) -> None:
         """See `facts.RestAwaited`."""
+
+    def on_damage_awaited(self, fact: DamageAwaited) -> None:
+        """See `facts.DamageAwaited`."""
 
     def on_idle_passed(self, fact: IdlePassed) -> None:
         """See `facts.IdlePassed`."""

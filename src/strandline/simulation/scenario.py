@@ -39,6 +39,8 @@ LEASE_HEARTBEATS = 2
 AUDIT_INTERVAL_MS = 1_500
 AUDITS_MAX = 5
 """So many audits while there is load: a whole log is read each time."""
+TOMBSTONE_MS_MIN = 1_000
+"""Tombstones last for so long at least: each is to be seen by an audit."""
 ASKING_SHARE = 0.3
 DOMAIN_FAULTS = (
     "region-cut",
@@ -54,18 +56,18 @@ AMBUSHES = ("forgotten-fence", "early-report", "late-fence", "cut-after-shrink")
 LASTING_LOSS = "lasting-loss"
 """See `lasting_losses`: somebody has to declare a loss."""
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
-NEVER_DRAWN = ("open-rot", "index-rot", "journal-rot")
-"""Only where they are asked for by name."""
+ROT_FAULTS = ("open-rot", "index-rot", "journal-rot")
 DRAWN_APART = (
     *LATER_FAULTS,
-    *NEVER_DRAWN,
+    *ROT_FAULTS,
     *DOMAIN_FAULTS,
     *AMBUSHES,
     LASTING_LOSS,
+    "absence",
     "lying-disk",
     "rotten-tail",
 )
-"""The last two: see `variations`, for what holds then depends on the group."""
+"""The last three, and `ROT_FAULTS`: see `variations`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,12 @@ class Scenario:
             ),
             ("write.caching", str(log.write_caching).lower()),
         )
+
+    @property
+    def audit_interval_ms(self) -> int:
+        """How often logs are read while there is load: a tombstone is seen before it may go."""
+        usual_ms = max(AUDIT_INTERVAL_MS, self.active_ms // AUDITS_MAX)
+        return min(usual_ms, self.log.delete_retention_ms // 2)
 
     @property
     def power_fails(self) -> bool:

@@ -23,9 +23,8 @@ from strandline.simulation.damage import BAD_DISKS
 from strandline.simulation.faults import FAULTS
 from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.scenario import (
-    AUDIT_INTERVAL_MS,
-    AUDITS_MAX,
     REGIONS,
+    TOMBSTONE_MS_MIN,
     GroupPlan,
     PlannedChange,
     PlannedFault,
@@ -132,10 +131,11 @@ def _scenario(told: ScenarioFile) -> Scenario:
     scenario = replace(
         scenario,
         log=_log(scenario, told.log),
-        tombstone_ratio=told.tombstone_ratio,
-        scrub_bytes_per_s=told.scrub_bytes_per_s,
         shrinks_voters=told.shrinks_voters,
     )
+    if told.scrub_bytes_per_s is not None:
+        scenario = replace(scenario, scrub_bytes_per_s=told.scrub_bytes_per_s)
+    scenario = _with_tombstones(scenario, told.tombstone_ratio)
     return _balanced(_judged(_administered(scenario, told)), told)
 
 
@@ -185,8 +185,6 @@ def _judged(scenario: Scenario) -> Scenario:
             f"move_interval_ms: not with {', '.join(losses)}; which disk may go is a question "
             "about the voters, who change"
         )
-    if scenario.tombstone_ratio:
-        _check_tombstones(scenario, kinds)
     if scenario.log.write_caching and scenario.group_consumer_count and scenario.power_fails:
         raise OperatorError(
             "write_caching: not with a consumer group where the power fails; what the group has "
@@ -273,15 +271,28 @@ def _ruling(scenario: Scenario, told: ScenarioFile, row: ChangeRow) -> PlannedCh
     return PlannedChange(row.at_ms, domain=domain, ruling=row.ruling, for_ms=row.for_ms)
 
 
-def _check_tombstones(scenario: Scenario, kinds: set[str]) -> None:
-    """A tombstone has to be seen by an audit before it may go."""
-    least_ms = 2 * max(AUDIT_INTERVAL_MS, scenario.active_ms // AUDITS_MAX)
+def _with_tombstones(scenario: Scenario, ratio: float | None) -> Scenario:
+    """With tombstones as told, or refused; those that were drawn stay where they can."""
+    if ratio is None:
+        reason = _no_tombstones(scenario) if scenario.tombstone_ratio else ""
+        return replace(scenario, tombstone_ratio=0.0) if reason else scenario
+    scenario = replace(scenario, tombstone_ratio=ratio)
+    if ratio and (reason := _no_tombstones(scenario)):
+        raise OperatorError(f"tombstone_ratio: {reason}")
+    return scenario
+
+
+def _no_tombstones(scenario: Scenario) -> str:
+    """Why no run with tombstones could be judged; empty where one can."""
+    told = scenario.faults
+    kinds = set(scenario.fault_weights) if told is None else {one.kind for one in told}
     if not scenario.key_count or scenario.log.write_caching:
-        raise OperatorError("tombstone_ratio: only with a key_count, and without write_caching")
-    if scenario.log.delete_retention_ms < least_ms:
-        raise OperatorError(f"tombstone_ratio: delete_retention_ms has to be {least_ms} at least")
-    if "wall-clock-jump" in kinds or scenario.faults is None:
-        raise OperatorError("tombstone_ratio: only with faults that are told, no wall-clock-jump")
+        return "only with a key_count, and without write_caching"
+    if scenario.log.delete_retention_ms < TOMBSTONE_MS_MIN:
+        return f"delete_retention_ms has to be {TOMBSTONE_MS_MIN} at least"
+    if "wall-clock-jump" in kinds:
+        return "without wall-clock-jump"
+    return ""
 
 
 def _latencies(scenario: Scenario, one_way_ms: dict[str, float]) -> dict[tuple[str, str], int]:

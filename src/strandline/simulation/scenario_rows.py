@@ -86,9 +86,9 @@ class ScenarioFile(Row):
     group_consumer_count: int | None = None
     key_count: int | None = None
     """How many keys records have, in logs that are compacted; 0 where they are not."""
-    tombstone_ratio: float = 0.0
+    tombstone_ratio: float | None = None
     """How many records delete their key; only with a `key_count`."""
-    scrub_bytes_per_s: int = 0
+    scrub_bytes_per_s: int | None = None
     delete_interval_ms: int | None = None
     move_interval_ms: int | None = None
     shrinks_voters: bool = False

@@ -12,14 +12,26 @@ How:    `draw(seed)` is `Scenario.draw(seed)`, with some of these:
                                in the segment that is written to as well. What is lost then, nobody
                                may know to be missing; so an acknowledgement waits for one copy
                                more than a majority, and no other disk is lost (`damage`).
+            tombstones         producers with acks=all delete keys of compacted topics, for which
+                               tombstones last for a few seconds, and somebody reads whole replicas
+            rot                of one disk, below logs that are open, beside them, or in the
+                               journal of votes, where no other disk is lost
+            the scrub          goes round several times, mostly where something rots
 Owns:   nothing.
-Source: design section 10; `damage`, `deleters`, the topic's key `write.caching`."""
+Source: design section 10; `damage`, `deleters`, `table_readers`, `soundness`, the topic's key
+        `write.caching`."""
 
 import random
 from dataclasses import replace
 
 from strandline.simulation.faults import FAULTS
-from strandline.simulation.scenario import GroupPlan, Scenario
+from strandline.simulation.scenario import (
+    KIB,
+    ROT_FAULTS,
+    TOMBSTONE_MS_MIN,
+    GroupPlan,
+    Scenario,
+)
 
 DELETING_SHARE = 0.4
 DELETE_INTERVAL_MS = (50, 200, 600)
@@ -33,12 +45,36 @@ DISTRUST_SHARE = 0.15
 DISTRUST = ("lying-disk", "rotten-tail")
 OTHER_LOSSES = ("lost-disk", "bit-rot", "configuration-change")
 """What would be a second disk, or make another broker a voter."""
+TOMBSTONES_SHARE = 0.4
+TOMBSTONE_RATIOS = (0.05, 0.2, 0.5)
+TOMBSTONE_MS = (TOMBSTONE_MS_MIN, TOMBSTONE_MS_MIN, 3_000)
+ABSENCE_SHARE = 0.7
+"""In so many of these seeds brokers are away for longer than tombstones last."""
+DELETED_KEY_COUNTS = (30, 300, 1_000, 3_000)
+"""Of many keys most have no record behind their tombstone."""
+DELETING_SEGMENT_BYTES = (2 * KIB, 2 * KIB, 8 * KIB)
+"""What lies in the last segment is not compacted."""
+DELETING_MAP_BYTES = (8 * KIB, 1024 * KIB)
+DELETING_MS = 8_000
+"""Tombstones have to become old while there is load."""
+DELETING_INTERVAL_MS_MAX = 25
+DELETING_PAUSE_MS = 1_000
+"""Between two faults on average: where nothing is written, nothing is deleted."""
+ROT_SHARE = 0.1
+LOG_ROTS = (("open-rot",), ("open-rot", "journal-rot"), ("journal-rot",))
+INDEX_ROTS = (("index-rot",), ("index-rot", "journal-rot"))
+ROTTEN_SEGMENT_BYTES_MAX = 4 * KIB
+"""What rots are mostly closed segments, and what lies beside them."""
+SCRUB_SHARE = 0.02
+ROT_SCRUB_SHARE = 0.25
+SCRUB_BYTES_PER_S = (256 * KIB, 4 * 1024 * KIB)
+"""A round each second, or every few seconds."""
 
 
 def draw(seed: int) -> Scenario:
     """The scenario of a seed."""
     drawn = with_distrust(with_caching(with_deletions(Scenario.draw(seed))))
-    return with_observers(with_moves(drawn))
+    return with_scrub(with_rot(with_tombstones(with_observers(with_moves(drawn)))))
 
 
 def with_deletions(scenario: Scenario) -> Scenario:
@@ -120,3 +156,87 @@ def _observed(plan: GroupPlan, scenario: Scenario, rng: random.Random) -> GroupP
         return plan
     observer = rng.choice(others)
     return replace(plan, observers=(observer,), hosts=(*plan.voters, observer))
+
+
+def with_tombstones(scenario: Scenario) -> Scenario:
+    """Tombstones, for some seeds with compacted logs.
+
+    `delete.retention.ms` is counted by wall clocks, so these do not jump. What is written while a
+    voter is away is what it may miss, so acknowledgements wait for a majority alone."""
+    rng = random.Random(f"table readers in {scenario.seed}")
+    is_distrusted = bool(scenario.fault_weights.keys() & set(DISTRUST))
+    can_delete = any(plan.acks == -1 for plan in scenario.producers) and not is_distrusted
+    if rng.random() >= TOMBSTONES_SHARE or not scenario.key_count or not can_delete:
+        return scenario
+    if scenario.log.write_caching:
+        return scenario
+    active_ms = max(scenario.active_ms, DELETING_MS)
+    weights = {
+        kind: weight for kind, weight in scenario.fault_weights.items() if kind != "wall-clock-jump"
+    }
+    if rng.random() < ABSENCE_SHARE:
+        weights["absence"] = 1 + sum(weights.values()) // 2
+    return replace(
+        scenario,
+        active_ms=active_ms,
+        fault_interval_ms=max(scenario.fault_interval_ms, DELETING_PAUSE_MS),
+        fault_weights=weights,
+        groups=tuple(map(_spared, scenario.groups)),
+        producers=tuple(
+            replace(plan, interval_ms=min(plan.interval_ms, DELETING_INTERVAL_MS_MAX))
+            for plan in scenario.producers
+        ),
+        key_count=rng.choice(DELETED_KEY_COUNTS),
+        tombstone_ratio=rng.choice(TOMBSTONE_RATIOS),
+        log=replace(
+            scenario.log,
+            segment_bytes=rng.choice(DELETING_SEGMENT_BYTES),
+            delete_retention_ms=rng.choice(TOMBSTONE_MS),
+            min_cleanable_dirty_ratio=0.0,
+            compaction_map_bytes=rng.choice(DELETING_MAP_BYTES),
+        ),
+    )
+
+
+def with_rot(scenario: Scenario) -> Scenario:
+    """Rot where the swarm's own draws have none, for some seeds: of one disk, and no other is lost.
+
+    It strikes where all groups can commit without that broker. That a closed segment was durable is
+    said by files that nobody flushes: so where it rots, these do not, nor does the power fail.
+    Where disks are lost already, or brokers become voters, scenarios stay as they are."""
+    rng = random.Random(f"bits that flip of {scenario.seed}")
+    others = {"lost-disk", "configuration-change", *DISTRUST}
+    can_rot = not (scenario.move_interval_ms or scenario.log.write_caching)
+    if rng.random() >= ROT_SHARE or not can_rot or scenario.fault_weights.keys() & others:
+        return scenario
+    weights = scenario.fault_weights
+    weight = 1 + sum(weights.values()) // 4
+    kinds = rng.choice(LOG_ROTS if "bit-rot" in weights else LOG_ROTS + INDEX_ROTS)
+    if "open-rot" in kinds:
+        weights = {
+            kind: often for kind, often in weights.items() if not FAULTS[kind].loses_page_cache
+        }
+    return replace(
+        scenario,
+        fault_weights=weights | dict.fromkeys(kinds, weight),
+        groups=tuple(map(_spared, scenario.groups)),
+        log=replace(
+            scenario.log, segment_bytes=min(scenario.log.segment_bytes, ROTTEN_SEGMENT_BYTES_MAX)
+        ),
+    )
+
+
+def _spared(plan: GroupPlan) -> GroupPlan:
+    """The same group, which acknowledges where a voter is away."""
+    return replace(plan, min_insync=min(plan.min_insync, len(plan.voters) // 2 + 1))
+
+
+def with_scrub(scenario: Scenario) -> Scenario:
+    """The scrub, for some seeds; for all where logs rot below who has them open: nobody else meets
+    that."""
+    rng = random.Random(f"scrubbing from {scenario.seed}")
+    rots = bool(scenario.fault_weights.keys() & {"bit-rot", *ROT_FAULTS})
+    is_drawn = rng.random() < (ROT_SCRUB_SHARE if rots else SCRUB_SHARE)
+    if not is_drawn and "open-rot" not in scenario.fault_weights:
+        return scenario
+    return replace(scenario, scrub_bytes_per_s=rng.choice(SCRUB_BYTES_PER_S))

@@ -41,14 +41,9 @@ from strandline.simulation.network import SimFabric
 from strandline.simulation.operators import Operator
 from strandline.simulation.producers import Producer
 from strandline.simulation.role_changes import asking_more
-from strandline.simulation.scenario import (
-    AUDIT_INTERVAL_MS,
-    AUDITS_MAX,
-    GroupPlan,
-    PlannedFault,
-    Scenario,
-)
+from strandline.simulation.scenario import GroupPlan, PlannedFault, Scenario
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.soundness import await_soundness
 from strandline.simulation.strikes import End, over
 from strandline.simulation.table_readers import TableReader
 from strandline.simulation.tally import Tally
@@ -121,6 +116,8 @@ class World:
         """Brokers that may not be started now: an operator sees to that."""
         self.labels = dict(zip(scenario.brokers, scenario.regions, strict=True))
         """{broker: the region that its configuration says}; an operator may change it."""
+        self.rotten_journals: set[tuple[BrokerId, int]] = set()
+        """(broker, number of its disk): no process may start with the journal there."""
         self.begun_kinds: set[str] = set()
         """The kinds of faults that were tried."""
         self.disturbances = Disturbances(self)
@@ -345,6 +342,7 @@ class World:
         ):
             client.stop()
         await_rest(self)
+        await_soundness(self)
         if not self.is_over:
             self._audit(is_final=True)
             self._is_audited = True
@@ -444,6 +442,8 @@ class World:
             self.tally.start_count += 1
             host.start()
             self.disturbances.tell()
+            if host.program is not None and (broker, host.disk_number) in self.rotten_journals:
+                self.checker.fail(f"NoDamageServed: broker {broker} starts with a rotten journal")
 
     def _on_down(self, broker: BrokerId) -> None:
         """Nobody else may know that it died, when it did so in the middle of something."""
@@ -499,8 +499,8 @@ class World:
     # ---- verdicts ----------------------------------------------------------------------------
 
     def _audit_later(self) -> None:
-        interval_ms = max(AUDIT_INTERVAL_MS, self.scenario.active_ms // AUDITS_MAX)
-        self.scheduler.after(interval_ms * US_PER_MS, self._audit_now)
+        interval_us = self.scenario.audit_interval_ms * US_PER_MS
+        self.scheduler.after(interval_us, self._audit_now)
 
     def _audit_now(self) -> None:
         if not self._is_audited:

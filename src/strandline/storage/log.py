@@ -573,7 +573,10 @@ class Log:
         may go below `held`: all replicas have them there, and nothing that they delete.
 
         Reads about `bytes_max`; returns whether there is more to do, so: call it again a little
-        later. Raises OSError when the disk is full, StorageError where a segment is damaged."""
+        later. Nothing is done while a damaged segment is written anew. Raises OSError when the disk
+        is full, StorageError where a segment is damaged."""
+        if self.mending.is_rewriting:
+            return False
         return self._compacting.step(self.config, limit_offset, held=held, bytes_max=bytes_max)
 
     @property

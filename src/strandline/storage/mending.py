@@ -34,6 +34,7 @@ class Mending:
         "_flushing",
         "_new_segment",
         "_on_mended",
+        "_rewrite",
         "_roll",
         "_row",
     )
@@ -56,6 +57,12 @@ class Mending:
         self._abandon_compaction = abandon_compaction
         self._on_mended = on_mended
         self._roll = roll
+        self._rewrite: Rewrite | None = None
+
+    @property
+    def is_rewriting(self) -> bool:
+        """Whether a segment is being written anew: compaction would take its file."""
+        return self._rewrite is not None and not self._rewrite.is_over
 
     def scrub(self, from_index: Index) -> Scrub:
         """A pass over what lies on the disk, from the segment that holds `from_index` on."""
@@ -95,11 +102,13 @@ class Mending:
         segment = replacements[0][0].segment
         if segment is self._row.active:
             self._roll()
-        return Rewrite(self._disk, segment, replacements, new_segment=self._new_segment)
+        self._rewrite = Rewrite(self._disk, segment, replacements, new_segment=self._new_segment)
+        return self._rewrite
 
     def replace(self, cleaned: Cleaned) -> None:
         """Let a rewritten segment take its place. Raises OSError: where the log has changed
         meanwhile it goes on as it is, otherwise it has failed."""
+        self._rewrite = None
         self._flushing.check()
         if not all(segment in self._row.segments[:-1] for segment in cleaned.replaced):
             raise OSError(EIO, "the log has changed meanwhile")

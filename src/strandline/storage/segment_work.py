@@ -9,6 +9,7 @@ Source: design section 4."""
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import GEN_CLOSED, getgeneratorstate
 
 from strandline.base.disk import Disk, File
 from strandline.storage.layout import CLEANED
@@ -43,6 +44,11 @@ class SegmentWork:
         """A segment that was finished and has to take its place before the next step."""
         cleaned, self._cleaned = self._cleaned, None
         return cleaned
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to do, or it was given up."""
+        return getgeneratorstate(self._steps) == GEN_CLOSED
 
     def abandon(self) -> None:
         """Give up: the segments have changed, or cannot be read."""

@@ -341,6 +341,12 @@ def _said_durable(data: bytes, end: int) -> int:
     return min(durable_end, end)
 
 
+def said_durable(data: bytes) -> int:
+    """Up to where a good record of a journal says that it was durable: rot before is noticed for as
+    long as that record is there."""
+    return _said_durable(data, len(data))
+
+
 def last_record(data: bytes) -> int:
     """Where the last good record of a journal begins, a seal mostly: the only one whose loss
     nothing tells; 0 where there is at most one."""
