@@ -8,7 +8,9 @@ Owns:   nothing.
 Source: design section 10; "Swarm Testing" (ISSTA 2012); reference/reliability.md 1c."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from strandline.config.keys import LONG_MAX
@@ -54,10 +56,13 @@ AMBUSHES = ("forgotten-fence", "early-report", "late-fence", "cut-after-shrink")
 LASTING_LOSS = "lasting-loss"
 """See `lasting_losses`: somebody has to declare a loss."""
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
+ANSWER_FAULTS = ("lost-answers", "client-reset")
+"""See `variations`: planned beside all others, which stay as they were."""
 NEVER_DRAWN = ("open-rot", "index-rot", "journal-rot")
 """Only where they are asked for by name."""
 DRAWN_APART = (
     *LATER_FAULTS,
+    *ANSWER_FAULTS,
     *NEVER_DRAWN,
     *DOMAIN_FAULTS,
     *AMBUSHES,
@@ -204,6 +209,8 @@ class Scenario:
     """Of policies and labels; only where `lost_after_ms` is set."""
     faults: tuple[PlannedFault, ...] | None = None
     """These faults, and no others; None for those that the seed and the weights stand for."""
+    answer_faults: tuple[PlannedFault, ...] = ()
+    """Beside what the seed and the weights stand for: what strikes clients alone."""
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
@@ -271,7 +278,7 @@ class Scenario:
             kind = rng.choices(kinds, weights=weights)[0]
             duration_ms = rng.randint(*FAULTS[kind].duration_ms)
             planned.append(PlannedFault(at_ms, kind, duration_ms, rng.getrandbits(32)))
-        return tuple(planned)
+        return in_order(planned, self.answer_faults)
 
     @classmethod
     def draw(cls, seed: int) -> "Scenario":
@@ -380,6 +387,11 @@ class Scenario:
                 self.settings, compaction_slice_bytes=rng.choice((KIB, 8 * KIB, 64 * KIB))
             ),
         )
+
+
+def in_order(*several: Iterable[PlannedFault]) -> tuple[PlannedFault, ...]:
+    """All of them, in the order of their beginnings."""
+    return tuple(sorted(chain(*several), key=lambda one: one.at_ms))
 
 
 def _draw_group(rng: random.Random, group: GroupId, brokers: list[BrokerId]) -> GroupPlan:
