@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.simulation.scenario import Scenario
+from strandline.simulation.scenario import ANSWER_FAULTS, Scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.variations import DISTRUST, OTHER_LOSSES, draw
 
@@ -30,6 +30,23 @@ def deletes(scenario: Scenario) -> bool:
 
 def moves(scenario: Scenario) -> bool:
     return scenario.move_interval_ms > 0
+
+
+def loses_answers(scenario: Scenario) -> bool:
+    return bool(scenario.answer_faults)
+
+
+def test_answers_are_lost_beside_all_other_faults() -> None:
+    scenarios = varied(loses_answers)
+    assert len(SEEDS) / 8 < len(scenarios) < len(SEEDS) / 3
+    assert any(one.has_brokers for one in scenarios)
+    assert {fault.kind for one in scenarios for fault in one.answer_faults} == set(ANSWER_FAULTS)
+    for one in scenarios:
+        planned = one.plan_faults()
+        others = replace(one, answer_faults=()).plan_faults()
+        assert [fault for fault in planned if fault.kind not in ANSWER_FAULTS] == [*others]
+        assert [*planned] == sorted(planned, key=lambda fault: fault.at_ms)
+    assert replace(scenarios[0], faults=()).plan_faults() == ()
 
 
 def test_replicas_are_moved_where_no_disk_is_lost() -> None:
@@ -68,7 +85,7 @@ def test_with_a_disk_that_lies_every_acknowledgement_waits_for_one_copy_more() -
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("holds", [deletes, is_cached, is_distrusted, moves])
+@pytest.mark.parametrize("holds", [deletes, is_cached, is_distrusted, moves, loses_answers])
 def test_every_promise_holds(holds: Callable[[Scenario], bool]) -> None:
     outcomes = [run_scenario(one) for one in varied(holds, 8)]
     assert [outcome.violation for outcome in outcomes] == [None] * 8
