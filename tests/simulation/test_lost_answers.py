@@ -268,3 +268,15 @@ def test_where_answers_are_lost_it_is_seen_that_they_are_forgotten(
     assert found_count(others) <= len(FEW_SEEDS) / 6
     for kind in ANSWER_FAULTS:
         assert found_count((kind,)) > len(FEW_SEEDS) / 2
+
+
+@pytest.mark.simulation
+def test_no_producer_is_told_that_it_is_out_of_sequence() -> None:
+    """Where nothing but answers and connections is lost, no leader loses count."""
+    drawn = [Scenario.draw(seed) for seed in FEW_SEEDS]
+    weights = dict.fromkeys(ANSWER_FAULTS, 1)
+    for one in drawn:
+        outcome = run_scenario(replace(one, fault_weights=weights, fault_interval_ms=200))
+        assert outcome.violation is None
+        assert sum(outcome.tally.fault_counts.values()) > 3
+        assert not any("begins its epoch" in line for line in outcome.trace)
