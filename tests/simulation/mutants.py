@@ -4,6 +4,7 @@ A simulator that finds nothing may be looking nowhere: what it must find is kept
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -39,8 +40,9 @@ from strandline.replication.sink import ReplicaSink
 from strandline.simulation.disk import SimDisk
 from strandline.simulation.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm import run_scenario
-from strandline.storage import state_journal
+from strandline.storage import producers, state_journal
 from strandline.storage.log import Log
+from strandline.storage.producers import Duplicate, ProducerEntry
 from strandline.storage.proving import Unproved
 from strandline.storage.renewal import Renewal
 
@@ -176,6 +178,61 @@ def forget_what_producers_wrote(patch: pytest.MonkeyPatch) -> None:
         return None
 
     patch.setattr(ReplicaSink, "check_producer", check_producer)
+
+
+def forget_what_was_answered(patch: pytest.MonkeyPatch) -> None:
+    """A batch is known again until it has been acknowledged: then nobody would ask again."""
+    honest_replicate, honest_check = Replica.replicate, ReplicaSink.check_producer
+    answered: WeakKeyDictionary[Replica, set[tuple[int, int, int]]] = WeakKeyDictionary()
+
+    def key_of(header: BatchHeader) -> tuple[int, int, int]:
+        return header.producer_id, header.producer_epoch, header.base_sequence
+
+    def replicate(
+        self: Replica,
+        batches: list[bytearray],
+        headers: list[BatchHeader],
+        *,
+        acks: int,
+        done: Callable[[AppendResult], None],
+    ) -> None:
+        def on_done(result: AppendResult) -> None:
+            if result.error_code == Error.NONE:
+                answered.setdefault(self, set()).update(map(key_of, headers))
+            done(result)
+
+        honest_replicate(self, batches, headers, acks=acks, done=on_done)
+
+    def check_producer(self: ReplicaSink, header: BatchHeader) -> Duplicate | None:
+        found = honest_check(self, header)
+        return None if key_of(header) in answered.get(self._replica, ()) else found
+
+    patch.setattr(Replica, "replicate", replicate)
+    patch.setattr(ReplicaSink, "check_producer", check_producer)
+
+
+def tell_the_latest_offset_to_who_asks_again(patch: pytest.MonkeyPatch) -> None:
+    """A batch that is there already is said to be where the producer's latest one is."""
+    honest = ReplicaSink.check_producer
+
+    def check_producer(self: ReplicaSink, header: BatchHeader) -> Duplicate | None:
+        found = honest(self, header)
+        entry = self._replica.log.producers.get(header.producer_id)
+        if found is None or entry is None:
+            return found
+        return Duplicate(entry.window[-1].base_offset, entry.window[-1].last_offset)
+
+    patch.setattr(ReplicaSink, "check_producer", check_producer)
+
+
+def know_the_latest_batch_alone(patch: pytest.MonkeyPatch) -> None:
+    """Of what a producer had in flight only the last batch is known again."""
+    honest = producers._judge
+
+    def judge(entry: ProducerEntry | None, header: BatchHeader) -> Duplicate | None:
+        return honest(entry and entry._replace(window=entry.window[-1:]), header)
+
+    patch.setattr(producers, "_judge", judge)
 
 
 def take_files_for_durable_after_a_kill(patch: pytest.MonkeyPatch) -> None:
@@ -422,6 +479,9 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(show_what_is_only_appended, ("isolation", "kill-leader"), 1),
     Mutant(read_without_a_lease, ("isolation", "pause", "mute"), 182, False),
     Mutant(forget_what_producers_wrote, ("kill-leader", "reset", "slow-link"), 3),
+    Mutant(forget_what_was_answered, ("lost-answers",), 3),
+    Mutant(tell_the_latest_offset_to_who_asks_again, ("client-reset",), 3),
+    Mutant(know_the_latest_batch_alone, ("lost-answers", "client-reset"), 3),
     Mutant(
         take_files_for_durable_after_a_kill,
         (),

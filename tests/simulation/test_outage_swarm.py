@@ -13,12 +13,13 @@ from tests.simulation.test_each_invariant import only
 
 from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.simulation import outage_swarm
 from strandline.simulation.facts import Acknowledged, LeaderElected, VotersRecorded
 from strandline.simulation.invariants import InvariantError
 from strandline.simulation.outage_swarm import ENDURANCE_ACTIVE_MS, LAYOUTS, draw_outages
 from strandline.simulation.promotions import PromotionKeepsRpoZero
 from strandline.simulation.role_changes import KINDS
-from strandline.simulation.scenario import AMBUSHES, LASTING_LOSS
+from strandline.simulation.scenario import AMBUSHES, ANSWER_FAULTS, LASTING_LOSS
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.swarm import Drawn, Swarm, Total, command, rotated, run_scenario
 
@@ -71,6 +72,18 @@ def test_readers_say_a_region_or_a_zone_of_it() -> None:
     racks = [(one, rack) for one in drawn for rack in one.near_racks]
     assert all(rack.split("/")[-1] in {*one.regions, *one.zones} for one, rack in racks)
     assert {rack.count("/") + rack.count("-") for _, rack in racks} == {0, 1, 2}
+
+
+def test_answers_are_lost_beside_all_other_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [draw_outages(seed).faults or () for seed in range(1, 200)]
+    monkeypatch.setattr(outage_swarm, "LOST_ANSWERS_SHARE", 0.0)
+    without = [draw_outages(seed).faults or () for seed in range(1, 200)]
+    assert drawn != without
+    others = [tuple(one for one in each if one.kind not in ANSWER_FAULTS) for each in drawn]
+    assert others == without
+    assert 15 < sum(one != other for one, other in zip(drawn, without, strict=True)) < 60
+    lasting = [each for each in drawn if any(one.kind == LASTING_LOSS for one in each)]
+    assert any(one.kind in ANSWER_FAULTS for each in lasting for one in each)
 
 
 def test_a_seed_is_one_history() -> None:

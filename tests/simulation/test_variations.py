@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.simulation.scenario import ROT_FAULTS, Scenario
+from strandline.simulation.scenario import ANSWER_FAULTS, ROT_FAULTS, Scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.variations import DISTRUST, OTHER_LOSSES, draw
 
@@ -42,6 +42,23 @@ def rots(scenario: Scenario) -> bool:
 
 def scrubs(scenario: Scenario) -> bool:
     return scenario.scrub_bytes_per_s > 0
+
+
+def loses_answers(scenario: Scenario) -> bool:
+    return bool(scenario.answer_faults)
+
+
+def test_answers_are_lost_beside_all_other_faults() -> None:
+    scenarios = varied(loses_answers)
+    assert len(SEEDS) / 8 < len(scenarios) < len(SEEDS) / 3
+    assert any(one.has_brokers for one in scenarios)
+    assert {fault.kind for one in scenarios for fault in one.answer_faults} == set(ANSWER_FAULTS)
+    for one in scenarios:
+        planned = one.plan_faults()
+        others = replace(one, answer_faults=()).plan_faults()
+        assert [fault for fault in planned if fault.kind not in ANSWER_FAULTS] == [*others]
+        assert [*planned] == sorted(planned, key=lambda fault: fault.at_ms)
+    assert replace(scenarios[0], faults=()).plan_faults() == ()
 
 
 def test_replicas_are_moved_where_no_disk_is_lost() -> None:
@@ -114,7 +131,7 @@ def test_the_scrub_goes_round_where_a_log_rots_below_who_has_it_open() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(
-    "holds", [deletes, is_cached, is_distrusted, moves, deletes_keys, rots, scrubs]
+    "holds", [deletes, is_cached, is_distrusted, moves, deletes_keys, rots, scrubs, loses_answers]
 )
 def test_every_promise_holds(holds: Callable[[Scenario], bool]) -> None:
     outcomes = [run_scenario(one) for one in varied(holds, 8)]
@@ -147,6 +164,7 @@ def test_a_broker_whose_tail_rots_is_brought_up_to_date() -> None:
         pytest.param(
             313, id="a voter of a new group starts again, and another one's votes have rotted"
         ),
+        pytest.param(3163, id="an observer keeps a log closed, and its operator replaces the disk"),
         pytest.param(1380, id="a follower is heard again, and its leader had long asked in vain"),
     ],
 )

@@ -12,16 +12,18 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    program under test on it: the groups alone), broker_member.py (a whole broker),
                    disk.py, made of file_image.py (bytes) and directory_tree.py (names), network.py,
                    made of link.py (one direction)
-        load       clients.py (the way to the brokers and back), lookups.py (who leads, which id,
-                   how far), producers.py, consumers.py, near_readers.py (that
+        load       clients.py (the way to the brokers and back), made of
+                   connections.py (each of which may be lost one way), lookups.py
+                   (who leads, which id, how far), producers.py, consumers.py, near_readers.py (that
                    go where a leader sends them), group_consumers.py, table_readers.py,
                    values.py (the records they know again); admins.py: deleters.py
                    (DeleteRecords), movers.py (replicas that move); operators.py (policies and
                    labels that change); loss_declarers.py (what is gone for good); topics.py (what
                    stands for a group)
         faults     faults.py (one function for each kind), domain_faults.py (of zones, regions and
-                   observers), ambushes.py (that wait for arbitration), lasting_losses.py
-                   (what does not come back), strikes.py (what kinds share), damage.py (bad disks),
+                   observers), client_faults.py (between clients and brokers), ambushes.py (that
+                   wait for arbitration), lasting_losses.py (what does not come back),
+                   strikes.py (what kinds share), damage.py (bad disks),
                    disturbances.py (what is amiss now)
         verdict    facts.py (what was observed), checker.py (hands it on), invariants.py (what must
                    hold), committed_offsets.py (what a consumer group is told),

@@ -6,7 +6,8 @@ How:    requests of one client to one broker arrive in their order, as on one co
         to a process that does not exist is refused; what a dying process had not answered is never
         answered, and the client's own time-out speaks. After that the client goes on over a new
         connection, and what was held up on the old one may come later than what it sends again.
-Owns:   the moments of the last arrivals, on the present connections.
+        Answers of a broker that lives on are lost with their connection (`connections`).
+Owns:   the present connections, and the moments of the last arrivals on them.
 Source: design section 10."""
 
 import random
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 from strandline.simulation.broker_member import BrokerMember
+from strandline.simulation.connections import Connection, Exchange
 from strandline.simulation.lookups import ask_leader
 from strandline.simulation.scheduler import US_PER_MS
 
@@ -41,22 +43,46 @@ class Client:
         self.connection = 1
         """The number of the latest connection to any broker."""
         self._last_arrival_us: dict[tuple[BrokerId, bool], int] = {}
-        self._lost: set[BrokerId] = set()
-        """Brokers to which the present connection is a black hole."""
+        self._connections: dict[BrokerId, Connection] = {}
+        """The present one to each broker that was asked something."""
+
+    def connection_to(self, broker: BrokerId) -> Connection:
+        """The present connection to `broker`; it is made where there is none."""
+        return self._connections.setdefault(broker, Connection(broker))
 
     def stall(self, broker: BrokerId, delay_us: int | None) -> None:
         """What is sent to `broker` on the present connection comes so much later; None: never."""
         if delay_us is None:
-            self._lost.add(broker)
+            self.connection_to(broker).loses_requests = True
         else:
             self._last_arrival_us[broker, False] = self.world.scheduler.now_us + delay_us
 
+    def reset(self, broker: BrokerId, *, drops_requests: bool) -> None:
+        """The present connection to `broker` is reset, and the client notices: no answer comes on
+        it any more, nor, if so, do requests that are under way."""
+        connection = self.connection_to(broker)
+        connection.is_reset = True
+        connection.drops_requests = drops_requests
+        self.reconnect(broker)
+
+    def give_up(self, connection: Connection) -> None:
+        """An answer is overdue on that connection: reconnect, unless that was done."""
+        if self._connections.get(connection.broker) is connection:
+            self.reconnect(connection.broker)
+
     def reconnect(self, broker: BrokerId) -> None:
-        """Give up the connection to `broker`: what is sent from now on waits for nothing before."""
+        """Give up the connection to `broker`: what is sent from now on waits for nothing before.
+
+        Where answers were lost on it, all that is open fails: who has asked is told at once."""
         self.connection += 1
-        self._lost.discard(broker)
         self._last_arrival_us.pop((broker, False), None)
         self._last_arrival_us.pop((broker, True), None)
+        connection = self._connections.pop(broker, None)
+        if connection is not None and connection.is_faulty:
+            connection.is_reset = True
+            for exchange in connection.open:
+                self.world.scheduler.after(0, exchange.lost)
+            connection.open.clear()
 
     def start(self) -> None:
         """Begin to work."""
@@ -66,28 +92,34 @@ class Client:
         self.is_stopped = True
 
     def ask(
-        self, broker: BrokerId, request: Callable[["Member"], None], refused: Callable[[], None]
+        self,
+        broker: BrokerId,
+        request: Callable[["Member", Exchange], None],
+        refused: Callable[[], None],
+        *,
+        lost: Callable[[], None] | None = None,
     ) -> None:
-        """Run `request` in the process of `broker`, or call `refused` where there is none."""
+        """Run `request` in the process of `broker`, or call `refused` where there is none, and
+        where the answer was lost with its connection, if nothing else is said for that (`lost`)."""
+        connection = self.connection_to(broker)
+        exchange = Exchange(self, connection, lost or refused)
 
         def arrive() -> None:
+            if connection.drops_requests:
+                return
             host = self.world.hosts[broker]
             if host.process is None:
-                self.answer(broker, refused)
+                exchange.answer(refused)
                 return
             host.process.after(0, run)
 
         def run() -> None:
             member = self.world.hosts[broker].program
             if member is not None:
-                request(member)
+                request(member, exchange)
 
-        if broker not in self._lost:
-            self.world.scheduler.at(self._arrival_us(broker, is_answer=False), arrive)
-
-    def answer(self, broker: BrokerId, callback: Callable[[], None]) -> None:
-        """Let an answer of `broker` reach the client."""
-        self.world.scheduler.at(self._arrival_us(broker, is_answer=True), callback)
+        if not connection.loses_requests:
+            self.world.scheduler.at(self.arrival_us(broker, is_answer=False), arrive)
 
     def find_leader(self, group: GroupId) -> BrokerId:
         """What any living broker knows at once; NO_BROKER where it does not know. For groups
@@ -120,12 +152,12 @@ class Client:
             self.reconnect(broker)
             end(None)
 
-        def run(member: "Member") -> None:
+        def run(member: "Member", exchange: Exchange) -> None:
             assert isinstance(member, BrokerMember)
             question(
                 member,
-                lambda answer: self.answer(broker, lambda: end(answer)),
-                lambda _: self.answer(broker, lambda: end(None)),
+                lambda answer: exchange.answer(lambda: end(answer)),
+                lambda _: exchange.answer(lambda: end(None)),
             )
 
         timeout = self.world.scheduler.after(timeout_ms * US_PER_MS, give_up)
@@ -149,7 +181,8 @@ class Client:
 
         self.lookup(self.rng.choice(self.world.scenario.brokers), ask, end)
 
-    def _arrival_us(self, broker: BrokerId, *, is_answer: bool) -> int:
+    def arrival_us(self, broker: BrokerId, *, is_answer: bool) -> int:
+        """When what is sent now to `broker`, or by it, arrives: not before what was sent before."""
         due_us = self.world.scheduler.now_us + self.rng.randint(*LATENCY_US)
         due_us = max(due_us, self._last_arrival_us.get((broker, is_answer), 0) + 1)
         self._last_arrival_us[broker, is_answer] = due_us

@@ -9,6 +9,7 @@ Source: KIP-392 (fetch from the closest replica); design section 9."""
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
@@ -18,6 +19,7 @@ from strandline.records.batch import iterate_headers
 from strandline.replication.replica import Replica
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.clients import Client
+from strandline.simulation.connections import Exchange
 from strandline.simulation.facts import RecordsRead, Subject
 from strandline.simulation.lookups import LATEST, NO_OFFSET, ask_offset
 from strandline.simulation.member import committed_end, visible_end
@@ -63,24 +65,28 @@ class Consumer(Client):
             if self.world.scenario.has_brokers and self.rng.random() < LISTING:
                 self._ask_end(plan, chosen)
             else:
-                self.ask(chosen, lambda member: self._read(plan.group, member), lambda: None)
+                self.ask(chosen, partial(self._read, plan.group), lambda: None)
 
         if self.rng.random() < 0.4:
             self.seek_leader(plan.group, go_to_leader)
         else:
-            self.ask(broker, lambda member: self._read(plan.group, member), lambda: None)
+            self.ask(broker, partial(self._read, plan.group), lambda: None)
         self.world.scheduler.after(self.rng.randint(*POLL_MS) * US_PER_MS, self._poll)
 
     def _ask_end(self, plan: GroupPlan, broker: BrokerId) -> None:
         """A ListOffsets request, as of a consumer that begins at the end."""
 
-        def run(member: "Member") -> None:
+        def run(member: "Member", exchange: Exchange) -> None:
+            def on_end(end: Offset) -> None:
+                exchange.reaches()
+                self._on_end(plan, member, end)
+
             assert isinstance(member, BrokerMember)
             ask_offset(
                 member,
                 plan.name,
                 LATEST,
-                lambda end: self._on_end(plan, member, end),
+                on_end,
                 lambda _: None,
             )
 
@@ -109,7 +115,7 @@ class Consumer(Client):
             )
         )
 
-    def _read(self, group: GroupId, member: "Member") -> None:
+    def _read(self, group: GroupId, member: "Member", exchange: Exchange) -> None:
         """Inside the broker."""
         replica = member.replication.replicas.get(group)
         if replica is None or replica.failed is not None:
@@ -119,8 +125,8 @@ class Consumer(Client):
 
         def done(data: bytes, error: ApiError | None) -> None:
             if error is None:
-                self._on_read(data, position, member=member, replica=replica)
-            else:
+                self._on_read(data, position, member=member, replica=replica, exchange=exchange)
+            elif exchange.reaches():
                 self._on_refused(error, replica)
 
         member.read(replica, position, max_bytes, done)
@@ -135,9 +141,16 @@ class Consumer(Client):
             self._positions[replica.group] = committed_end(replica)
 
     def _on_read(
-        self, data: bytes, position: Offset, *, member: "Member", replica: Replica
+        self,
+        data: bytes,
+        position: Offset,
+        *,
+        member: "Member",
+        replica: Replica,
+        exchange: Exchange,
     ) -> None:
-        """Still inside the broker."""
+        """Still inside the broker: what it answers is a fact, whether it arrives or not. Who does
+        not get it asks for the same again, mostly another replica."""
         group = replica.group
         try:
             found = self.world.values.read(data)
@@ -149,8 +162,10 @@ class Consumer(Client):
             return
         records = [record for record in found if record[0] >= position]
         fact = fact_of(self.name, member, replica, position, records)
-        self.read_count += len(records)
         self.world.checker.records_read(fact)
+        if not exchange.reaches():
+            return
+        self.read_count += len(records)
         for header in iterate_headers(data):
             # Not the last record's: a compacted log has batches that lack records at their end.
             self._positions[group] = max(position, header.next_offset)

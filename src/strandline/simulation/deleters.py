@@ -3,11 +3,13 @@
 Why:    what was deleted must stay so, through every fault: most of all the deletion that was only
         just answered.
 How:    each turn asks the leader of a group: to delete up to some offset that it shows, or to read
-        just below what was deleted before. A request that fails may have been done.
+        just below what was deleted before. A request that fails may have been done; one whose
+        answer was lost is sent again.
 Owns:   what it was told.
 Source: docs/decisions/0006-deleting-records.md; design section 10."""
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
@@ -22,6 +24,7 @@ from strandline.protocol.messages.delete_records import (
 from strandline.replication.replica import Replica
 from strandline.simulation.admins import Admin
 from strandline.simulation.broker_member import BrokerMember
+from strandline.simulation.connections import Exchange
 from strandline.simulation.facts import Deleted, DeletionAsked, Subject
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 VERSION = 2
 TIMEOUT_MS = 2_000
+ATTEMPTS = 3
 SHARE_MAX = 0.3
 """Of what can be read, so much goes at once."""
 READ_BYTES = 1_000
@@ -59,29 +63,47 @@ class Deleter(Admin):
         leader = self.find_leader(plan.group)
         act = self._read if self.rng.random() < 0.5 else self._delete
         if leader != NO_BROKER:
-            self.ask(leader, lambda member: act(plan.group, member), lambda: None)
+            self.ask(leader, partial(act, plan.group), lambda: None)
 
-    def _delete(self, group: GroupId, member: "Member") -> None:
-        """Inside the broker."""
+    def _delete(self, group: GroupId, member: "Member", exchange: Exchange) -> None:
+        """Inside the broker: choose, and ask."""
         assert isinstance(member, BrokerMember)
         replica = member.replication.replicas.get(group)
-        partition = member.partition_of(group)
-        if replica is None or partition is None:
+        if replica is None or member.partition_of(group) is None:
             return
         start = replica.log_start_offset
         span = replica.high_watermark - start
         before = Offset(start + int(span * self.rng.random() * SHARE_MAX))
         if span <= 0:
             return
+        self._put(group, before, ATTEMPTS, member, exchange)
+
+    def _put(
+        self, group: GroupId, before: Offset, attempts: int, member: "Member", exchange: Exchange
+    ) -> None:
+        """Inside the broker."""
+        assert isinstance(member, BrokerMember)
+        partition = member.partition_of(group)
+        if partition is None:
+            return
+
+        def again() -> None:
+            leader = self.find_leader(group)
+            if attempts > 1 and leader != NO_BROKER and not self.is_stopped:
+                self.ask(leader, partial(self._put, group, before, attempts - 1), lambda: None)
+
+        exchange.lost = again
         self.world.checker.deletion_asked(DeletionAsked(group, before))
         asked = DeleteRecordsPartition(partition_index=partition.index, offset=before)
         topic = DeleteRecordsTopic(name=partition.topic, partitions=[asked])
 
         def on_answer(answer: DeleteRecordsResponse) -> None:
+            is_heard = exchange.reaches()
             (result,) = answer.topics[0].partitions
             if result.error_code == Error.NONE:
                 self.deletion_count += 1
-                self._deleted[group] = max(before, self._deleted.get(group, before))
+                if is_heard:
+                    self._deleted[group] = max(before, self._deleted.get(group, before))
                 self.world.checker.deleted(Deleted(group, before, Offset(result.low_watermark)))
             elif result.error_code not in FAILURES:
                 self.world.checker.fail(
@@ -96,7 +118,7 @@ class Deleter(Admin):
             on_closed=lambda _: None,
         )
 
-    def _read(self, group: GroupId, member: "Member") -> None:
+    def _read(self, group: GroupId, member: "Member", exchange: Exchange) -> None:
         """Inside the broker: ask for a record that was deleted."""
         replica: Replica | None = member.replication.replicas.get(group)
         deleted = self._deleted.get(group, Offset(0))
@@ -105,6 +127,7 @@ class Deleter(Admin):
         position = Offset(self.rng.randrange(deleted))
 
         def done(data: bytes, error: ApiError | None) -> None:
+            exchange.reaches()
             if error is not None:
                 self.refusal_count += error.code == Error.OFFSET_OUT_OF_RANGE
             elif replica.is_leader:

@@ -4,8 +4,9 @@ Why:    a promise about an outage that takes the controller's word for it also h
         that sees none; what it should have seen is known here.
 How:    a host that dies or is started, or a fault that begins or ends, is told to the checker
         (`Disturbed`). Of faults that only take processes or power away (`DEATHS`) their hosts say
-        all there is. Any other one is amiss until it ends, or from then on where it ends by itself;
-        and so is what an operator does with a broker, for who counts in its zone changes by that.
+        all there is, and those of clients (`OF_CLIENTS`) concern no broker. Any other one is amiss
+        until it ends, or from then on where it ends by itself; and so is what an operator does with
+        a broker, for who counts in its zone changes by that.
 Owns:   which faults are in force.
 Source: docs/decisions/0018-outages.md; design section 10."""
 
@@ -27,6 +28,8 @@ DEATHS = {
     "zone-kill",
     "zone-power-failure",
 }
+OF_CLIENTS = {"lost-answers", "client-reset"}
+"""Of these no broker notices anything of another one."""
 OPERATOR = -1
 """The number of what an operator has done."""
 
@@ -41,7 +44,7 @@ class Disturbances:
 
     def begin(self, number: int, kind: str) -> None:
         """A fault has begun."""
-        if kind not in DEATHS:
+        if kind not in DEATHS | OF_CLIENTS:
             self._amiss.add(number)
         self.tell()
 

@@ -23,6 +23,7 @@ from strandline.simulation.ambushes import (
     forget_a_fence,
     report_early,
 )
+from strandline.simulation.client_faults import lose_answers, reset_clients, stall_requests
 from strandline.simulation.damage import (
     lie,
     rot,
@@ -279,24 +280,6 @@ def _deliver_late(world: "World", rng: random.Random) -> End | None:
     return over
 
 
-def _stall_requests(world: "World", rng: random.Random) -> End | None:
-    """Clients that have given up a connection ask again on another one; what they sent on the
-    first comes later, or never."""
-    broker = rng.choice(world.leading_brokers() or list(world.scenario.brokers))
-    stall_ms = rng.choice((500, 2_000, 5_000, 20_000))
-    is_lost = rng.random() < 0.3
-    how = "vanish" if is_lost else f"are {stall_ms} ms late"
-    world.trace.add("world", f"requests on the connections of clients to broker {broker} {how}")
-    for client in world.clients:
-        client.stall(broker, None if is_lost else stall_ms * US_PER_MS)
-
-    def end() -> None:
-        for client in world.clients:
-            client.reconnect(broker)
-
-    return end
-
-
 # ---- disks -----------------------------------------------------------------------------------
 
 
@@ -441,7 +424,9 @@ FAULTS: dict[str, FaultKind] = {
     "cut-after-shrink": FaultKind(cut_after_shrinking, duration_ms=(4_000, 7_000)),
     "late-fence": FaultKind(fence_late, duration_ms=(4_000, 7_000)),
     "lasting-loss": FaultKind(lose_for_good, duration_ms=(5_000, 9_000), loses_page_cache=True),
-    "stalled-requests": FaultKind(_stall_requests, duration_ms=(2_000, 4_000)),
+    "stalled-requests": FaultKind(stall_requests, duration_ms=(2_000, 4_000)),
+    "lost-answers": FaultKind(lose_answers, duration_ms=(2_000, 4_000)),
+    "client-reset": FaultKind(reset_clients),
 }
 
 

@@ -48,6 +48,7 @@ from strandline.protocol.table import Message
 from strandline.records.batch import iterate_headers
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.clients import Client
+from strandline.simulation.connections import Exchange
 from strandline.simulation.facts import CommitBegun, CommitEnded, OffsetFetched
 from strandline.simulation.lookups import EARLIEST, NO_OFFSET, ask_offset
 from strandline.simulation.scheduler import US_PER_MS, ScheduledEvent
@@ -179,19 +180,20 @@ class GroupConsumer(Client):
                 self._cancel_timeout()
                 done(message)
 
-        def on_answer(message: A) -> None:
-            if inside is not None:
-                inside(message)
-            self.answer(broker, lambda: deliver(message))
-
-        def run(member: "Member") -> None:
+        def run(member: "Member", exchange: Exchange) -> None:
             assert isinstance(member, BrokerMember)
+
+            def on_answer(message: A) -> None:
+                if inside is not None:
+                    inside(message)
+                exchange.answer(lambda: deliver(message))
+
             member.ask(
                 request,
                 answer,
                 version,
                 on_answer=on_answer,
-                on_closed=lambda _: self.answer(broker, lost),
+                on_closed=lambda _: exchange.answer(lost),
                 connection=connection,
             )
 
@@ -405,10 +407,10 @@ class GroupConsumer(Client):
         if broker == NO_BROKER:
             return
 
-        def done(data: bytes, error: ApiError | None) -> None:
-            self.answer(broker, lambda: self._on_read(broker, group, positions, data, error))
+        def run(member: "Member", exchange: Exchange) -> None:
+            def done(data: bytes, error: ApiError | None) -> None:
+                exchange.answer(lambda: self._on_read(broker, group, positions, data, error))
 
-        def run(member: "Member") -> None:
             replica = member.replication.replicas.get(group)
             if replica is not None and replica.failed is None:
                 member.read(replica, positions[group], self.rng.choice(READ_BYTES), done)

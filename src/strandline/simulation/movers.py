@@ -2,7 +2,7 @@
 
 Why:    a move is a protocol of three parties; each of them may be struck at each of its steps.
 How:    each turn asks any broker to move a group to random brokers, or to stop moving it. A request
-        that fails may have been done.
+        that fails may have been done; one whose answer was lost is sent again, to any broker.
 Owns:   nothing.
 Source: docs/decisions/0009-moving-replicas.md; design section 10."""
 
@@ -18,6 +18,7 @@ from strandline.protocol.messages.alter_partition_reassignments import (
 )
 from strandline.simulation.admins import Admin
 from strandline.simulation.broker_member import BrokerMember
+from strandline.simulation.connections import Exchange
 from strandline.simulation.facts import Subject
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 TIMEOUT_MS = 2_000
+ATTEMPTS = 3
 CANCEL_SHARE = 0.25
 FAILURES = {
     Error.KAFKA_STORAGE_ERROR,
@@ -56,17 +58,32 @@ class Mover(Admin):
             replicas = list(self.rng.sample(brokers, count))
         topic = ReassignableTopic(plan.name, [ReassignablePartition(0, replicas)])
         failures = FAILURES | OBSERVED_FAILURES if plan.observers else FAILURES
+        self._send(topic, failures, attempts=ATTEMPTS)
+
+    def _send(self, topic: ReassignableTopic, failures: set[Error], *, attempts: int) -> None:
+        def again() -> None:
+            if attempts > 1 and not self.is_stopped:
+                self._send(topic, failures, attempts=attempts - 1)
+
         self.ask(
-            self.rng.choice(brokers),
-            lambda member: self._ask(member, topic, failures),
+            self.rng.choice(self.world.scenario.brokers),
+            lambda member, exchange: self._ask(member, exchange, topic, failures),
             lambda: None,
+            lost=again,
         )
 
-    def _ask(self, member: "Member", topic: ReassignableTopic, failures: set[Error]) -> None:
+    def _ask(
+        self,
+        member: "Member",
+        exchange: Exchange,
+        topic: ReassignableTopic,
+        failures: set[Error],
+    ) -> None:
         """Inside the broker."""
         assert isinstance(member, BrokerMember)
 
         def on_answer(answer: AlterPartitionReassignmentsResponse) -> None:
+            exchange.reaches()
             code = answer.error_code or answer.responses[0].partitions[0].error_code
             if code == Error.NONE:
                 self.move_count += 1

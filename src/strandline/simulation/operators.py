@@ -36,6 +36,7 @@ from strandline.protocol.messages.incremental_alter_configs import (
 from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
 from strandline.simulation.broker_member import ALTER_CONFIGS_VERSION, BrokerMember
 from strandline.simulation.clients import Client
+from strandline.simulation.connections import Exchange
 from strandline.simulation.disturbances import OPERATOR
 from strandline.simulation.scenario import PlannedChange
 from strandline.simulation.scheduler import US_PER_MS
@@ -172,12 +173,12 @@ class Operator(Client):
         self._is_asking = False
         self._turn()
 
-    def _ask(self, member: "Member", what: Wanted, value: str) -> None:
-        """Inside the broker."""
+    def _ask(self, member: "Member", exchange: Exchange, what: Wanted, value: str) -> None:
+        """Inside the broker. An answer that is lost ends nothing: the same is asked for again."""
         assert isinstance(member, BrokerMember)
 
         def on_answer(is_set: bool) -> None:
-            if self._wanted.get(what) == value:
+            if exchange.reaches() and self._wanted.get(what) == value:
                 del self._wanted[what]
                 if not is_set:  # What is refused now is asked for again, after the others.
                     self._wanted[what] = value

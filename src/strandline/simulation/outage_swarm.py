@@ -17,6 +17,8 @@ How:    `draw_outages(seed)` is a cluster of whole brokers in one of a few layou
                         a person has to declare a loss, beside fewer of the other faults
             endurance       in one of seventy seeds, instead of all these, a zone or region is gone
                         for so long that every controller has seen it; rulings may be drawn
+            lost answers    in one of five seeds with such faults or losses brokers are not heard
+                            by clients, and connections of clients are reset, too
         near readers    consumers that say where they are, in three of ten seeds
             patience        mostly a fraction of what a real cluster waits for before a voter
                             counts as lost or as back, and observers that are not needed leave,
@@ -42,7 +44,9 @@ from strandline.simulation.scenario import (
     PlannedFault,
     ProducerPlan,
     Scenario,
+    in_order,
 )
+from strandline.simulation.variations import draw_answer_faults
 from strandline.storage.config import LogConfig
 
 POLICIES: tuple[Promotion, ...] = (
@@ -89,6 +93,7 @@ PATIENT_MS = 16_000
 AMBUSH_SHARE = 0.05
 LASTING_SHARE = 0.15
 NEAR_SHARE = 0.3
+LOST_ANSWERS_SHARE = 0.2
 DRILL_SHARE = 0.06
 DRILL = "region-drill"
 DRILL_SLOT_MS = 100
@@ -157,7 +162,7 @@ def draw_outages(seed: int) -> Scenario:
         return _lie_in_wait(ambush, seed)
     losses = random.Random(f"lasting loss {seed}")
     if losses.random() < LASTING_SHARE:
-        return _with_near_readers(_lose_for_good(losses, seed))
+        return _with_lost_answers(_with_near_readers(_lose_for_good(losses, seed)))
     endurance = random.Random(f"outage endurance {seed}")
     if endurance.random() < ENDURANCE_SHARE:
         return _endure(endurance, seed)
@@ -167,7 +172,16 @@ def draw_outages(seed: int) -> Scenario:
     keys = () if disks else _changed_keys(scenario)
     changes = (*keys, *_maintenance(scenario), *_rulings(scenario))
     scenario = replace(scenario, changes=tuple(sorted(changes, key=lambda one: one.at_ms)))
-    return _with_drills(scenario)
+    return _with_lost_answers(_with_drills(scenario))
+
+
+def _with_lost_answers(scenario: Scenario) -> Scenario:
+    """For some seeds, answers that are lost, and connections of clients that are reset."""
+    rng = random.Random(f"outage severed replies {scenario.seed}")
+    if rng.random() >= LOST_ANSWERS_SHARE:
+        return scenario
+    added = draw_answer_faults(rng, scenario.active_ms, rng.choice((500, 1_500)))
+    return replace(scenario, faults=in_order(scenario.faults or (), added))
 
 
 def _with_drills(scenario: Scenario) -> Scenario:

@@ -21,6 +21,7 @@ from strandline.protocol.errors import Error
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.simulation.clients import Client
 from strandline.simulation.clock import WALL_START_MS
+from strandline.simulation.connections import Exchange
 from strandline.simulation.facts import NO_EPOCH, Acknowledged, Produced, Subject
 from strandline.simulation.lookups import NO_PRODUCER_ID, ask_producer_id
 from strandline.simulation.scenario import ProducerPlan
@@ -205,17 +206,23 @@ class Producer(Client):
             REQUEST_TIMEOUT_MS * US_PER_MS, lambda: self._on_timeout(batch, attempt, broker)
         )
 
-    def _replicate(self, batch: _Batch, attempt: int, buffer: bytearray, member: "Member") -> None:
+    def _replicate(
+        self,
+        batch: _Batch,
+        attempt: int,
+        buffer: bytearray,
+        member: "Member",
+        exchange: Exchange,
+    ) -> None:
         """Inside the broker."""
 
         def done(result: AppendResult) -> None:
-            self._on_done(batch, attempt, member=member, result=result)
+            self._on_done(batch, member, result)
+            exchange.answer(lambda: self._on_answer(batch, attempt, result))
 
         member.produce(self.plan.group, buffer, acks=self.plan.acks, done=done)
 
-    def _on_done(
-        self, batch: _Batch, attempt: int, *, member: "Member", result: AppendResult
-    ) -> None:
+    def _on_done(self, batch: _Batch, member: "Member", result: AppendResult) -> None:
         """Still inside the broker: what is said here is a promise."""
         if result.error_code == Error.NONE and self.plan.acks != NO_ACKS:
             replica = member.replication.replicas.get(self.plan.group)
@@ -231,7 +238,6 @@ class Producer(Client):
                     epoch=NO_EPOCH if replica is None else replica.epoch,
                 )
             )
-        self.answer(member.broker, lambda: self._on_answer(batch, attempt, result))
 
     def _on_answer(self, batch: _Batch, attempt: int, result: AppendResult) -> None:
         if batch.is_done or batch.attempt != attempt:

@@ -8,7 +8,9 @@ Owns:   nothing.
 Source: design section 10; "Swarm Testing" (ISSTA 2012); reference/reliability.md 1c."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from strandline.config.keys import LONG_MAX
@@ -57,9 +59,12 @@ LASTING_LOSS = "lasting-loss"
 """See `lasting_losses`: somebody has to declare a loss."""
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
 ROT_FAULTS = ("open-rot", "index-rot", "journal-rot")
+ANSWER_FAULTS = ("lost-answers", "client-reset")
+"""See `variations`: planned beside all others, which stay as they were."""
 DRAWN_APART = (
     *LATER_FAULTS,
     *ROT_FAULTS,
+    *ANSWER_FAULTS,
     *DOMAIN_FAULTS,
     *AMBUSHES,
     LASTING_LOSS,
@@ -206,6 +211,8 @@ class Scenario:
     """Of policies and labels; only where `lost_after_ms` is set."""
     faults: tuple[PlannedFault, ...] | None = None
     """These faults, and no others; None for those that the seed and the weights stand for."""
+    answer_faults: tuple[PlannedFault, ...] = ()
+    """Beside what the seed and the weights stand for: what strikes clients alone."""
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
@@ -279,7 +286,7 @@ class Scenario:
             kind = rng.choices(kinds, weights=weights)[0]
             duration_ms = rng.randint(*FAULTS[kind].duration_ms)
             planned.append(PlannedFault(at_ms, kind, duration_ms, rng.getrandbits(32)))
-        return tuple(planned)
+        return in_order(planned, self.answer_faults)
 
     @classmethod
     def draw(cls, seed: int) -> "Scenario":
@@ -388,6 +395,11 @@ class Scenario:
                 self.settings, compaction_slice_bytes=rng.choice((KIB, 8 * KIB, 64 * KIB))
             ),
         )
+
+
+def in_order(*several: Iterable[PlannedFault]) -> tuple[PlannedFault, ...]:
+    """All of them, in the order of their beginnings."""
+    return tuple(sorted(chain(*several), key=lambda one: one.at_ms))
 
 
 def _draw_group(rng: random.Random, group: GroupId, brokers: list[BrokerId]) -> GroupPlan:

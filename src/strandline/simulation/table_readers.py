@@ -9,6 +9,7 @@ Owns:   what the present turn has read.
 Source: Kafka's log compaction ("a consumer that reads from the beginning sees the final state")."""
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
@@ -16,6 +17,7 @@ from strandline.model.ids import BrokerId, Offset
 from strandline.records.batch import iterate_headers
 from strandline.replication.replica import Replica
 from strandline.simulation.clients import Client
+from strandline.simulation.connections import Exchange
 from strandline.simulation.facts import TableRead
 from strandline.simulation.scenario import GroupPlan
 from strandline.simulation.scheduler import US_PER_MS
@@ -62,9 +64,9 @@ class TableReader(Client):
 
     def _continue(self, turn: _Turn) -> None:
         if self.world.scheduler.now_us < turn.until_us:
-            self.ask(turn.broker, lambda member: self._read(turn, member), lambda: None)
+            self.ask(turn.broker, partial(self._read, turn), lambda: None)
 
-    def _read(self, turn: _Turn, member: "Member") -> None:
+    def _read(self, turn: _Turn, member: "Member", exchange: Exchange) -> None:
         """Inside the broker."""
         replica = member.replication.replicas.get(turn.plan.group)
         if replica is None or replica.failed is not None:
@@ -73,19 +75,21 @@ class TableReader(Client):
 
         def done(data: bytes, error: ApiError | None) -> None:
             if error is None:
-                self._on_read(turn, data, position, replica=replica)
+                self._on_read(turn, data, position, replica=replica, exchange=exchange)
 
         member.read(replica, position, READ_BYTES, done)
 
-    def _on_read(self, turn: _Turn, data: bytes, position: Offset, *, replica: Replica) -> None:
+    def _on_read(
+        self, turn: _Turn, data: bytes, position: Offset, *, replica: Replica, exchange: Exchange
+    ) -> None:
         """Still inside the broker."""
         turn.records.update(self.world.values.read(data))
         for header in iterate_headers(data):
             position = max(position, header.next_offset)
         turn.position = position
         if data and position < replica.high_watermark:
-            self.answer(turn.broker, lambda: self._continue(turn))
-        elif self.world.scheduler.now_us < turn.until_us:
+            exchange.answer(lambda: self._continue(turn))
+        elif exchange.reaches() and self.world.scheduler.now_us < turn.until_us:
             self.table_count += 1
             self.world.checker.table_read(
                 TableRead(self.name, turn.broker, turn.plan.group, position, turn.records)

@@ -26,10 +26,13 @@ from dataclasses import replace
 
 from strandline.simulation.faults import FAULTS
 from strandline.simulation.scenario import (
+    ANSWER_FAULTS,
+    CONSUMER_GROUP_PAUSE,
     KIB,
     ROT_FAULTS,
     TOMBSTONE_MS_MIN,
     GroupPlan,
+    PlannedFault,
     Scenario,
 )
 
@@ -43,6 +46,7 @@ MOVING_SHARE = 0.3
 MOVE_INTERVAL_MS = (300, 1_000, 3_000)
 DISTRUST_SHARE = 0.15
 DISTRUST = ("lying-disk", "rotten-tail")
+LOST_ANSWERS_SHARE = 0.2
 OTHER_LOSSES = ("lost-disk", "bit-rot", "configuration-change")
 """What would be a second disk, or make another broker a voter."""
 TOMBSTONES_SHARE = 0.4
@@ -74,7 +78,8 @@ SCRUB_BYTES_PER_S = (256 * KIB, 4 * 1024 * KIB)
 def draw(seed: int) -> Scenario:
     """The scenario of a seed."""
     drawn = with_distrust(with_caching(with_deletions(Scenario.draw(seed))))
-    return with_scrub(with_rot(with_tombstones(with_observers(with_moves(drawn)))))
+    drawn = with_scrub(with_rot(with_tombstones(with_observers(with_moves(drawn)))))
+    return with_lost_answers(drawn)
 
 
 def with_deletions(scenario: Scenario) -> Scenario:
@@ -148,6 +153,33 @@ def with_observers(scenario: Scenario, *, share: float = OBSERVING_SHARE) -> Sce
     return replace(
         scenario, groups=tuple(_observed(plan, scenario, rng) for plan in scenario.groups)
     )
+
+
+def with_lost_answers(scenario: Scenario) -> Scenario:
+    """Answers that are lost, and connections of clients that are reset, for some seeds."""
+    rng = random.Random(f"dropped answers of {scenario.seed}")
+    if rng.random() >= LOST_ANSWERS_SHARE:
+        return scenario
+    interval_ms = rng.choice((300, 1_000))
+    if scenario.group_consumer_count:
+        interval_ms *= CONSUMER_GROUP_PAUSE
+    faults = draw_answer_faults(rng, scenario.active_ms, interval_ms)
+    return replace(scenario, answer_faults=faults)
+
+
+def draw_answer_faults(
+    rng: random.Random, active_ms: int, interval_ms: int
+) -> tuple[PlannedFault, ...]:
+    """One kind or both of what strikes clients alone, now and then; mostly not for long."""
+    kinds = rng.choice((ANSWER_FAULTS, ANSWER_FAULTS, ANSWER_FAULTS[:1], ANSWER_FAULTS[1:]))
+    planned: list[PlannedFault] = []
+    at_ms = rng.randint(1, interval_ms)
+    while at_ms < active_ms:
+        kind = rng.choice(kinds)
+        duration_ms = rng.randint(*FAULTS[kind].duration_ms)
+        planned.append(PlannedFault(at_ms, kind, duration_ms, rng.getrandbits(32)))
+        at_ms += rng.randint(1, 2 * interval_ms)
+    return tuple(planned)
 
 
 def _observed(plan: GroupPlan, scenario: Scenario, rng: random.Random) -> GroupPlan:

@@ -69,7 +69,8 @@ class Operator:
         if not self._may_act or world.scheduler.now_us < self._due_us:
             return
         broker = rotting_broker(world)
-        plans = [plan for plan in world.scenario.groups if broker in plan.voters]
+        groups = world.scenario.groups
+        plans = [plan for plan in groups if broker in (*plan.voters, *plan.observers)]
         held = {replica.group for replica in world.replicas() if replica.self_id == broker}
         if all(plan.group in held for plan in plans) or not world.may_replace_disk(broker):
             return
