@@ -17,6 +17,8 @@ How:    `draw(seed)` is `Scenario.draw(seed)`, with some of these:
             rot                of one disk, below logs that are open, beside them, or in the
                                journal of votes, where no other disk is lost
             the scrub          goes round several times, mostly where something rots
+            lost answers       of brokers that live on, and connections of clients that are reset,
+                               beside all other faults (`client_faults`)
 Owns:   nothing.
 Source: design section 10; `damage`, `deleters`, `table_readers`, `soundness`, the topic's key
         `write.caching`."""
