@@ -14,6 +14,7 @@ from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.shrink import shrink
 from strandline.simulation.swarm import command as command_of
 from strandline.simulation.swarm import run_scenario
+from strandline.simulation.variations import draw
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 PLACED = (
@@ -30,6 +31,14 @@ def written(directory: Path, text: str) -> Path:
 
 def test_a_seed_alone_is_that_seed(tmp_path: Path) -> None:
     assert load_scenario(written(tmp_path, "seed = 12")) == Scenario.draw(12)
+
+
+def test_what_a_seed_varies_stays_where_a_file_leaves_it_possible(tmp_path: Path) -> None:
+    varied = draw(95)
+    assert varied.tombstone_ratio
+    assert load_scenario(written(tmp_path, "seed = 95\nfaults = []")) == replace(varied, faults=())
+    assert not load_scenario(written(tmp_path, "seed = 95\nkey_count = 0")).tombstone_ratio
+    assert not load_scenario(written(tmp_path, "seed = 95\ntombstone_ratio = 0.0")).tombstone_ratio
 
 
 @pytest.mark.simulation
