@@ -68,7 +68,7 @@ class Founding:
                 del self._questions[group]
                 continue
             self._settle(group)
-            for peer in question.waiting:
+            for peer in sorted(question.waiting):
                 self._send_question(peer, group)
             if question.waiting and now - question.reminded_ms >= REMINDER_MS:
                 question.reminded_ms = now

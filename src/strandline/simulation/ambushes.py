@@ -67,7 +67,8 @@ class Ambush:
         while self._heal:
             self._heal.pop()()
         for some, others in ways:
-            both = (*product(some, others), *product(others, some))
+            pair = sorted(some), sorted(others)
+            both = (*product(*pair), *product(pair[1], pair[0]))
             self._heal.append(cut(self.world, both))
 
     def all_but(self, some: frozenset[BrokerId]) -> frozenset[BrokerId]:
