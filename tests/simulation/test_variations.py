@@ -70,7 +70,8 @@ def test_replicas_are_moved_where_no_disk_is_lost() -> None:
 
 
 def test_most_seeds_are_what_they_were() -> None:
-    same = [seed for seed in SEEDS if draw(seed) == Scenario.draw(seed)]
+    """But for lost answers, which leave all other faults what and when they were."""
+    same = [seed for seed in SEEDS if replace(draw(seed), answer_faults=()) == Scenario.draw(seed)]
     assert len(same) > len(SEEDS) / 2
 
 
