@@ -264,6 +264,17 @@ def test_what_was_said_before_a_disk_was_lost_is_worth_nothing() -> None:
     leader.receive(3, AppendResponse(1, True, 0, 0, compacted=0))
     leader.receive(3, AppendResponse(1, False, hint=-1, recovering=True))
     assert leader.raft.progress[3].compacted_index == -1
+    leader.receive(3, AppendResponse(1, True, 0, 0, compacted=0))
+    assert leader.raft.progress[3].compacted_index == -1, "an answer of before, that comes late"
+
+
+def test_an_answer_that_comes_late_takes_nothing_back() -> None:
+    leader = Member().lead_established()
+    leader.propose()
+    leader.receive(2, AppendResponse(1, True, 0, 0, compacted=0))
+    leader.receive(2, AppendResponse(1, True, 1, 1, compacted=-1))
+    leader.receive(2, AppendResponse(1, True, 0, 0, compacted=0))
+    assert leader.raft.progress[2].compacted_index == -1
 
 
 def test_a_log_that_begins_anew_is_not_compacted() -> None:

@@ -10,10 +10,12 @@ from dataclasses import replace
 import pytest
 from tests.simulation.full_speed import leader_of
 from tests.simulation.plain import plain_scenario, started
-from tests.simulation.test_compaction import BRIEF, churn, put, read_all, run_for
+from tests.simulation.test_compaction import BRIEF, churn, clean_all, put, read_all, run_for
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Offset
+from strandline.records.batch import HEADER_BYTES, iterate_headers
+from strandline.records.record import Record, build_batch
 from strandline.replication import compactor, leading
 from strandline.replication.compactor import Compactor
 from strandline.replication.replica import Replica
@@ -130,8 +132,31 @@ def mended_from_who_has_compacted(compacting: set[BrokerId]) -> World:
     return world
 
 
+def rotten_before_its_first_pass(compacting: set[BrokerId]) -> World:
+    """One bit of the tombstone flips, before its log is compacted; the scrub finds it later."""
+    world = started(plain_scenario(log=BRIEF))
+    damaged = at(world, next(b for b in world.scenario.brokers if b != leader_of(world).self_id))
+    put(world, KEY, b"1")
+    churn(world, 30)
+    put(world, KEY, None)
+    tombstone = Offset(damaged.log.end_offset - 1)
+    churn(world, 30)
+    path = segment_of(damaged, tombstone)
+    row = damaged.log._row.segments
+    segment = next(one for one in row if one.path(".log") == path)
+    header = next(one for one in segment.headers(0, segment.size) if one.base_offset == tombstone)
+    host = world.hosts[damaged.self_id]
+    host.disk.rot(path, 8 * (header.position + HEADER_BYTES) + 3)
+    compacting.update(world.scenario.brokers)
+    for _ in range(3):
+        churn(world, 40)
+        run_for(world, 3_000)
+    assert damaged.host.repairs.mended_count
+    return world
+
+
 Way = Callable[[set[BrokerId]], World]
-WAYS = (copied_by_two_leaders, mended_from_who_has_compacted)
+WAYS = (copied_by_two_leaders, mended_from_who_has_compacted, rotten_before_its_first_pass)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -147,10 +172,85 @@ def test_a_key_stays_deleted_in_a_log_of_two_parts(way: Way, compacting: set[Bro
         assert KEY not in dict(read_all(replica))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS[:2])
 def test_a_tombstone_that_goes_while_somebody_has_what_it_deletes_is_found(
     way: Way, compacting: set[BrokerId], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let_go_what_everybody_has(monkeypatch)
     world = way(compacting)
     assert b"1" in [dict(read_all(replica)).get(KEY) for replica in world.replicas()]
+
+
+def test_a_configuration_that_may_be_lost_lets_no_tombstone_go(compacting: set[BrokerId]) -> None:
+    """A leader that is cut off drops the observer that still has what the tombstone deletes."""
+    scenario = plain_scenario(brokers=4, log=BRIEF)
+    (group,) = scenario.groups
+    *voters, late = group.voters
+    group = replace(group, voters=tuple(voters), observers=(late,))
+    world = started(replace(scenario, groups=(group,)))
+    leader = leader_of(world)
+    compacting.update(voters)
+    delete_a_key(world)
+    compacting.discard(leader.self_id)
+    churn(world, 25)
+    for one in scenario.brokers:
+        if one != leader.self_id:
+            world.fabric.cut(leader.self_id, one)
+            world.fabric.cut(one, leader.self_id)
+    process = world.hosts[leader.self_id].process
+    assert process is not None
+    process.run_now(lambda: leader.change_configuration(voters=tuple(voters), observers=()))
+    assert late not in leader.configuration.members
+    compacting.add(leader.self_id)
+    process.run_now(leader.clean)
+    run_for(world, 400)
+    assert leader.is_leader
+    assert (KEY, None) in read_all(leader)
+
+
+def write(world: World, key: bytes, value: bytes | None) -> None:
+    """One record, over a long way; then all logs are looked after."""
+    leader = leader_of(world)
+    process = world.hosts[leader.self_id].process
+    assert process is not None
+    batch = build_batch([Record(0, 1_000, key, value)])
+    headers = list(iterate_headers(batch))
+    process.run_now(lambda: leader.replicate([batch], headers, acks=-1, done=lambda result: None))
+    run_for(world, 400)
+    clean_all(world)
+
+
+def test_who_mends_a_log_does_not_count_as_clean_meanwhile(compacting: set[BrokerId]) -> None:
+    """Its helper has what the tombstone deletes when it is asked, and has compacted before that is
+    here: both had said that they were clean, and the tombstone, that rotted too, had gone."""
+    log = replace(BRIEF, delete_retention_ms=100)
+    world = started(plain_scenario(log=log, one_way_us=50_000))
+    helper = leader_of(world)
+    damaged = at(world, next(one for one in world.scenario.brokers if one != helper.self_id))
+    compacting.update(one for one in world.scenario.brokers if one != helper.self_id)
+    write(world, KEY, b"1")
+    for _ in range(60):
+        write(world, b"other", b"y" * 20_000)
+    for number in range(3):
+        write(world, b"alive%d" % number, b"z" * 1_500)
+    tombstone = damaged.log.end_offset
+    write(world, KEY, None)
+    for _ in range(8):
+        write(world, b"other", b"y" * 1_500)
+        run_for(world, 1_000)
+    host = world.hosts[damaged.self_id]
+    first, last = segment_of(damaged, Offset(0)), segment_of(damaged, tombstone)
+    assert first != last
+    for path in (first, last):
+        for byte in range(80, host.disk.size_of(path), 100):
+            host.disk.rot(path, 8 * byte)
+    error = StorageError("", 0, expected="a batch", found="rot")
+    assert host.process is not None
+    host.process.run_now(lambda: damaged.host.repairs.suspect(damaged, error))
+    run_for(world, 250)
+    compacting.add(helper.self_id)
+    for _ in range(40):
+        write(world, b"other", b"y" * 1_500)
+    assert damaged.host.repairs.mended_count == 2
+    for replica in world.replicas():
+        assert KEY not in dict(read_all(replica))

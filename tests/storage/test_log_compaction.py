@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
 
+from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import (
     DELETE_HORIZON_BIT,
@@ -25,6 +26,7 @@ from strandline.records.record import (
     decode_records,
     rebuild_batch,
 )
+from strandline.storage import compaction
 from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
 from strandline.storage.verification import verify_log
@@ -513,3 +515,46 @@ def test_a_pass_whose_map_is_full_claims_no_more_than_the_segments_before() -> N
         assert len(keys) == len(set(keys))
         world.compact()
         assert world.log.compacted_index > before
+
+
+def test_a_pass_that_meets_damage_has_cleaned_nothing() -> None:
+    """A rotten tombstone deletes another key, or none: what it deletes would count as gone."""
+    world = World()
+    world.append([(b"k", b"1")])
+    world.close_segment()
+    world.append([(b"k", None)])
+    world.append([(b"a", b"2")])
+    world.close_segment()
+    sealed = world.log._row.segments[1]
+    starts = [header.position for header in sealed.headers(0, sealed.size)]
+    epochs = {start + at for start in starts for at in range(12, 16)}  # No checksum covers them.
+    for byte in set(range(sealed.size)) - epochs:
+        world.disk.flip_bit(sealed.path(".log"), byte)
+        with pytest.raises(StorageError):
+            world.compact()
+        assert world.log.compacted_index == -1
+        world.disk.flip_bit(sealed.path(".log"), byte)
+    world.compact()
+    assert world.log.compacted_index > 0
+
+
+def test_a_pass_that_breaks_off_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its next step took it for one that was over."""
+    world = World()
+    world.append([(b"k", b"1")])
+    world.close_segment()
+    world.append([(b"k", None)])
+    world.append([(b"a", b"2")])
+    world.close_segment()
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compaction, "clean_batch", fail)
+        with pytest.raises(MemoryError):
+            world.compact()
+    assert world.log.compacted_index == -1
+    world.compact()
+    assert [record.key for _, record in world.records()] == [b"k", b"a"]
+    assert clean_keys(world.log) == [b"k", b"a"]

@@ -49,8 +49,8 @@ class LogFlushed(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogCompacted(msgspec.Struct, frozen=True, gc=False):
-    """A compacted log has nothing left, up to `index`, that something up to there supersedes; where
-    `index` is lower than before, what was mended may have some again."""
+    """Up to `index` a compacted log has nothing left but the last record of each key up to there;
+    where `index` is lower than before, what is mended may have more."""
 
     index: Index
 

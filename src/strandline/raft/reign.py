@@ -163,7 +163,9 @@ class Reign:
         flushed = response.flushed
         state = self._state
         assert written <= state.log.last_index, "a peer has more of this epoch than its leader"
-        progress.compacted_index = response.compacted
+        # Else it is an earlier answer, that comes late.
+        if written >= progress.match_written and flushed >= progress.match_flushed:
+            progress.compacted_index = response.compacted
         if written > progress.match_written:
             progress.match_written = written
             if progress.next_index <= written:

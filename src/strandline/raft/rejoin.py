@@ -86,7 +86,7 @@ def count_only_whole(reign: Reign, progress: Progress, response: AppendResponse)
         # Nobody could have flushed the marker before the loss: this is no old acknowledgement.
         progress.rejoin_marker = progress.rejoin_at = Index(-1)
         return response
-    return msgspec.structs.replace(response, flushed=Index(-1))
+    return msgspec.structs.replace(response, flushed=Index(-1), compacted=Index(-1))
 
 
 def grant_rejoins(state: ReplicaState, reign: Reign) -> None:

@@ -101,7 +101,10 @@ def outlived_index(leader: "Replica") -> Index:
     """Tombstones up to here may go, as far as the members of a compacted log have told its leader:
     every one has them, and nothing that they delete; or -1."""
     assert leader.leading is not None
-    progress = leader.raft.progress
+    raft = leader.raft
+    if raft.configuration_index > raft.commit:
+        return Index(-1)  # It may be lost: who is no member by it would be one again.
+    progress = raft.progress
     others = [member for member in leader.configuration.members if member != leader.self_id]
     told = [progress[one].compacted_index if one in progress else Index(-1) for one in others]
     return min(leader.leading.held_index, leader.log.compacted_index, *told)

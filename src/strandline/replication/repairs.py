@@ -255,6 +255,7 @@ class Repairs:
     async def _mend_segment(self, replica: "Replica", gaps: list[Gap]) -> bool:
         """Whether the segment of these gaps has none any more."""
         mending = replica.log.mending
+        await _unclaim(replica, gaps)
         replacements: list[tuple[Gap, bytes]] = []
         helper = None
         for known in gaps:
@@ -270,7 +271,7 @@ class Repairs:
             replacements.append((gap, data))
         if not replacements or replica.failed is not None:
             return True
-        if all(fits_in_place(gap, data) for gap, data in replacements):
+        if all(_fits_in_place(gap, data) for gap, data in replacements):
             for gap, data in replacements:
                 mending.fill(gap, data)
             replica.flush()
@@ -365,6 +366,21 @@ class Repairs:
     def _replica(self, group: GroupId) -> "Replica | None":
         replica = self._host.replicas.get(group)
         return None if replica is None or replica.failed is not None else replica
+
+
+async def _unclaim(replica: "Replica", gaps: list[Gap]) -> None:
+    """What comes may have been compacted less. The leader hears that before it is asked for it, so
+    that no tombstone goes meanwhile that somebody else still counts on for the same."""
+    replica.log.mending.expect(min(gap.start.raft_index for gap in gaps))
+    replica.tell_compacted()
+    await asyncio.sleep(PAUSE_S)
+
+
+def _fits_in_place(gap: Gap, data: bytes) -> bool:
+    try:
+        return fits_in_place(gap, data)
+    except StorageError:
+        return False  # Its index would have to be made from damaged headers.
 
 
 def _prove(replica: "Replica", data: bytes) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
-from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset
 from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
 from strandline.storage.config import LogConfig
@@ -75,21 +74,24 @@ class Compacting:
             return False
         try:
             has_more = self._compaction.step(bytes_max)
-        except (OSError, StorageError):
+            cleaned = self._compaction.take()
+            if cleaned is not None:
+                self._put_in_place(cleaned)
+        except BaseException:  # Whatever it is: a pass that has ended so has cleaned nothing.
             self.abandon()
             raise
-        cleaned = self._compaction.take()
-        if cleaned is not None:
-            try:
-                self._keep(cleaned)
-                self._row.replace(cleaned)
-            except OSError as error:
-                self._flushing.fail(error)
-                raise
         if not has_more:
             self._be_clean_below(self._compaction.end_offset)
             self._compaction = None
         return has_more
+
+    def _put_in_place(self, cleaned: Cleaned) -> None:
+        try:
+            self._keep(cleaned)
+            self._row.replace(cleaned)
+        except OSError as error:
+            self._flushing.fail(error)
+            raise
 
     def _keep(self, cleaned: Cleaned) -> None:
         """A producer's last batch keeps its header in what is cleaned, those before it do not."""

@@ -581,8 +581,8 @@ class Log:
 
     @property
     def compacted_index(self) -> Index:
-        """Nothing is left here that something up to this index supersedes; for this log's owner,
-        since it was opened."""
+        """Up to this index nothing is left here but the last record of each key up to there; as
+        far as a pass has seen to that since the log was opened."""
         return self._compacting.clean_index
 
     def _cleaning_target(self, first: Segment) -> Segment:

@@ -78,6 +78,11 @@ class Mending:
         """The batches of another replica as they have to stand in `gap`. Raises StorageError."""
         return fitting(gap, self._row.history, data)
 
+    def expect(self, from_index: Index) -> None:
+        """From there on comes what another replica has: compaction has not been there."""
+        self._abandon_compaction()
+        self._on_mended(from_index)
+
     def fill(self, gap: Gap, data: bytes) -> None:
         """Write batches over a gap, of which `fits_in_place` holds. Durable with the next flush.
 
