@@ -16,11 +16,12 @@ from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Offset
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication import compactor, leading
+from strandline.replication import compactor, leading, repairs
 from strandline.replication.compactor import Compactor
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.world import World
+from strandline.storage.scrubbing import Gap
 
 SLOW_COPIES = ReplicationSettings(recovery_bytes_per_s=32 * 1024, append_bytes_max=4 * 1024)
 KEY = b"deleted"
@@ -254,3 +255,16 @@ def test_who_mends_a_log_does_not_count_as_clean_meanwhile(compacting: set[Broke
     assert damaged.host.repairs.mended_count == 2
     for replica in world.replicas():
         assert KEY not in dict(read_all(replica))
+
+
+def test_a_segment_whose_index_cannot_be_made_is_written_anew(
+    compacting: set[BrokerId], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its headers are damaged, and the files beside it were lost in a crash."""
+
+    def fail(gap: Gap, data: bytes) -> bool:
+        raise StorageError(gap.path, 0, expected="a header", found="rot")
+
+    monkeypatch.setattr(repairs, "fits_in_place", fail)
+    world = mended_from_who_has_compacted(compacting)
+    assert all(dict(read_all(replica)).get(KEY) is None for replica in world.replicas())
