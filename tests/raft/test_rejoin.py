@@ -38,6 +38,14 @@ def test_one_that_turns_out_to_be_new_votes_and_stands() -> None:
     assert Member().step(events.DeclaredNew()) == []
 
 
+def test_one_that_turns_out_to_be_new_after_it_heard_of_an_epoch_notes_both() -> None:
+    """The epoch was noted last, as of one that may have lost its disk."""
+    member = wiped()
+    member.append(prev=(-1, 0), epochs=(1,), sender=1)
+    assert member.step(events.DeclaredNew()) == [events.Rejoined(0)]
+    assert not member.raft.is_amnesiac
+
+
 def test_it_takes_entries_in_and_acknowledges_no_flush() -> None:
     member = wiped()
     member.append(prev=(-1, 0), epochs=(1, 1), sender=1)

@@ -75,12 +75,13 @@ def believe_a_rotten_journal(patch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Planted:
-    """A mistake, what a seed has to draw that it may show, and the first such seed that finds it:
-    a short cut, that may go stale."""
+    """A mistake, what a seed has to draw that it may show, the first such seed that finds it (a
+    short cut, that may go stale), and by which promise."""
 
     plant: Plant
     holds: Callable[[Scenario], bool]
     seed: int
+    promise: str
 
     def scenarios(self) -> Iterator[Scenario]:
         """The short cut, then all others."""
@@ -93,11 +94,16 @@ def draws(kind: str) -> Callable[[Scenario], bool]:
 
 
 PLANTED = (
-    Planted(let_tombstones_go_at_once, lambda scenario: scenario.tombstone_ratio > 0, 95),
-    Planted(scrub_nothing, draws("open-rot"), 33),
-    Planted(report_nothing, draws("open-rot"), 92),
-    Planted(refuse_rotten_summaries, draws("index-rot"), 204),
-    Planted(believe_a_rotten_journal, draws("journal-rot"), 87),
+    Planted(
+        let_tombstones_go_at_once,
+        lambda scenario: scenario.tombstone_ratio > 0,
+        95,
+        "DeletedKeysStayDeleted",
+    ),
+    Planted(scrub_nothing, draws("open-rot"), 33, "DamageMended"),
+    Planted(report_nothing, draws("open-rot"), 92, "DamageMended"),
+    Planted(refuse_rotten_summaries, draws("index-rot"), 204, "Progress"),
+    Planted(believe_a_rotten_journal, draws("journal-rot"), 87, "NoDamageServed"),
 )
 
 
@@ -105,4 +111,5 @@ PLANTED = (
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda one: one.plant.__name__)
 def test_a_planted_mistake_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     planted.plant(monkeypatch)
-    assert any(run_scenario(one).violation is not None for one in planted.scenarios())
+    violations = (run_scenario(one).violation or "" for one in planted.scenarios())
+    assert next(filter(None, violations), "").startswith(planted.promise + ":")

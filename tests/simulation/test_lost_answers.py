@@ -146,9 +146,10 @@ def test_who_is_reset_asks_again_at_once(drops_requests: bool) -> None:
     producer.start()
     watched.run_until(lambda: len(watched.produced) >= 3)
     before = len(watched.produced)
-    assert producer.connection_to(watched.leader).open
+    old = producer.connection_to(watched.leader)
+    assert old.open
     producer.reset(watched.leader, drops_requests=drops_requests)
-    assert not producer.connection_to(watched.leader).open
+    assert not old.open and producer.connection_to(watched.leader) is not old
     sent_before = {fact.values[0] for fact in watched.produced}
     world.advance(REQUEST_TIMEOUT_MS // 3)
     repeated = [fact for fact in watched.produced[before:] if fact.values[0] in sent_before]

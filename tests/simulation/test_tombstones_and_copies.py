@@ -2,7 +2,7 @@
 
 Why:    replicas compact at different times. One that takes what is before a tombstone from who has
         not compacted, and what is behind it from who has, sees no tombstone.
-Source: design section 4; `replication/compactor.py`, "Nobody lets a tombstone go"."""
+Source: design section 4; decision 0037."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -268,3 +268,28 @@ def test_a_segment_whose_index_cannot_be_made_is_written_anew(
     monkeypatch.setattr(repairs, "fits_in_place", fail)
     world = mended_from_who_has_compacted(compacting)
     assert all(dict(read_all(replica)).get(KEY) is None for replica in world.replicas())
+
+
+def test_a_gap_that_goes_with_its_segment_is_forgotten(compacting: set[BrokerId]) -> None:
+    """Nobody could help; then retention took it. It was looked for again and again, and nothing
+    behind it was mended."""
+    world = started(plain_scenario(log=BRIEF))
+    damaged = at(world, next(b for b in world.scenario.brokers if b != leader_of(world).self_id))
+    churn(world, 40)
+    others = [one for one in world.scenario.brokers if one != damaged.self_id]
+    for one in others:
+        world.hosts[one].on_down = None
+        world.hosts[one].kill()
+    first, second = damaged.log._row.segments[:2]
+    host = world.hosts[damaged.self_id]
+    assert host.process is not None
+    host.disk.rot(first.path(".log"), 800)
+    error = StorageError(first.path(".log"), 0, expected="a batch", found="rot")
+    host.process.run_now(lambda: damaged.host.repairs.suspect(damaged, error))
+    run_for(world, 2_000)
+    assert damaged.host.repairs._gaps
+    host.process.run_now(lambda: damaged.log.remove_segments_before(second.name.base_index))
+    for one in others:
+        world.hosts[one].start()
+    run_for(world, 30_000)
+    assert not damaged.host.repairs._gaps

@@ -162,9 +162,6 @@ def test_a_broker_whose_tail_rots_is_brought_up_to_date() -> None:
         pytest.param(1185, id="a damaged log leads, of which nobody has what the others need"),
         pytest.param(741, id="a log that begins late is opened, and its producers ask again"),
         pytest.param(1087, id="what only the leader's retention has taken is deleted by an admin"),
-        pytest.param(
-            313, id="a voter of a new group starts again, and another one's votes have rotted"
-        ),
         pytest.param(3163, id="an observer keeps a log closed, and its operator replaces the disk"),
         pytest.param(1380, id="a follower is heard again, and its leader had long asked in vain"),
     ],

@@ -214,3 +214,14 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
     again = world.open()
     assert not scrubbed(again)
     assert newest(again) == expected
+
+
+def test_what_is_expected_for_a_part_that_is_gone_is_nothing() -> None:
+    """Retention has taken the segment with the gap meanwhile."""
+    world, _ = compacted_pair(random.Random(1))
+    log = world.log
+    start = log._row.segments[1].name.base_index
+    log.remove_segments_before(start)
+    assert log.start_index == start
+    log.mending.expect(Index(0))
+    assert log.compacted_index == start - 1

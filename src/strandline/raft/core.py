@@ -317,7 +317,8 @@ class Raft:
         state = self._state
         state.amnesiac = False
         if state.epoch > 0:
-            # It was noted after that the group is new, and as of one who does not know that.
+            # The epoch was noted behind the note that the group is new, still as of one that may
+            # have lost its disk: it is to be noted once more, without that.
             state.effects.append(Rejoined(state.log.last_index))
 
     def _on_log_compacted(self, event: LogCompacted) -> None:

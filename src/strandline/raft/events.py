@@ -267,7 +267,8 @@ class RejoinAsked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rejoined(msgspec.Struct, frozen=True, gc=False):
-    """This replica lost its disk once and is whole again, as of `index`.
+    """This replica lost its disk once and is whole again, as of `index`; or its group was found to
+    be new after it had heard of an epoch.
 
     Until the driver has made a note of this durable, it opens the replica as `amnesiac` again."""
 

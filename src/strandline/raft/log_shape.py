@@ -52,7 +52,7 @@ class LogShape:
         # Durable up to here; never above last_index, never below first_index - 1.
         self.flushed_index = Index(max(first_index - 1, min(flushed_index, last_index)))
         # Of a compacted log nothing up to here is superseded by its key's last record up to here;
-        # -1 as long as the storage has not said so. Consensus hands it on, for the leader's driver.
+        # below first_index where nothing is known. Consensus hands it on, for the leader's driver.
         self.compacted_index = Index(-1)
         # The epoch of the entry at first_index - 1; 0 when there never was one.
         self.previous_epoch = previous_epoch

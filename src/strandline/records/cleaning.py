@@ -5,8 +5,8 @@ Why:    offsets and Raft indexes must stay dense, so a batch never goes: one wit
 How:    records that are not kept go, the others keep their offset deltas; base offset, last offset
         delta, epoch and producer stay; the CRC is computed anew, the codec is the same.
         A tombstone is kept until its batch's delete horizon: set, in place of the base timestamp,
-        when the batch is first cleaned; and, however late it is, until every replica has it: one
-        that lacks it may still have what it deletes.
+        when the batch is first cleaned; and, however late it is, until every replica has it, and
+        nothing that it deletes.
 Source: Kafka's log cleaner; KIP-534 for the delete horizon."""
 
 from collections.abc import Callable
@@ -27,15 +27,15 @@ def clean_batch(
     is_newest: Callable[[bytes, int], bool],
     now_ms: int,
     delete_retention_ms: int,
-    is_held_by_all: bool,
+    is_outlived: bool,
 ) -> Buffer | None:
     """The batch with the records that stay; the very same bytes when all do, None when none does.
 
     `header` was read at the beginning of `batch`. `is_newest(key, offset)`: no later record has the
-    key. `is_held_by_all`: no replica lacks the batch, so nobody needs its tombstones from here.
+    key. `is_outlived`: nobody lacks its tombstones, or has anything that they delete.
     Records without a key go, as in Kafka. Raises ApiError for malformed records."""
     has_horizon = bool(header.attributes & DELETE_HORIZON_BIT)
-    keeps_tombstones = not has_horizon or now_ms < header.base_timestamp or not is_held_by_all
+    keeps_tombstones = not has_horizon or now_ms < header.base_timestamp or not is_outlived
     records = decode_records(batch)
     kept = [
         record

@@ -9,11 +9,11 @@ How:    `Replica.clean` puts its replica in; slices of the first one's log follo
         are, and of each batch at least its place, so that logs which were compacted at different
         times still match, entry by entry. They only differ in where empty batches end; who needs a
         part of one cuts it (`storage.reads`, `Entries.from_index`).
-            Nobody lets a tombstone go before every member has it, and nothing any more of what it
-        deletes, whatever the time. Who was away and still has that would never hear of it; and
-        nobody shall have it who is copied from, or helps to mend a log: half of what he has, and
-        what is behind it from another one, who has let go the tombstone, would be a key that comes
-        back. Members tell their leader how far they are, and the leader how far all are.
+            A tombstone goes only when every member has it, and no member has anything that it
+        deletes, whatever the time. Who was away would never hear of it; and a log that is put
+        together from two others (copied, lent, mended) could have the key of the one, and lack the
+        tombstone of the other. Members tell their leader how far they are, and the leader how far
+        all are.
 Owns:   the replicas that wait; one per broker.
 Source: design section 4; Kafka's log cleaner."""
 
@@ -99,7 +99,8 @@ class Compactor:
 
 def outlived_index(leader: "Replica") -> Index:
     """Tombstones up to here may go, as far as the members of a compacted log have told its leader:
-    every one has them, and nothing that they delete; or -1."""
+    every one has them, and nothing that they delete. -1 where one has not said so, or the
+    configuration is not committed."""
     assert leader.leading is not None
     raft = leader.raft
     if raft.configuration_index > raft.commit:

@@ -17,10 +17,11 @@ How:    of the replicas in the follower's region those may lend that keep acknow
         was committed then.
             Compacted logs of two replicas may differ in what was let go. A mixture of both makes
         the same table as either, but for one thing: where one has let go a tombstone, and what it
-        deletes came from the other, the key is back. A tombstone goes once all members have it
-        (`compactor`), so none of those that a member lacks is gone anywhere, but for what was there
-        before it became one. Up to there, and after a lost disk until it takes part again, its
-        leader serves it.
+        deletes came from the other, the key is back. A tombstone goes only once nobody has anything
+        that it deletes (decision 0037); in logs that were compacted before that rule, once all
+        members have it, so none of those that a member lacks is gone anywhere, but for what was
+        there before it became one. Up to there, and after a lost disk until it takes part again,
+        its leader serves it.
 Owns:   who waits; one per leading replica.
 Source: design section 5; decision 0022."""
 

@@ -54,6 +54,7 @@ CALL_TIMEOUT_MS = 10_000
 RETRY_MS = 10_000
 """After this time what could not be mended is tried again."""
 PAUSE_S = 0.005
+"""Between two steps of the task: other work has its turn, and what is to be sent leaves."""
 
 _log = logging.getLogger("strandline.replication")
 
@@ -255,10 +256,13 @@ class Repairs:
     async def _mend_segment(self, replica: "Replica", gaps: list[Gap]) -> bool:
         """Whether the segment of these gaps has none any more."""
         mending = replica.log.mending
-        await _unclaim(replica, gaps)
+        present = [gap for known in gaps if (gap := mending.find_again(known)) is not None]
+        if not present:
+            return True
+        await _unclaim(replica, present)
         replacements: list[tuple[Gap, bytes]] = []
         helper = None
-        for known in gaps:
+        for known in present:
             gap = mending.find_again(known)
             if gap is None:
                 continue
@@ -369,8 +373,9 @@ class Repairs:
 
 
 async def _unclaim(replica: "Replica", gaps: list[Gap]) -> None:
-    """What comes may have been compacted less. The leader hears that before it is asked for it, so
-    that no tombstone goes meanwhile that somebody else still counts on for the same."""
+    """What comes may have been compacted less. The leader is to know that before it is asked: its
+    word leaves at the end of this pass of the loop, on the same lane as the question, which waits
+    for that. (Where the journal is being written, the word waits for that.)"""
     replica.log.mending.expect(min(gap.start.raft_index for gap in gaps))
     replica.tell_compacted()
     await asyncio.sleep(PAUSE_S)

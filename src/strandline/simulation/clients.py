@@ -66,7 +66,7 @@ class Client:
         self.reconnect(broker)
 
     def give_up(self, connection: Connection) -> None:
-        """An answer is overdue on that connection: reconnect, unless that was done."""
+        """Reconnect, unless that connection was given up already."""
         if self._connections.get(connection.broker) is connection:
             self.reconnect(connection.broker)
 

@@ -78,8 +78,8 @@ class Exchange:
         due_us = client.arrival_us(connection.broker, is_answer=True)
         client.world.scheduler.at(due_us, arrive)
 
-    def reaches(self) -> bool:
-        """Inside the broker: whether the client gets what is answered now, and takes no time.
+    def settle(self) -> bool:
+        """Inside the broker: answer now, in no time; whether the client gets it.
 
         For those who need no answer to go on."""
         if self._is_lost():

@@ -78,7 +78,7 @@ class Consumer(Client):
 
         def run(member: "Member", exchange: Exchange) -> None:
             def on_end(end: Offset) -> None:
-                exchange.reaches()
+                exchange.settle()
                 self._on_end(plan, member, end)
 
             assert isinstance(member, BrokerMember)
@@ -126,7 +126,7 @@ class Consumer(Client):
         def done(data: bytes, error: ApiError | None) -> None:
             if error is None:
                 self._on_read(data, position, member=member, replica=replica, exchange=exchange)
-            elif exchange.reaches():
+            elif exchange.settle():
                 self._on_refused(error, replica)
 
         member.read(replica, position, max_bytes, done)
@@ -163,7 +163,7 @@ class Consumer(Client):
         records = [record for record in found if record[0] >= position]
         fact = fact_of(self.name, member, replica, position, records)
         self.world.checker.records_read(fact)
-        if not exchange.reaches():
+        if not exchange.settle():
             return
         self.read_count += len(records)
         for header in iterate_headers(data):

@@ -9,11 +9,12 @@ How:    one broker of a scenario, and always the same one, has such a disk: a mi
         as the operator of a broker would do. Rot of an open log: the same bits flip on the platter
         while the process runs, and the page cache has them as they were, until the scrub lets go of
         them. Rot of the journal, or of the files beside closed segments: between two processes, as
-        these are read at the start. The journal's last record is left alone: nothing says that it
-        was durable (known-problems). A rotten tail: the same in segments that are written
-        to; there it may cost what was flushed just before, for no note yet says that it was: that
-        is as a lie. Lies: flushes of logs report success until the power fails, and then some of it
-        is gone. Votes are kept: no majority survives a voter that forgets whom it voted for.
+        these are read at the start. Of the journal only what a record that is itself durable says
+        was durable, and never the last record (known-problems). A rotten tail: the same in segments
+        that are written to; there it may cost what was flushed just before, for no note yet says
+        that it was: that is as a lie. Lies: flushes of logs report success until the power fails,
+        and then some of it is gone. Votes are kept: no majority survives a voter that forgets whom
+        it voted for.
 Owns:   nothing.
 Source: reliability reference 3 and 6; "Protocol-Aware Recovery" (FAST'18)."""
 

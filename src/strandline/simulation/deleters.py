@@ -98,7 +98,7 @@ class Deleter(Admin):
         topic = DeleteRecordsTopic(name=partition.topic, partitions=[asked])
 
         def on_answer(answer: DeleteRecordsResponse) -> None:
-            is_heard = exchange.reaches()
+            is_heard = exchange.settle()
             (result,) = answer.topics[0].partitions
             if result.error_code == Error.NONE:
                 self.deletion_count += 1
@@ -127,7 +127,7 @@ class Deleter(Admin):
         position = Offset(self.rng.randrange(deleted))
 
         def done(data: bytes, error: ApiError | None) -> None:
-            exchange.reaches()
+            exchange.settle()
             if error is not None:
                 self.refusal_count += error.code == Error.OFFSET_OUT_OF_RANGE
             elif replica.is_leader:

@@ -13,6 +13,7 @@ Source: docs/decisions/0018-outages.md; design section 10."""
 from typing import TYPE_CHECKING
 
 from strandline.simulation.facts import Disturbed
+from strandline.simulation.scenario import ANSWER_FAULTS
 
 if TYPE_CHECKING:
     from strandline.simulation.world import World
@@ -27,8 +28,9 @@ DEATHS = {
     "total-power-failure",
     "zone-kill",
     "zone-power-failure",
+    "absence",
 }
-OF_CLIENTS = {"lost-answers", "client-reset"}
+OF_CLIENTS = set(ANSWER_FAULTS)
 """Of these no broker notices anything of another one."""
 OPERATOR = -1
 """The number of what an operator has done."""

@@ -83,7 +83,7 @@ class Mover(Admin):
         assert isinstance(member, BrokerMember)
 
         def on_answer(answer: AlterPartitionReassignmentsResponse) -> None:
-            exchange.reaches()
+            exchange.settle()
             code = answer.error_code or answer.responses[0].partitions[0].error_code
             if code == Error.NONE:
                 self.move_count += 1

@@ -178,7 +178,7 @@ class Operator(Client):
         assert isinstance(member, BrokerMember)
 
         def on_answer(is_set: bool) -> None:
-            if exchange.reaches() and self._wanted.get(what) == value:
+            if exchange.settle() and self._wanted.get(what) == value:
                 del self._wanted[what]
                 if not is_set:  # What is refused now is asked for again, after the others.
                     self._wanted[what] = value

@@ -40,7 +40,8 @@ SEEDS_MAX = 3
 LEASE_HEARTBEATS = 2
 AUDIT_INTERVAL_MS = 1_500
 AUDITS_MAX = 5
-"""So many audits while there is load: a whole log is read each time."""
+"""So many audits while there is load, where tombstones do not ask for more: a whole log is read
+each time."""
 TOMBSTONE_MS_MIN = 1_000
 """Tombstones last for so long at least: each is to be seen by an audit."""
 ASKING_SHARE = 0.3
@@ -256,7 +257,7 @@ class Scenario:
 
     @property
     def audit_interval_ms(self) -> int:
-        """How often logs are read while there is load: a tombstone is seen before it may go."""
+        """How often logs are read while there is load; twice at least while a tombstone lasts."""
         usual_ms = max(AUDIT_INTERVAL_MS, self.active_ms // AUDITS_MAX)
         return min(usual_ms, self.log.delete_retention_ms // 2)
 

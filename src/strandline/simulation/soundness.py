@@ -1,4 +1,5 @@
-"""Whether damage lies on a platter that nobody has met, though the scrub goes round.
+"""Whether damage of closed segments, that others could mend, stays on a platter though the scrub
+goes round.
 
 Why:    the page cache has what the platter has lost: no reader, and no audit, sees the difference
         before the machine starts anew, and then the other copies may be gone, too.

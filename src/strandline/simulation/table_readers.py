@@ -89,7 +89,7 @@ class TableReader(Client):
         turn.position = position
         if data and position < replica.high_watermark:
             exchange.answer(lambda: self._continue(turn))
-        elif exchange.reaches() and self.world.scheduler.now_us < turn.until_us:
+        elif exchange.settle() and self.world.scheduler.now_us < turn.until_us:
             self.table_count += 1
             self.world.checker.table_read(
                 TableRead(self.name, turn.broker, turn.plan.group, position, turn.records)

@@ -55,7 +55,7 @@ TOMBSTONES_SHARE = 0.4
 TOMBSTONE_RATIOS = (0.05, 0.2, 0.5)
 TOMBSTONE_MS = (TOMBSTONE_MS_MIN, TOMBSTONE_MS_MIN, 3_000)
 ABSENCE_SHARE = 0.7
-"""In so many of these seeds brokers are away for longer than tombstones last."""
+"""In so many of these seeds brokers are away for a while, mostly longer than tombstones last."""
 DELETED_KEY_COUNTS = (30, 300, 1_000, 3_000)
 """Of many keys most have no record behind their tombstone."""
 DELETING_SEGMENT_BYTES = (2 * KIB, 2 * KIB, 8 * KIB)

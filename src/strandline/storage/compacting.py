@@ -61,7 +61,8 @@ class Compacting:
         self._clean_offset = row.history.start.base_offset
         """Below here compaction has been."""
         self.clean_index = Index(row.history.start.base_index - 1)
-        """Up to here, to the end of a segment: the same as an index."""
+        """The last index of the last whole segment below that; one before the log's first index
+        where there is none."""
 
     def step(
         self, config: LogConfig, limit_offset: Offset, *, held: Offset, bytes_max: int
@@ -109,10 +110,10 @@ class Compacting:
         """The log begins anew, empty, at `start_offset`."""
         self._be_clean_below(start_offset)
 
-    def forget_from(self, index: Index) -> None:
+    def be_dirty_from(self, index: Index) -> None:
         """What stands from `index` on came from another log, that may have been compacted less."""
-        segments = self._row.segments
-        name = next(one.name for one in reversed(segments) if one.name.base_index <= index)
+        first, *others = (one.name for one in self._row.segments)
+        name = max((one for one in others if one.base_index <= index), default=first)
         self._be_clean_below(min(self._clean_offset, name.base_offset))
 
     def _be_clean_below(self, offset: Offset) -> None:

@@ -135,7 +135,7 @@ class Compaction(SegmentWork):
                 is_newest=self._is_newest,
                 now_ms=self._now_ms,
                 delete_retention_ms=self._config.delete_retention_ms,
-                is_held_by_all=header.next_offset <= end_offset,
+                is_outlived=header.next_offset <= end_offset,
             )
         except ApiError:
             cleaned = batch  # What cannot be read is kept as it is.

@@ -93,7 +93,7 @@ class Log:
             self._flushing,
             new_segment=self._cleaning_target,
             abandon_compaction=self._compacting.abandon,
-            on_mended=self._compacting.forget_from,
+            on_mended=self._compacting.be_dirty_from,
             roll=self._roll,
         )
         """Finds damage, and puts in its place what other replicas have."""
@@ -582,7 +582,8 @@ class Log:
     @property
     def compacted_index(self) -> Index:
         """Up to this index nothing is left here but the last record of each key up to there; as
-        far as a pass has seen to that since the log was opened."""
+        far as a pass has seen to that since the log was opened. One before the log's first index
+        where none has."""
         return self._compacting.clean_index
 
     def _cleaning_target(self, first: Segment) -> Segment:

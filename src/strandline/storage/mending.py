@@ -5,7 +5,8 @@ Why:    a committed entry is the same on every replica, so what one has lost ano
 How:    scrub -> gaps -> the owner fetches batches -> `fitting` checks them: as many indexes, of the
         same epochs, checksums right -> `fill` writes them over the gap, or, where they do not take
         as many bytes, `rewrite` makes the segment anew.
-Owns:   nothing; it works on the row of segments of one log, as that log's owner asks.
+Owns:   the rewriting that is under way; all else is the row of segments of one log, on which it
+        works as that log's owner asks.
 Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Storage, FAST'18."""
 
 from collections.abc import Callable, Sequence
