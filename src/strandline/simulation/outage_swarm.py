@@ -46,7 +46,7 @@ from strandline.simulation.scenario import (
     Scenario,
     in_order,
 )
-from strandline.simulation.variations import draw_answer_faults
+from strandline.simulation.variations import LOST_ANSWERS_SHARE, draw_answer_faults
 from strandline.storage.config import LogConfig
 
 POLICIES: tuple[Promotion, ...] = (
@@ -93,7 +93,6 @@ PATIENT_MS = 16_000
 AMBUSH_SHARE = 0.05
 LASTING_SHARE = 0.15
 NEAR_SHARE = 0.3
-LOST_ANSWERS_SHARE = 0.2
 DRILL_SHARE = 0.06
 DRILL = "region-drill"
 DRILL_SLOT_MS = 100
@@ -180,7 +179,8 @@ def _with_lost_answers(scenario: Scenario) -> Scenario:
     rng = random.Random(f"outage severed replies {scenario.seed}")
     if rng.random() >= LOST_ANSWERS_SHARE:
         return scenario
-    added = draw_answer_faults(rng, scenario.active_ms, rng.choice((500, 1_500)))
+    interval_ms = rng.choice((500, 1_500))
+    added = draw_answer_faults(rng, active_ms=scenario.active_ms, interval_ms=interval_ms)
     return replace(scenario, faults=in_order(scenario.faults or (), added))
 
 

@@ -39,12 +39,12 @@ def await_soundness(world: "World") -> None:
     held = world.hosts[rotting_broker(world)].disk.used_bytes()
     limit_ms = ROUNDS * (SCRUB_INTERVAL_MS + held * 1_000 // rate) + 2 * RETRY_MS
     limit_us = world.scheduler.now_us + limit_ms * US_PER_MS
-    found = _find(world)
-    while found[0] and world.scheduler.now_us < limit_us and not world.is_over:
+    damage, subject = _find(world)
+    while damage and world.scheduler.now_us < limit_us and not world.is_over:
         world.advance(LOOK_MS)
-        found = _find(world)
+        damage, subject = _find(world)
     if not world.is_over:
-        world.checker.damage_awaited(DamageAwaited(found[0], limit_ms, found[1]))
+        world.checker.damage_awaited(DamageAwaited(damage, limit_ms, subject))
 
 
 def _find(world: "World") -> tuple[str, Subject]:

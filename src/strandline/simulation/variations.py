@@ -165,12 +165,12 @@ def with_lost_answers(scenario: Scenario) -> Scenario:
     interval_ms = rng.choice((300, 1_000))
     if scenario.group_consumer_count:
         interval_ms *= CONSUMER_GROUP_PAUSE
-    faults = draw_answer_faults(rng, scenario.active_ms, interval_ms)
+    faults = draw_answer_faults(rng, active_ms=scenario.active_ms, interval_ms=interval_ms)
     return replace(scenario, answer_faults=faults)
 
 
 def draw_answer_faults(
-    rng: random.Random, active_ms: int, interval_ms: int
+    rng: random.Random, *, active_ms: int, interval_ms: int
 ) -> tuple[PlannedFault, ...]:
     """One kind or both of what strikes clients alone, now and then; mostly not for long."""
     kinds = rng.choice((ANSWER_FAULTS, ANSWER_FAULTS, ANSWER_FAULTS[:1], ANSWER_FAULTS[1:]))
