@@ -83,6 +83,34 @@ def test_a_broker_that_lost_its_disk_is_whole_again_though_nothing_is_written(se
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
+def test_who_is_whole_again_counts_though_its_word_for_that_is_lost(seed: int) -> None:
+    """Nothing was in flight to it, so nobody asked; where it was needed for acks=all, nothing ever
+    was (outage seed 80391358)."""
+    world = started(plain_scenario(seed=seed, producers=(PRODUCER,)))
+    (producer,) = world.producers
+    producer.start()
+    run_for(world, 1_000)
+    producer.stop()
+    run_for(world, 1_000)
+    (leader,) = (one for one in world.replicas() if one.is_leader)
+    broker = next(one for one in world.scenario.brokers if one != leader.self_id)
+    host = world.hosts[broker]
+    host.on_down = None
+    host.lose_disk()
+    run_for(world, 100)
+    host.start()
+
+    def is_whole() -> bool:
+        return any(one.self_id == broker and not one.raft.is_amnesiac for one in world.replicas())
+
+    assert world.scheduler.run_until_true(is_whole, limit_us=world.scheduler.now_us + 5_000_000)
+    assert leader.raft.progress[broker].is_recovering, "its word is under way"
+    world.fabric.reset(broker, leader.self_id)
+    run_for(world, 3_000)
+    assert not leader.raft.progress[broker].is_recovering
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
 def test_a_follower_that_is_behind_is_not_asked_to_put_off_its_flushes(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,6 @@
 """A leading replica's side: its appends, the tail in memory, and one stream to each follower.
 
-Why:    everything here exists only while the replica leads, so it is made on election and thrown
-        away afterwards.
+Why:    all of this exists only while the replica leads: made on election, thrown away afterwards.
 How:    an append goes to the log (page cache), joins the tail and is proposed to the core; the core
         names followers that may be sent something; `pump` fills their windows from the tail. The
         leader's own flush runs meanwhile. Who needs what has left the tail is really behind, and
@@ -528,12 +527,12 @@ class Leading:
             _log.info(text, replica.name, peer, stream.lender)
 
     def stalled_peers(self, now_ms: int) -> list[BrokerId]:
-        """Followers that acknowledge nothing of what is in flight, and all of it has left here."""
+        """Followers that acknowledge nothing of what is awaited, and all of it has left here."""
         stalled: list[BrokerId] = []
         for peer, stream in self._streams.items():
-            if stream.inflight and not stream.queued_count:
-                rtt = self._replica.host.liveness.rtt_ms(peer)
-                limit = self._settings.resend_timeout_ms + RTT_FACTOR * int(rtt)
+            if self._is_awaited(peer) and not stream.queued_count:
+                limit = RTT_FACTOR * int(self._replica.host.liveness.rtt_ms(peer))
+                limit += self._settings.resend_timeout_ms
                 limit += LEND_MS_MAX if stream.has_loan else 0
                 if now_ms - stream.progress_ms >= stream.patience_ms(limit):
                     stalled.append(peer)
@@ -541,8 +540,12 @@ class Leading:
 
     @property
     def has_inflight(self) -> bool:
-        """Whether any append awaits its acknowledgement."""
-        return any(stream.inflight for stream in self._streams.values())
+        """Whether any append awaits its acknowledgement, or the word that one may rejoin does."""
+        return any(map(self._is_awaited, self._streams))
+
+    def _is_awaited(self, peer: BrokerId) -> bool:
+        progress = self._replica.raft.progress.get(peer)
+        return bool(self._streams[peer].inflight or (progress and progress.rejoin_at >= 0))
 
     def is_shunning(self, peer: BrokerId) -> bool:
         """Whether nobody else serves `peer` for some time, as something has not come that way."""
