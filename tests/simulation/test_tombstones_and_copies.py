@@ -6,6 +6,7 @@ Source: design section 4; decision 0037."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from tests.simulation.full_speed import leader_of
@@ -21,7 +22,9 @@ from strandline.replication.compactor import Compactor
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.world import World
+from strandline.storage import mending
 from strandline.storage.scrubbing import Gap
+from strandline.storage.segment import Segment
 
 SLOW_COPIES = ReplicationSettings(recovery_bytes_per_s=32 * 1024, append_bytes_max=4 * 1024)
 KEY = b"deleted"
@@ -262,10 +265,15 @@ def test_a_segment_whose_index_cannot_be_made_is_written_anew(
 ) -> None:
     """Its headers are damaged, and the files beside it were lost in a crash."""
 
-    def fail(gap: Gap, data: bytes) -> bool:
-        raise StorageError(gap.path, 0, expected="a header", found="rot")
+    rotten = StorageError("", 0, expected="a header", found="rot")
+    fits = mending.fits_in_place
 
-    monkeypatch.setattr(repairs, "fits_in_place", fail)
+    def fits_without_an_index(gap: Gap, data: bytes) -> bool:
+        with monkeypatch.context() as patch:
+            patch.setattr(Segment, "index", property(Mock(side_effect=rotten)))
+            return fits(gap, data)
+
+    monkeypatch.setattr(repairs, "fits_in_place", fits_without_an_index)
     world = mended_from_who_has_compacted(compacting)
     assert all(dict(read_all(replica)).get(KEY) is None for replica in world.replicas())
 

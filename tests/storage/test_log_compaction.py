@@ -517,14 +517,20 @@ def test_a_pass_whose_map_is_full_claims_no_more_than_the_segments_before() -> N
         assert world.log.compacted_index > before
 
 
-def test_a_pass_that_meets_damage_has_cleaned_nothing() -> None:
-    """A rotten tombstone deletes another key, or none: what it deletes would count as gone."""
+def with_a_deleted_key() -> World:
+    """Its value, and behind it its tombstone and a record of another key, in a segment each."""
     world = World()
     world.append([(b"k", b"1")])
     world.close_segment()
     world.append([(b"k", None)])
     world.append([(b"a", b"2")])
     world.close_segment()
+    return world
+
+
+def test_a_pass_that_meets_damage_has_cleaned_nothing() -> None:
+    """A rotten tombstone deletes another key, or none: what it deletes would count as gone."""
+    world = with_a_deleted_key()
     sealed = world.log._row.segments[1]
     starts = [header.position for header in sealed.headers(0, sealed.size)]
     epochs = {start + at for start in starts for at in range(12, 16)}  # No checksum covers them.
@@ -540,12 +546,7 @@ def test_a_pass_that_meets_damage_has_cleaned_nothing() -> None:
 
 def test_a_pass_that_breaks_off_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its next step took it for one that was over."""
-    world = World()
-    world.append([(b"k", b"1")])
-    world.close_segment()
-    world.append([(b"k", None)])
-    world.append([(b"a", b"2")])
-    world.close_segment()
+    world = with_a_deleted_key()
 
     def fail(*_: object, **__: object) -> None:
         raise MemoryError

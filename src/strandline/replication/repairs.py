@@ -275,7 +275,7 @@ class Repairs:
             replacements.append((gap, data))
         if not replacements or replica.failed is not None:
             return True
-        if all(_fits_in_place(gap, data) for gap, data in replacements):
+        if all(fits_in_place(gap, data) for gap, data in replacements):
             for gap, data in replacements:
                 mending.fill(gap, data)
             replica.flush()
@@ -379,13 +379,6 @@ async def _unclaim(replica: "Replica", gaps: list[Gap]) -> None:
     replica.log.mending.expect(min(gap.start.raft_index for gap in gaps))
     replica.tell_compacted()
     await asyncio.sleep(PAUSE_S)
-
-
-def _fits_in_place(gap: Gap, data: bytes) -> bool:
-    try:
-        return fits_in_place(gap, data)
-    except StorageError:
-        return False  # Its index would have to be made from damaged headers.
 
 
 def _prove(replica: "Replica", data: bytes) -> None:

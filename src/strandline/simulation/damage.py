@@ -101,7 +101,7 @@ def rot_journal(world: "World", rng: random.Random) -> Callable[[], None] | None
     kept = min((one.position for one in image.unflushed), default=image.durable.size)
     end = min(
         last_record(image.current.read(image.current.size, 0)),
-        said_durable(image.durable.read(kept, 0)),
+        said_durable(image.durable.read(kept, 0), kept),
     )
     if not end:
         return None

@@ -17,6 +17,7 @@ from strandline.storage.compaction import Compaction, compactable_segments, has_
 from strandline.storage.config import LogConfig
 from strandline.storage.flushing import Flushing
 from strandline.storage.producers import ProducerStates
+from strandline.storage.reads import segment_at_index, segment_at_offset
 from strandline.storage.row import SegmentRow
 from strandline.storage.segment import Segment
 from strandline.storage.segment_work import Cleaned
@@ -112,15 +113,15 @@ class Compacting:
 
     def be_dirty_from(self, index: Index) -> None:
         """What stands from `index` on came from another log, that may have been compacted less."""
-        first, *others = (one.name for one in self._row.segments)
-        name = max((one for one in others if one.base_index <= index), default=first)
+        segments = self._row.segments
+        name = segments[segment_at_index(segments, index)].name
         self._be_clean_below(min(self._clean_offset, name.base_offset))
 
     def _be_clean_below(self, offset: Offset) -> None:
         self._clean_offset = offset
-        first, *others = (one.name for one in self._row.segments)
-        last = max((one for one in others if one.base_offset <= offset), default=first)
-        self.clean_index = Index(last.base_index - 1)
+        segments = self._row.segments
+        name = segments[segment_at_offset(segments, offset)].name
+        self.clean_index = Index(name.base_index - 1)
 
     def _begin(self, config: LogConfig, limit_offset: Offset, held: Offset) -> Compaction | None:
         now_ms = self._clock.wall_ms()

@@ -16,14 +16,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from strandline.base.disk import Buffer, Disk
 from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import Offset
-from strandline.records.batch import BatchHeader, crc_of, read_header
+from strandline.records.batch import BatchHeader
 from strandline.records.cleaning import OFFSETS_MAX, clean_batch, empty_batch, is_filler
 from strandline.records.record import decode_records
 from strandline.storage.config import LogConfig
 from strandline.storage.layout import CLEANED, LOG
 from strandline.storage.producers import ProducerStates
 from strandline.storage.segment import Segment
-from strandline.storage.segment_work import SegmentWork
+from strandline.storage.segment_work import SegmentWork, read_proved
 from strandline.storage.segment_writer import SegmentWriter
 
 KEY_OVERHEAD_BYTES = 120
@@ -188,22 +188,17 @@ def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
     offset = segment.name.base_offset
     for header in segment.headers(0, segment.size):
         segment.prove(header.position, header.position + header.size)
-        batch = segment.file.pread(header.size, header.position)
-        # What was proved, or written by this process, may have rotted since.
-        if header.base_offset != offset or not _is_sound(batch, header):
+        batch = read_proved(segment, header)
+        if header.base_offset != offset:
             raise StorageError(
                 segment.path(LOG),
                 header.position,
-                expected=f"the batch of offset {offset} with the right checksum",
-                found="damaged bytes",
+                expected=f"the batch of offset {offset}",
+                found=f"one of offset {header.base_offset}",
             )
         offset = header.next_offset
         header.position = 0
         yield header, batch
-
-
-def _is_sound(batch: bytes, header: BatchHeader) -> bool:
-    return read_header(batch) is not None and crc_of(batch, 0, len(batch)) == header.crc
 
 
 def _records_or_none(batch: bytes) -> list[tuple[int, bytes | None]]:

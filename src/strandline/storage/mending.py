@@ -165,12 +165,17 @@ def fitting(gap: Gap, history: History, data: bytes) -> bytes:
 
 
 def fits_in_place(gap: Gap, data: bytes) -> bool:
-    """Whether these batches can be written over the gap: the index knows where batches begin."""
+    """Whether these batches can be written over the gap: the index knows where batches begin. Not
+    where it would have to be made first, from headers that are damaged."""
     if len(data) != gap.end.position - gap.start.position:
         return False
     begins = {gap.start.position + header.position for header in iterate_headers(data)}
     position = gap.start.position
-    while (position := gap.segment.index.after(position, gap.end.position)) < gap.end.position:
+    try:
+        index = gap.segment.index
+    except StorageError:
+        return False
+    while (position := index.after(position, gap.end.position)) < gap.end.position:
         if position not in begins:
             return False
     return True

@@ -10,12 +10,10 @@ Source: design section 4 (compacted logs match entry by entry)."""
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from strandline.base.disk import Disk
-from strandline.base.errors import StorageError
-from strandline.records.batch import crc_of, iterate_headers
-from strandline.storage.layout import LOG
+from strandline.records.batch import iterate_headers
 from strandline.storage.scrubbing import Gap
 from strandline.storage.segment import Segment
-from strandline.storage.segment_work import SegmentWork
+from strandline.storage.segment_work import SegmentWork, read_proved
 from strandline.storage.segment_writer import SegmentWriter
 
 
@@ -53,14 +51,6 @@ class Rewrite(SegmentWork):
 
     def _keep(self, writer: SegmentWriter, start: int, end: int) -> Iterator[bool]:
         for header in self._segment.headers(start, end):
-            batch = self._segment.file.pread(header.size, header.position)
-            if crc_of(batch, 0, len(batch)) != header.crc:
-                raise StorageError(
-                    self._segment.path(LOG),
-                    header.position,
-                    expected="a batch with the right checksum",
-                    found="damaged bytes",
-                )
-            writer.write(header, batch)
+            writer.write(header, read_proved(self._segment, header))
             if self._spend(header.size):
                 yield True

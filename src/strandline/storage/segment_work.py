@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from inspect import GEN_CLOSED, getgeneratorstate
 
 from strandline.base.disk import Disk, File
-from strandline.storage.layout import CLEANED
+from strandline.base.errors import StorageError
+from strandline.records.batch import BatchHeader, crc_of, read_header
+from strandline.storage.layout import CLEANED, LOG
 from strandline.storage.segment import Segment
 
 
@@ -81,3 +83,17 @@ class SegmentWork:
         """Whether the slice is used up."""
         self._budget -= count
         return self._budget < 0
+
+
+def read_proved(segment: Segment, header: BatchHeader) -> bytes:
+    """The batch of a header that was read from `segment`, proved: it may have rotted since it was
+    written, or looked at last. Raises StorageError."""
+    batch = segment.file.pread(header.size, header.position)
+    if read_header(batch) is None or crc_of(batch, 0, len(batch)) != header.crc:
+        raise StorageError(
+            segment.path(LOG),
+            header.position,
+            expected=f"the batch of offset {header.base_offset} with the right checksum",
+            found="damaged bytes",
+        )
+    return batch

@@ -121,7 +121,7 @@ class StateJournal:
         states, end = read_states(path, data)
         if any(data[end:]):
             file.truncate(end)
-        durable_end = _said_durable(data, end)
+        durable_end = said_durable(data, end)
         if durable_end < end:
             file.pwrite((data[durable_end:end],), durable_end)
         if file.size() < end + _ROOM_BYTES_MIN:
@@ -332,19 +332,14 @@ def read_states(path: str, data: bytes) -> tuple[dict[GroupId, GroupState], int]
     return states, position
 
 
-def _said_durable(data: bytes, end: int) -> int:
-    """Up to where one of the records before `end` says that the journal was durable."""
+def said_durable(data: bytes, end: int) -> int:
+    """Up to where one of the records before `end` says that the journal was durable: rot before
+    that is noticed for as long as that record is there."""
     position = durable_end = 0
     while position < end and (found := _decode(data, position)) is not None:
         _, position, said = found
         durable_end = max(durable_end, said)
     return min(durable_end, end)
-
-
-def said_durable(data: bytes) -> int:
-    """Up to where a good record of a journal says that it was durable: rot before is noticed for as
-    long as that record is there."""
-    return _said_durable(data, len(data))
 
 
 def last_record(data: bytes) -> int:
