@@ -6,7 +6,6 @@ Source: design section 4; decision 0037."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from unittest.mock import Mock
 
 import pytest
 from tests.simulation.full_speed import leader_of
@@ -17,14 +16,11 @@ from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Offset
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication import compactor, leading, repairs
+from strandline.replication import compactor, leading
 from strandline.replication.compactor import Compactor
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.world import World
-from strandline.storage import mending
-from strandline.storage.scrubbing import Gap
-from strandline.storage.segment import Segment
 
 SLOW_COPIES = ReplicationSettings(recovery_bytes_per_s=32 * 1024, append_bytes_max=4 * 1024)
 KEY = b"deleted"
@@ -258,24 +254,6 @@ def test_who_mends_a_log_does_not_count_as_clean_meanwhile(compacting: set[Broke
     assert damaged.host.repairs.mended_count == 2
     for replica in world.replicas():
         assert KEY not in dict(read_all(replica))
-
-
-def test_a_segment_whose_index_cannot_be_made_is_written_anew(
-    compacting: set[BrokerId], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its headers are damaged, and the files beside it were lost in a crash."""
-
-    rotten = StorageError("", 0, expected="a header", found="rot")
-    fits = mending.fits_in_place
-
-    def fits_without_an_index(gap: Gap, data: bytes) -> bool:
-        with monkeypatch.context() as patch:
-            patch.setattr(Segment, "index", property(Mock(side_effect=rotten)))
-            return fits(gap, data)
-
-    monkeypatch.setattr(repairs, "fits_in_place", fits_without_an_index)
-    world = mended_from_who_has_compacted(compacting)
-    assert all(dict(read_all(replica)).get(KEY) is None for replica in world.replicas())
 
 
 def test_a_gap_that_goes_with_its_segment_is_forgotten(compacting: set[BrokerId]) -> None:

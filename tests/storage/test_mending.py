@@ -4,6 +4,7 @@ Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Sto
 
 import contextlib
 import random
+from unittest.mock import Mock
 
 import pytest
 from tests.storage.test_damage import DIRECTORY, closed_world, entries, every_byte, records, times
@@ -16,6 +17,7 @@ from strandline.records.record import decode_batches as decode
 from strandline.storage.log import Log
 from strandline.storage.mending import fits_in_place
 from strandline.storage.scrubbing import Gap
+from strandline.storage.segment import Segment
 
 SLICE = 100
 
@@ -225,3 +227,17 @@ def test_what_is_expected_for_a_part_that_is_gone_is_nothing() -> None:
     assert log.start_index == start
     log.mending.expect(Index(0))
     assert log.compacted_index == start - 1
+
+
+def test_a_segment_whose_index_cannot_be_made_is_written_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its headers are damaged, and the files beside it were lost in a crash."""
+    world, peer = closed_world(), closed_world().open()
+    flip(world, random.Random(1), 1)
+    (gap,) = scrubbed(world.open())
+    data = entries_of(peer, gap)
+    assert fits_in_place(gap, data)
+    rotten = StorageError(gap.path, 0, expected="a header", found="rot")
+    monkeypatch.setattr(Segment, "index", property(Mock(side_effect=rotten)))
+    assert not fits_in_place(gap, data)
