@@ -83,8 +83,8 @@ def test_nothing_is_lost_that_an_observer_has(world: MovingWorld) -> None:
     loss = declare(world, *LOST)
     assert loss.leader in OBSERVERS and set(loss.survivors) == {LEFT, *OBSERVERS}
     world.until(lambda: world.leader_of(TOPIC) == loss.leader)
+    world.until(lambda: loss.leader in world.known.voters and not world.known.is_declared)
     goes_on(world)
-    assert loss.leader in world.known.voters and not world.known.is_declared
     # The voter that is left is brought up to date, and leads; the observer votes no more.
     world.until(lambda: world.known.voters == (LEFT,))
     world.until(lambda: world.leader_of(TOPIC) == LEFT)

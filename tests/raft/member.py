@@ -64,6 +64,7 @@ class Member:
         amnesiac: bool = False,
         promised: int = 0,
         asks_to_rejoin: bool = False,
+        joined: int | None = None,
     ) -> None:
         log = log or shape()
         self.self_id = self_id
@@ -78,6 +79,7 @@ class Member:
             amnesiac=amnesiac,
             promised=Epoch(promised),
             asks_to_rejoin=asks_to_rejoin,
+            joined=None if joined is None else Index(joined),
         )
 
     def step(self, event: events.Event) -> list[events.Effect]:

@@ -4,6 +4,7 @@ Why:    replicas compact at different times. One that takes what is before a tom
         not compacted, and what is behind it from who has, sees no tombstone.
 Source: design section 4; decision 0037."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,12 +13,14 @@ from tests.simulation.full_speed import leader_of
 from tests.simulation.plain import plain_scenario, started
 from tests.simulation.test_compaction import BRIEF, churn, clean_all, put, read_all, run_for
 
-from strandline.base.errors import StorageError
+from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import BrokerId, Offset
+from strandline.protocol.errors import Error
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication import compactor, leading
 from strandline.replication.compactor import Compactor
+from strandline.replication.repairs import METHOD
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.world import World
@@ -279,3 +282,33 @@ def test_a_gap_that_goes_with_its_segment_is_forgotten(compacting: set[BrokerId]
         world.hosts[one].start()
     run_for(world, 30_000)
     assert not damaged.host.repairs._gaps
+
+
+def test_others_help_to_mend_only_once_the_leader_knows(compacting: set[BrokerId]) -> None:
+    """It may count this log as clean until then, and whoever helps may compact meanwhile."""
+    world = started(plain_scenario(log=BRIEF))
+    leader = leader_of(world)
+    damaged = at(world, next(one for one in world.scenario.brokers if one != leader.self_id))
+    churn(world, 40)
+    host = world.hosts[damaged.self_id]
+    assert host.process is not None
+    path = damaged.log._row.segments[0].path(".log")
+    host.disk.rot(path, 800)
+
+    async def say_nothing(sender: BrokerId, payload: bytes) -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    async def refuse(sender: BrokerId, payload: bytes) -> bytes:
+        raise ApiError(Error.KAFKA_STORAGE_ERROR, "damaged here, too")
+
+    handlers = leader.host.calls._handlers
+    handlers[METHOD] = say_nothing
+    error = StorageError(path, 0, expected="a batch", found="rot")
+    host.process.run_now(lambda: damaged.host.repairs.suspect(damaged, error))
+    run_for(world, 15_000)
+    assert damaged.host.repairs._gaps and not damaged.host.repairs.mended_count
+    handlers[METHOD] = refuse
+    run_for(world, 20_000)
+    assert damaged.host.repairs.mended_count
+    assert leader.is_leader

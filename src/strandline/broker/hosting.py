@@ -143,6 +143,7 @@ class Hosting:
         # Whether who follows the controller's group is to be looked at again.
         self._is_controller_due = False
         controller.on_applied.append(self._on_applied)
+        replication.on_outdated.append(self._begin_anew)
 
     def controller_spec(self) -> GroupSpec:
         """Group 0 as it is to be opened here; its voters are made known."""
@@ -303,7 +304,7 @@ class Hosting:
         replica.placed = partition.roles
         replica.appender.voter_count_min = _voter_count_min(partition, terms.config)
         if replica.log.config != terms.log:
-            replica.log.config = terms.log
+            replica.configure(terms.log)
         return []
 
     def _forget_declared(self, topic: Topic, partition: Partition) -> bool:
@@ -502,6 +503,16 @@ class Hosting:
         look_again = partial(self._look_at, group)
         self._replication.forgetting.forget(group, replica.log.directory, look_again)
         return True
+
+    def _begin_anew(self, replica: Replica) -> None:
+        """A replica's log is of no use (`raft.outdated`)."""
+        group = replica.group
+        if self._replication.replicas.get(group) is replica:
+            self._replication.forgetting.begin_anew(
+                replica,
+                partial(self._look_at, group),
+                rejoined=self._controller.state.rejoined(self._self_id, group),
+            )
 
     def _adjust_controller(self, replica: Replica) -> None:
         """Every broker follows the controller's group."""

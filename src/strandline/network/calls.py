@@ -26,11 +26,13 @@ Handler = Callable[[BrokerId, bytes], Awaitable[bytes]]
 class CallError(StrandlineError):
     """A call got no answer: the peer is unreachable, too slow, or failed at it.
 
-    `was_sent`: the peer may have got the question, and acted on it."""
+    `was_sent`: the peer may have got the question, and acted on it. `was_answered`: it has, and
+    says what went wrong."""
 
-    def __init__(self, message: str, *, was_sent: bool = True) -> None:
+    def __init__(self, message: str, *, was_sent: bool = True, was_answered: bool = False) -> None:
         super().__init__(message)
         self.was_sent = was_sent
+        self.was_answered = was_answered
 
 
 class CallMessage(msgspec.Struct, frozen=True, array_like=True):
@@ -91,7 +93,7 @@ class Calls:
         if future is None or future.done() or peer != sender:
             return
         if call.error:
-            future.set_exception(CallError(call.error))
+            future.set_exception(CallError(call.error, was_answered=True))
         else:
             future.set_result(call.payload)
 

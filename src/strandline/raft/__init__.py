@@ -20,5 +20,6 @@ Map:    core.py           the facade: `Raft.step`, `plan_append`, what is the ca
         farewell.py       acknowledgements that come after that
         lending.py        entries that one follower sends another, on the leader's order
         rejoin.py         after the loss of a disk
+        outdated.py       after it was no member for a while
         arbitration.py    an epoch that the controller grants, where no majority is left
 Source: design sections 3-6."""

@@ -88,13 +88,15 @@ class Raft:
         amnesiac: bool = False,
         promised: Epoch = NO_EPOCH,
         asks_to_rejoin: bool = False,
+        joined: Index | None = None,
     ) -> None:
         """`epoch`, `vote` and `promised` as persisted; `configuration` is the one in force where
         `log` begins.
 
         `commit` and `visible`: as far as known from before, each the end of a batch in `log`.
         `amnesiac`: a member before, but its disk was lost or is not to be trusted: `rejoin`.
-        `asks_to_rejoin`: not before `RejoinAllowed`."""
+        `asks_to_rejoin`: not before `RejoinAllowed`. `joined`: as persisted with the epoch, see
+        `outdated`; None where the log may be of any age."""
         state = self._state = ReplicaState(
             group=group,
             self_id=self_id,
@@ -106,6 +108,7 @@ class Raft:
             visible=visible,
             amnesiac=amnesiac,
             promised=promised,
+            joined=joined,
         )
         self._membership = Membership(state)
         self._appends = Appends(state, self._membership, asks_to_rejoin=asks_to_rejoin)
@@ -131,19 +134,7 @@ class Raft:
             DeclaredNew: self._on_declared_new,
             RejoinAllowed: self._appends.on_rejoin_allowed,
         }
-        self._on_message: dict[type, Callable[..., None]] = {
-            AppendRequest: self._appends.on_append_request,
-            AppendResponse: replies.on_append_response,
-            LeaderContact: self._appends.on_leader_contact,
-            VoteRequest: elections.on_vote_request,
-            VoteResponse: self._on_vote_response,
-            TimeoutNow: self._orders.on_timeout_now,
-            ResetRequest: self._appends.on_reset_request,
-            Lend: self._lending.on_lend,
-            LentAppend: self._lending.on_lent_append,
-            Fence: arbitration.on_fence,
-            Seat: arbitration.on_seat,
-        }
+        self._on_message = self._answers(elections, replies, arbitration)
 
     def step(self, event: Event) -> list[Effect]:
         """Take one event in; the effects are to be performed in order (see `events`)."""
@@ -238,6 +229,21 @@ class Raft:
         return self._state.amnesiac
 
     @property
+    def joined(self) -> Index | None:
+        """What the leader had committed when this log began; see `outdated`. Durable together with
+        the epoch."""
+        return self._state.joined
+
+    def set_compacted(self, is_compacted: bool) -> None:
+        """Whether entries of the log are let go of by their keys, from now on; not so at first."""
+        self._state.is_compacted = is_compacted
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether this log has to be begun anew, and this replica counts for nothing."""
+        return self._state.is_outdated
+
+    @property
     def epoch(self) -> Epoch:
         """The present epoch."""
         return self._state.epoch
@@ -299,6 +305,24 @@ class Raft:
         return self._membership.refusal(event)
 
     # ---- events ----------------------------------------------------------------------------------
+
+    def _answers(
+        self, elections: Elections, replies: Replies, arbitration: Arbitration
+    ) -> dict[type, Callable[..., None]]:
+        """{kind of message: who takes it in}"""
+        return {
+            AppendRequest: self._appends.on_append_request,
+            AppendResponse: replies.on_append_response,
+            LeaderContact: self._appends.on_leader_contact,
+            VoteRequest: elections.on_vote_request,
+            VoteResponse: self._on_vote_response,
+            TimeoutNow: self._orders.on_timeout_now,
+            ResetRequest: self._appends.on_reset_request,
+            Lend: self._lending.on_lend,
+            LentAppend: self._lending.on_lent_append,
+            Fence: arbitration.on_fence,
+            Seat: arbitration.on_seat,
+        }
 
     def _on_propose(self, event: Propose) -> None:
         reign = self._state.reign

@@ -266,6 +266,12 @@ class RejoinAsked(msgspec.Struct, frozen=True, gc=False):
     `RejoinAllowed`. Only where it was opened with `asks_to_rejoin`, and once."""
 
 
+class FoundOutdated(msgspec.Struct, frozen=True, gc=False):
+    """This log goes on where it was left: its replica was no member for a while, or the log is one
+    of before another one that took part. It counts for nothing until it has begun anew: the driver
+    removes it, and opens the replica as `amnesiac`. Once."""
+
+
 class Rejoined(msgspec.Struct, frozen=True, gc=False):
     """This replica lost its disk once and is whole again, as of `index`; or its group was found to
     be new after it had heard of an epoch.
@@ -290,5 +296,6 @@ Effect = (
     | ConfigurationChanged
     | LendEntries
     | RejoinAsked
+    | FoundOutdated
     | Rejoined
 )

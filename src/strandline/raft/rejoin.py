@@ -42,6 +42,8 @@ class Rejoin:
 
     def on_asked(self, epoch: Epoch, rejoin_at: Index) -> None:
         """The leader of `epoch` sent an append that was accepted."""
+        if self._state.is_outdated:
+            return
         if epoch != self._epoch:
             self._epoch = epoch
             self._index = Index(-1)
@@ -59,6 +61,8 @@ class Rejoin:
         """Take part again if the leader's marker is durable here; True when so."""
         state = self._state
         if self._asks or not state.amnesiac or self._index < 0 or self._epoch != state.epoch:
+            return False
+        if state.is_outdated:
             return False
         if min(matched, state.log.flushed_index) < self._index:
             return False

@@ -44,6 +44,9 @@ class ReplicaState:
         "epoch",
         "farewell",
         "group",
+        "is_compacted",
+        "is_outdated",
+        "joined",
         "leader",
         "log",
         "order",
@@ -70,6 +73,7 @@ class ReplicaState:
         visible: Index,
         amnesiac: bool,
         promised: Epoch,
+        joined: Index | None = None,
     ) -> None:
         assert epoch >= log.last_epoch, "entries of an epoch that was never persisted"
         self.group = group
@@ -94,6 +98,13 @@ class ReplicaState:
         self.configuration = log.configurations[-1][1] if log.configurations else configuration
         # The disk was lost: no votes, no acknowledgements (see `rejoin`).
         self.amnesiac = amnesiac
+        # The leader's commit when the first entry of this log came; durable before that is. None
+        # where the log may be of any age (see `outdated`).
+        self.joined = joined
+        # Whether entries are let go of by their keys.
+        self.is_compacted = False
+        # Whether this log has to be begun anew.
+        self.is_outdated = False
         # What only a leader has; None unless role is LEADER.
         self.reign: Reign | None = None
         # What was appended before this replica handed over, while it is not all committed.

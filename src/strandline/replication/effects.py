@@ -8,6 +8,7 @@ Source: STYLE, rules 1 and 7; `raft.events` for what each effect asks."""
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -19,6 +20,7 @@ from strandline.raft.events import (
     BecameFollower,
     BecameLeader,
     ConfigurationChanged,
+    FoundOutdated,
     LendEntries,
     MarksAdvanced,
     PeerRefused,
@@ -160,6 +162,16 @@ def _rejoin_asked(replica: "Replica", effect: RejoinAsked, _: Entries | None) ->
         callback(replica)
 
 
+def _found_outdated(replica: "Replica", effect: FoundOutdated, _: Entries | None) -> None:
+    _log.warning(
+        "%s: its log is from before others held the partition without it: beginning anew",
+        replica.name,
+    )
+    for callback in replica.host.on_outdated:
+        # Not from within the step that found it.
+        replica.host.clock.call_soon(partial(callback, replica))
+
+
 def _rejoined(replica: "Replica", effect: Rejoined, _: Entries | None) -> None:
     _log.info("%s: whole again as of index %d", replica.name, effect.index)
     replica.host.persist_base(replica)
@@ -181,6 +193,7 @@ def _table() -> dict[type, Callable[["Replica", object, Entries | None], None]]:
         ConfigurationChanged: _configuration_changed,
         LendEntries: _lend_entries,
         RejoinAsked: _rejoin_asked,
+        FoundOutdated: _found_outdated,
         Rejoined: _rejoined,
     }
     return cast(dict[type, Callable[["Replica", object, Entries | None], None]], table)

@@ -6,7 +6,8 @@ Why:    a log is removed file by file, and names come back after a power failure
 How:    closed --> noted durably that what was acknowledged is lost --> log removed, durably, too
                --> state removed
         Where it was declared lost, a state takes the place of the one before that says by which
-        grant: it is forgotten once, and lives in no epoch before it.
+        grant: it is forgotten once, and lives in no epoch before it. Where only the log is of no
+        use (`raft.outdated`), one that remembers what was voted takes that place.
             Whatever a crash leaves is opened as lost: the note is there, or there is nothing, and
         the controller knows since when this broker has the group.
 Owns:   which groups are on their way out; they must not be opened meanwhile.
@@ -25,6 +26,7 @@ from strandline.storage.state_journal import GroupState, StateJournal
 
 if TYPE_CHECKING:
     from strandline.replication.host import Replication
+    from strandline.replication.replica import Replica
 
 RETRY_MS = 10_000
 
@@ -39,7 +41,8 @@ class Forgetting:
         self._journal = journal
         # {group: who is told when it is gone}
         self._leaving: dict[GroupId, Callable[[], None]] = {}
-        self._lost_in: dict[GroupId, int] = {}
+        # {group on its way out: the state that takes the place of its own; None for none}
+        self._successors: dict[GroupId, GroupState | None] = {}
 
     def __contains__(self, group: GroupId) -> bool:
         return group in self._leaving
@@ -59,10 +62,34 @@ class Forgetting:
         """Close a replica, if it is open, and remove its log in `directory` and its state.
 
         `lost_in`: the grant by which it was declared lost: a state that says so takes its place."""
+        successor = None
+        if lost_in:
+            # It lives in no epoch before the grant, and knows nothing of those.
+            epoch = first_epoch(lost_in)
+            successor = GroupState(epoch, NO_BROKER, None, amnesiac=True, forgotten=lost_in)
+        self._let_go(group, directory, done, successor)
+
+    def begin_anew(self, replica: "Replica", done: Callable[[], None], *, rejoined: int) -> None:
+        """Close a replica and remove its log; what it has promised stays, as of one that lost what
+        it had acknowledged. `rejoined`: see `GroupSpec`."""
+        state = self._journal.get(replica.group)
+        assert state is not None, "nothing is appended before there is a state"
+        successor = msgspec.structs.replace(
+            state, configuration=None, amnesiac=True, rejoined=rejoined
+        )
+        self._let_go(replica.group, replica.log.directory, done, successor)
+
+    def _let_go(
+        self,
+        group: GroupId,
+        directory: str,
+        done: Callable[[], None],
+        successor: GroupState | None,
+    ) -> None:
         if group in self._leaving:
             return
         self._leaving[group] = done
-        self._lost_in[group] = lost_in
+        self._successors[group] = successor
         for callback in self._host.on_forgotten:
             callback(group)
         self._host.close_group(group)
@@ -82,8 +109,8 @@ class Forgetting:
                 self._host.disk.remove_tree(directory)
                 # Else the log might come back without the state that says what it is worth.
                 self._host.disk.flush_directory(directory.rpartition("/")[0])
-                if self._lost_in[group]:
-                    self._begin_anew(group)
+                if self._successors[group] is not None:
+                    self._succeed(group)
                     return
                 self._journal.remove(group)
             except OSError as failure:
@@ -95,27 +122,24 @@ class Forgetting:
         if error is not None:
             # It is removed when the broker starts anew; whatever is there is opened as lost.
             _log.error("%s cannot be removed: %s", directory, error)
-            if self._lost_in[group]:
+            if self._successors[group] is not None:
                 return
         self._end(group)
 
-    def _begin_anew(self, group: GroupId, error: OSError | None = None) -> None:
-        """Leave a state that lives in no epoch before the grant, and knows nothing of those."""
-        if error is not None:
-            _log.error("group %d: that it was given up cannot be noted: %s", group, error)
-            if is_full(error):
-                self._host.clock.call_later(RETRY_MS, partial(self._begin_anew, group))
-            return
-        lost_in = self._lost_in[group]
-        if not self.owes(group, lost_in):
+    def _succeed(self, group: GroupId) -> None:
+        """Leave a state in the place of the one before."""
+        successor = self._successors[group]
+        assert successor is not None
+        self._journal.put(group, successor, partial(self._on_succeeded, group))
+
+    def _on_succeeded(self, group: GroupId, error: OSError | None) -> None:
+        if error is None:
             self._end(group)
             return
-        state = GroupState(first_epoch(lost_in), NO_BROKER, None, amnesiac=True, forgotten=lost_in)
-        self._journal.put(group, state, partial(self._on_begun, group))
-
-    def _on_begun(self, group: GroupId, error: OSError | None) -> None:
-        self._begin_anew(group, error)
+        _log.error("group %d: that it was given up cannot be noted: %s", group, error)
+        if is_full(error):
+            self._host.clock.call_later(RETRY_MS, partial(self._succeed, group))
 
     def _end(self, group: GroupId) -> None:
-        del self._lost_in[group]
+        del self._successors[group]
         self._leaving.pop(group)()

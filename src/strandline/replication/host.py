@@ -25,6 +25,7 @@ from strandline.raft.core import Raft
 from strandline.raft.events import PersistState, ResetLog
 from strandline.raft.log_shape import LogShape
 from strandline.raft.messages import NO_MARKS, Marks, Message
+from strandline.raft.outdated import OUTDATED
 from strandline.replication.budget import MemoryBudget
 from strandline.replication.compactor import Compactor
 from strandline.replication.control_mail import ControlMail
@@ -50,7 +51,7 @@ from strandline.replication.throttle import RecoveryThrottle
 from strandline.replication.wire import Kind, LeaderEntry, encode_control
 from strandline.storage.log import Log
 from strandline.storage.reserve import Reserve
-from strandline.storage.state_journal import GroupState, StateJournal
+from strandline.storage.state_journal import UNKNOWN, GroupState, StateJournal
 
 JOURNAL = "state.journal"
 LATE_TICK_FACTOR = 3
@@ -63,7 +64,8 @@ _configurations = msgspec.json.Decoder(Configuration)
 
 
 class Replication:
-    """See the module."""
+    """See the module. `on_forgotten` is called before a log is removed, `on_outdated` where one is
+    to be begun anew."""
 
     def __init__(
         self,
@@ -105,7 +107,7 @@ class Replication:
         self.on_rejoin_asked: list[Callable[[Replica], None]] = []
         """Where it is empty, replicas that lost their disk ask nobody."""
         self.on_forgotten: list[Callable[[GroupId], None]] = []
-        """A replica is about to be removed for good."""
+        self.on_outdated: list[Callable[[Replica], None]] = []
         self.leaders = Leaders(self._on_leader_known)
         self.calls = Calls(self._send_call)
         self.repairs = Repairs(self)
@@ -249,7 +251,13 @@ class Replication:
         commit, visible = replica.marks.commit, replica.marks.visible
         marks = Marks(Index(min(commit, last)), Index(min(visible, last)))
         return self.new_raft(
-            replica.group, replica.log, state, replica.base, marks, may_rejoin=replica.rejoined > 0
+            replica.group,
+            replica.log,
+            state,
+            replica.base,
+            marks,
+            may_rejoin=replica.rejoined > 0,
+            is_old=replica.raft.joined == OUTDATED,
         )
 
     def new_raft(
@@ -261,8 +269,10 @@ class Replication:
         marks: Marks = NO_MARKS,
         *,
         may_rejoin: bool = False,
+        is_old: bool = False,
     ) -> Raft:
-        """A core that stands on this log and this state. `may_rejoin`: it is noted already."""
+        """A core that stands on this log and this state. `may_rejoin`: it is noted already.
+        `is_old`: the log is of an earlier data directory, and of no use."""
         shape = LogShape(
             first_index=log.start_index,
             last_index=log.last_index,
@@ -275,7 +285,7 @@ class Replication:
             ],
         )
         shape.compacted_index = log.compacted_index
-        return Raft(
+        raft = Raft(
             group=group,
             self_id=self.self_id,
             log=shape,
@@ -289,7 +299,10 @@ class Replication:
             asks_to_rejoin=bool(self.on_rejoin_asked)
             and group != CONTROLLER_GROUP
             and not may_rejoin,
+            joined=_joined(group, log, state, is_old=is_old),
         )
+        raft.set_compacted(log.config.compacted)
+        return raft
 
     def close_group(self, group: GroupId, *, remove: bool = False) -> None:
         """Stop a replica; with `remove`, of a group that is no more, its log and state go too."""
@@ -356,14 +369,7 @@ class Replication:
         self.liveness.moved_on(replica)
         is_promise = effect.promised > effect.epoch
         self.candidacy_count += effect.vote == self.self_id and not is_promise
-        state = GroupState(
-            effect.epoch,
-            effect.vote,
-            replica.base,
-            replica.raft.is_amnesiac,
-            effect.promised,
-            rejoined=replica.rejoined,
-        )
+        state = _state_of(replica, effect.epoch, effect.vote, effect.promised)
         self._journal.put(replica.group, state, done)
 
     def persist_base(
@@ -372,14 +378,7 @@ class Replication:
         """Make the configuration at the log's start durable; `replica.base` has changed."""
         assert self._journal is not None
         raft = replica.raft
-        state = GroupState(
-            raft.epoch,
-            raft.vote,
-            replica.base,
-            raft.is_amnesiac,
-            raft.promised,
-            rejoined=replica.rejoined,
-        )
+        state = _state_of(replica, raft.epoch, raft.vote, raft.promised)
         self._journal.put(replica.group, state, done or replica.cleaning.on_base_persisted)
 
     def persist_new(self, replica: Replica, done: Callable[[OSError | None], None]) -> None:
@@ -503,3 +502,26 @@ class Replication:
     def _on_leader_known(self, group: GroupId) -> None:
         for callback in self.on_leader_known:
             callback(group)
+
+
+def _state_of(replica: Replica, epoch: Epoch, vote: BrokerId, promised: Epoch) -> GroupState:
+    """What a replica must not forget."""
+    joined = replica.raft.joined
+    return GroupState(
+        epoch,
+        vote,
+        replica.base,
+        replica.raft.is_amnesiac,
+        promised,
+        rejoined=replica.rejoined,
+        joined=UNKNOWN if joined is None else joined,
+    )
+
+
+def _joined(group: GroupId, log: Log, state: GroupState, *, is_old: bool) -> Index | None:
+    """See `raft.outdated`. Every broker follows the controller's group, come and go as it may."""
+    if group == CONTROLLER_GROUP:
+        return None
+    if is_old:
+        return OUTDATED
+    return log.last_index if state.joined == UNKNOWN else state.joined

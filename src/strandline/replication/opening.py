@@ -135,6 +135,13 @@ class Opening:
         )
         return msgspec.structs.replace(state, amnesiac=True)
 
+    def _is_old(self, spec: GroupSpec, log: Log) -> bool:
+        """Whether nothing in this log may be kept: what others have let go of by compaction since
+        this data directory was replaced would stay in it."""
+        state = self._journal.get(spec.group)
+        is_earlier = state is not None and state.rejoined < spec.rejoined
+        return is_earlier and spec.log.compacted and log.last_index >= log.start_index
+
     def _take_part(self, spec: GroupSpec, log: Log, is_new: bool) -> Replica:
         host = self._host
         state = self._remembered(spec)
@@ -142,7 +149,12 @@ class Opening:
         is_asking = spec.asks_voters and state is None and {host.self_id} < set(voters)
         if state is None:
             amnesiac = spec.is_lost or is_asking
-            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, amnesiac)
+            state = GroupState(
+                Epoch(0), NO_BROKER, spec.configuration, amnesiac, rejoined=spec.rejoined
+            )
+            if spec.rejoined:
+                # Ahead of the first entry: else the log would count as one of before.
+                self._journal.put(spec.group, state, _on_put)
         if state.amnesiac and state.epoch < first_epoch(spec.grant):
             state = msgspec.structs.replace(state, epoch=first_epoch(spec.grant), vote=NO_BROKER)
             # Ahead of whatever the leader of that very epoch has appended here.
@@ -153,7 +165,7 @@ class Opening:
             group=spec.group,
             name=spec.name,
             log=log,
-            raft=host.new_raft(spec.group, log, state, base),
+            raft=host.new_raft(spec.group, log, state, base, is_old=self._is_old(spec, log)),
             succession=spec.succession,
             base=base,
             is_fresh=is_new and not state.amnesiac,

@@ -259,7 +259,8 @@ class Repairs:
         present = [gap for known in gaps if (gap := mending.find_again(known)) is not None]
         if not present:
             return True
-        await _unclaim(replica, present)
+        if not await _unclaim(replica, present):
+            return False
         replacements: list[tuple[Gap, bytes]] = []
         helper = None
         for known in present:
@@ -319,12 +320,16 @@ class Repairs:
         members = replica.configuration.members
         peers = [peer for peer in members if peer != replica.self_id]
         peers.sort(key=lambda peer: peer != replica.leader_id)
+        has_told = replica.is_leader or not replica.log.config.compacted
         for peer in peers:
+            if not has_told and peer != replica.leader_id:
+                break  # Another time: the leader may count this log as clean.
             try:
                 data = await self._fetch_from(peer, replica, gap)
                 return replica.log.mending.fitting(gap, data), peer
             except (CallError, StorageError, msgspec.DecodeError) as error:
                 _log.warning("%s: no help from broker %d: %s", replica.name, peer, error)
+                has_told |= not isinstance(error, CallError) or error.was_answered
         return None
 
     async def _fetch_from(self, peer: BrokerId, replica: "Replica", gap: Gap) -> bytes:
@@ -372,13 +377,15 @@ class Repairs:
         return None if replica is None or replica.failed is not None else replica
 
 
-async def _unclaim(replica: "Replica", gaps: list[Gap]) -> None:
-    """What comes may have been compacted less. The leader is to know that before it is asked: its
+async def _unclaim(replica: "Replica", gaps: list[Gap]) -> bool:
+    """What comes may have been compacted less. The leader is to know that before it is asked: the
     word leaves at the end of this pass of the loop, on the same lane as the question, which waits
-    for that. (Where the journal is being written, the word waits for that.)"""
+    for that. Who answers the question has heard it. False where the word has yet to wait for the
+    journal: another time."""
     replica.log.mending.expect(min(gap.start.raft_index for gap in gaps))
     replica.tell_compacted()
     await asyncio.sleep(PAUSE_S)
+    return not replica.is_busy
 
 
 def _prove(replica: "Replica", data: bytes) -> None:

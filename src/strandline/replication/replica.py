@@ -63,6 +63,7 @@ from strandline.replication.proof import proved_bytes
 from strandline.replication.sink import ReplicaSink
 from strandline.replication.succession import Succession
 from strandline.replication.waiters import MarkWaiters, Watch, Watchers
+from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
 from strandline.storage.reads import RecordSlices
 
@@ -366,6 +367,11 @@ class Replica:
         if self.leading is not None and peer in self.raft.progress:
             self.leading.on_reset(peer)
             self.step(PeerReset(peer))
+
+    def configure(self, config: LogConfig) -> None:
+        """The topic's configuration has changed."""
+        self.log.config = config
+        self.raft.set_compacted(config.compacted)
 
     def allow_rejoin(self, rejoined: int) -> None:
         """It is noted, as this, that it takes part again."""

@@ -271,7 +271,9 @@ class BrokerMember(Member):
 
     def _on_forgotten(self, group: GroupId) -> None:
         first = self.made.controller.state.first_roles(group).voters
-        has_state = self.replication.forgetting.knows(group)
+        replica = self.replication.replicas.get(group)
+        is_outdated = replica is not None and replica.raft.is_outdated
+        has_state = self.replication.forgetting.knows(group) and not is_outdated
         fact = ReplicaRemoved(group, self.broker, self.life, first, has_state=has_state)
         self._checker.replica_removed(fact)
 

@@ -220,7 +220,8 @@ class ReplicaRemoved:
     life: int
     first_voters: tuple[BrokerId, ...]
     has_state: bool = True
-    """False on a disk that has been lost since: there is nothing to let go."""
+    """False on a disk that has been lost since, and where the log is outdated: there is nothing to
+    let go."""
 
 
 @dataclass(frozen=True, slots=True)

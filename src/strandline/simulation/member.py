@@ -23,7 +23,7 @@ from strandline.replication.group_spec import GroupSpec
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.replication.succession import Succession
-from strandline.simulation.facts import LeaderElected, LeaderKnown, MarksMoved
+from strandline.simulation.facts import LeaderElected, LeaderKnown, MarksMoved, ReplicaRemoved
 from strandline.simulation.host import Seams
 
 if TYPE_CHECKING:
@@ -171,6 +171,8 @@ class GroupMember(Member):
         for plan in scenario.groups:
             if broker in plan.hosts:
                 self._open(plan, is_lost=has_lost_disk)
+        self.replication.on_outdated.append(self._begin_anew)
+        self.replication.on_forgotten.append(self._on_forgotten)
         self.replication.repairs.start(
             rate_bytes=scenario.scrub_bytes_per_s, interval_ms=SCRUB_INTERVAL_MS
         )
@@ -202,6 +204,19 @@ class GroupMember(Member):
         for replica in self.replicas:
             replica.clean()
         self._clock.call_later(CLEAN_INTERVAL_MS, self._clean)
+
+    def _on_forgotten(self, group: GroupId) -> None:
+        self._checker.replica_removed(
+            ReplicaRemoved(group, self.broker, self.life, (), has_state=False)
+        )
+
+    def _begin_anew(self, replica: Replica) -> None:
+        """Its log is of no use: remove it, and open the group again."""
+        if self.replication.replicas.get(replica.group) is replica:
+            (plan,) = (one for one in self.scenario.groups if one.group == replica.group)
+            self.replication.forgetting.begin_anew(
+                replica, partial(self._open, plan, is_lost=True), rejoined=0
+            )
 
     def _open(self, plan: "GroupPlan", *, is_lost: bool) -> None:
         scenario = self.scenario

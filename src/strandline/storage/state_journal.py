@@ -31,7 +31,7 @@ from fastcrc import crc32
 
 from strandline.base.disk import Disk, File, is_full
 from strandline.base.errors import StorageError
-from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.configuration import Configuration
 from strandline.storage.layout import make_durable_directory
 
@@ -47,6 +47,9 @@ _COMPACT_GROWTH = 4
 """Compact once the file is so many times as large as it would be."""
 
 
+UNKNOWN = Index(-2)
+
+
 class GroupState(msgspec.Struct, frozen=True, array_like=True):
     """What a replica must never forget. `configuration` is the one in force at the log's start.
 
@@ -55,7 +58,9 @@ class GroupState(msgspec.Struct, frozen=True, array_like=True):
     the one before; 0 for none. `forgotten`: everything from before this grant was let go of, for
     the replica was declared lost by it. `rejoined`: which of its rejoinings, as the controller
     counts them, this comes after; what is remembered from before a later one is not to be trusted.
-    Both only grow. Records of earlier releases end before these."""
+    `joined`: how far the leader had committed when the log began (`raft.outdated`); UNKNOWN where
+    that was before it was noted. These three only grow. Records of earlier releases end before
+    them."""
 
     epoch: Epoch
     vote: BrokerId
@@ -64,6 +69,7 @@ class GroupState(msgspec.Struct, frozen=True, array_like=True):
     promised: Epoch = Epoch(0)
     forgotten: int = 0
     rejoined: int = 0
+    joined: Index = UNKNOWN
 
 
 _SEAL_GROUP = GroupId(-1)
@@ -158,6 +164,7 @@ class StateJournal:
                 state,
                 forgotten=max(before.forgotten, state.forgotten),
                 rejoined=max(before.rejoined, state.rejoined),
+                joined=max(before.joined, state.joined),
             )
         self._states[group] = state
         if not self._append(_Record(group, state), done):

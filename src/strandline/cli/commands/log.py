@@ -177,6 +177,7 @@ def _describe_state(state: "GroupState | None") -> Json:
         "promised": state.promised,
         "amnesiac": state.amnesiac,
         "rejoined": state.rejoined,
+        "joined": state.joined,
         "base": None
         if base is None
         else {

@@ -1,0 +1,182 @@
+"""A log that was left, and is gone on with, is begun anew. Source: `raft.outdated`."""
+
+import pytest
+from tests.raft.member import Member, configuration, of_type, sent, shape
+
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.raft import events
+from strandline.raft.configuration import Configuration
+from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact, ResetRequest, Run
+from strandline.raft.outdated import OUTDATED
+from strandline.raft.state import Role
+
+WITH = configuration((1, 2), observers=(3,))
+WITHOUT = configuration((1, 2))
+
+
+def member(
+    last_index: int = 4,
+    *,
+    joined: int | None = -1,
+    configurations: tuple[tuple[int, Configuration], ...] = (),
+    amnesiac: bool = False,
+    is_compacted: bool = True,
+) -> Member:
+    """Broker 3, an observer of voters 1 and 2, with a log of epoch 1."""
+    log = shape(*([1] * (last_index + 1)), configurations=configurations)
+    one = Member(
+        3, log=log, epoch=1, voters=(1, 2), observers=(3,), joined=joined, amnesiac=amnesiac
+    )
+    one.raft.set_compacted(is_compacted)
+    return one
+
+
+def append(
+    one: Member,
+    last_index: int,
+    *configurations: tuple[int, Configuration],
+    commit: int,
+    rejoin_at: int = -1,
+) -> list[events.Effect]:
+    """What is behind the end of its log, from broker 1."""
+    end = one.raft.log.last_index
+    request = AppendRequest(
+        epoch=Epoch(1),
+        prev_index=end,
+        prev_epoch=one.raft.log.epoch_at(end),
+        commit=Index(commit),
+        visible=Index(commit),
+        runs=(Run(Epoch(1), Index(last_index)),) if last_index > end else (),
+        configurations=tuple((Index(index), one) for index, one in configurations),
+        rejoin_at=Index(rejoin_at),
+    )
+    return one.receive(1, request)
+
+
+def is_found(effects: list[events.Effect]) -> bool:
+    return bool(of_type(effects, events.FoundOutdated))
+
+
+def test_who_is_added_again_with_its_old_log_begins_anew() -> None:
+    one = member()
+    assert is_found(append(one, 8, (6, WITHOUT), (8, WITH), commit=7))
+    assert one.raft.is_outdated and one.raft.is_amnesiac
+    # It is said once, and what it acknowledges counts for nothing.
+    assert not is_found(append(one, 9, commit=8))
+    answer = sent(one.flush(), AppendResponse)[1]
+    assert answer.recovering and answer.flushed == -1
+
+
+def test_it_is_found_before_the_entry_that_makes_it_a_voter_is_acknowledged() -> None:
+    """All at once: it was away while it became an observer, and a voter."""
+    one = member()
+    voter = configuration((1, 2, 3))
+    effects = append(one, 9, (6, WITHOUT), (8, WITH), (9, voter), commit=8)
+    assert is_found(effects)
+    assert not sent(effects, AppendResponse)
+    assert sent(one.flush(), AppendResponse)[1].recovering
+
+
+def test_it_takes_part_no_more_whatever_its_leader_says() -> None:
+    one = member()
+    append(one, 8, (6, WITHOUT), (8, WITH), commit=7)
+    append(one, 9, commit=8, rejoin_at=9)
+    one.flush()
+    assert one.raft.is_amnesiac
+    one.time_out()
+    assert one.raft.role == Role.FOLLOWER
+
+
+@pytest.mark.parametrize("is_together", [True, False])
+def test_what_is_not_known_to_be_committed_may_never_have_been(is_together: bool) -> None:
+    one = member()
+    assert not is_found(append(one, 8, (6, WITHOUT), (8, WITH), commit=5))
+    if is_together:
+        assert is_found(append(one, 9, commit=6))
+    else:
+        contact = LeaderContact(Epoch(1), Index(6), Index(6))
+        assert is_found(one.receive(1, contact))
+
+
+def test_who_is_only_removed_has_nothing_to_begin() -> None:
+    one = member()
+    assert not is_found(append(one, 8, (6, WITHOUT), commit=8))
+    assert not one.raft.is_amnesiac
+
+
+def test_who_changes_between_voter_and_observer_was_a_member_all_the_time() -> None:
+    one = member()
+    voters = configuration((1, 2, 3))
+    joint = configuration((1, 2, 3), old=(1, 2))
+    assert not is_found(append(one, 9, (5, joint), (6, voters), (8, WITH), commit=9))
+
+
+def test_a_log_that_begins_later_may_have_had_no_place_before() -> None:
+    """It copies a log in which its broker came and went: what the leader had committed then is
+    noted before the first entry."""
+    one = member(-1)
+    effects = append(one, 4, (1, WITHOUT), (3, WITH), commit=3)
+    assert not is_found(effects)
+    kinds = [type(effect) for effect in effects]
+    assert kinds.index(events.PersistState) < kinds.index(events.AppendEntries)
+    assert one.raft.joined == 3
+    # And as it was noted, so it counts after a restart.
+    again = member(4, joined=3, configurations=((1, WITHOUT), (3, WITH)))
+    assert not is_found(append(again, 5, commit=5))
+    assert is_found(append(again, 8, (6, WITHOUT), (8, WITH), commit=8))
+
+
+def test_a_restart_forgets_nothing_of_it() -> None:
+    one = member(8, configurations=((6, WITHOUT), (8, WITH)))
+    assert is_found(append(one, 9, commit=7))
+
+
+def test_a_log_that_was_reset_begins_there() -> None:
+    one = member()
+    one.receive(1, ResetRequest(Epoch(1), Index(20), Offset(20), Epoch(1), WITH))
+    assert one.raft.joined == 19
+    assert not is_found(append(one, 24, (21, WITHOUT), (23, WITH), commit=23))
+    assert one.raft.joined == 23
+
+
+def test_a_log_of_an_earlier_directory_waits_for_a_leader() -> None:
+    one = member(joined=OUTDATED, amnesiac=True)
+    assert not is_found(one.receive(1, LeaderContact(Epoch(1), Index(2), Index(2))))
+    assert is_found(append(one, 4, commit=2))
+
+
+def test_a_log_that_is_not_compacted_is_gone_on_with_and_as_good_as_new() -> None:
+    one = member(is_compacted=False)
+    effects = append(one, 8, (6, WITHOUT), (8, WITH), commit=7)
+    assert not is_found(effects)
+    assert one.raft.joined == 6 and of_type(effects, events.PersistState)
+    # Where it is compacted later, all of its members are members.
+    one.raft.set_compacted(True)
+    assert not is_found(append(one, 9, (9, configuration((1, 2, 3))), commit=9))
+    assert is_found(append(one, 12, (10, WITHOUT), (12, WITH), commit=11))
+
+
+def test_a_log_of_an_earlier_directory_that_is_compacted_no_more_is_gone_on_with() -> None:
+    one = member(joined=OUTDATED, amnesiac=True, is_compacted=False)
+    assert not is_found(append(one, 5, commit=2))
+    assert one.raft.joined == 2
+    assert not of_type(append(one, 6, commit=3), events.PersistState)
+
+
+def test_of_a_log_of_any_age_nothing_is_said() -> None:
+    one = member(joined=None)
+    assert not is_found(append(one, 8, (6, WITHOUT), (8, WITH), commit=8))
+    assert one.raft.joined is None
+
+
+def test_whoever_leads_has_all_that_was_committed() -> None:
+    """It was found before, or its state is of a release that did not look."""
+    configurations = ((1, WITHOUT), (3, configuration((1, 2, 3))))
+    log = shape(*([1] * 5), configurations=tuple(configurations))
+    one = Member(3, log=log, epoch=1, voters=(1, 2, 3), joined=-1)
+    one.raft.set_compacted(True)
+    one.lead()
+    one.flush()
+    one.hear_all(BrokerId(1))
+    assert one.raft.commit == one.raft.log.last_index
+    assert not one.raft.is_amnesiac
