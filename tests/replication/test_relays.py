@@ -30,7 +30,7 @@ def test_what_is_said_of_relays_as_bytes() -> None:
     request = AppendRequest(
         Epoch(3), Index(4), Epoch(2), Index(9), Index(9), (Run(Epoch(3), Index(8)),)
     )
-    head = AppendHead(GROUP, request, may_wait=True, held=Index(2), to=BROKERS)
+    head = AppendHead(GROUP, request, may_wait=True, outlived=Index(2), to=BROKERS)
     for kind in (Kind.APPEND, Kind.RELAYED):
         message = encode_append_head(head, kind) + b"batches"
         assert decode_append(memoryview(message)) == (head, memoryview(b"batches"))

@@ -31,10 +31,10 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def let_tombstones_go_at_once(patch: pytest.MonkeyPatch) -> None:
     """A tombstone goes after `delete.retention.ms`, whoever has it."""
 
-    def held_offset(replica: Replica) -> Offset:
+    def outlived_offset(replica: Replica) -> Offset:
         return replica.log.end_offset
 
-    patch.setattr(compactor, "_held_offset", held_offset)
+    patch.setattr(compactor, "_outlived_offset", outlived_offset)
 
 
 def scrub_nothing(patch: pytest.MonkeyPatch) -> None:

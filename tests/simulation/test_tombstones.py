@@ -35,7 +35,7 @@ def test_keys_stay_deleted_while_a_follower_is_away(name: str) -> None:
 def test_a_tombstone_that_goes_before_everybody_has_it_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compactor, "_held_offset", lambda replica: replica.log.end_offset)
+    monkeypatch.setattr(compactor, "_outlived_offset", lambda replica: replica.log.end_offset)
     violation = run_scenario(load_scenario(SCENARIOS / f"{AWAY[0]}.toml")).violation
     assert violation is not None
     assert violation.startswith("DeletedKeysStayDeleted:")

@@ -181,7 +181,7 @@ def test_damage_is_not_compacted_away() -> None:
     names = world.files("")
     log = world.open()
     with pytest.raises(StorageError, match="checksum"):
-        while log.compact(log.end_offset, held=log.end_offset):
+        while log.compact(log.end_offset, outlived=log.end_offset):
             world.disk.run()
     assert not log.failed
     assert [name for name in world.files("") if name.endswith(".cleaned")] == []

@@ -105,11 +105,13 @@ class World:
         self.clock.run()
         assert results == [self.log.last_index]
 
-    def compact(self, *, bytes_max: int = 300, held: Offset | None = None) -> int:
-        """One whole pass in slices; returns how many slices there were. `held`: all of the log."""
+    def compact(self, *, bytes_max: int = 300, outlived: Offset | None = None) -> int:
+        """One whole pass in slices; returns how many slices there were. `outlived`: all of it."""
         count = 1
         end = self.log.end_offset
-        while self.log.compact(end, held=end if held is None else held, bytes_max=bytes_max):
+        while self.log.compact(
+            end, outlived=end if outlived is None else outlived, bytes_max=bytes_max
+        ):
             count += 1
             self.disk.run()
         assert not verify_log(self.disk, DIRECTORY).is_damaged
@@ -228,12 +230,12 @@ def test_a_tombstone_that_a_replica_lacks_stays_however_old_it_is() -> None:
     world.append([(b"a", None)])
     world.close_segment()
     for held in (0, 2):
-        world.compact(held=Offset(held))
+        world.compact(outlived=Offset(held))
         world.clock.advance(2 * HOUR_MS)
         world.append([(b"c", b"3")])
         world.close_segment()
     assert [(o, r.key) for o, r in world.records()][:2] == [(1, b"b"), (2, b"a")]
-    world.compact(held=Offset(3))
+    world.compact(outlived=Offset(3))
     assert b"a" not in [r.key for _, r in world.records()]
 
 
@@ -371,11 +373,11 @@ def test_nothing_happens_below_the_limit_and_the_dirty_ratio() -> None:
         world.append([(b"k", b"1")] * 3)
     world.close_segment()
     before = world.log.size_bytes()
-    assert not world.log.compact(Offset(1), held=Offset(1))
+    assert not world.log.compact(Offset(1), outlived=Offset(1))
     world.compact()
     after = world.log.size_bytes()
     assert after < before
-    assert not world.log.compact(world.log.end_offset, held=world.log.end_offset)
+    assert not world.log.compact(world.log.end_offset, outlived=world.log.end_offset)
     assert world.log.size_bytes() == after
 
 
@@ -384,8 +386,8 @@ def test_a_truncation_or_a_reset_gives_the_pass_up() -> None:
     for _ in range(20):
         world.append([(b"k", b"1" * 50)] * 3)
     world.close_segment()
-    assert world.log.compact(world.log.end_offset, held=Offset(0), bytes_max=100)
-    assert world.log.compact(world.log.end_offset, held=Offset(0), bytes_max=100)
+    assert world.log.compact(world.log.end_offset, outlived=Offset(0), bytes_max=100)
+    assert world.log.compact(world.log.end_offset, outlived=Offset(0), bytes_max=100)
     world.log.truncate(Index(30))
     assert not [name for name in world.disk.list_directory(DIRECTORY) if "cleaned" in name]
     assert [offset for offset, _ in world.records()] == list(range(30))

@@ -178,7 +178,7 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
     expected = newest(peer.log)
     for compacted in {"peer": [peer], "own": [world], "both": [world, peer]}[who]:
         end = compacted.log.end_offset
-        while compacted.log.compact(end, held=end, bytes_max=10_000):
+        while compacted.log.compact(end, outlived=end, bytes_max=10_000):
             compacted.disk.run()
     log = world.log
     clean = log.compacted_index
@@ -201,7 +201,7 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
         while rewrite.step(300):
             world.disk.run()
             with contextlib.suppress(StorageError):  # The compactor has its turns meanwhile.
-                log.compact(log.end_offset, held=log.end_offset, bytes_max=300)
+                log.compact(log.end_offset, outlived=log.end_offset, bytes_max=300)
             cleaned = rewrite.take()
             if cleaned is not None:
                 log.mending.replace(cleaned)

@@ -83,7 +83,9 @@ class Compactor:
             return False
         try:
             has_more = log.compact(
-                replica.committed_end, held=_held_offset(replica), bytes_max=self._slice_bytes
+                replica.committed_end,
+                outlived=_outlived_offset(replica),
+                bytes_max=self._slice_bytes,
             )
             replica.tell_compacted()
             return has_more
@@ -111,10 +113,10 @@ def outlived_index(leader: "Replica") -> Index:
     return min(leader.leading.held_index, leader.log.compacted_index, *told)
 
 
-def _held_offset(replica: "Replica") -> Offset:
+def _outlived_offset(replica: "Replica") -> Offset:
     """Tombstones below this offset may go, as far as this replica knows."""
     log = replica.log
-    held = replica.told_held if replica.leading is None else outlived_index(replica)
-    if held >= log.last_index:
+    outlived = replica.told_outlived if replica.leading is None else outlived_index(replica)
+    if outlived >= log.last_index:
         return log.end_offset
-    return log.offset_of(Index(held + 1)) if held >= log.start_index else Offset(0)
+    return log.offset_of(Index(outlived + 1)) if outlived >= log.start_index else Offset(0)

@@ -107,7 +107,7 @@ def _became_leader(replica: "Replica", effect: BecameLeader, _: Entries | None) 
 
 
 def _became_follower(replica: "Replica", effect: BecameFollower, _: Entries | None) -> None:
-    replica.told_held = Index(-1)
+    replica.told_outlived = Index(-1)
     if effect.leader != NO_BROKER:
         replica.is_fresh = False
         replica.host.learn_leader(replica.group, effect.epoch, effect.leader)

@@ -323,10 +323,10 @@ class Leading:
         # Who is behind says how far it is once that is flushed, and gets more only then.
         may_wait = plan.commit < last_index and parcel.is_relaxed
         request = plan.request(parcel.runs, parcel.configurations, report_written=may_wait)
-        held = outlived_index(replica) if replica.log.config.compacted else Index(-1)
+        outlived = outlived_index(replica) if replica.log.config.compacted else Index(-1)
         may_carry = parcel.is_in_memory and not plan.is_probe
         to = tuple(self.relays.carried_by(peer)) if may_carry else ()
-        head = encode_append_head(AppendHead(replica.group, request, may_wait, held, to))
+        head = encode_append_head(AppendHead(replica.group, request, may_wait, outlived, to))
         size = len(head) + sum(map(len, parts))
         # A question behind the log's end hands over nothing.
         handed_index = last_index if parts else Index(-1)

@@ -66,7 +66,7 @@ class Relaying:
     def hand_on(self, leader: BrokerId, head: AppendHead, payload: memoryview) -> None:
         """Send a leader's append to those whom it names."""
         host = self._host
-        own = AppendHead(head.group, head.request, head.may_wait, head.held)
+        own = AppendHead(head.group, head.request, head.may_wait, head.outlived)
         parts = (encode_append_head(own, Kind.RELAYED), bytes(payload))
         size = sum(map(len, parts))
         missed: list[BrokerId] = []
@@ -128,7 +128,7 @@ class Relaying:
         self, replica: "Replica", relay: BrokerId, head: AppendHead, entries: Entries
     ) -> None:
         if head.request.epoch == replica.epoch:
-            replica.told_held = head.held
+            replica.told_outlived = head.outlived
         replica.on_message(relay, LentAppend(head.request), entries)
 
     def _take_held(self, replica: "Replica", held: _Held) -> None:

@@ -109,7 +109,7 @@ class Replica:
         self.cleaning = Cleaning(self)
         self.parting = Parting(self)
         self.failed: Exception | None = None
-        self.told_held = Index(-1)  # `AppendHead.held` of the leader that is followed.
+        self.told_outlived = Index(-1)  # `AppendHead.outlived` of the leader that is followed.
         self.heard_ms = 0
         self.timeout_ms = 0
         self.stand_after_ms = 0

@@ -125,14 +125,14 @@ class HistoryAnswer(msgspec.Struct, frozen=True, array_like=True):
 class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     """What precedes the record batches of an append.
 
-    `may_wait`: no acknowledgement waits for these entries to be flushed. `held`: tombstones up to
-    here may go (`compactor.outlived_index`); -1 where the leader does not say. `to`: whom the
+    `may_wait`: no acknowledgement waits for these entries to be flushed. `outlived`: tombstones up
+    to here may go (`compactor.outlived_index`); -1 where the leader does not say. `to`: whom the
     receiver hands it on to."""
 
     group: GroupId
     request: AppendRequest
     may_wait: bool = False
-    held: Index = Index(-1)
+    outlived: Index = Index(-1)
     to: tuple[BrokerId, ...] = ()
 
 

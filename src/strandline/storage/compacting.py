@@ -66,12 +66,12 @@ class Compacting:
         where there is none."""
 
     def step(
-        self, config: LogConfig, limit_offset: Offset, *, held: Offset, bytes_max: int
+        self, config: LogConfig, limit_offset: Offset, outlived: Offset, bytes_max: int
     ) -> bool:
         """Do a slice; see `Log.compact`."""
         self._flushing.check()
         if self._compaction is None:
-            self._compaction = self._begin(config, limit_offset, held)
+            self._compaction = self._begin(config, limit_offset, outlived)
         if self._compaction is None:
             return False
         try:
@@ -123,7 +123,9 @@ class Compacting:
         name = segments[segment_at_offset(segments, offset)].name
         self.clean_index = Index(name.base_index - 1)
 
-    def _begin(self, config: LogConfig, limit_offset: Offset, held: Offset) -> Compaction | None:
+    def _begin(
+        self, config: LogConfig, limit_offset: Offset, outlived: Offset
+    ) -> Compaction | None:
         now_ms = self._clock.wall_ms()
         segments = compactable_segments(
             self._row.segments, config, now_ms=now_ms, limit_offset=limit_offset
@@ -137,6 +139,6 @@ class Compacting:
             producers=self._producers,
             config=config,
             now_ms=now_ms,
-            held_offset=held,
+            outlived_offset=outlived,
             new_segment=self._new_segment,
         )

@@ -31,7 +31,7 @@ KEY_OVERHEAD_BYTES = 120
 
 
 class Compaction(SegmentWork):
-    """One pass over closed, durable segments. Below `held_offset` tombstones may go."""
+    """One pass over closed, durable segments. Below `outlived_offset` tombstones may go."""
 
     def __init__(
         self,
@@ -42,14 +42,14 @@ class Compaction(SegmentWork):
         producers: ProducerStates,
         config: LogConfig,
         now_ms: int,
-        held_offset: Offset,
+        outlived_offset: Offset,
         new_segment: Callable[[Segment], Segment],
     ) -> None:
         super().__init__(disk, segments)
         self._producers = producers
         self._config = config
         self._now_ms = now_ms
-        self._held_offset = held_offset
+        self._outlived_offset = outlived_offset
         self._new_segment = new_segment
         self._offsets: dict[bytes, int] = {}
         self._map_bytes = 0
@@ -127,7 +127,7 @@ class Compaction(SegmentWork):
         cleaned: Buffer | None
         # Behind the map's end a tombstone may be old, too: it came from a leader that had
         # compacted. What it deletes is still here, and goes in the pass that has its key.
-        end_offset = min(self._held_offset, self.end_offset)
+        end_offset = min(self._outlived_offset, self.end_offset)
         try:
             cleaned = clean_batch(
                 batch,

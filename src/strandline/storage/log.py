@@ -568,16 +568,16 @@ class Log:
 
     # ---- compaction ----
 
-    def compact(self, limit_offset: Offset, *, held: Offset, bytes_max: int = 1 << 20) -> bool:
+    def compact(self, limit_offset: Offset, *, outlived: Offset, bytes_max: int = 1 << 20) -> bool:
         """Do a slice of compaction over closed segments that end at or below the limit; tombstones
-        may go below `held`: all replicas have them there, and nothing that they delete.
+        may go below `outlived`: all replicas have them there, and nothing that they delete.
 
         Reads about `bytes_max`; returns whether there is more to do, so: call it again a little
         later. Nothing is done while a damaged segment is written anew. Raises OSError when the disk
         is full, StorageError where a segment is damaged."""
         if self.mending.is_rewriting:
             return False
-        return self._compacting.step(self.config, limit_offset, held=held, bytes_max=bytes_max)
+        return self._compacting.step(self.config, limit_offset, outlived, bytes_max)
 
     @property
     def compacted_index(self) -> Index:
