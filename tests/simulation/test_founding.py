@@ -8,6 +8,8 @@ import pytest
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.model.ids import BrokerId, GroupId
+from strandline.raft.core import Raft
+from strandline.raft.events import DeclaredNew
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.simulation.host import SimHost
@@ -136,11 +138,20 @@ def test_what_has_been_found_out_is_not_asked_again_after_a_restart() -> None:
 
 @pytest.mark.parametrize("seed", [11, 20])
 def test_who_hears_of_an_epoch_while_it_notes_that_the_group_is_new_remembers_both(
-    seed: int,
+    seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The epoch is noted behind that; one of these voters was recovering again after a restart."""
+    epochs = []
+    declare = Raft._on_declared_new
+
+    def noted(self: Raft, event: DeclaredNew) -> None:
+        epochs.append(self.epoch)
+        declare(self, event)
+
+    monkeypatch.setattr(Raft, "_on_declared_new", noted)
     world = started(replace(asking_scenario(seed), flush_us=(3_000, 40_000)))
     run_for(world, 1_000)
+    assert max(epochs) > 0  # Somebody had heard of one.
     for host in world.hosts.values():
         assert host.program is not None
         journal = host.program.replication._journal

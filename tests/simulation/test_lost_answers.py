@@ -250,8 +250,12 @@ def test_faults_strike_some_clients_and_end() -> None:
     outcome = run_scenario(replace(plain_scenario(producers=producers), faults=faults))
     assert outcome.violation is None
     assert outcome.tally.fault_counts == {"lost-answers": 1, "client-reset": 1}
-    assert any("is not heard by p1." in line for line in outcome.trace)
-    assert any("are reset" in line for line in outcome.trace)
+    lines = [line for line in outcome.trace if " is not heard by " in line or " are reset" in line]
+    assert len(lines) == 2
+    for line in lines:
+        assert 0 < sum(one.name in line for one in producers) < len(producers)
+    # The others were answered all the time, and these again, in the end.
+    assert outcome.tally.acknowledged_count > 2 * 1_500 / 40
 
 
 @pytest.mark.simulation
