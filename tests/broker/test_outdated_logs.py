@@ -5,18 +5,27 @@ Source: `raft.outdated`."""
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.broker.cluster_world import DATA_DIRECTORY
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_old_directories import give_back, start, stop, take_out
+from tests.broker.test_returning_replicas import cut, heal
 from tests.simulation.test_compaction import read_all
 
+from strandline.model.ids import CONTROLLER_GROUP
 from strandline.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from strandline.raft import appends
+from strandline.raft import outdated
+from strandline.raft.rejoin import Rejoin
 from strandline.records.record import Record, build_batch
+from strandline.replication.forgetting import Forgetting
+from strandline.replication.replica import Replica
+from strandline.simulation.disk import SimDisk
+from strandline.storage.state_journal import read_states
 
 A, B, X, D = 1, 4, 5, 2
 KEY = b"deleted"
@@ -63,7 +72,7 @@ def settle(world: MovingWorld, *replicas: int) -> None:
 
 def look_at_nothing(patch: pytest.MonkeyPatch) -> None:
     """The planted mistake."""
-    patch.setattr(appends, "look", lambda state: None)
+    patch.setattr(outdated, "_left_last", lambda state, joined: None)
 
 
 def move_away_and_back_while_down(world: MovingWorld) -> None:
@@ -109,3 +118,138 @@ def test_a_log_that_is_gone_on_with_is_found(
     look_at_nothing(monkeypatch)
     way(world)
     assert has_key(world, X)
+
+
+# ---- what must not be lost by it -----------------------------------------------------------------
+
+
+def test_that_nothing_is_remembered_is_durable_before_the_first_file_goes(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else, after a power failure, it votes with an empty log as if nothing had happened."""
+    remove_tree = SimDisk.remove_tree
+    disk, group = world.hosts[X].disk, world.known.group
+    durable: list[bool] = []
+
+    def watched(self: SimDisk, path: str) -> None:
+        if TOPIC in path and self.hardware is disk:
+            image = disk.tree.find(f"{DATA_DIRECTORY}/state.journal")
+            assert image is not None
+            data = bytes(image.durable.read(image.durable.size, 0))
+            durable.append(read_states("", data)[0][group].amnesiac)
+        remove_tree(self, path)
+
+    monkeypatch.setattr(SimDisk, "remove_tree", watched)
+    move_away_and_back_while_down(world)
+    assert durable and all(durable)
+
+
+@pytest.mark.parametrize("operation", [*range(1, 30, 3)])
+def test_whatever_its_power_fails_in_the_middle_of_it_is_whole_in_the_end(
+    operation: int, world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = world.hosts[X].disk
+    begin = Forgetting.begin_anew
+    struck: list[int] = []
+
+    def strike(
+        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
+    ) -> None:
+        if not struck:
+            struck.append(operation)
+            world.hosts[X].dies_of_power_failure = True
+            disk.faults.die_at_operation = operation
+        begin(self, replica, done, rejoined=rejoined)
+
+    monkeypatch.setattr(Forgetting, "begin_anew", strike)
+    put(world, b"1")
+    settle(world, A, B, X)
+    stop(world, X)
+    world.move(A, B, D)
+    world.until(lambda: world.known.version == 1 and not world.known.is_moving)
+    delete_until_it_is_gone(world, A, B, D)
+    world.move(A, B, X)
+    start(world, X)
+    world.until(lambda: not world.hosts[X].is_up)
+    start(world, X)
+    settle(world, A, B, X)
+    assert struck and not has_key(world, X)
+
+
+def test_a_copy_is_gone_on_with_after_a_restart(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it restarts before it has all: else it would never have."""
+    begun: list[int] = []
+    begin = Forgetting.begin_anew
+
+    def watched(
+        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
+    ) -> None:
+        begun.append(replica.self_id)
+        begin(self, replica, done, rejoined=rejoined)
+
+    monkeypatch.setattr(Forgetting, "begin_anew", watched)
+    settle(world, A, B, X)
+    take_out(world, X)
+    with monkeypatch.context() as patch:
+        patch.setattr(Rejoin, "is_due", lambda self, matched: False)
+        for _ in range(3):
+            start(world, X)
+            world.advance(3_000)
+            assert world.replicas_of(TOPIC)[X].raft.is_amnesiac
+            stop(world, X)
+    start(world, X)
+    settle(world, A, B, X)
+    assert not begun
+
+
+def test_a_topic_that_is_compacted_since_its_broker_heard_of_it_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It hears its leader, and nothing of the controller: the leader knows."""
+    plain = tuple(one for one in BRIEF if one[0] != "cleanup.policy")
+    with moving_world(monkeypatch, (A, B, X), configs=plain) as world:
+        world.until(lambda: len(world.acked) > 5)
+        put(world, b"1")
+        settle(world, A, B, X)
+        controller = world.broker(X).replication.replicas[CONTROLLER_GROUP]
+        with monkeypatch.context() as patch:
+            patch.setattr(controller, "on_message", lambda *_: None)
+            world.move(A, B, D)
+            world.until(lambda: world.known.version == 1 and not world.known.is_moving)
+            alter(world, TOPIC_SCOPE, TOPIC, "cleanup.policy", "compact")
+            delete_until_it_is_gone(world, A, B, D)
+            world.move(A, B, X)
+            world.until(lambda: X in world.replicas_of(TOPIC) and not has_key(world, X))
+        world.violations.clear()  # Until it heard of its removal, it stood for election.
+        settle(world, A, B, X)
+        assert not has_key(world, X)
+
+
+def test_who_is_seated_with_a_log_of_before_goes_on_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A move from 4 and 5 to 1 and 2 has a final configuration that is committed nowhere when 2 and
+    5 are lost. 1 is seated, with 4, which was a voter all the time: the seat counts on it."""
+    configs = (*BRIEF, ("voters.shrink.enable", "true"), ("min.insync.replicas", "1"))
+
+    def is_final(one: Replica) -> bool:
+        return one.configuration.voters == (A, D) and not one.configuration.is_joint
+
+    with moving_world(monkeypatch, (B, X), configs=configs) as world:
+        world.until(lambda: len(world.acked) > 20)
+        world.move(A, D)
+        world.until(lambda: world.any_replica(is_final))
+        for other in world.hosts.keys() - {D}:
+            cut(world, D, other)
+        world.until(lambda: is_final(world.replicas_of(TOPIC)[A]))
+        finals = [one.raft for one in world.replicas_of(TOPIC).values() if is_final(one)]
+        assert all(one.configuration_index > one.commit for one in finals)
+        stop(world, D, X)
+        world.until(lambda: world.known.grant == 1 and not world.known.is_fenced)
+        for other in world.hosts.keys() - {D}:
+            heal(world, D, other)
+        start(world, D, X)
+        before = len(world.acked)
+        world.until(lambda: len(world.acked) > before + 20)

@@ -1,9 +1,8 @@
 """A log that was left, and is gone on with, is begun anew. Source: `raft.outdated`."""
 
-import pytest
 from tests.raft.member import Member, configuration, of_type, sent, shape
 
-from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.model.ids import BrokerId, Epoch, Index, Offset, first_epoch
 from strandline.raft import events
 from strandline.raft.configuration import Configuration
 from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact, ResetRequest, Run
@@ -37,18 +36,21 @@ def append(
     *configurations: tuple[int, Configuration],
     commit: int,
     rejoin_at: int = -1,
+    configured: int = -1,
+    epoch: int = 1,
 ) -> list[events.Effect]:
     """What is behind the end of its log, from broker 1."""
     end = one.raft.log.last_index
     request = AppendRequest(
-        epoch=Epoch(1),
+        epoch=Epoch(epoch),
         prev_index=end,
         prev_epoch=one.raft.log.epoch_at(end),
         commit=Index(commit),
         visible=Index(commit),
-        runs=(Run(Epoch(1), Index(last_index)),) if last_index > end else (),
+        runs=(Run(Epoch(epoch), Index(last_index)),) if last_index > end else (),
         configurations=tuple((Index(index), one) for index, one in configurations),
         rejoin_at=Index(rejoin_at),
+        configured=Index(configured),
     )
     return one.receive(1, request)
 
@@ -87,15 +89,10 @@ def test_it_takes_part_no_more_whatever_its_leader_says() -> None:
     assert one.raft.role == Role.FOLLOWER
 
 
-@pytest.mark.parametrize("is_together", [True, False])
-def test_what_is_not_known_to_be_committed_may_never_have_been(is_together: bool) -> None:
+def test_what_is_known_of_the_commit_does_not_matter() -> None:
+    """A leader adds a member once the configuration without it is committed, and no sooner."""
     one = member()
-    assert not is_found(append(one, 8, (6, WITHOUT), (8, WITH), commit=5))
-    if is_together:
-        assert is_found(append(one, 9, commit=6))
-    else:
-        contact = LeaderContact(Epoch(1), Index(6), Index(6))
-        assert is_found(one.receive(1, contact))
+    assert is_found(append(one, 8, (6, WITHOUT), (8, WITH), commit=-1))
 
 
 def test_who_is_only_removed_has_nothing_to_begin() -> None:
@@ -131,12 +128,63 @@ def test_a_restart_forgets_nothing_of_it() -> None:
     assert is_found(append(one, 9, commit=7))
 
 
+def test_a_leader_that_has_yet_to_learn_what_is_committed_says_where_it_stands() -> None:
+    """A voter of four that has lost its disk: its leader may commit by what it acknowledges."""
+    log = shape()
+    one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1, amnesiac=True)
+    one.raft.set_compacted(True)
+    voter = configuration((1, 2, 3, 4))
+    append(one, 10, (1, WITHOUT), (3, WITH), (4, voter), commit=-1, configured=4)
+    assert one.raft.joined == 4
+    append(one, 10, commit=-1, rejoin_at=10)
+    effects = one.flush()
+    assert of_type(effects, events.Rejoined)
+    assert not sent(effects, AppendResponse)[1].recovering
+    assert not is_found(append(one, 11, commit=10))
+
+
+def test_a_leader_says_where_it_stands_until_that_is_there() -> None:
+    leader = Member(1, voters=(1, 2)).lead_established()
+    leader.step(events.ChangeConfiguration((BrokerId(1), BrokerId(2)), (BrokerId(3),)))
+    stands = leader.raft.configuration_index
+    request = leader.send_all(3)
+    assert isinstance(request, AppendRequest) and request.configured == stands
+    leader.hear_all(3)
+    leader.propose()
+    request = leader.send_all(3)
+    assert isinstance(request, AppendRequest) and request.configured == -1
+
+
 def test_a_log_that_was_reset_begins_there() -> None:
     one = member()
     one.receive(1, ResetRequest(Epoch(1), Index(20), Offset(20), Epoch(1), WITH))
-    assert one.raft.joined == 19
-    assert not is_found(append(one, 24, (21, WITHOUT), (23, WITH), commit=23))
+    assert not is_found(append(one, 24, (21, WITHOUT), (23, WITH), commit=19, configured=23))
     assert one.raft.joined == 23
+
+
+def test_who_is_seated_may_have_been_a_member_all_the_time() -> None:
+    """Whether the configuration without it was committed depends on what it acknowledges now."""
+    grant = first_epoch(1)
+    one = member()
+    append(one, 6, (6, WITHOUT), commit=5)
+    seat = configuration((1, 3))
+    assert not is_found(append(one, 8, (7, seat), commit=5, epoch=grant))
+    assert not is_found(append(one, 9, commit=8, epoch=grant))
+    assert not one.raft.is_amnesiac
+    # What this leader changes later is a change as any.
+    assert is_found(append(one, 14, (12, WITHOUT), (14, WITH), commit=13, epoch=grant))
+
+
+def test_who_was_killed_before_it_was_noted_leads_nobody() -> None:
+    voter = configuration((1, 2, 3, 4))
+    configurations = ((6, WITHOUT), (8, WITH), (9, voter))
+    log = shape(*([1] * 10), configurations=configurations)
+    one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1)
+    one.raft.set_compacted(True)
+    assert one.raft.is_amnesiac
+    one.time_out()
+    assert one.raft.role == Role.FOLLOWER
+    assert is_found(append(one, 9, commit=-1))
 
 
 def test_a_log_of_an_earlier_directory_waits_for_a_leader() -> None:
@@ -159,7 +207,7 @@ def test_a_log_that_is_not_compacted_is_gone_on_with_and_as_good_as_new() -> Non
 def test_a_log_of_an_earlier_directory_that_is_compacted_no_more_is_gone_on_with() -> None:
     one = member(joined=OUTDATED, amnesiac=True, is_compacted=False)
     assert not is_found(append(one, 5, commit=2))
-    assert one.raft.joined == 2
+    assert one.raft.joined == -1
     assert not of_type(append(one, 6, commit=3), events.PersistState)
 
 
@@ -173,7 +221,7 @@ def test_whoever_leads_has_all_that_was_committed() -> None:
     """It was found before, or its state is of a release that did not look."""
     configurations = ((1, WITHOUT), (3, configuration((1, 2, 3))))
     log = shape(*([1] * 5), configurations=tuple(configurations))
-    one = Member(3, log=log, epoch=1, voters=(1, 2, 3), joined=-1)
+    one = Member(3, log=log, epoch=1, voters=(1, 2, 3), joined=4)
     one.raft.set_compacted(True)
     one.lead()
     one.flush()

@@ -11,7 +11,7 @@ from tests.storage.storage_world import ForgetfulDisk, PowerFailure
 
 from strandline.base.disk import is_full
 from strandline.base.errors import StorageError
-from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.configuration import Configuration
 from strandline.storage.state_journal import GroupState, StateJournal, last_record
 
@@ -100,6 +100,17 @@ def test_what_only_grows_is_kept_by_later_puts_and_over_compaction() -> None:
     disk.crash(random.Random(1))
     found = StateJournal.open(disk, PATH).get(GroupId(1))
     assert found == GroupState(Epoch(5), BrokerId(1), None, forgotten=4, rejoined=7)
+
+
+def test_what_is_forgotten_by_a_declared_loss_says_nothing_of_the_log_after_it() -> None:
+    journal = StateJournal.open(fresh_disk(), PATH)
+    known = GroupState(Epoch(3), BrokerId(2), None, joined=Index(100))
+    journal.put(GroupId(1), known, Answers())
+    journal.put(GroupId(1), msgspec.structs.replace(known, joined=Index(20)), Answers())
+    assert journal.get(GroupId(1)) == known
+    given_up = GroupState(Epoch(4), BrokerId(2), None, forgotten=1, joined=Index(20))
+    journal.put(GroupId(1), given_up, Answers())
+    assert journal.get(GroupId(1)) == given_up
 
 
 def test_a_removed_group_is_gone_after_a_restart() -> None:

@@ -25,7 +25,7 @@ from strandline.raft.messages import (
     LeaderContact,
     ResetRequest,
 )
-from strandline.raft.outdated import OUTDATED, look, note_joining, on_reset
+from strandline.raft.outdated import OUTDATED, look, note_joining
 from strandline.raft.promises import make_promise
 from strandline.raft.rejoin import Rejoin
 from strandline.raft.state import ReplicaState, Role
@@ -69,7 +69,7 @@ class Appends:
         end = message.runs[-1].last_index if message.runs else prev_index
         self._matched = max(self._matched, end, state.commit)
         self._hear_marks(message.commit, message.visible)
-        if message.configurations or state.joined == OUTDATED:
+        if message.configurations or state.is_outdated or state.joined == OUTDATED:
             look(state)
         if state.amnesiac:
             self._rejoin.on_asked(message.epoch, message.rejoin_at)
@@ -102,7 +102,6 @@ class Appends:
             state.log.reset(
                 message.start_index, message.start_offset, previous_epoch=message.previous_epoch
             )
-            on_reset(state)
             state.farewell = None
             state.start_configuration = message.configuration
             state.commit = state.visible = last_dropped
@@ -213,7 +212,7 @@ class Appends:
         if not runs or position >= runs[-1].last_index:
             return False
         if log.last_index < log.first_index:
-            note_joining(state, message.commit)
+            note_joining(state, message)
         first = Index(position + 1)
         has_truncated = first <= log.last_index
         if has_truncated:
@@ -256,7 +255,6 @@ class Appends:
         configurations = state.log.configurations
         if configurations and configurations[-1][0] > before:
             self._membership.on_commit(before)
-            look(state)
 
     def _acknowledge(self, sender: BrokerId) -> None:
         state = self._state

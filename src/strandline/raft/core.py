@@ -59,6 +59,7 @@ from strandline.raft.messages import (
     VoteResponse,
 )
 from strandline.raft.orders import Orders
+from strandline.raft.outdated import judge
 from strandline.raft.progress import AppendPlan, Progress
 from strandline.raft.rejoin import grant_rejoins
 from strandline.raft.replies import Replies
@@ -230,13 +231,17 @@ class Raft:
 
     @property
     def joined(self) -> Index | None:
-        """What the leader had committed when this log began; see `outdated`. Durable together with
-        the epoch."""
+        """What had become of the configuration when this log began; see `outdated`. Durable
+        together with the epoch."""
         return self._state.joined
 
     def set_compacted(self, is_compacted: bool) -> None:
         """Whether entries of the log are let go of by their keys, from now on; not so at first."""
-        self._state.is_compacted = is_compacted
+        state = self._state
+        if is_compacted != state.is_compacted:
+            state.is_compacted = is_compacted
+            if is_compacted:
+                judge(state)
 
     @property
     def is_outdated(self) -> bool:

@@ -73,7 +73,8 @@ class AppendRequest(msgspec.Struct, frozen=True, gc=False, tag=3, array_like=Tru
     inside.
 
     `commit` and `visible` are the leader's marks (see `Marks`). `report_written`: the leader wants
-    to hear of the write before the flush, because entries of the relaxed kind wait for it."""
+    to hear of the write before the flush, because entries of the relaxed kind wait for it.
+    `configured`: where the leader's configuration in force stands; -1 where the receiver has it."""
 
     epoch: Epoch
     prev_index: Index
@@ -84,6 +85,7 @@ class AppendRequest(msgspec.Struct, frozen=True, gc=False, tag=3, array_like=Tru
     configurations: tuple[tuple[Index, Configuration], ...] = ()
     report_written: bool = False
     rejoin_at: Index = Index(-1)
+    configured: Index = Index(-1)
 
 
 NO_HINT = Index(-2)

@@ -137,6 +137,7 @@ class AppendPlan(msgspec.Struct, frozen=True, gc=False):
     report_written: bool
     is_probe: bool
     rejoin_at: Index
+    configured: Index
 
     def request(
         self,
@@ -158,4 +159,5 @@ class AppendPlan(msgspec.Struct, frozen=True, gc=False):
             configurations=tuple(configurations),
             report_written=self.report_written or report_written,
             rejoin_at=self.rejoin_at,
+            configured=self.configured,
         )

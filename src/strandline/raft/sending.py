@@ -51,6 +51,7 @@ def plan(state: ReplicaState, reign: Reign, progress: Progress) -> AppendPlan | 
         reign.relaxed_last > state.visible,
         is_probe,
         progress.rejoin_at,
+        _configured(state, progress),
     )
 
 
@@ -65,3 +66,10 @@ def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> Non
         progress.asked_from = progress.last_sent
     if last_index >= progress.next_index:
         progress.next_index = Index(last_index + 1)
+
+
+def _configured(state: ReplicaState, progress: Progress) -> Index:
+    """For `AppendRequest.configured`."""
+    configurations = state.log.configurations
+    index = configurations[-1][0] if configurations else Index(-1)
+    return index if progress.match_written < index else Index(-1)

@@ -46,6 +46,7 @@ class ReplicaState:
         "group",
         "is_compacted",
         "is_outdated",
+        "is_told_outdated",
         "joined",
         "leader",
         "log",
@@ -98,13 +99,14 @@ class ReplicaState:
         self.configuration = log.configurations[-1][1] if log.configurations else configuration
         # The disk was lost: no votes, no acknowledgements (see `rejoin`).
         self.amnesiac = amnesiac
-        # The leader's commit when the first entry of this log came; durable before that is. None
-        # where the log may be of any age (see `outdated`).
+        # Where the leader's configuration in force stood when the first entry of this log came, or
+        # what it had committed; durable before that entry. None: it may be of any age (`outdated`).
         self.joined = joined
         # Whether entries are let go of by their keys.
         self.is_compacted = False
-        # Whether this log has to be begun anew.
+        # Whether this log has to be begun anew, and whether the driver knows.
         self.is_outdated = False
+        self.is_told_outdated = False
         # What only a leader has; None unless role is LEADER.
         self.reign: Reign | None = None
         # What was appended before this replica handed over, while it is not all committed.

@@ -97,9 +97,10 @@ class Forgetting:
 
     def _note(self, group: GroupId, directory: str) -> None:
         state = self._journal.get(group)
-        if state is None or state.amnesiac:
+        if state is None:
             self._remove(group, directory, None)
             return
+        # Also where it says so already: that may not be durable yet.
         noted = partial(self._remove, group, directory)
         self._journal.put(group, msgspec.structs.replace(state, amnesiac=True), noted)
 
@@ -123,6 +124,8 @@ class Forgetting:
             # It is removed when the broker starts anew; whatever is there is opened as lost.
             _log.error("%s cannot be removed: %s", directory, error)
             if self._successors[group] is not None:
+                again = partial(self._remove, group, directory, None)
+                self._host.clock.call_later(RETRY_MS, again)
                 return
         self._end(group)
 

@@ -114,7 +114,7 @@ class Inbound(PeerEvents):
             if head.to and head.request.epoch >= replica.epoch:
                 host.relaying.hand_on(peer, head, payload)
             if head.request.epoch >= replica.epoch:
-                replica.told_outlived = head.outlived
+                replica.hear_outlived(head.outlived)
             replica.on_message(peer, head.request, entries)
             host.relaying.release(replica)
 

@@ -36,6 +36,7 @@ from strandline.replication.relays import Relays
 from strandline.replication.sender import FollowerStream
 from strandline.replication.tail import BEYOND, Chunk, Tail
 from strandline.replication.wire import (
+    NOT_COMPACTED,
     AppendHead,
     Kind,
     LendOrder,
@@ -323,7 +324,7 @@ class Leading:
         # Who is behind says how far it is once that is flushed, and gets more only then.
         may_wait = plan.commit < last_index and parcel.is_relaxed
         request = plan.request(parcel.runs, parcel.configurations, report_written=may_wait)
-        outlived = outlived_index(replica) if replica.log.config.compacted else Index(-1)
+        outlived = outlived_index(replica) if replica.log.config.compacted else NOT_COMPACTED
         may_carry = parcel.is_in_memory and not plan.is_probe
         to = tuple(self.relays.carried_by(peer)) if may_carry else ()
         head = encode_append_head(AppendHead(replica.group, request, may_wait, outlived, to))

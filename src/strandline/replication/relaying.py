@@ -128,7 +128,7 @@ class Relaying:
         self, replica: "Replica", relay: BrokerId, head: AppendHead, entries: Entries
     ) -> None:
         if head.request.epoch == replica.epoch:
-            replica.told_outlived = head.outlived
+            replica.hear_outlived(head.outlived)
         replica.on_message(relay, LentAppend(head.request), entries)
 
     def _take_held(self, replica: "Replica", held: _Held) -> None:

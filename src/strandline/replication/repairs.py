@@ -343,7 +343,7 @@ class Repairs:
                 )
             )
             if answer.last_index < index:
-                raise CallError("an answer without entries")
+                raise CallError("an answer without entries", was_answered=True)
             parts.append(answer.data)
             index = Index(answer.last_index + 1)
         return b"".join(parts)

@@ -63,6 +63,7 @@ from strandline.replication.proof import proved_bytes
 from strandline.replication.sink import ReplicaSink
 from strandline.replication.succession import Succession
 from strandline.replication.waiters import MarkWaiters, Watch, Watchers
+from strandline.replication.wire import NOT_COMPACTED
 from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
 from strandline.storage.reads import RecordSlices
@@ -109,7 +110,7 @@ class Replica:
         self.cleaning = Cleaning(self)
         self.parting = Parting(self)
         self.failed: Exception | None = None
-        self.told_outlived = Index(-1)  # `AppendHead.outlived` of the leader that is followed.
+        self.told_outlived = Index(-1)  # See `hear_outlived`.
         self.heard_ms = 0
         self.timeout_ms = 0
         self.stand_after_ms = 0
@@ -368,6 +369,12 @@ class Replica:
             self.leading.on_reset(peer)
             self.step(PeerReset(peer))
 
+    def hear_outlived(self, index: Index) -> None:
+        """`AppendHead.outlived` of the leader that is followed. It may have heard before this
+        broker that the topic is compacted."""
+        self.told_outlived = index
+        self.raft.set_compacted(index != NOT_COMPACTED or self.log.config.compacted)
+
     def configure(self, config: LogConfig) -> None:
         """The topic's configuration has changed."""
         self.log.config = config
@@ -376,6 +383,8 @@ class Replica:
     def allow_rejoin(self, rejoined: int) -> None:
         """It is noted, as this, that it takes part again."""
         self.rejoined = rejoined
+        # What is copied is of this data directory: after a restart it is gone on with.
+        self.host.persist_base(self)
         self.step(RejoinAllowed())
 
     # ---- deciding and doing ----------------------------------------------------------------------

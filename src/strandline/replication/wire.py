@@ -122,6 +122,10 @@ class HistoryAnswer(msgspec.Struct, frozen=True, array_like=True):
     has_history: bool
 
 
+NOT_COMPACTED = Index(-2)
+"""In the place of `AppendHead.outlived`."""
+
+
 class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     """What precedes the record batches of an append.
 

@@ -58,9 +58,9 @@ class GroupState(msgspec.Struct, frozen=True, array_like=True):
     the one before; 0 for none. `forgotten`: everything from before this grant was let go of, for
     the replica was declared lost by it. `rejoined`: which of its rejoinings, as the controller
     counts them, this comes after; what is remembered from before a later one is not to be trusted.
-    `joined`: how far the leader had committed when the log began (`raft.outdated`); UNKNOWN where
-    that was before it was noted. These three only grow. Records of earlier releases end before
-    them."""
+    `joined`: how far the leader's configuration had come when the log began (`raft.outdated`);
+    UNKNOWN where that was before it was noted. These three only grow (the last one: until more is
+    forgotten). Records of earlier releases end before them."""
 
     epoch: Epoch
     vote: BrokerId
@@ -164,7 +164,10 @@ class StateJournal:
                 state,
                 forgotten=max(before.forgotten, state.forgotten),
                 rejoined=max(before.rejoined, state.rejoined),
-                joined=max(before.joined, state.joined),
+                # After a loss that was declared, what it said is of entries that may be gone.
+                joined=max(before.joined, state.joined)
+                if state.forgotten <= before.forgotten
+                else state.joined,
             )
         self._states[group] = state
         if not self._append(_Record(group, state), done):
