@@ -2,15 +2,21 @@
 
 Source: design section 4; `replication/compactor.py`; Kafka's log compaction."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.raft import outdated
 from strandline.replication import compactor
+from strandline.replication.forgetting import Forgetting
+from strandline.replication.replica import Replica
+from strandline.simulation import variations
 from strandline.simulation.compacted import CompactedTablesEqual, DeletedKeysStayDeleted
 from strandline.simulation.facts import Acknowledged, AuditedBatch, LogAudited, TableRead
 from strandline.simulation.invariants import InvariantError
+from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.superseding import Superseding, is_tombstone
 from strandline.simulation.swarm import run_scenario
@@ -37,6 +43,41 @@ def test_a_tombstone_that_goes_before_everybody_has_it_is_found(
 ) -> None:
     monkeypatch.setattr(compactor, "_outlived_offset", lambda replica: replica.log.end_offset)
     violation = run_scenario(load_scenario(SCENARIOS / f"{AWAY[0]}.toml")).violation
+    assert violation is not None
+    assert violation.startswith("DeletedKeysStayDeleted:")
+
+
+def moved_from_who_is_down(patch: pytest.MonkeyPatch) -> Scenario:
+    """As it is drawn, if moves and tombstones are: replicas go from brokers that are away, and
+    back to them (`movers`)."""
+    with patch.context() as drawing:
+        drawing.setattr(variations, "MOVING_SHARE", 1.0)
+        drawing.setattr(variations, "TOMBSTONES_SHARE", 1.0)
+        return variations.draw(511)
+
+
+@pytest.mark.simulation
+def test_keys_stay_deleted_where_a_log_was_left_and_is_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = []
+    begin = Forgetting.begin_anew
+
+    def noted(
+        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
+    ) -> None:
+        begun.append(replica.name)
+        begin(self, replica, done, rejoined=rejoined)
+
+    monkeypatch.setattr(Forgetting, "begin_anew", noted)
+    assert run_scenario(moved_from_who_is_down(monkeypatch)).violation is None
+    assert begun
+
+
+@pytest.mark.simulation
+def test_a_log_of_two_memberships_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outdated, "_left_last", lambda state, joined: None)
+    violation = run_scenario(moved_from_who_is_down(monkeypatch)).violation
     assert violation is not None
     assert violation.startswith("DeletedKeysStayDeleted:")
 

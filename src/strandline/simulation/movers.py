@@ -3,12 +3,17 @@
 Why:    a move is a protocol of three parties; each of them may be struck at each of its steps.
 How:    each turn asks any broker to move a group to random brokers, or to stop moving it. A request
         that fails may have been done; one whose answer was lost is sent again, to any broker.
-Owns:   nothing.
+            Where keys are deleted, what lies on a broker that is down is moved elsewhere, and moved
+        back later: its log was left, and has what is deleted meanwhile (decision 0038).
+Owns:   what it has moved from brokers that were down.
 Source: docs/decisions/0009-moving-replicas.md; design section 10."""
 
 import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -23,12 +28,16 @@ from strandline.simulation.facts import Subject
 
 if TYPE_CHECKING:
     from strandline.simulation.member import Member
+    from strandline.simulation.scenario import GroupPlan
     from strandline.simulation.world import World
 
 VERSION = 1
 TIMEOUT_MS = 2_000
 ATTEMPTS = 3
 CANCEL_SHARE = 0.25
+FROM_DOWN_SHARE = 0.7
+BACK_SHARE = 0.3
+"""Of the turns in which there is something to move from who is down, or back."""
 FAILURES = {
     Error.KAFKA_STORAGE_ERROR,
     Error.NO_REASSIGNMENT_IN_PROGRESS,
@@ -46,9 +55,46 @@ class Mover(Admin):
     def __init__(self, name: str, world: "World", rng: random.Random) -> None:
         super().__init__(name, world, rng, interval_ms=world.scenario.move_interval_ms)
         self.move_count = 0
+        # [(group, where it was before it was moved from there)]
+        self._moved: list[tuple[GroupPlan, tuple[BrokerId, ...]]] = []
 
     def act(self) -> None:
         """See `Admin`."""
+        if not (self.world.scenario.tombstone_ratio and self._act_on_who_is_down()):
+            self._act_at_random()
+
+    def _act_on_who_is_down(self) -> bool:
+        """Move something from there, or back; whether there was anything."""
+        if self._moved and self.rng.random() < BACK_SHARE:
+            plan, replicas = self._moved.pop(0)
+            self._move(plan, replicas)
+            return True
+        hosts = self.world.hosts
+        down = {one for one in hosts if not hosts[one].is_up}
+        plan = self.rng.choice(self.world.scenario.groups)
+        partition = self._known(plan) if down and not plan.observers else None
+        if partition is None or down.isdisjoint(partition.replicas):
+            return False
+        free = sorted(hosts.keys() - down - set(partition.hosts))
+        if not free or self.rng.random() >= FROM_DOWN_SHARE:
+            return False
+        self.rng.shuffle(free)
+        replicas = tuple(free.pop() if one in down and free else one for one in partition.replicas)
+        self._moved.append((plan, partition.replicas))
+        self._move(plan, replicas)
+        return True
+
+    def _known(self, plan: "GroupPlan") -> Partition | None:
+        """Where a group is, as far as some broker that is up knows."""
+        for host in self.world.hosts.values():
+            member = host.program
+            if isinstance(member, BrokerMember):
+                partition = member.partition_of(plan.group)
+                if partition is not None:
+                    return partition
+        return None
+
+    def _act_at_random(self) -> None:
         brokers = self.world.scenario.brokers
         plan = self.rng.choice(self.world.scenario.groups)
         replicas: list[int] | None = None
@@ -56,7 +102,12 @@ class Mover(Admin):
             present = len(plan.voters) + len(plan.observers)
             count = self.rng.choice((present, self.rng.randint(1, len(brokers))))
             replicas = list(self.rng.sample(brokers, count))
-        topic = ReassignableTopic(plan.name, [ReassignablePartition(0, replicas)])
+        self._move(plan, replicas)
+
+    def _move(self, plan: "GroupPlan", replicas: Sequence[int] | None) -> None:
+        """Ask for these; or for no move."""
+        wanted = None if replicas is None else list(replicas)
+        topic = ReassignableTopic(plan.name, [ReassignablePartition(0, wanted)])
         failures = FAILURES | OBSERVED_FAILURES if plan.observers else FAILURES
         self._send(topic, failures, attempts=ATTEMPTS)
 
