@@ -13,7 +13,7 @@ from tests.simulation.test_compaction import churn, put, read_all, run_for
 from tests.simulation.test_returning_region import AWAY, Outage
 
 from strandline.model.ids import BrokerId, Index
-from strandline.replication import compactor, leading, sessions
+from strandline.replication import compactor, sessions
 from strandline.replication.compactor import Compactor
 from strandline.replication.lenders import Lenders
 from strandline.replication.replica import Replica
@@ -118,8 +118,7 @@ def copied_from_two(monkeypatch: pytest.MonkeyPatch) -> World:
     that has let go both the value and its tombstone, before there was a new replica, is back.
 
     As logs may be that were compacted when nobody asked what the others still have."""
-    for module in (compactor, leading):
-        monkeypatch.setattr(module, "outlived_index", lambda replica: replica.leading.held_index)
+    monkeypatch.setattr(compactor, "outlived_index", lambda replica: replica.leading.held_index)
     compact_only_at(monkeypatch, [LENDER])
     settings = ReplicationSettings(recovery_bytes_per_s=32 * KIB, append_bytes_max=4 * KIB)
     scenario = plain_scenario(

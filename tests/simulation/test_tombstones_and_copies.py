@@ -18,7 +18,7 @@ from strandline.model.ids import BrokerId, Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication import compactor, leading
+from strandline.replication import compactor
 from strandline.replication.compactor import Compactor
 from strandline.replication.repairs import METHOD
 from strandline.replication.replica import Replica
@@ -45,8 +45,7 @@ def compacting(monkeypatch: pytest.MonkeyPatch) -> set[BrokerId]:
 
 def let_go_what_everybody_has(patch: pytest.MonkeyPatch) -> None:
     """The planted mistake: whether the others still have what a tombstone deletes is not asked."""
-    for module in (compactor, leading):
-        patch.setattr(module, "outlived_index", lambda replica: replica.leading.held_index)
+    patch.setattr(compactor, "outlived_index", lambda replica: replica.leading.held_index)
 
 
 def at(world: World, broker: int) -> Replica:

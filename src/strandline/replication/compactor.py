@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import StorageError
 from strandline.model.ids import GroupId, Index, Offset
+from strandline.replication.wire import NOT_COMPACTED
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
@@ -111,6 +112,11 @@ def outlived_index(leader: "Replica") -> Index:
     others = [member for member in leader.configuration.members if member != leader.self_id]
     told = [progress[one].compacted_index if one in progress else Index(-1) for one in others]
     return min(leader.leading.held_index, leader.log.compacted_index, *told)
+
+
+def outlived_to_tell(leader: "Replica") -> Index:
+    """For `AppendHead.outlived`."""
+    return outlived_index(leader) if leader.log.config.compacted else NOT_COMPACTED
 
 
 def _outlived_offset(replica: "Replica") -> Offset:

@@ -28,7 +28,7 @@ from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
 from strandline.replication.append_times import AppendTimes
 from strandline.replication.appender import Appended, Request
-from strandline.replication.compactor import outlived_index
+from strandline.replication.compactor import outlived_to_tell
 from strandline.replication.entries import cut_before
 from strandline.replication.lenders import LEADER, SHUN_MS, Lenders, turn_to
 from strandline.replication.lending import LEND_MS_MAX
@@ -36,7 +36,6 @@ from strandline.replication.relays import Relays
 from strandline.replication.sender import FollowerStream
 from strandline.replication.tail import BEYOND, Chunk, Tail
 from strandline.replication.wire import (
-    NOT_COMPACTED,
     AppendHead,
     Kind,
     LendOrder,
@@ -324,7 +323,7 @@ class Leading:
         # Who is behind says how far it is once that is flushed, and gets more only then.
         may_wait = plan.commit < last_index and parcel.is_relaxed
         request = plan.request(parcel.runs, parcel.configurations, report_written=may_wait)
-        outlived = outlived_index(replica) if replica.log.config.compacted else NOT_COMPACTED
+        outlived = outlived_to_tell(replica)
         may_carry = parcel.is_in_memory and not plan.is_probe
         to = tuple(self.relays.carried_by(peer)) if may_carry else ()
         head = encode_append_head(AppendHead(replica.group, request, may_wait, outlived, to))

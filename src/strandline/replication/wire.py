@@ -130,8 +130,8 @@ class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     """What precedes the record batches of an append.
 
     `may_wait`: no acknowledgement waits for these entries to be flushed. `outlived`: tombstones up
-    to here may go (`compactor.outlived_index`); -1 where the leader does not say. `to`: whom the
-    receiver hands it on to."""
+    to here may go (`compactor.outlived_index`), or NOT_COMPACTED; -1 where the leader does not say.
+    `to`: whom the receiver hands it on to."""
 
     group: GroupId
     request: AppendRequest
