@@ -4,6 +4,7 @@ Source: `raft.outdated`."""
 
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
 from tests.broker.cluster_world import DATA_DIRECTORY
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
@@ -12,7 +13,8 @@ from tests.broker.test_old_directories import give_back, start, stop, take_out
 from tests.broker.test_returning_replicas import cut, heal
 from tests.simulation.test_compaction import read_all
 
-from strandline.model.ids import CONTROLLER_GROUP
+from strandline.base.errors import ApiError
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Index
 from strandline.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -22,8 +24,12 @@ from strandline.protocol.messages.produce import (
 from strandline.raft import outdated
 from strandline.raft.rejoin import Rejoin
 from strandline.records.record import Record, build_batch
+from strandline.replication.entries import cut_before
 from strandline.replication.forgetting import Forgetting
+from strandline.replication.leading import Leading
+from strandline.replication.repairs import EntriesOf
 from strandline.replication.replica import Replica
+from strandline.replication.sender import FollowerStream
 from strandline.simulation.disk import SimDisk
 from strandline.storage.state_journal import read_states
 
@@ -75,7 +81,8 @@ def look_at_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(outdated, "_left_last", lambda state, joined: None)
 
 
-def move_away_and_back_while_down(world: MovingWorld) -> None:
+def be_left(world: MovingWorld) -> None:
+    """Its replica is moved away and back while it is down; it is down yet."""
     put(world, b"1")
     settle(world, A, B, X)
     assert has_key(world, X)
@@ -84,6 +91,10 @@ def move_away_and_back_while_down(world: MovingWorld) -> None:
     world.until(lambda: world.known.version == 1 and not world.known.is_moving)
     delete_until_it_is_gone(world, A, B, D)
     world.move(A, B, X)
+
+
+def move_away_and_back_while_down(world: MovingWorld) -> None:
+    be_left(world)
     start(world, X)
     settle(world, A, B, X)
 
@@ -162,13 +173,7 @@ def test_whatever_its_power_fails_in_the_middle_of_it_is_whole_in_the_end(
         begin(self, replica, done, rejoined=rejoined)
 
     monkeypatch.setattr(Forgetting, "begin_anew", strike)
-    put(world, b"1")
-    settle(world, A, B, X)
-    stop(world, X)
-    world.move(A, B, D)
-    world.until(lambda: world.known.version == 1 and not world.known.is_moving)
-    delete_until_it_is_gone(world, A, B, D)
-    world.move(A, B, X)
+    be_left(world)
     start(world, X)
     world.until(lambda: not world.hosts[X].is_up)
     start(world, X)
@@ -253,3 +258,80 @@ def test_who_is_seated_with_a_log_of_before_goes_on_with_it(
         start(world, D, X)
         before = len(world.acked)
         world.until(lambda: len(world.acked) > before + 20)
+
+
+def test_who_becomes_an_observer_by_a_seat_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moved away and back while it was down; then the leader is lost, and another one seated."""
+    configs = (*BRIEF, ("voters.shrink.enable", "true"), ("min.insync.replicas", "1"))
+    with moving_world(monkeypatch, (A, X), configs=configs) as world:
+        world.until(lambda: len(world.acked) > 5)
+        put(world, b"1")
+        settle(world, A, X)
+        stop(world, X)
+        world.move(A, D)
+        world.until(lambda: not world.known.is_moving and set(world.known.replicas) == {A, D})
+        delete_until_it_is_gone(world, A, D)
+        world.move(A, X)
+        world.until(lambda: world.any_leader(lambda one: X in one.configuration.members))
+        world.advance(1_000)
+        grant = world.known.grant
+        stop(world, D)
+        world.until(lambda: world.known.grant > grant and not world.known.is_fenced)
+        world.advance(3_000)
+        start(world, X, D)
+        settle(world, A, X)
+        assert not has_key(world, A)
+        assert not has_key(world, X)
+
+
+def test_where_nothing_can_be_noted_any_more_the_log_stays(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = world.hosts[X].disk
+    begin = Forgetting.begin_anew
+    directories: list[str] = []
+
+    def strike(
+        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
+    ) -> None:
+        directories.append(replica.log.directory)
+        disk.faults.fail_flush_of = "state.journal"
+        disk.faults.fail_flush_count = 1
+        begin(self, replica, done, rejoined=rejoined)
+
+    monkeypatch.setattr(Forgetting, "begin_anew", strike)
+    be_left(world)
+    start(world, X)
+    world.until(lambda: bool(directories))
+    world.advance(30_000)
+    assert disk.tree.find(directories[0]) is not None
+
+
+def test_who_may_be_outdated_helps_nobody_to_mend(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds out at the end of what it lacks, and has what a tombstone that is gone deletes."""
+    read, ends = Leading._read, []
+
+    def read_one_for_x(
+        self: Leading, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_lent: bool
+    ) -> object:
+        found = read(self, peer, stream, first_index, is_lent=is_lent)
+        if peer != X or self._replica.group != world.known.group or found is None:
+            return found
+        ends.append(Index(first_index + 1))
+        return (cut_before(found[0], ends[0]), found[1]) if first_index < ends[0] else None
+
+    be_left(world)
+    with monkeypatch.context() as patch:
+        patch.setattr(Leading, "_read", read_one_for_x)
+        start(world, X)
+        world.until(lambda: bool(ends))
+        world.advance(3_000)
+        replica = world.replicas_of(TOPIC)[X]
+        assert has_key(world, X) and not replica.raft.is_amnesiac
+        question = msgspec.msgpack.encode(EntriesOf(replica.group, Index(1), replica.raft.commit))
+        with pytest.raises(ApiError, match="not known to be up to date"):
+            world.do(X, replica.host.repairs._on_question(BrokerId(A), question))
+    settle(world, A, B, X)
+    assert not has_key(world, X)

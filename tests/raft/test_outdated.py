@@ -1,5 +1,6 @@
 """A log that was left, and is gone on with, is begun anew. Source: `raft.outdated`."""
 
+import pytest
 from tests.raft.member import Member, configuration, of_type, sent, shape
 
 from strandline.model.ids import BrokerId, Epoch, Index, Offset, first_epoch
@@ -143,16 +144,39 @@ def test_a_leader_that_has_yet_to_learn_what_is_committed_says_where_it_stands()
     assert not is_found(append(one, 11, commit=10))
 
 
-def test_a_leader_says_where_it_stands_until_that_is_there() -> None:
+def test_a_leader_says_what_is_committed_for_certain_until_that_is_there() -> None:
     leader = Member(1, voters=(1, 2)).lead_established()
     leader.step(events.ChangeConfiguration((BrokerId(1), BrokerId(2)), (BrokerId(3),)))
     stands = leader.raft.configuration_index
-    request = leader.send_all(3)
-    assert isinstance(request, AppendRequest) and request.configured == stands
+
+    def told() -> int:
+        leader.propose()
+        request = leader.send_all(3)
+        assert isinstance(request, AppendRequest)
+        return request.configured
+
+    assert told() == -1  # It may be lost.
+    leader.receive(3, AppendResponse(leader.raft.epoch, False, hint=Index(-1), recovering=True))
+    leader.flush()
+    leader.hear_all(2)
+    assert leader.raft.commit >= stands
+    assert told() == stands
     leader.hear_all(3)
-    leader.propose()
+    assert told() == -1
+
+
+def test_a_leader_that_does_not_know_the_commit_knows_what_was_changed_since() -> None:
+    """Others come or go once the configuration before is committed; a smaller write quorum, or a
+    seat, may come before that."""
+    changed = configuration((1, 2), observers=(3,))
+    lower = configuration((1, 2), observers=(3,), min_insync=0)
+    log = shape(*([1] * 10), configurations=((2, WITHOUT), (5, changed), (8, lower)))
+    leader = Member(1, log=log, epoch=1, voters=(1, 2)).lead()
+    request = leader.send_all(2)
+    leader.receive(3, AppendResponse(leader.raft.epoch, False, hint=Index(-1)))
     request = leader.send_all(3)
-    assert isinstance(request, AppendRequest) and request.configured == -1
+    assert isinstance(request, AppendRequest) and request.commit == -1
+    assert request.configured == 2
 
 
 def test_a_log_that_was_reset_begins_there() -> None:
@@ -173,6 +197,70 @@ def test_who_is_seated_may_have_been_a_member_all_the_time() -> None:
     assert not one.raft.is_amnesiac
     # What this leader changes later is a change as any.
     assert is_found(append(one, 14, (12, WITHOUT), (14, WITH), commit=13, epoch=grant))
+
+
+def test_who_is_an_observer_of_a_seat_does_not_count_for_it() -> None:
+    """Every host that does not vote is one, however far behind it is."""
+    grant = first_epoch(1)
+    one = member()
+    append(one, 6, (6, WITHOUT), commit=5)
+    assert not is_found(append(one, 8, (7, WITH), commit=6, epoch=grant))
+    assert is_found(append(one, 9, (9, WITH), commit=7, epoch=grant))
+    # Or what stands behind it says so.
+    one = member()
+    append(one, 6, (6, WITHOUT), commit=5)
+    append(one, 8, (7, WITH), commit=6, epoch=grant)
+    assert is_found(append(one, 9, (9, configuration((1, 2, 3))), commit=6, epoch=grant))
+
+
+def test_a_seat_hides_nothing_from_before_it() -> None:
+    grant = first_epoch(1)
+    one = member()
+    end = one.raft.log.last_index
+    request = AppendRequest(
+        epoch=grant,
+        prev_index=end,
+        prev_epoch=Epoch(1),
+        commit=Index(9),
+        visible=Index(9),
+        runs=(Run(Epoch(1), Index(8)), Run(grant, Index(9))),
+        configurations=((Index(6), WITHOUT), (Index(8), WITH), (Index(9), WITH)),
+    )
+    assert is_found(one.receive(1, request))
+
+
+@pytest.mark.parametrize("is_candidate", [False, True])
+def test_what_the_driver_says_late_counts_before_anything_is_acknowledged(
+    is_candidate: bool,
+) -> None:
+    """Killed before it was noted that its log is gone on with, or a candidate when it is said."""
+    voter = configuration((1, 2, 3, 4))
+    configurations = ((6, WITHOUT), (8, WITH), (9, voter))
+    log = shape(*([1] * 10), configurations=configurations)
+    one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1)
+    if is_candidate:
+        one.time_out()
+        one.raft.set_compacted(True)
+        assert is_found(append(one, 10, commit=9, epoch=2))
+    else:
+        effects = append(one, 10, commit=9)
+        assert of_type(effects, events.PersistState) and one.raft.joined == 6
+        one.raft.set_compacted(True)
+        assert not is_found(append(one, 11, commit=9))
+
+
+def test_a_log_knows_its_configuration_once_its_leader_has_said_so() -> None:
+    """Until then it may be outdated, and is of no help to others."""
+    one = member()
+    assert not one.raft.knows_configuration
+    append(one, 5, commit=4, configured=8)
+    assert not one.raft.knows_configuration
+    append(one, 8, (6, WITHOUT), commit=4, configured=8)
+    assert not one.raft.knows_configuration  # It is no member.
+    fresh = member()
+    append(fresh, 8, (8, WITH), commit=8, configured=8)
+    assert fresh.raft.knows_configuration
+    assert Member(1).lead_established().raft.knows_configuration
 
 
 def test_who_was_killed_before_it_was_noted_leads_nobody() -> None:

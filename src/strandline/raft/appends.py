@@ -25,10 +25,12 @@ from strandline.raft.messages import (
     LeaderContact,
     ResetRequest,
 )
-from strandline.raft.outdated import OUTDATED, look, note_joining
+from strandline.raft.outdated import look, note_joining
 from strandline.raft.promises import make_promise
 from strandline.raft.rejoin import Rejoin
 from strandline.raft.state import ReplicaState, Role
+
+NOTHING_HEARD = Index(-2)
 
 
 class Appends:
@@ -51,6 +53,8 @@ class Appends:
         # The highest marks heard from the leader; they may be ahead of `_matched`.
         self._leader_commit = Index(-1)
         self._leader_visible = Index(-1)
+        # Up to where it was heard of configurations; NOTHING_HEARD before the first append.
+        self._configured = NOTHING_HEARD
 
     # ---- messages of a leader --------------------------------------------------------------------
 
@@ -69,7 +73,8 @@ class Appends:
         end = message.runs[-1].last_index if message.runs else prev_index
         self._matched = max(self._matched, end, state.commit)
         self._hear_marks(message.commit, message.visible)
-        if message.configurations or state.is_outdated or state.joined == OUTDATED:
+        self._configured = max(self._configured, message.configured)
+        if message.configurations or state.has_to_look:
             look(state)
         if state.amnesiac:
             self._rejoin.on_asked(message.epoch, message.rejoin_at)
@@ -149,6 +154,15 @@ class Appends:
             else:
                 self._acknowledge(state.leader)
 
+    @property
+    def knows_configuration(self) -> bool:
+        """Whether this log has all that the leader of this epoch has of configurations, and this
+        replica among their members: else it may be outdated, and nobody knows."""
+        state = self._state
+        is_told = self._epoch == state.epoch and self._configured > NOTHING_HEARD
+        is_here = is_told and self._configured <= state.log.last_index
+        return is_here and not state.amnesiac and state.self_id in state.configuration.members
+
     def has_acknowledged(self, epoch: Epoch, index: Index) -> bool:
         """Whether the leader of `epoch` was told that everything up to `index` is durable here."""
         return epoch == self._epoch and index <= self._reported and not self._state.amnesiac
@@ -172,6 +186,7 @@ class Appends:
             self._reported = Index(-1)
             self._owes_report = False
             self._leader_commit = self._leader_visible = Index(-1)
+            self._configured = NOTHING_HEARD
         return True
 
     def _has(self, index: Index, epoch: Epoch) -> bool:

@@ -240,8 +240,14 @@ class Raft:
         state = self._state
         if is_compacted != state.is_compacted:
             state.is_compacted = is_compacted
+            state.has_to_look = True
             if is_compacted:
                 judge(state)
+
+    @property
+    def knows_configuration(self) -> bool:
+        """Whether this log has the configuration that the leader has in force, or is its own."""
+        return self.is_leader or self._appends.knows_configuration
 
     @property
     def is_outdated(self) -> bool:

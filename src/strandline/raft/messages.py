@@ -74,7 +74,8 @@ class AppendRequest(msgspec.Struct, frozen=True, gc=False, tag=3, array_like=Tru
 
     `commit` and `visible` are the leader's marks (see `Marks`). `report_written`: the leader wants
     to hear of the write before the flush, because entries of the relaxed kind wait for it.
-    `configured`: where the leader's configuration in force stands; -1 where the receiver has it."""
+    `configured`: where the leader's last configuration stands that is committed for certain; -1
+    where the receiver has it, or there is none."""
 
     epoch: Epoch
     prev_index: Index

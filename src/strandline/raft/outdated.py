@@ -2,12 +2,13 @@
 
 Why:    of a compacted log, what others have let go of while this replica was none of them stays in
         it: a key that was deleted, and its tombstone went. It cannot tell by its entries.
-How:    with the first entry of a log comes where the leader's configuration in force stands; that
-        is noted, durably, before the entry (`joined`). A configuration behind that, without this
-        replica, and a later one with it again: the log is of two memberships. It says so whatever
-        is known of the commit: the later one was appended once the other one was committed.
+How:    with the first entry of a log comes where the leader's last configuration stands that is
+        committed for certain; that is noted, durably, before the entry (`joined`). A configuration
+        behind that, without this replica, and a later one with it again: the log is of two
+        memberships. It says so whatever is known of the commit: the later one was appended once
+        the other one was committed.
             But for a seat, whose configuration supersedes what may be committed nowhere: it is
-        committed with the help of those whom it names, who may have been members all the time.
+        committed with the help of the voters that it names, who may have been so all the time.
             It is found before the entry that makes this replica a member again is acknowledged, so
         before it can vote; from then on it counts for nothing, as after the loss of a disk
         (`rejoin`).
@@ -18,7 +19,8 @@ How:    with the first entry of a log comes where the leader's configuration in 
 Owns:   `ReplicaState.joined` and `is_outdated`.
 Source: decisions 0037 and 0038."""
 
-from strandline.model.ids import Index, first_epoch, grant_of
+from strandline.model.ids import BrokerId, Index, first_epoch, grant_of
+from strandline.raft.configuration import Configuration
 from strandline.raft.events import FoundOutdated
 from strandline.raft.messages import AppendRequest
 from strandline.raft.state import ReplicaState, Role
@@ -36,7 +38,9 @@ def note_joining(state: ReplicaState, message: AppendRequest) -> None:
 
 
 def look(state: ReplicaState) -> None:
-    """A leader has sent something, and configurations may have come with it."""
+    """A leader has sent something, and nothing of it is acknowledged yet: configurations may have
+    come with it, or the driver told what the log is."""
+    state.has_to_look = False
     if state.joined is None or state.reign is not None or state.is_told_outdated:
         return
     judge(state)
@@ -67,16 +71,43 @@ def _left_last(state: ReplicaState, joined: Index) -> Index | None:
     if joined == OUTDATED:
         return Index(-1) if log.last_index >= log.first_index else None
     is_back = False
+    later: Configuration | None = None
     for index, configuration in reversed(log.configurations):
         if index <= joined:
             return None
-        if state.self_id in configuration.members:
-            if _is_seat(state, index):
+        if state.self_id not in configuration.members:
+            if is_back:
+                return index
+            continue
+        is_back = True
+        if _is_seat(state, index):
+            if state.self_id in configuration.voters:
                 return None
-            is_back = True
-        elif is_back:
-            return index
+            # It is committed without its observers; until that is known, it may be lost.
+            is_replaced = later is not None and _roles(later) != _roles(configuration)
+            is_back = index <= state.commit or is_replaced
+        later = configuration
     return None
+
+
+def last_certain(state: ReplicaState) -> Index:
+    """Where the last configuration stands that is committed for certain: as this leader knows, or
+    because roles were changed behind it, not by a seat. -1 where there is none."""
+    later: tuple[Index, Configuration] | None = None
+    for index, configuration in reversed(state.log.configurations):
+        if index <= state.commit:
+            return index
+        is_changed = later is not None and _roles(later[1]) != _roles(configuration)
+        if is_changed and later is not None and not _is_seat(state, later[0]):
+            return index
+        later = index, configuration
+    return Index(-1)
+
+
+def _roles(one: Configuration) -> tuple[frozenset[BrokerId], ...]:
+    """What changes only once the configuration before is committed, but for seats: a smaller write
+    quorum is in force whatever else is under way."""
+    return frozenset(one.voters), frozenset(one.old_voters), frozenset(one.observers)
 
 
 def _is_seat(state: ReplicaState, index: Index) -> bool:

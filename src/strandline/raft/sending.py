@@ -9,6 +9,7 @@ Source: Raft thesis 10.2.2 (pipelining), 5 (instead of a snapshot); design secti
 
 from strandline.model.ids import Index
 from strandline.raft.messages import ResetRequest
+from strandline.raft.outdated import last_certain
 from strandline.raft.progress import AppendPlan, Progress
 from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState
@@ -69,7 +70,8 @@ def mark_sent(state: ReplicaState, progress: Progress, last_index: Index) -> Non
 
 
 def _configured(state: ReplicaState, progress: Progress) -> Index:
-    """For `AppendRequest.configured`."""
+    """For `AppendRequest.configured`; see `outdated`."""
     configurations = state.log.configurations
-    index = configurations[-1][0] if configurations else Index(-1)
-    return index if progress.match_written < index else Index(-1)
+    if configurations and progress.match_written < configurations[-1][0]:
+        return last_certain(state)
+    return Index(-1)

@@ -44,6 +44,7 @@ class ReplicaState:
         "epoch",
         "farewell",
         "group",
+        "has_to_look",
         "is_compacted",
         "is_outdated",
         "is_told_outdated",
@@ -104,6 +105,8 @@ class ReplicaState:
         self.joined = joined
         # Whether entries are let go of by their keys.
         self.is_compacted = False
+        # Whether it has to be found out if this log is outdated, before anything is acknowledged.
+        self.has_to_look = True
         # Whether this log has to be begun anew, and whether the driver knows.
         self.is_outdated = False
         self.is_told_outdated = False

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import StorageError
 from strandline.model.ids import GroupId, Index, Offset
-from strandline.replication.wire import NOT_COMPACTED
+from strandline.replication.wire import NOTHING_OUTLIVED
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
@@ -116,7 +116,10 @@ def outlived_index(leader: "Replica") -> Index:
 
 def outlived_to_tell(leader: "Replica") -> Index:
     """For `AppendHead.outlived`."""
-    return outlived_index(leader) if leader.log.config.compacted else NOT_COMPACTED
+    if not leader.log.config.compacted:
+        return Index(-1)
+    index = outlived_index(leader)
+    return index if index >= 0 else NOTHING_OUTLIVED
 
 
 def _outlived_offset(replica: "Replica") -> Offset:

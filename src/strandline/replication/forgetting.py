@@ -98,36 +98,44 @@ class Forgetting:
     def _note(self, group: GroupId, directory: str) -> None:
         state = self._journal.get(group)
         if state is None:
-            self._remove(group, directory, None)
+            self._remove_noted(group, directory)
             return
         # Also where it says so already: that may not be durable yet.
         noted = partial(self._remove, group, directory)
         self._journal.put(group, msgspec.structs.replace(state, amnesiac=True), noted)
 
     def _remove(self, group: GroupId, directory: str, error: OSError | None) -> None:
+        """What it acknowledged is noted as lost, or could not be."""
         if error is None:
-            try:
-                self._host.disk.remove_tree(directory)
-                # Else the log might come back without the state that says what it is worth.
-                self._host.disk.flush_directory(directory.rpartition("/")[0])
-                if self._successors[group] is not None:
-                    self._succeed(group)
-                    return
-                self._journal.remove(group)
-            except OSError as failure:
-                error = failure
+            self._remove_noted(group, directory)
         elif is_full(error):
             again = partial(self._note, group, directory)
             self._host.clock.call_later(RETRY_MS, again)
-            return
-        if error is not None:
+        else:
+            # Nothing can be noted any more: the log stays with the state that speaks of it.
+            _log.error("%s cannot be removed: %s", directory, error)
+            if self._successors[group] is None:
+                self._end(group)
+
+    def _remove_noted(self, group: GroupId, directory: str) -> None:
+        try:
+            self._host.disk.remove_tree(directory)
+            # Else the log might come back without the state that says what it is worth.
+            self._host.disk.flush_directory(directory.rpartition("/")[0])
+        except OSError as error:
             # It is removed when the broker starts anew; whatever is there is opened as lost.
             _log.error("%s cannot be removed: %s", directory, error)
-            if self._successors[group] is not None:
-                again = partial(self._remove, group, directory, None)
+            if self._successors[group] is None:
+                self._end(group)
+            else:
+                again = partial(self._remove_noted, group, directory)
                 self._host.clock.call_later(RETRY_MS, again)
-                return
-        self._end(group)
+            return
+        if self._successors[group] is None:
+            self._journal.remove(group)
+            self._end(group)
+        else:
+            self._succeed(group)
 
     def _succeed(self, group: GroupId) -> None:
         """Leave a state in the place of the one before."""

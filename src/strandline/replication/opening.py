@@ -149,12 +149,12 @@ class Opening:
         is_asking = spec.asks_voters and state is None and {host.self_id} < set(voters)
         if state is None:
             amnesiac = spec.is_lost or is_asking
-            state = GroupState(
-                Epoch(0), NO_BROKER, spec.configuration, amnesiac, rejoined=spec.rejoined
-            )
-            if spec.rejoined:
-                # Ahead of the first entry: else the log would count as one of before.
-                self._journal.put(spec.group, state, _on_put)
+            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, amnesiac)
+        is_beginning = state.amnesiac and log.last_index < log.start_index
+        if is_beginning and state.rejoined < spec.rejoined:
+            # Ahead of the first entry: else the log would count as one of before.
+            state = msgspec.structs.replace(state, rejoined=spec.rejoined)
+            self._journal.put(spec.group, state, _on_put)
         if state.amnesiac and state.epoch < first_epoch(spec.grant):
             state = msgspec.structs.replace(state, epoch=first_epoch(spec.grant), vote=NO_BROKER)
             # Ahead of whatever the leader of that very epoch has appended here.

@@ -364,6 +364,9 @@ class Repairs:
             or question.first_index > replica.log.last_index
         ):
             raise ApiError(Error.OFFSET_OUT_OF_RANGE, "these entries are not here, or not yet")
+        if replica.log.config.compacted and not replica.raft.knows_configuration:
+            # A log that was left has what others let go of since (`raft.outdated`).
+            raise ApiError(Error.OFFSET_OUT_OF_RANGE, "this log is not known to be up to date")
         try:
             entries = replica.log.read_entries(question.first_index, ANSWER_BYTES_MAX)
             _prove(replica, entries.data)

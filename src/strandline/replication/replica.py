@@ -63,7 +63,7 @@ from strandline.replication.proof import proved_bytes
 from strandline.replication.sink import ReplicaSink
 from strandline.replication.succession import Succession
 from strandline.replication.waiters import MarkWaiters, Watch, Watchers
-from strandline.replication.wire import NOT_COMPACTED
+from strandline.replication.wire import NOTHING_OUTLIVED
 from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
 from strandline.storage.reads import RecordSlices
@@ -373,7 +373,8 @@ class Replica:
         """`AppendHead.outlived` of the leader that is followed. It may have heard before this
         broker that the topic is compacted."""
         self.told_outlived = index
-        self.raft.set_compacted(index != NOT_COMPACTED or self.log.config.compacted)
+        is_compacted = index >= 0 or index == NOTHING_OUTLIVED
+        self.raft.set_compacted(is_compacted or self.log.config.compacted)
 
     def configure(self, config: LogConfig) -> None:
         """The topic's configuration has changed."""

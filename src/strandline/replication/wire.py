@@ -122,16 +122,16 @@ class HistoryAnswer(msgspec.Struct, frozen=True, array_like=True):
     has_history: bool
 
 
-NOT_COMPACTED = Index(-2)
-"""In the place of `AppendHead.outlived`."""
+NOTHING_OUTLIVED = Index(-2)
+"""In the place of `AppendHead.outlived`, of a compacted log."""
 
 
 class AppendHead(msgspec.Struct, frozen=True, array_like=True):
     """What precedes the record batches of an append.
 
     `may_wait`: no acknowledgement waits for these entries to be flushed. `outlived`: tombstones up
-    to here may go (`compactor.outlived_index`), or NOT_COMPACTED; -1 where the leader does not say.
-    `to`: whom the receiver hands it on to."""
+    to here may go (`compactor.outlived_index`), or NOTHING_OUTLIVED; -1 where the log is not
+    compacted, or the leader does not say. `to`: whom the receiver hands it on to."""
 
     group: GroupId
     request: AppendRequest
