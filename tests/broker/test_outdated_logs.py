@@ -11,6 +11,7 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_old_directories import give_back, start, stop, take_out
 from tests.broker.test_returning_replicas import cut, heal
+from tests.simulation.beginnings import watch_beginnings
 from tests.simulation.test_compaction import read_all
 
 from strandline.base.errors import ApiError
@@ -25,7 +26,6 @@ from strandline.raft import outdated
 from strandline.raft.rejoin import Rejoin
 from strandline.records.record import Record, build_batch
 from strandline.replication.entries import cut_before
-from strandline.replication.forgetting import Forgetting
 from strandline.replication.leading import Leading
 from strandline.replication.repairs import EntriesOf
 from strandline.replication.replica import Replica
@@ -159,20 +159,15 @@ def test_that_nothing_is_remembered_is_durable_before_the_first_file_goes(
 def test_whatever_its_power_fails_in_the_middle_of_it_is_whole_in_the_end(
     operation: int, world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = world.hosts[X].disk
-    begin = Forgetting.begin_anew
     struck: list[int] = []
 
-    def strike(
-        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
-    ) -> None:
+    def strike(_: Replica) -> None:
         if not struck:
             struck.append(operation)
             world.hosts[X].dies_of_power_failure = True
-            disk.faults.die_at_operation = operation
-        begin(self, replica, done, rejoined=rejoined)
+            world.hosts[X].disk.faults.die_at_operation = operation
 
-    monkeypatch.setattr(Forgetting, "begin_anew", strike)
+    watch_beginnings(monkeypatch, strike)
     be_left(world)
     start(world, X)
     world.until(lambda: not world.hosts[X].is_up)
@@ -185,16 +180,8 @@ def test_a_copy_is_gone_on_with_after_a_restart(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often it restarts before it has all: else it would never have."""
-    begun: list[int] = []
-    begin = Forgetting.begin_anew
-
-    def watched(
-        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
-    ) -> None:
-        begun.append(replica.self_id)
-        begin(self, replica, done, rejoined=rejoined)
-
-    monkeypatch.setattr(Forgetting, "begin_anew", watched)
+    begun: list[Replica] = []
+    watch_beginnings(monkeypatch, begun.append)
     settle(world, A, B, X)
     take_out(world, X)
     with monkeypatch.context() as patch:
@@ -288,18 +275,14 @@ def test_where_nothing_can_be_noted_any_more_the_log_stays(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = world.hosts[X].disk
-    begin = Forgetting.begin_anew
     directories: list[str] = []
 
-    def strike(
-        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
-    ) -> None:
+    def strike(replica: Replica) -> None:
         directories.append(replica.log.directory)
         disk.faults.fail_flush_of = "state.journal"
         disk.faults.fail_flush_count = 1
-        begin(self, replica, done, rejoined=rejoined)
 
-    monkeypatch.setattr(Forgetting, "begin_anew", strike)
+    watch_beginnings(monkeypatch, strike)
     be_left(world)
     start(world, X)
     world.until(lambda: bool(directories))

@@ -2,15 +2,14 @@
 
 Source: design section 4; `replication/compactor.py`; Kafka's log compaction."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.simulation.beginnings import watch_beginnings
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.raft import outdated
 from strandline.replication import compactor
-from strandline.replication.forgetting import Forgetting
 from strandline.replication.replica import Replica
 from strandline.simulation import variations
 from strandline.simulation.compacted import CompactedTablesEqual, DeletedKeysStayDeleted
@@ -60,16 +59,8 @@ def moved_from_who_is_down(patch: pytest.MonkeyPatch) -> Scenario:
 def test_keys_stay_deleted_where_a_log_was_left_and_is_gone_on_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    begun = []
-    begin = Forgetting.begin_anew
-
-    def noted(
-        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
-    ) -> None:
-        begun.append(replica.name)
-        begin(self, replica, done, rejoined=rejoined)
-
-    monkeypatch.setattr(Forgetting, "begin_anew", noted)
+    begun: list[Replica] = []
+    watch_beginnings(monkeypatch, begun.append)
     assert run_scenario(moved_from_who_is_down(monkeypatch)).violation is None
     assert begun
 

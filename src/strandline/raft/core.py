@@ -231,8 +231,8 @@ class Raft:
 
     @property
     def joined(self) -> Index | None:
-        """What had become of the configuration when this log began; see `outdated`. Durable
-        together with the epoch."""
+        """How far the leader was for certain when this log began; see `outdated`. Durable together
+        with the epoch."""
         return self._state.joined
 
     def set_compacted(self, is_compacted: bool) -> None:

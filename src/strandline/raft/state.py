@@ -100,8 +100,8 @@ class ReplicaState:
         self.configuration = log.configurations[-1][1] if log.configurations else configuration
         # The disk was lost: no votes, no acknowledgements (see `rejoin`).
         self.amnesiac = amnesiac
-        # Where the leader's configuration in force stood when the first entry of this log came, or
-        # what it had committed; durable before that entry. None: it may be of any age (`outdated`).
+        # What its leader had committed for certain, or the last configuration of that, when the
+        # first entry of this log came; durable before that. None: of any age (see `outdated`).
         self.joined = joined
         # Whether entries are let go of by their keys.
         self.is_compacted = False

@@ -1,0 +1,21 @@
+"""Whether, and when, logs are begun anew (`raft.outdated`)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from strandline.replication.forgetting import Forgetting
+from strandline.replication.replica import Replica
+
+
+def watch_beginnings(patch: pytest.MonkeyPatch, look: Callable[[Replica], object]) -> None:
+    """Have `look` called with each replica whose log is about to be begun anew."""
+    begin = Forgetting.begin_anew
+
+    def watched(
+        self: Forgetting, replica: Replica, done: Callable[[], None], *, rejoined: int
+    ) -> None:
+        look(replica)
+        begin(self, replica, done, rejoined=rejoined)
+
+    patch.setattr(Forgetting, "begin_anew", watched)
