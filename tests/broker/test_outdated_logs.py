@@ -9,12 +9,14 @@ import pytest
 from tests.broker.cluster_world import DATA_DIRECTORY
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
+from tests.broker.test_declared_losses import declare
 from tests.broker.test_old_directories import give_back, start, stop, take_out
 from tests.broker.test_returning_replicas import cut, heal
 from tests.simulation.beginnings import watch_beginnings
 from tests.simulation.test_compaction import read_all
 
 from strandline.base.errors import ApiError
+from strandline.broker.rejoining import Rejoining
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Index
 from strandline.protocol.messages.produce import (
     PartitionProduceData,
@@ -23,7 +25,6 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
 )
 from strandline.raft import outdated
-from strandline.raft.rejoin import Rejoin
 from strandline.records.record import Record, build_batch
 from strandline.replication.entries import cut_before
 from strandline.replication.leading import Leading
@@ -40,6 +41,7 @@ BRIEF = (
     ("segment.bytes", "16384"),
     ("delete.retention.ms", "100"),
 )
+MAY_BE_ALONE = ("min.insync.replicas", "1")
 
 
 @pytest.fixture
@@ -176,24 +178,55 @@ def test_whatever_its_power_fails_in_the_middle_of_it_is_whole_in_the_end(
     assert struck and not has_key(world, X)
 
 
+def rejoin(world: MovingWorld) -> None:
+    """It loses its directory and takes part again: an earlier one is known from then on."""
+    take_out(world, X)
+    start(world, X)
+    settle(world, A, B, X)
+
+
+def restart_while_it_copies(world: MovingWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is down before and after; nobody notes meanwhile that it takes part."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Rejoining, "_on_asked", lambda *_: None)
+        for _ in range(3):
+            start(world, X)
+            world.advance(3_000)
+            replica = world.replicas_of(TOPIC)[X]
+            assert replica.raft.is_amnesiac and replica.log.last_index >= replica.log.start_index
+            stop(world, X)
+
+
 def test_a_copy_is_gone_on_with_after_a_restart(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often it restarts before it has all: else it would never have."""
     begun: list[Replica] = []
     watch_beginnings(monkeypatch, begun.append)
-    settle(world, A, B, X)
+    rejoin(world)
     take_out(world, X)
-    with monkeypatch.context() as patch:
-        patch.setattr(Rejoin, "is_due", lambda self, matched: False)
-        for _ in range(3):
-            start(world, X)
-            world.advance(3_000)
-            assert world.replicas_of(TOPIC)[X].raft.is_amnesiac
-            stop(world, X)
+    restart_while_it_copies(world, monkeypatch)
     start(world, X)
     settle(world, A, B, X)
     assert not begun
+
+
+def test_a_copy_after_a_declared_loss_is_gone_on_with_after_a_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There is a state then, without a word of when it took part: it was declared lost."""
+    begun: list[Replica] = []
+    watch_beginnings(monkeypatch, begun.append)
+    with moving_world(monkeypatch, (A, B, X), configs=(*BRIEF, MAY_BE_ALONE)) as world:
+        world.until(lambda: len(world.acked) > 5)
+        rejoin(world)
+        stop(world, B)
+        take_out(world, X)
+        declare(world, B, X)
+        restart_while_it_copies(world, monkeypatch)
+        start(world, B, X)
+        settle(world, A, B, X)
+        assert not begun
 
 
 def test_a_topic_that_is_compacted_since_its_broker_heard_of_it_last(
@@ -224,7 +257,7 @@ def test_who_is_seated_with_a_log_of_before_goes_on_with_it(
 ) -> None:
     """A move from 4 and 5 to 1 and 2 has a final configuration that is committed nowhere when 2 and
     5 are lost. 1 is seated, with 4, which was a voter all the time: the seat counts on it."""
-    configs = (*BRIEF, ("voters.shrink.enable", "true"), ("min.insync.replicas", "1"))
+    configs = (*BRIEF, ("voters.shrink.enable", "true"), MAY_BE_ALONE)
 
     def is_final(one: Replica) -> bool:
         return one.configuration.voters == (A, D) and not one.configuration.is_joint
@@ -249,7 +282,7 @@ def test_who_is_seated_with_a_log_of_before_goes_on_with_it(
 
 def test_who_becomes_an_observer_by_a_seat_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Moved away and back while it was down; then the leader is lost, and another one seated."""
-    configs = (*BRIEF, ("voters.shrink.enable", "true"), ("min.insync.replicas", "1"))
+    configs = (*BRIEF, ("voters.shrink.enable", "true"), MAY_BE_ALONE)
     with moving_world(monkeypatch, (A, X), configs=configs) as world:
         world.until(lambda: len(world.acked) > 5)
         put(world, b"1")
