@@ -335,11 +335,11 @@ def test_where_nothing_can_be_noted_any_more_the_log_stays(
     assert disk.tree.find(directories[0]) is not None
 
 
-def test_who_may_be_outdated_helps_nobody_to_mend(
-    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It finds out at the end of what it lacks, and has what a tombstone that is gone deletes."""
-    read, ends = Leading._read, []
+def send_to_x_until(
+    world: MovingWorld, patch: pytest.MonkeyPatch, may_send: Callable[[Index], bool]
+) -> list[Index]:
+    """One entry at a time; `may_send`: whether the one there. Which were sent, in time."""
+    read, sent = Leading._read, list[Index]()
 
     def read_one_for_x(
         self: Leading, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_lent: bool
@@ -347,12 +347,51 @@ def test_who_may_be_outdated_helps_nobody_to_mend(
         found = read(self, peer, stream, first_index, is_lent=is_lent)
         if peer != X or self._replica.group != world.known.group or found is None:
             return found
-        ends.append(Index(first_index + 1))
-        return (cut_before(found[0], ends[0]), found[1]) if first_index < ends[0] else None
+        if not may_send(first_index):
+            return None
+        sent.append(first_index)
+        return cut_before(found[0], Index(first_index + 1)), found[1]
 
+    patch.setattr(Leading, "_read", read_one_for_x)
+    return sent
+
+
+def test_who_is_to_be_the_only_voter_has_first_what_made_it_a_member(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk is slow: it acknowledges nothing for a while, and then that it begins anew. Were it
+    a voter by then, all would wait for it, and it for them."""
+    begun: list[Replica] = []
+    watch_beginnings(monkeypatch, begun.append)
+    put(world, b"1")
+    settle(world, A, B, X)
+    stop(world, X)
+    world.move(A, B)
+    world.until(lambda: not world.known.is_moving and X not in world.known.replicas)
+    delete_until_it_is_gone(world, A, B)
+    world.move(X)
+    world.hosts[X].disk.faults.slow_factor = 100
+    start(world, X)
+    world.until(lambda: bool(begun))
+    world.advance(5_000)
+    world.hosts[X].disk.faults.slow_factor = 1
+    settle(world, X)
+    assert not has_key(world, X)
+
+
+def test_who_may_be_outdated_helps_nobody_to_mend(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds out at the end of what it lacks, and has what a tombstone that is gone deletes."""
     be_left(world)
     with monkeypatch.context() as patch:
-        patch.setattr(Leading, "_read", read_one_for_x)
+        ends: list[Index] = []
+
+        def may_send(index: Index) -> bool:
+            ends.append(Index(index + 1))
+            return index < ends[0]
+
+        send_to_x_until(world, patch, may_send)
         start(world, X)
         world.until(lambda: bool(ends))
         world.advance(3_000)

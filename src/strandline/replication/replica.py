@@ -242,6 +242,17 @@ class Replica:
             and self.leading.is_in_step(broker)
         )
 
+    def may_vote(self, broker: BrokerId) -> bool:
+        """The same of who votes, or would: who does not yet has what made it a member.
+
+        Before it has, nobody knows whether its log is of an earlier membership, and it begins anew
+        (`raft.outdated`): a change that needs it would wait for it, and it for the change."""
+        if not self.may_count(broker):
+            return False
+        if broker == self.self_id or broker in self.configuration.all_voters:
+            return True
+        return self.raft.progress[broker].match_flushed >= self.raft.configuration_index
+
     def replicate(
         self,
         buffers: Sequence[memoryview | bytearray],
