@@ -206,6 +206,18 @@ def test_no_follower_is_believed_to_be_busy_for_ever() -> None:
     assert stream.patience_ms(1_000) == 31_000
 
 
+def test_a_silence_says_nothing_about_the_speed_of_the_way() -> None:
+    """Brief seed 1090: what came back after a silence of 6 s made 8 KB look like 5 minutes, and the
+    answers of these were lost: the follower was asked only after 30 s."""
+    stream = FollowerStream(ReplicationSettings(inflight_count_max=1))
+    stream.on_sent(Index(1), 97, 0)
+    stream.on_returned(6_000)
+    stream.on_sent(Index(1), 33, 6_000)  # It is asked.
+    stream.on_acknowledged(Index(1), 6_001)
+    stream.on_sent(Index(2), 8_000, 6_001)
+    assert stream.patience_ms(1_000) < 1_500
+
+
 def test_what_another_replica_was_to_send_is_not_waited_for_as_long() -> None:
     """Outage seed 5646863 of dad5807: a cut had made the way look slow, an order to lend was lost,
     and the follower lacked the controller's log for 34 s."""

@@ -501,7 +501,7 @@ class Leading:
         """`peer` was silent, and is heard again."""
         stream = self._streams.get(peer)
         if stream is not None and stream.inflight:
-            stream.on_returned()
+            stream.on_returned(self._replica.host.clock.monotonic_ms())
             self.ask(peer)
 
     def ask(self, peer: BrokerId) -> None:

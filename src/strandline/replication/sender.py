@@ -15,10 +15,10 @@ from strandline.replication.window import Departure, Window
 
 PATIENCE_DOUBLINGS_MAX = 5
 TRANSFER_MS_MAX = 30_000
+"""For so long at most it is believed that what is in flight is still on its way."""
 LOAN_TRANSFER_MS_MAX = 5_000
 """What a replica nearby was to send may never come, and what was measured of the way may be of a
 time in which it was cut."""
-"""For so long at most it is believed that what is in flight is still on its way."""
 
 
 class FollowerStream:
@@ -124,9 +124,10 @@ class FollowerStream:
         self.progress_ms = now_ms
         self._asked_count += 1
 
-    def on_returned(self) -> None:
-        """What was asked while nothing was heard of the follower does not count, and its relay is
-        not to blame for what has not come."""
+    def on_returned(self, now_ms: int) -> None:
+        """What was asked while nothing was heard of the follower does not count, nor does how long
+        that took say how fast the way is; and its relay is not to blame for what has not come."""
+        self.window.on_silence_ended(now_ms)
         self._asked_count = 0
         self.relay = NO_BROKER
 

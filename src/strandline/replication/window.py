@@ -10,6 +10,7 @@ How:    every acknowledged append is a sample: what was acknowledged since it wa
         round trip until the link is full, and then keeps one round trip's worth in its queue.
             So the shortest round trip would grow old in front of that queue: then the window is
         half of the product until one append has gone over an empty link.
+            What left before a silence ended is no sample: it would measure the silence.
 Owns:   what was measured of one follower of one group. Its only clock is what it is told.
 Source: BBR (Cardwell et al., 2016); Redpanda RFC 20220119 (a limit for each follower); design
         section 5."""
@@ -82,6 +83,7 @@ class Window:
         "_is_known",
         "_round_trip_ms",
         "_round_trip_since_ms",
+        "_silent_until_ms",
         "bytes_max",
         "count_max",
     )
@@ -105,6 +107,8 @@ class Window:
         self._delivered_bytes = 0
         self._delivered_count = 0
         self._delivered_ms = 0
+        # When the follower was heard again after a silence.
+        self._silent_until_ms = -1
 
     @property
     def bytes_per_s(self) -> int:
@@ -135,6 +139,10 @@ class Window:
             ),
         )
 
+    def on_silence_ended(self, now_ms: int) -> None:
+        """Nothing was heard of the follower for some time, and now it is."""
+        self._silent_until_ms = self._delivered_ms = now_ms
+
     def deliver(self, departures: list[Departure], now_ms: int) -> None:
         """These appends were acknowledged, in the order in which they left; at least one."""
         self._delivered_bytes += sum([departure.size_bytes for departure in departures])
@@ -142,6 +150,8 @@ class Window:
         self._delivered_ms = now_ms
         # The last one is the freshest sample, and has waited least.
         departure = departures[-1]
+        if departure.sent_ms < self._silent_until_ms:
+            return
         self._measure_round_trip(departure, now_ms)
         self._is_known = self._is_known or departure.is_telling
         elapsed_ms = max(now_ms - departure.delivered_ms, 1)
