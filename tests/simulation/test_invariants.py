@@ -59,7 +59,11 @@ SOUND = (marker(0, 1, 0), batch(1, 1, 0, "p/0", "p/1"), marker(3, 2, 2), batch(4
 
 
 def log(
-    *batches: AuditedBatch, broker: BrokerId = ONE, commit: int = 4, is_final: bool = True
+    *batches: AuditedBatch,
+    broker: BrokerId = ONE,
+    commit: int = 4,
+    committed_end: int | None = None,
+    is_final: bool = True,
 ) -> LogAudited:
     end = max((b.next_offset for b in batches), default=0)
     return LogAudited(
@@ -69,7 +73,7 @@ def log(
         start_offset=Offset(0),
         end_offset=Offset(end),
         commit=Index(commit),
-        high_watermark=Offset(end),
+        committed_end=Offset(end if committed_end is None else committed_end),
         batches=batches,
         is_final=is_final,
     )
@@ -298,6 +302,21 @@ def test_a_record_that_its_leader_alone_acknowledged_is_missed_where_a_later_one
     invariant.on_acknowledged(acknowledged(1, "q/2", acks=1))
     with pytest.raises(InvariantError, match="of epoch 1 acknowledged q/2 at offset 1"):
         invariant.on_log_audited(log(*SOUND))
+
+
+def test_what_a_log_shows_and_is_not_committed_there_may_be_another_record_for_now() -> None:
+    """Brief seed 6669: acks=1 records that the leader had shown went with its power; who has not
+    heard of the next leader still shows them."""
+    invariant = NoAcknowledgedRecordLost()
+    invariant.on_acknowledged(acknowledged(2, "q/2"))
+    behind = log(*SOUND, committed_end=2, is_final=False)
+    invariant.on_log_audited(behind)
+    for found in (
+        dataclasses.replace(behind, committed_end=Offset(3)),
+        dataclasses.replace(behind, is_final=True),
+    ):
+        with pytest.raises(InvariantError, match="broker 1 has p/2 there"):
+            invariant.on_log_audited(found)
 
 
 def test_two_records_acknowledged_at_one_offset_are_found() -> None:

@@ -97,7 +97,7 @@ def audited(*found: tuple[int, bytes], broker: int = 1, end: int = 3) -> LogAudi
         start_offset=Offset(0),
         end_offset=Offset(end),
         commit=Index(end - 1),
-        high_watermark=Offset(end),
+        committed_end=Offset(end),
         batches=[batch],
         is_final=True,
     )

@@ -10,6 +10,7 @@ from strandline.model.ids import Index
 from strandline.records.batch import BatchHeader, iterate_headers
 from strandline.replication.replica import Replica
 from strandline.simulation.facts import AuditedBatch, LogAudited
+from strandline.simulation.member import end_of
 from strandline.simulation.values import Values
 
 CHUNK_BYTES = 64 * 1024
@@ -34,7 +35,7 @@ def audit(replica: Replica, values: Values, *, is_final: bool) -> LogAudited:
         end_offset=log.end_offset,
         # As far as the log has it: the core may be ahead, while its decisions are made durable.
         commit=replica.marks.commit,
-        high_watermark=replica.high_watermark,
+        committed_end=end_of(replica, replica.marks.commit),
         batches=batches,
         is_final=is_final,
     )

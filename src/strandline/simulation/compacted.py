@@ -97,7 +97,7 @@ class DeletedKeysStayDeleted(Invariant):
                 for offset, value in batch.records:
                     self._superseding.note(fact.group, offset, value)
         newest = self._superseding.newest(records_of(fact))
-        self._check(fact.broker, fact.group, newest=newest, end=fact.high_watermark)
+        self._check(fact.broker, fact.group, newest=newest, end=fact.committed_end)
 
     def on_table_read(self, fact: TableRead) -> None:
         """As a consumer sees it."""

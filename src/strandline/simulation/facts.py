@@ -240,7 +240,10 @@ class AuditedBatch:
 
 @dataclass(frozen=True, slots=True)
 class LogAudited:
-    """A whole log as it lies on the disk of a living broker. `is_final`: nothing more happens."""
+    """A whole log as it lies on the disk of a living broker. `is_final`: nothing more happens.
+
+    `commit`, `committed_end`: as far as that is committed, as its replica knows; more may be shown
+    of records whose producers do not wait (`write.caching`, acks=1)."""
 
     broker: BrokerId
     group: GroupId
@@ -248,7 +251,7 @@ class LogAudited:
     start_offset: Offset
     end_offset: Offset
     commit: Index
-    high_watermark: Offset
+    committed_end: Offset
     batches: Sequence[AuditedBatch]
     is_final: bool
 

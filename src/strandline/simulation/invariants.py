@@ -435,7 +435,7 @@ class NoAcknowledgedRecordLost(Invariant):
         found = records_of(fact)
         newest = self._superseding.newest(found)
         for offset, value in known.items():
-            if offset < fact.start_offset or not (fact.is_final or offset < fact.high_watermark):
+            if offset < fact.start_offset or not (fact.is_final or offset < fact.committed_end):
                 continue
             if offset not in found and self._superseding.is_possible and not fact.is_final:
                 continue  # What supersedes it may be on its way here.

@@ -242,15 +242,16 @@ class GroupMember(Member):
 
 def committed_end(replica: Replica) -> Offset:
     """The offset below which everything is committed, as the replica knows."""
-    return _end_of(replica, replica.raft.commit)
+    return end_of(replica, replica.raft.commit)
 
 
 def visible_end(replica: Replica) -> Offset:
     """The offset below which everything may be seen, as its core says."""
-    return _end_of(replica, replica.raft.visible)
+    return end_of(replica, replica.raft.visible)
 
 
-def _end_of(replica: Replica, index: Index) -> Offset:
+def end_of(replica: Replica, index: Index) -> Offset:
+    """The offset after this index, or the end of the log."""
     if index >= replica.log.last_index:
         return replica.log.end_offset
     return replica.log.offset_of(Index(index + 1))
