@@ -2,7 +2,9 @@
 base.network."""
 
 import asyncio
+import errno
 import logging
+import socket
 import struct
 from collections.abc import Callable
 
@@ -13,6 +15,7 @@ from strandline.base.errors import OperatorError
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.network.calls import CallError, Calls
+from strandline.network.outgoing import Outgoing
 from strandline.network.tcp import WIRE_VERSION, TcpNetwork
 
 ONE, TWO = BrokerId(1), BrokerId(2)
@@ -101,6 +104,45 @@ def test_a_lost_peer_is_reported_and_found_again_on_its_return() -> None:
         again.stop()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("number", "others"), [(errno.ETIMEDOUT, [Lane.BULK]), (errno.ECONNRESET, [])]
+)
+def test_a_connection_that_died_in_silence_takes_the_other_lane_with_it(
+    number: int, others: list[Lane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever swallowed it did the same to the other, which would be found out 10 s after its next
+    message."""
+
+    async def scenario() -> None:
+        one, heard_by_one = await endpoint(ONE)
+        two, _ = await endpoint(TWO)
+        one.set_peer(TWO, "127.0.0.1", two.port)
+        await heard_by_one.until(lambda: len(heard_by_one.connected) == 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(Outgoing, "_write_some", end_with(number))
+            one.send(TWO, Lane.CONTROL, [b"heartbeat"])
+            await heard_by_one.until(lambda: (TWO, Lane.CONTROL) in heard_by_one.lost)
+        assert heard_by_one.lost == [(TWO, lane) for lane in (Lane.CONTROL, *others)]
+        await heard_by_one.until(lambda: len(heard_by_one.connected) == 3 + len(others))
+        assert one.send(TWO, Lane.BULK, [b"entries"])
+        one.stop()
+        two.stop()
+
+    asyncio.run(scenario())
+
+
+def end_with(number: int) -> Callable[[Outgoing, socket.socket], bool]:
+    """A write that is refused on the control lane as a kernel does where that connection ended."""
+    honest = Outgoing._write_some
+
+    def write_some(self: Outgoing, sock: socket.socket) -> bool:
+        if self.lane is Lane.CONTROL:
+            raise OSError(number, "it has ended")
+        return honest(self, sock)
+
+    return write_some
 
 
 def test_another_clusters_broker_is_not_listened_to() -> None:

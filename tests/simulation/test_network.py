@@ -171,7 +171,7 @@ def test_a_one_way_cut_lets_the_other_direction_through_until_it_times_out() -> 
     pair.run(1)
     assert pair.two.messages == [b"arrives"]
     pair.run(UNACKNOWLEDGED_MAX_MS / 1_000 + 1)
-    assert pair.one.told[-1] == "lost 2 BULK"
+    assert pair.one.told[-2:] == ["lost 2 BULK", "lost 2 CONTROL"]
 
 
 def test_after_a_reset_the_loss_is_told_before_anything_new_arrives() -> None:
@@ -270,6 +270,19 @@ def test_a_swallowed_connection_is_found_out_by_silence_alone_and_a_new_one_work
     pair.run(1)
     assert pair.two.messages == [b"before", b"after"]
     assert "lost 2 BULK" in pair.one.told
+
+
+def test_what_was_swallowed_on_one_lane_is_expected_of_the_other_one() -> None:
+    """Brief seed 21545: each was found out by what was sent on it, 10 s each, one after the other:
+    the bulk lane only once there was a leader again."""
+    pair = Pair()
+    pair.fabric.swallow(ONE, TWO)
+    pair.send(b"heartbeat", lane=Lane.CONTROL)
+    pair.run(UNACKNOWLEDGED_MAX_MS / 1_000 + 1)
+    pair.send(b"entries")
+    pair.run(1)
+    assert pair.two.messages == [b"entries"]
+    assert {"lost 2 CONTROL", "lost 2 BULK"} <= set(pair.one.told)
 
 
 def test_what_a_lost_connection_had_under_way_comes_after_what_the_next_one_brings() -> None:

@@ -4,12 +4,15 @@ reconnects.
 Why:    a broker sends on connections that it opened itself and receives on those it accepted, so
         each direction and each lane has a queue of its own and none waits for another.
 How:    DOWN --connect--> CONNECTING --established--> UP --error, end of file--> DOWN (backoff, then
-        again). With an injected delay a message first waits in the delay line for one way of the
+        again). What died without a word is found only by what is sent and not acknowledged for
+        `UNACKNOWLEDGED_MAX_MS`; the peer's other lanes are made anew with it (`on_silence`), for
+        whatever forgot this connection, or swallowed it, has mostly done the same to them. With an injected delay a message first waits in the delay line for one way of the
         round trip.
 Owns:   the socket and everything queued; one per (peer, lane).
 Source: design section 5; frames are `u32 length, payload`, the first one is the greeting."""
 
 import asyncio
+import errno
 import socket
 import struct
 from collections import deque
@@ -24,6 +27,8 @@ RECONNECT_FIRST_MS = 20
 RECONNECT_MAX_MS = 500
 CONNECT_TIMEOUT_MS = 3_000
 UNACKNOWLEDGED_MAX_MS = 10_000
+SILENCE = frozenset((errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH))
+"""How the end of a connection is told on which nothing was acknowledged."""
 IOVEC_COUNT_MAX = 256
 DELAY_EARLY_MAX_S = 0.000_2
 """How long before its time a delayed message may leave: with the one before it, not by a timer."""
@@ -48,6 +53,7 @@ class Outgoing:
         one_way_delay_ms: float,
         on_connected: Callable[[BrokerId, Lane], None],
         on_lost: Callable[[BrokerId, Lane], None],
+        on_silence: Callable[[BrokerId, Lane], None],
     ) -> None:
         self.peer = peer
         self.lane = lane
@@ -58,6 +64,7 @@ class Outgoing:
         self._delay_s = one_way_delay_ms / 1000
         self._on_connected = on_connected
         self._on_lost = on_lost
+        self._on_silence = on_silence
         self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = None
         self._queue: deque[Buffer] = deque()
@@ -92,6 +99,11 @@ class Outgoing:
             return True
         self._enqueue(framed, size, on_handed)
         return True
+
+    def renew(self) -> None:
+        """Give up the connection that is up, and make another one."""
+        if self.is_up:
+            self._lose()
 
     def close(self) -> None:
         """Drop the connection and all that is queued, for good."""
@@ -149,14 +161,17 @@ class Outgoing:
                 return
         except (BlockingIOError, InterruptedError):
             return
-        except OSError:
-            pass
+        except OSError as error:
+            self._lose(error)
+            return
         self._lose()
 
-    def _lose(self) -> None:
+    def _lose(self, error: OSError | None = None) -> None:
         self._drop()
         self._on_lost(self.peer, self.lane)
         self._connect_soon(self._backoff_ms)
+        if error is not None and error.errno in SILENCE:
+            self._on_silence(self.peer, self.lane)
 
     def _drop(self) -> None:
         self.is_up = False
@@ -211,8 +226,8 @@ class Outgoing:
                 if not self._write_some(self._socket):
                     self._watch_writable(True)
                     return
-        except OSError:
-            self._lose()
+        except OSError as error:
+            self._lose(error)
             return
         self._watch_writable(False)
 

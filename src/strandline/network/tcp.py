@@ -132,6 +132,7 @@ class TcpNetwork:
                 one_way_delay_ms=self._delay_to(peer),
                 on_connected=self._on_connected,
                 on_lost=self._on_lost,
+                on_silence=self._on_silence,
             )
 
     def remove_peer(self, peer: BrokerId) -> None:
@@ -210,6 +211,12 @@ class TcpNetwork:
     def _on_lost(self, peer: BrokerId, lane: Lane) -> None:
         if self._events is not None:
             self._events.on_peer_lost(peer, lane)
+
+    def _on_silence(self, peer: BrokerId, lane: Lane) -> None:
+        for other in Lane:
+            outgoing = self._outgoing.get((peer, other))
+            if other is not lane and outgoing is not None:
+                outgoing.renew()
 
     def _on_acceptable(self) -> None:
         assert self._listener is not None

@@ -93,6 +93,8 @@ class Pipe:
     on_broken: Callable[[], None]
     is_broken: bool = False
     is_swallowed: bool = False
+    is_given_up: bool = False
+    """Nothing was acknowledged for so long that it was broken."""
     inflight_bytes: int = 0
     late_count: int = 0
     """Messages that came after the connection was broken."""
@@ -252,6 +254,7 @@ class Pipe:
             return
         silent_us = self.scheduler.now_us - self._unacknowledged_since_us
         if silent_us >= UNACKNOWLEDGED_MAX_MS * US_PER_MS:
+            self.is_given_up = True
             self.break_now(0)
         else:
             self._watch()

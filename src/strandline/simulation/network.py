@@ -249,6 +249,11 @@ class _Outgoing:
         self._pump_soon()
         return True
 
+    def renew(self) -> None:
+        """See `network.outgoing.Outgoing.renew`."""
+        if self._pipe is not None:
+            self._fabric.break_pipe(self._pipe, 0)
+
     def close(self) -> None:
         """Drop the connection and all that is queued, for good."""
         self._closed = True
@@ -317,6 +322,8 @@ class _Outgoing:
         self._drop()
         self._network.tell_lost(self.peer, self.lane)
         self._process.after(self._backoff_ms * US_PER_MS, self._connect)
+        if pipe.is_given_up:
+            self._network.renew_others(self.peer, self.lane)
 
     def _drop(self) -> None:
         self.is_up = False
@@ -466,6 +473,13 @@ class SimNetwork:
             self.fabric.tap.on_way_changed(self.self_id, peer)
         if self._events is not None:
             self._events.on_peer_connected(peer, lane)
+
+    def renew_others(self, peer: BrokerId, lane: Lane) -> None:
+        """As `network.tcp.TcpNetwork`: nothing was acknowledged on this lane for too long."""
+        for other in Lane:
+            outgoing = self._outgoing.get((peer, other))
+            if other is not lane and outgoing is not None:
+                outgoing.renew()
 
     def tell_lost(self, peer: BrokerId, lane: Lane) -> None:
         """Pass on that a connection broke, or could not be made."""
