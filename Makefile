@@ -45,6 +45,10 @@ outages: setup   ## simulated regions that are lost, voters that leave: make out
 	@$(BIN)/python -m strandline.simulation --swarm outages --seed $(or $(SEED),1) --runs $(or $(RUNS),500) \
 		$(if $(TREE),--rotate $(TREE)) $(if $(SECONDS_MAX),--seconds $(SECONDS_MAX))
 
+brief: setup     ## very short histories of one group, two thousand a minute: make brief SEED=1 RUNS=2000
+	@$(BIN)/python -m strandline.simulation --swarm brief --seed $(or $(SEED),1) --runs $(or $(RUNS),2000) \
+		$(if $(TREE),--rotate $(TREE)) $(if $(SECONDS_MAX),--seconds $(SECONDS_MAX))
+
 explore: setup   ## every schedule of arbitration in small scopes: under an hour; see docs/internals/arbitration.md
 	@$(BIN)/python -m tests.raft.explorer.run
 
@@ -69,4 +73,4 @@ lock: setup      ## pin the requirements anew
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.txt
 	@$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --no-emit-package strandline --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.txt
 
-.PHONY: help setup check test simulate outages explore chaos demo bench docs serve lock
+.PHONY: help setup check test simulate outages brief explore chaos demo bench docs serve lock

@@ -15,13 +15,14 @@ from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.simulation import outage_swarm
 from strandline.simulation.facts import Acknowledged, LeaderElected, VotersRecorded
+from strandline.simulation.families import Swarm
 from strandline.simulation.invariants import InvariantError
 from strandline.simulation.outage_swarm import ENDURANCE_ACTIVE_MS, LAYOUTS, draw_outages
 from strandline.simulation.promotions import PromotionKeepsRpoZero
 from strandline.simulation.role_changes import KINDS
 from strandline.simulation.scenario import AMBUSHES, ANSWER_FAULTS, LASTING_LOSS
 from strandline.simulation.scenario_file import load_scenario, with_faults
-from strandline.simulation.swarm import Drawn, Swarm, Total, command, rotated, run_scenario
+from strandline.simulation.swarm import Drawn, Total, command, rotated, run_scenario
 
 SEEDS = range(1, 41)
 

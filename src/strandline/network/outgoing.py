@@ -4,9 +4,10 @@ reconnects.
 Why:    a broker sends on connections that it opened itself and receives on those it accepted, so
         each direction and each lane has a queue of its own and none waits for another.
 How:    DOWN --connect--> CONNECTING --established--> UP --error, end of file--> DOWN (backoff, then
-        again). What died without a word is found only by what is sent and not acknowledged for
-        `UNACKNOWLEDGED_MAX_MS`; the peer's other lanes are made anew with it (`on_silence`), for
-        whatever forgot this connection, or swallowed it, has mostly done the same to them. With an injected delay a message first waits in the delay line for one way of the
+        again). What died without a word is found out by what was sent and is not acknowledged for
+        `UNACKNOWLEDGED_MAX_MS`; the peer's other lane is made anew with it (`on_silence`), for what
+        swallowed the one has mostly swallowed the other.
+            With an injected delay a message first waits in the delay line for one way of the
         round trip.
 Owns:   the socket and everything queued; one per (peer, lane).
 Source: design section 5; frames are `u32 length, payload`, the first one is the greeting."""

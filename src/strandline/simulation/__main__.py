@@ -22,6 +22,7 @@ import typer
 from rich.console import Console
 
 from strandline.base.errors import OperatorError
+from strandline.simulation.families import Swarm
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.shrink import shrink as reduce_faults
@@ -29,7 +30,6 @@ from strandline.simulation.story import tell
 from strandline.simulation.swarm import (
     Drawn,
     Outcome,
-    Swarm,
     Total,
     command,
     rotated,
@@ -48,7 +48,7 @@ def main(
         int | None, typer.Option(min=1, help="How many at a time; one for each core by default.")
     ] = None,
     swarm: Annotated[
-        Swarm, typer.Option(help="Which family of seeds: the usual one, or outages.")
+        Swarm, typer.Option(help="Which family of seeds: the usual one, outages, or brief ones.")
     ] = Swarm.USUAL,
     rotate: Annotated[
         str, typer.Option(help="Begin at a seed that this text stands for, as a tree's hash.")

@@ -246,8 +246,10 @@ def committed_end(replica: Replica) -> Offset:
 
 
 def visible_end(replica: Replica) -> Offset:
-    """The offset below which everything may be seen, as its core says."""
-    return end_of(replica, replica.raft.visible)
+    """The offset below which everything may be seen, as its core says.
+
+    One that is ahead of its log has taken back already what is to be cut there: it says nothing."""
+    return replica.log_end_offset if replica.is_busy else end_of(replica, replica.raft.visible)
 
 
 def end_of(replica: Replica, index: Index) -> Offset:

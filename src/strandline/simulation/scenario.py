@@ -212,6 +212,8 @@ class Scenario:
     """Of policies and labels; only where `lost_after_ms` is set."""
     faults: tuple[PlannedFault, ...] | None = None
     """These faults, and no others; None for those that the seed and the weights stand for."""
+    restart_delay_ms: tuple[int, int] = (1, 1_500)
+    """After how long whoever watches over a process starts it anew: (least, most)."""
     answer_faults: tuple[PlannedFault, ...] = ()
     """Beside what the seed and the weights stand for: what strikes clients alone."""
 

@@ -20,8 +20,8 @@ from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.damage import BAD_DISKS
+from strandline.simulation.families import DRAWS, Swarm
 from strandline.simulation.faults import FAULTS
-from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.scenario import (
     REGIONS,
     TOMBSTONE_MS_MIN,
@@ -93,10 +93,10 @@ def with_faults(text: str, faults: Sequence[PlannedFault]) -> str:
 
 
 def _scenario(told: ScenarioFile) -> Scenario:
-    if told.swarm == "outages":
+    if told.swarm is not Swarm.USUAL:
         if told != ScenarioFile(seed=told.seed, swarm=told.swarm, faults=told.faults):
-            raise OperatorError('swarm = "outages": only with a seed and faults')
-        drawn = draw_outages(told.seed)
+            raise OperatorError(f'swarm = "{told.swarm}": only with a seed and faults')
+        drawn = DRAWS[told.swarm](told.seed)
         return drawn if told.faults is None else replace(drawn, faults=_faults(told.faults))
     scenario = draw(told.seed)
     if told.regions is not None:

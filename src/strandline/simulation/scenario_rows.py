@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from strandline.placement.policy.document import Promotion
+from strandline.simulation.families import Swarm
 
 
 class Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -71,8 +72,8 @@ class ScenarioFile(Row):
     both ways."""
 
     seed: int = 1
-    swarm: Literal["usual", "outages"] = "usual"
-    """Which family the seed is of; of "outages" a file says the faults, and nothing else."""
+    swarm: Swarm = Swarm.USUAL
+    """Which family the seed is of; of any but "usual" a file says the faults, and nothing else."""
     has_brokers: bool | None = None
     active_ms: int | None = None
     regions: list[str] | None = None

@@ -16,13 +16,12 @@ import shlex
 import sys
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import overload
 
 from strandline.simulation.facts import Subject
-from strandline.simulation.outage_swarm import draw_outages
+from strandline.simulation.families import DRAWS, Swarm
 from strandline.simulation.role_changes import KINDS
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.tally import Tally
@@ -36,13 +35,6 @@ ROTATED_BLOCK_SEEDS = 1_000
 """A share begins at one of so many blocks of seeds, so far apart."""
 
 
-class Swarm(StrEnum):
-    """A family of seeds."""
-
-    USUAL = "usual"
-    OUTAGES = "outages"
-
-
 def rotated(text: str) -> int:
     """The seed at which the share of a tree of files begins; the same for the same text, always."""
     block = int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) % ROTATED_BLOCKS
@@ -54,7 +46,7 @@ class Drawn(Sequence[Scenario]):
 
     def __init__(self, seeds: range, swarm: Swarm) -> None:
         self._seeds = seeds
-        self._draw = draw_outages if swarm is Swarm.OUTAGES else draw
+        self._draw = DRAWS[swarm]
 
     def __len__(self) -> int:
         return len(self._seeds)

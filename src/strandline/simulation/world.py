@@ -59,7 +59,6 @@ from strandline.simulation.verdicts import (
 )
 from strandline.simulation.wiretap import Wiretap
 
-RESTART_DELAY_MS = (1, 1_500)
 START_SPREAD_MS = 300
 
 A = TypeVar("A", bound=Client)
@@ -196,7 +195,7 @@ class World:
         if self.hosts[broker].is_up or broker in self._restarts:
             return
         self._restarts.add(broker)
-        delay_ms = self.rng.randint(*RESTART_DELAY_MS)
+        delay_ms = self.rng.randint(*self.scenario.restart_delay_ms)
         self.scheduler.after(delay_ms * US_PER_MS, lambda: self._start(broker))
 
     def may_lose_disk(self, broker: BrokerId) -> bool:
