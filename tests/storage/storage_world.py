@@ -173,6 +173,10 @@ class ForgetfulFile:
 
     def forget_cached(self, position: int, length: int) -> None:
         assert length > 0
+        content = self.content
+        if not content.changes:
+            here = slice(position, min(position + length, len(content.seen)))
+            content.seen[here] = content.platter[here]
 
     def fileno(self) -> int:
         return -1
@@ -305,6 +309,12 @@ class ForgetfulDisk:
                 content.flush_up_to(count)
                 done(None)
 
+    def sync(self) -> None:
+        """All that is written is durable."""
+        for directory in self.names.values():
+            for content in directory.values():
+                content.flush_up_to(content.change_count())
+
     def free_bytes(self, path: str) -> int:
         return 1 << 40 if self.capacity is None else self.capacity - self.used()
 
@@ -340,6 +350,12 @@ class ForgetfulDisk:
                 if not content.changes:
                     size = len(content.seen)
                     content.seen[:] = content.platter[:size].ljust(size, b"\0")
+
+    def flip_bit_below(self, path: str, position: int) -> None:
+        """Rot that the page cache hides; all of the file is durable."""
+        content = self._find(path)
+        assert content is not None and not content.changes
+        content.platter[position] ^= 1
 
     def flip_bit(self, path: str, position: int) -> None:
         """Rot."""

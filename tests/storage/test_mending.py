@@ -14,6 +14,7 @@ from tests.storage.test_log_compaction import World as CompactedWorld
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index
 from strandline.records.record import decode_batches as decode
+from strandline.storage.layout import LOG
 from strandline.storage.log import Log
 from strandline.storage.mending import fits_in_place
 from strandline.storage.scrubbing import Gap
@@ -75,6 +76,27 @@ def test_every_flipped_byte_of_a_segment_is_found() -> None:
             gap = gaps[0]
             assert gap.start.raft_index <= gap.last_index
             assert log.mending.find_again(gap) == gap
+
+
+def test_what_rots_below_the_page_cache_is_found_wherever_a_slice_ends() -> None:
+    """A brief seed: the last batch of a slice reaches beyond it, and what lies there was looked at
+    in the page cache."""
+    world = closed_world()
+    log = world.open()
+    world.disk.sync()
+    assert not scrubbed(log)
+    closed = log._row.segments[:-1]
+    assert any(segment.size > 2 * SLICE for segment in closed)
+    for segment in closed:
+        path = segment.path(LOG)
+        for position in range(0, segment.size, 3):
+            world.disk.flip_bit_below(path, position)
+            (gap,) = scrubbed(log)
+            assert gap.segment is segment
+            assert gap.start.position <= position < gap.end.position
+            world.disk.flip_bit_below(path, position)
+            world.disk.evict()
+    assert not scrubbed(log)
 
 
 @pytest.mark.parametrize("seed", range(40))

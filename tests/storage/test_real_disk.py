@@ -2,14 +2,17 @@
 
 Source: design section 4, "Flushing"; reliability: short writes, failing flushes, descriptors."""
 
+import ctypes
 import errno
 import gc
+import mmap
 import os
 import queue
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from mmap import PAGESIZE
 from pathlib import Path
 
 import pytest
@@ -111,6 +114,32 @@ def test_short_writes_go_on_where_they_ended(
     monkeypatch.setattr(os, "pwrite", lambda number, data, at: pwrite(number, data[:3], at))
     file.pwrite((b"0123456789", b"abcdefghij"), 5)
     assert file.pread(100, 5) == b"0123456789abcdefghij"
+
+
+@pytest.mark.parametrize("missing", [0, 1, PAGESIZE - 1])
+def test_the_pages_of_a_file_leave_the_page_cache_all_of_them(
+    disk: RealDisk, tmp_path: Path, missing: int
+) -> None:
+    """The kernel keeps a page that it is told to forget a part of, and what it holds as one."""
+    file = disk.open(str(tmp_path / "f"), create=True)
+    file.pwrite([bytes(4 * PAGESIZE)], 0)
+    disk.flush_now(file)
+    assert resident_pages(tmp_path / "f") == [True] * 4
+    file.forget_cached(missing, 4 * PAGESIZE - 2 * missing)
+    assert resident_pages(tmp_path / "f") == [False] * 4
+
+
+def resident_pages(path: Path) -> list[bool]:
+    """Which pages of a file are in the page cache, by mincore(2)."""
+    size = path.stat().st_size
+    count = -(-size // PAGESIZE)
+    libc, told = ctypes.CDLL(None, use_errno=True), (ctypes.c_ubyte * count)()
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), size) as mapped:
+        view = ctypes.c_char.from_buffer(mapped)
+        failed = libc.mincore(ctypes.c_void_p(ctypes.addressof(view)), ctypes.c_size_t(size), told)
+        del view
+    assert not failed, ctypes.get_errno()
+    return [bool(one & 1) for one in told]
 
 
 def test_names_can_be_listed_renamed_and_removed(disk: RealDisk, tmp_path: Path) -> None:

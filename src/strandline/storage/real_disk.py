@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from errno import ENXIO
+from mmap import PAGESIZE
 
 from strandline.base.disk import Buffer, File
 from strandline.storage.descriptor import Descriptor
@@ -105,8 +106,13 @@ class RealFile:
         return min(end, size)
 
     def forget_cached(self, position: int, length: int) -> None:
-        """Let what is durable of these bytes leave the page cache."""
-        os.posix_fadvise(self._number, position, length, os.POSIX_FADV_DONTNEED)
+        """Let what is durable of these bytes leave the page cache, and of the pages they are in.
+
+        The kernel keeps a page that it is told to forget a part of, and what it holds as one: a few
+        pages, or many. All of a file leaves it for certain."""
+        start = position - position % PAGESIZE
+        end = position + length + -(position + length) % PAGESIZE
+        os.posix_fadvise(self._number, start, end - start, os.POSIX_FADV_DONTNEED)
 
     def fileno(self) -> int:
         """The descriptor. It lives as long as this object, or until `close`."""

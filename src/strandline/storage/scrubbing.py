@@ -2,8 +2,10 @@
 
 Why:    what nobody reads rots unseen, until it is asked for and the other copies are gone, too.
 How:    headers and checksums are walked as when a reader asks for the first time, but always, and
-        from the disk: what the page cache holds of a closed segment is let go before. Where the
-        walk ends early is a gap:
+        from the disk: what the page cache holds of a closed segment is let go before its first
+        slice, all of it, for the kernel keeps what it is told to forget a part of (a page, or many
+        that it holds as one), and a batch may begin in one slice and end in another. Where the walk
+        ends early is a gap:
 
             [batch][batch]xxxxxxxxxxxxxx[batch][batch]
                           start         end: the next place that the index or a marker knows of,
@@ -64,8 +66,6 @@ class Scrub:
             return 0
         start = self._position
         until = min(start + bytes_max, segment.size)
-        if segment is not self._row.active:
-            segment.file.forget_cached(start, until - start)
         place = _place_before(segment, start)
         position = _walk(segment, self._row.history, place, until).position
         if position < until:
@@ -76,10 +76,13 @@ class Scrub:
                 position = max(position, gap.end.position)
             else:
                 position = until
-        if segment is not self._row.active:
-            segment.file.forget_cached(start, until - start)
         self._position = position
-        if position >= segment.size:
+        is_done = position >= segment.size
+        if segment is not self._row.active:
+            # What is read here alone does not stay in the page cache.
+            first = 0 if is_done else start
+            segment.file.forget_cached(first, position - first)
+        if is_done:
             self.done_index = segment.end_index
         return max(1, position - start)
 
@@ -96,6 +99,8 @@ class Scrub:
             return None
         self._segment = segment
         self._position = 0
+        if segment is not self._row.active:
+            segment.file.forget_cached(0, segment.size)
         return segment
 
 
