@@ -11,7 +11,7 @@ import pytest
 from strandline.model.ids import BrokerId, Index
 from strandline.replication.sender import FollowerStream
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.window import BYTES_MIN, COUNT_MIN, ROUND_TRIP_MS_MIN
+from strandline.replication.window import BYTES_MIN, COUNT_MIN, ROUND_TRIP_MS_MIN, Window
 
 MB = 1_000_000
 SETTINGS = ReplicationSettings(inflight_bytes_max=64 * MB, inflight_count_max=4_096)
@@ -207,15 +207,28 @@ def test_no_follower_is_believed_to_be_busy_for_ever() -> None:
 
 
 def test_a_silence_says_nothing_about_the_speed_of_the_way() -> None:
-    """Brief seed 1090: what came back after a silence of 6 s made 8 KB look like 5 minutes, and the
+    """A brief seed: what came back after a silence of 6 s made 8 KB look like 5 minutes, and the
     answers of these were lost: the follower was asked only after 30 s."""
     stream = FollowerStream(ReplicationSettings(inflight_count_max=1))
     stream.on_sent(Index(1), 97, 0)
+    stream.on_sent(Index(1), 33, 6_000)  # It is asked, and is heard in the same millisecond.
     stream.on_returned(6_000)
-    stream.on_sent(Index(1), 33, 6_000)  # It is asked.
     stream.on_acknowledged(Index(1), 6_001)
     stream.on_sent(Index(2), 8_000, 6_001)
     assert stream.patience_ms(1_000) < 1_500
+
+
+def test_a_silence_does_not_make_the_way_look_fast_either() -> None:
+    """All that was acknowledged after it was counted for the first append that left after it."""
+    window = Window(bytes_limit=64 << 20, count_limit=1_000)
+    left = [
+        window.depart(100_000, ahead_bytes=one * 100_000, ahead_count=one, now_ms=one * 100)
+        for one in range(50)
+    ]
+    window.on_silence_ended(5_000)
+    asked = window.depart(100_000, ahead_bytes=5_000_000, ahead_count=50, now_ms=5_001)
+    window.deliver([*left, asked], 5_101)
+    assert window.bytes_per_s <= 1_000_000
 
 
 def test_what_another_replica_was_to_send_is_not_waited_for_as_long() -> None:

@@ -42,6 +42,8 @@ class Departure(msgspec.Struct, frozen=True, gc=False):
     ahead_bytes: int
     # Whether half of the window was filled then.
     is_telling: bool
+    # How many silences had ended.
+    silence_count: int
 
 
 class Highest:
@@ -83,7 +85,7 @@ class Window:
         "_is_known",
         "_round_trip_ms",
         "_round_trip_since_ms",
-        "_silent_until_ms",
+        "_silence_count",
         "bytes_max",
         "count_max",
     )
@@ -107,8 +109,7 @@ class Window:
         self._delivered_bytes = 0
         self._delivered_count = 0
         self._delivered_ms = 0
-        # When the follower was heard again after a silence.
-        self._silent_until_ms = -1
+        self._silence_count = 0
 
     @property
     def bytes_per_s(self) -> int:
@@ -137,21 +138,27 @@ class Window:
                 2 * (ahead_bytes + size_bytes) >= self.bytes_max
                 or 2 * (ahead_count + 1) >= self.count_max
             ),
+            silence_count=self._silence_count,
         )
 
     def on_silence_ended(self, now_ms: int) -> None:
-        """Nothing was heard of the follower for some time, and now it is."""
-        self._silent_until_ms = self._delivered_ms = now_ms
+        """Nothing was heard of the follower for some time, and now it is: what leaves from now on
+        is measured from here."""
+        self._silence_count += 1
+        self._delivered_ms = now_ms
 
     def deliver(self, departures: list[Departure], now_ms: int) -> None:
         """These appends were acknowledged, in the order in which they left; at least one."""
-        self._delivered_bytes += sum([departure.size_bytes for departure in departures])
-        self._delivered_count += len(departures)
         self._delivered_ms = now_ms
         # The last one is the freshest sample, and has waited least.
         departure = departures[-1]
-        if departure.sent_ms < self._silent_until_ms:
+        silences = self._silence_count
+        if departure.silence_count < silences:
             return
+        if departures[0].silence_count < silences:
+            departures = [one for one in departures if one.silence_count == silences]
+        self._delivered_bytes += sum([departure.size_bytes for departure in departures])
+        self._delivered_count += len(departures)
         self._measure_round_trip(departure, now_ms)
         self._is_known = self._is_known or departure.is_telling
         elapsed_ms = max(now_ms - departure.delivered_ms, 1)
