@@ -171,7 +171,7 @@ def test_a_one_way_cut_lets_the_other_direction_through_until_it_times_out() -> 
     pair.run(1)
     assert pair.two.messages == [b"arrives"]
     pair.run(UNACKNOWLEDGED_MAX_MS / 1_000 + 1)
-    assert pair.one.told[-2:] == ["lost 2 BULK", "lost 2 CONTROL"]
+    assert pair.one.told[-2:] == ["connected 2 BULK", "lost 2 BULK"]
 
 
 def test_after_a_reset_the_loss_is_told_before_anything_new_arrives() -> None:
@@ -273,7 +273,7 @@ def test_a_swallowed_connection_is_found_out_by_silence_alone_and_a_new_one_work
 
 
 def test_what_was_swallowed_on_one_lane_is_expected_of_the_other_one() -> None:
-    """Brief seed 21545: each was found out by what was sent on it, 10 s each, one after the other:
+    """A brief seed: each was found out by what was sent on it, 10 s each, one after the other:
     the bulk lane only once there was a leader again."""
     pair = Pair()
     pair.fabric.swallow(ONE, TWO)

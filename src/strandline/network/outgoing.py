@@ -5,8 +5,7 @@ Why:    a broker sends on connections that it opened itself and receives on thos
         each direction and each lane has a queue of its own and none waits for another.
 How:    DOWN --connect--> CONNECTING --established--> UP --error, end of file--> DOWN (backoff, then
         again). What died without a word is found out by what was sent and is not acknowledged for
-        `UNACKNOWLEDGED_MAX_MS`; the peer's other lane is made anew with it (`on_silence`), for what
-        swallowed the one has mostly swallowed the other.
+        `UNACKNOWLEDGED_MAX_MS`, and that is told (`on_silence`).
             With an injected delay a message first waits in the delay line for one way of the
         round trip.
 Owns:   the socket and everything queued; one per (peer, lane).
@@ -28,8 +27,8 @@ RECONNECT_FIRST_MS = 20
 RECONNECT_MAX_MS = 500
 CONNECT_TIMEOUT_MS = 3_000
 UNACKNOWLEDGED_MAX_MS = 10_000
-SILENCE = frozenset((errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH))
-"""How the end of a connection is told on which nothing was acknowledged."""
+SILENCE_ERRNOS = frozenset((errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH))
+"""How TCP_USER_TIMEOUT ends a connection: or by what routers said of it meanwhile."""
 IOVEC_COUNT_MAX = 256
 DELAY_EARLY_MAX_S = 0.000_2
 """How long before its time a delayed message may leave: with the one before it, not by a timer."""
@@ -102,8 +101,10 @@ class Outgoing:
         return True
 
     def renew(self) -> None:
-        """Give up the connection that is up, and make another one."""
-        if self.is_up:
+        """Give up the connection that is up, with all that has not arrived, for another one."""
+        if self._socket is not None:
+            linger = struct.pack("ii", 1, 0)  # For no time: what the kernel still has is dropped.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self._lose()
 
     def close(self) -> None:
@@ -171,7 +172,7 @@ class Outgoing:
         self._drop()
         self._on_lost(self.peer, self.lane)
         self._connect_soon(self._backoff_ms)
-        if error is not None and error.errno in SILENCE:
+        if error is not None and error.errno in SILENCE_ERRNOS:
             self._on_silence(self.peer, self.lane)
 
     def _drop(self) -> None:

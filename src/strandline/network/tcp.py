@@ -213,10 +213,12 @@ class TcpNetwork:
             self._events.on_peer_lost(peer, lane)
 
     def _on_silence(self, peer: BrokerId, lane: Lane) -> None:
-        for other in Lane:
-            outgoing = self._outgoing.get((peer, other))
-            if other is not lane and outgoing is not None:
-                outgoing.renew()
+        """What swallowed one lane has mostly swallowed the other, on which nothing may be sent that
+        would show it. Heartbeats show it of the control lane, and a full bulk lane says nothing of
+        that."""
+        outgoing = self._outgoing.get((peer, Lane.BULK))
+        if lane is Lane.CONTROL and outgoing is not None:
+            outgoing.renew()
 
     def _on_acceptable(self) -> None:
         assert self._listener is not None

@@ -323,7 +323,7 @@ class _Outgoing:
         self._network.tell_lost(self.peer, self.lane)
         self._process.after(self._backoff_ms * US_PER_MS, self._connect)
         if pipe.is_given_up:
-            self._network.renew_others(self.peer, self.lane)
+            self._network.on_silence(self.peer, self.lane)
 
     def _drop(self) -> None:
         self.is_up = False
@@ -474,12 +474,11 @@ class SimNetwork:
         if self._events is not None:
             self._events.on_peer_connected(peer, lane)
 
-    def renew_others(self, peer: BrokerId, lane: Lane) -> None:
-        """As `network.tcp.TcpNetwork`: nothing was acknowledged on this lane for too long."""
-        for other in Lane:
-            outgoing = self._outgoing.get((peer, other))
-            if other is not lane and outgoing is not None:
-                outgoing.renew()
+    def on_silence(self, peer: BrokerId, lane: Lane) -> None:
+        """As `network.tcp.TcpNetwork._on_silence`."""
+        outgoing = self._outgoing.get((peer, Lane.BULK))
+        if lane is Lane.CONTROL and outgoing is not None:
+            outgoing.renew()
 
     def tell_lost(self, peer: BrokerId, lane: Lane) -> None:
         """Pass on that a connection broke, or could not be made."""
