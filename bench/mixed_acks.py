@@ -20,7 +20,9 @@ def mixed_acks_latencies(bootstrap: str, configs: dict[str, str]) -> Iterator[di
     """One row of figures for acks=all alone, one beside acks=1, one beside acks=all; all twice."""
     topic = "mixed-" + "-".join(configs)
     create_topic(bootstrap, topic, partitions=1, replicas=3, configs=configs)
-    PacedProducer(bootstrap, topic, partitions=1).run(rate=RATE, seconds=SECONDS / 2)  # Warms up.
+    first = PacedProducer(bootstrap, topic, partitions=1)
+    first.run(rate=RATE, seconds=SECONDS / 2)  # Warms up.
+    first.close()
     for beside in ("", "1", "all", "", "1", "all"):
         waiting = PacedProducer(bootstrap, topic, partitions=1)
         other = PacedProducer(bootstrap, topic, partitions=1, acks=beside or "1")
@@ -28,10 +30,10 @@ def mixed_acks_latencies(bootstrap: str, configs: dict[str, str]) -> Iterator[di
         if beside:
             thread.start()
         waiting.run(rate=RATE, seconds=SECONDS)
-        waiting.flush()
+        waiting.close()
         if beside:
             thread.join()
-            other.flush()
+        other.close()
         yield {
             "beside_acks": beside,
             "p50_ms": waiting.deliveries.percentile_ms(50),

@@ -91,6 +91,8 @@ class PacedProducer:
             )
             self._producer.poll(0)
 
-    def flush(self) -> None:
-        """Wait for what is under way."""
+    def close(self) -> None:
+        """Wait for what is under way, and let go of the connections: a client that outlives its
+        cluster tries to connect all through the next one's figures."""
         self._producer.flush(TIMEOUT_S)
+        self._producer.close()

@@ -119,7 +119,7 @@ def _measure_replicated(cluster: Cluster) -> None:
         for _ in range(2):  # The first round warms the brokers up.
             paced = PacedProducer(cluster.bootstrap, topic, partitions=partitions)
             paced.run(rate=1000, seconds=8)
-            paced.flush()
+            paced.close()
         deliveries = paced.deliveries
         say(
             "three-replicas-latency",
@@ -170,7 +170,7 @@ def quorum(work: Path) -> None:
         regions = {1: "east", 2: "east", 3: "west", 4: "west", 5: "south"}
         paced = PacedProducer(cluster.bootstrap, "quorum", partitions=10)
         paced.run(rate=50, seconds=10)
-        paced.flush()
+        paced.close()
         leaders = leaders_of(cluster.bootstrap, "quorum")
         first_port = int(cluster.bootstrap.partition(",")[0].rpartition(":")[2])
         for region, nearest in nearest_ms.items():
@@ -190,7 +190,7 @@ def failover(work: Path) -> None:
         killer = threading.Timer(2.0, lambda: cluster.kill(1))
         killer.start()
         producer.run(rate=240, seconds=8)
-        producer.flush()
+        producer.close()
         gaps = sorted(producer.deliveries.gap_s.values())
         say(
             "failover",
@@ -209,7 +209,7 @@ def start(work: Path) -> None:
         create_topic(cluster.bootstrap, "start", partitions=1, replicas=5)
         producer = PacedProducer(cluster.bootstrap, "start", partitions=1)
         producer.run(rate=1, seconds=1)
-        producer.flush()
+        producer.close()
         say("start", serving_s=round(started, 2), first_write_s=round(time.monotonic() - begin, 2))
 
 
@@ -253,7 +253,7 @@ def recovery(work: Path) -> None:
 def _paced_latency(cluster: Cluster, what: str) -> None:
     paced = PacedProducer(cluster.bootstrap, "recovery", partitions=3)
     paced.run(rate=300, seconds=6)
-    paced.flush()
+    paced.close()
     one = paced.deliveries
     p50_ms, p99_ms = one.percentile_ms(50), one.percentile_ms(99)
     say("recovery", what=what, p50_ms=p50_ms, p99_ms=p99_ms, failed=one.failed)
