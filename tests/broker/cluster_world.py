@@ -125,9 +125,14 @@ class ClusterWorld:
         """Let time go by."""
         self.scheduler.run_until(self.scheduler.now_us + duration_ms * US_PER_MS)
 
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Let time go by until `condition` holds."""
+    def until(self, condition: Callable[[], bool], *, every_ms: int = 0) -> None:
+        """Let time go by until `condition` holds; looked at so often, or after every event."""
         limit_us = self.scheduler.now_us + LIMIT_MS * US_PER_MS
+        if every_ms:
+            while not condition():
+                assert self.scheduler.now_us < limit_us, "it never came true"
+                self.advance(every_ms)
+            return
         assert self.scheduler.run_until_true(condition, limit_us=limit_us), "it never came true"
 
     def until_started(self, *brokers: int) -> None:

@@ -228,11 +228,9 @@ def hold_flushes(world: MovingWorld, broker: int) -> None:
 
 def read_from(world: MovingWorld, broker: int, offset: int = 0) -> None:
     """Until it serves what is there."""
-    for _ in range(100):
-        if fetched(world, offset, at=broker, topic=TOPIC).error_code == 0:
-            return
-        world.advance(100)
-    raise AssertionError("it serves nobody")
+    world.until(
+        lambda: fetched(world, offset, at=broker, topic=TOPIC).error_code == 0, every_ms=100
+    )
 
 
 def test_a_deletion_does_not_wait_for_an_observer_that_nobody_reads(world: MovingWorld) -> None:

@@ -43,7 +43,6 @@ BRIEF = (
 )
 MAY_BE_ALONE = ("min.insync.replicas", "1")
 LOOK_MS = 100
-LOOKS_MAX = 600
 
 
 @pytest.fixture
@@ -75,11 +74,7 @@ def delete_until_it_is_gone(world: MovingWorld, *brokers: int) -> None:
 
 def await_without_key(world: MovingWorld, *brokers: int) -> None:
     """Each look reads all that there is: not at every event."""
-    for _ in range(LOOKS_MAX):
-        if not any(has_key(world, one) for one in brokers):
-            return
-        world.advance(LOOK_MS)
-    raise AssertionError("the key is still there")
+    world.until(lambda: not any(has_key(world, one) for one in brokers), every_ms=LOOK_MS)
 
 
 def settle(world: MovingWorld, *replicas: int) -> None:
@@ -335,27 +330,6 @@ def test_where_nothing_can_be_noted_any_more_the_log_stays(
     assert disk.tree.find(directories[0]) is not None
 
 
-def send_to_x_until(
-    world: MovingWorld, patch: pytest.MonkeyPatch, may_send: Callable[[Index], bool]
-) -> list[Index]:
-    """One entry at a time; `may_send`: whether the one there. Which were sent, in time."""
-    read, sent = Leading._read, list[Index]()
-
-    def read_one_for_x(
-        self: Leading, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_lent: bool
-    ) -> object:
-        found = read(self, peer, stream, first_index, is_lent=is_lent)
-        if peer != X or self._replica.group != world.known.group or found is None:
-            return found
-        if not may_send(first_index):
-            return None
-        sent.append(first_index)
-        return cut_before(found[0], Index(first_index + 1)), found[1]
-
-    patch.setattr(Leading, "_read", read_one_for_x)
-    return sent
-
-
 def test_who_is_to_be_the_only_voter_has_first_what_made_it_a_member(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,15 +357,20 @@ def test_who_may_be_outdated_helps_nobody_to_mend(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It finds out at the end of what it lacks, and has what a tombstone that is gone deletes."""
+    read, ends = Leading._read, []
+
+    def read_one_for_x(
+        self: Leading, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_lent: bool
+    ) -> object:
+        found = read(self, peer, stream, first_index, is_lent=is_lent)
+        if peer != X or self._replica.group != world.known.group or found is None:
+            return found
+        ends.append(Index(first_index + 1))
+        return (cut_before(found[0], ends[0]), found[1]) if first_index < ends[0] else None
+
     be_left(world)
     with monkeypatch.context() as patch:
-        ends: list[Index] = []
-
-        def may_send(index: Index) -> bool:
-            ends.append(Index(index + 1))
-            return index < ends[0]
-
-        send_to_x_until(world, patch, may_send)
+        patch.setattr(Leading, "_read", read_one_for_x)
         start(world, X)
         world.until(lambda: bool(ends))
         world.advance(3_000)

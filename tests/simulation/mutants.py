@@ -426,7 +426,12 @@ class Mutant:
     def is_found_by(self, seed: int) -> bool:
         """Whether the run of a seed breaks a promise."""
         scenario = self.scenario(seed)
-        return scenario is not None and run_scenario(scenario).violation is not None
+        return scenario is not None and breaks_a_promise(scenario)
+
+
+def breaks_a_promise(scenario: Scenario) -> bool:
+    """Whether its run does."""
+    return run_scenario(scenario).violation is not None
 
 
 UNDISTURBED = {

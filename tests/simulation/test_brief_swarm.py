@@ -2,25 +2,31 @@
 
 More of them: `make brief SEED=1 RUNS=2000`."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.simulation import mutants
-from tests.simulation.hunt import is_broken_by
+from tests.simulation.mutants import breaks_a_promise
 
-from strandline.simulation.brief_swarm import LEAD_MS, LOADED_MS, draw_brief
+from strandline.simulation.brief_swarm import KIND_COUNTS, draw_brief
 from strandline.simulation.families import Swarm
 from strandline.simulation.faults import FAULTS
+from strandline.simulation.scenario import (
+    AMBUSHES,
+    ANSWER_FAULTS,
+    DOMAIN_FAULTS,
+    LASTING_LOSS,
+    Scenario,
+)
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.swarm import Total, command, run_scenario
 
 SEEDS = range(1, 201)
 DRAWN = [draw_brief(seed) for seed in range(1, 1_001)]
 HUNTED_SEEDS = range(1, 801)
-"""`python -m tests.simulation.hunt --blind brief` tells the first one of each mistake."""
+"""Many times as many as it takes today: `python -m tests.simulation.hunt --blind brief`."""
 
 
 @pytest.mark.simulation
@@ -36,11 +42,6 @@ def test_a_small_block_of_seeds_keeps_every_promise_and_is_written_to_and_struck
     assert sum(tally.fault_counts.values()) > 5 * len(SEEDS)
 
 
-@pytest.mark.parametrize("seed", [5209, 21545])
-def test_what_once_broke_a_promise_keeps_all_of_them(seed: int) -> None:
-    assert not is_broken_by(seed, Swarm.BRIEF)
-
-
 def test_a_seed_is_one_history() -> None:
     first, second = (run_scenario(draw_brief(3)) for _ in range(2))
     assert first.digest == second.digest
@@ -50,19 +51,17 @@ def test_a_seed_is_one_history() -> None:
 def test_they_are_brief_and_of_one_group() -> None:
     for scenario in DRAWN:
         assert len(scenario.groups) == 1 and not scenario.has_brokers
-        assert scenario.active_ms <= LEAD_MS + max(LOADED_MS)
+        assert scenario.active_ms < 1_200
         faults = scenario.plan_faults()
         assert [*faults] == sorted(faults, key=lambda one: one.at_ms)
         assert all(fault.at_ms < scenario.active_ms for fault in faults)
-        assert len({fault.kind for fault in faults}) <= 6
+        assert len({fault.kind for fault in faults}) <= max(KIND_COUNTS)
 
 
 def test_every_kind_of_fault_that_strikes_groups_is_drawn() -> None:
-    drawn = Counter(fault.kind for one in DRAWN for fault in one.plan_faults())
-    usual = {kind for one in DRAWN for kind in one.fault_weights}
-    assert drawn.keys() == usual
-    assert {"kill", "power-failure", "split", "failed-flush", "bit-rot"} <= drawn.keys()
-    assert drawn.keys() <= FAULTS.keys()
+    drawn = {fault.kind for one in DRAWN for fault in one.plan_faults()}
+    elsewhere = {*DOMAIN_FAULTS, *AMBUSHES, *ANSWER_FAULTS, LASTING_LOSS, "absence"}
+    assert drawn == FAULTS.keys() - elsewhere
 
 
 @pytest.mark.parametrize(
@@ -73,14 +72,14 @@ def test_every_kind_of_fault_that_strikes_groups_is_drawn() -> None:
         lambda one: one.scrub_bytes_per_s,
         lambda one: one.groups[0].observers,
         lambda one: len(one.groups[0].voters) == 5,
-        lambda one: one.plan_faults()[:1] and one.plan_faults()[0].at_ms < LEAD_MS / 2,
-        lambda one: {plan.acks for plan in one.producers} == {-1, 0},
-        lambda one: {plan.acks for plan in one.producers} == {-1, 1},
+        lambda one: any(fault.at_ms < 300 for fault in one.plan_faults()),
+        lambda one: any(plan.acks == 0 for plan in one.producers),
+        lambda one: any(plan.acks == 1 for plan in one.producers),
     ],
     ids=["caching", "compacted", "scrub", "observers", "five", "early", "acks=0", "acks=1"],
 )
 def test_what_varies_is_drawn_for_some_and_not_for_all(
-    holds: Callable[[object], object],
+    holds: Callable[[Scenario], object],
 ) -> None:
     count = sum(bool(holds(one)) for one in DRAWN)
     assert 10 <= count <= len(DRAWN) // 2
@@ -112,6 +111,5 @@ def test_a_file_says_the_faults_of_such_a_seed(tmp_path: Path) -> None:
 def test_a_planted_mistake_is_found_by_seeds_that_know_nothing_of_it(
     plant: mutants.Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By one of the first 54, as these seeds are drawn today."""
     plant(monkeypatch)
-    assert any(is_broken_by(seed, Swarm.BRIEF) for seed in HUNTED_SEEDS)
+    assert any(breaks_a_promise(draw_brief(seed)) for seed in HUNTED_SEEDS)

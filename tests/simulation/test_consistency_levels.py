@@ -12,6 +12,7 @@ from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication.appender import AppendResult
 from strandline.replication.replica import Replica
+from strandline.simulation.member import visible_end
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.world import World
 from strandline.storage.log import Log
@@ -151,3 +152,18 @@ def test_all_levels_share_one_order() -> None:
     offsets = [answer.base_offset for (answer,) in answers]
     assert offsets == list(range(begin, begin + 30))
     assert replica.high_watermark == begin + 30
+
+
+def test_what_may_be_seen_is_what_was_said_before_while_the_core_is_ahead_of_its_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A brief seed: acks=1 records that were to be cut were still shown, rightly, while the next
+    epoch was being made durable, and NothingShownTooEarly went by the core."""
+    world, replica = at_rest()
+    send(world, replica, acks=1)
+    run_for(world, 3 * ONE_WAY_MS)
+    assert visible_end(replica) == replica.high_watermark
+    replica.raft._state.visible = Index(0)
+    assert visible_end(replica) < replica.high_watermark
+    monkeypatch.setattr(Replica, "is_busy", True)
+    assert visible_end(replica) == replica.high_watermark

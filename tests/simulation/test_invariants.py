@@ -305,7 +305,7 @@ def test_a_record_that_its_leader_alone_acknowledged_is_missed_where_a_later_one
 
 
 def test_what_a_log_shows_and_is_not_committed_there_may_be_another_record_for_now() -> None:
-    """Brief seed 6669: acks=1 records that the leader had shown went with its power; who has not
+    """A brief seed: acks=1 records that the leader had shown went with its power; who has not
     heard of the next leader still shows them."""
     invariant = NoAcknowledgedRecordLost()
     invariant.on_acknowledged(acknowledged(2, "q/2"))

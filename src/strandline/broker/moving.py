@@ -14,9 +14,9 @@ How:    what is written is the group's configuration and the state's target, gra
             nothing wanted      --> no observers but the permanent ones
 
         One step at a time, tried again while there is one to make, also where it has failed: each
-        group for itself. "In step": every broker that is added keeps up (`Replica.may_vote`), and
-        so does a write quorum of the new voters: else what producers wait for would wait for who
-        catches up.
+        group for itself. "In step": every broker that is added keeps up, and has what made it a
+        member (`Replica.is_ready_to_vote`), and so does a write quorum of the new voters: else what
+        producers wait for would wait for who catches up.
             What another grant has taken the place of was never begun by this leader, and perhaps by
         another one: whoever leads by it goes on to the last one from there.
 Owns:   which groups are looked at again, and what is asked of the controller; since when a grant
@@ -316,7 +316,7 @@ class Moving:
         known = {*present.voters, *partition.replicas}
         coming = [one for one in voters if one not in known]
         coming += [one for one in roles.observers if one not in partition.roles.all]
-        if not all(map(replica.may_vote, coming)):
+        if not all(map(replica.is_ready_to_vote, coming)):
             return False
         return _is_quorum_ready(replica, Configuration(voters, min_insync=present.min_insync))
 
@@ -414,7 +414,7 @@ def _regions_down(cluster: Cluster) -> frozenset[str]:
 def _is_quorum_ready(replica: Replica, configuration: Configuration) -> bool:
     """Whether a write quorum of it keeps up."""
     return configuration.can_commit(
-        [one for one in configuration.all_voters if replica.may_vote(one)]
+        [one for one in configuration.all_voters if replica.is_ready_to_vote(one)]
     )
 
 

@@ -242,11 +242,11 @@ class Replica:
             and self.leading.is_in_step(broker)
         )
 
-    def may_vote(self, broker: BrokerId) -> bool:
-        """The same of who votes, or would: who does not yet has what made it a member.
+    def is_ready_to_vote(self, broker: BrokerId) -> bool:
+        """As `may_count`; who is no voter yet has flushed the present configuration, too.
 
-        Before it has, nobody knows whether its log is of an earlier membership, and it begins anew
-        (`raft.outdated`): a change that needs it would wait for it, and it for the change."""
+        Before that nobody knows whether its log is of an earlier membership: then it begins anew
+        (`raft.outdated`), and a change that needs it would wait for it, and it for the change."""
         if not self.may_count(broker):
             return False
         if broker == self.self_id or broker in self.configuration.all_voters:

@@ -1,12 +1,12 @@
 """The second world behind the five seams: a cluster in one process and in virtual time.
 
 Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py (what a seed stands
-                   for), variations.py (what varies it), families.py, made of
-                   outage_swarm.py and brief_swarm.py (the second and the third family of
-                   seeds), scenario_file.py (what people write),
-                   made of scenario_rows.py (its tables), shrink.py (fewer faults),
-                   world.py (one run, from start to verdict), bootstrap.py (how whole
-                   brokers become a cluster), trace.py (all its lines), story.py (of a violation)
+                   for), variations.py (what varies it), families.py (what a seed stands
+                   for in each family), outage_swarm.py, brief_swarm.py (the second and the third),
+                   scenario_file.py (what people write), made of scenario_rows.py (its
+                   tables), shrink.py (fewer faults), world.py (one run, from start to
+                   verdict), bootstrap.py (how whole brokers become a cluster), trace.py (all
+                   its lines), story.py (of a violation)
         time       scheduler.py (the one queue of events), process.py (one life of a host),
                    clock.py, loop.py (asyncio in virtual time)
         hosts      host.py (a machine: what lasts, and one process after the other), member.py (the

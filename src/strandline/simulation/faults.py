@@ -361,9 +361,11 @@ def _change_configuration(world: "World", rng: random.Random) -> End | None:
         voters, observers = hosts[:count], hosts[count : count + rng.randint(0, 1)]
         if replica.log.config.compacted:
             # As those who ask for changes do: whose log may be outdated votes only afterwards.
-            able = [one for one in voters if replica.may_vote(one)]
-            voters, observers = able, [one for one in hosts[: count + 1] if one not in able]
-            if not able:
+            known = replica.configuration.all_voters
+            unready = [one for one in voters if not (one in known or replica.is_ready_to_vote(one))]
+            voters = [one for one in voters if one not in unready]
+            observers += unready
+            if not voters:
                 return None
         world.trace.add(
             f"broker {replica.self_id}",

@@ -248,8 +248,10 @@ def committed_end(replica: Replica) -> Offset:
 def visible_end(replica: Replica) -> Offset:
     """The offset below which everything may be seen, as its core says.
 
-    One that is ahead of its log has taken back already what is to be cut there: it says nothing."""
-    return replica.log_end_offset if replica.is_busy else end_of(replica, replica.raft.visible)
+    Or what it has said before, while it is ahead of its log: it has taken back already what is to
+    be cut there."""
+    visible = replica.raft.visible
+    return end_of(replica, max(visible, replica.marks.visible) if replica.is_busy else visible)
 
 
 def end_of(replica: Replica, index: Index) -> Offset:

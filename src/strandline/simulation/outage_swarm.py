@@ -419,19 +419,12 @@ def _plan_faults(scenario: Scenario, *, with_disks: bool) -> tuple[PlannedFault,
     kinds |= dict.fromkeys(rng.sample(OUTAGES, rng.randint(1, 3)), 3)
     if with_disks:
         kinds["spare-disk-lost"] = rng.choice((2, 5))
-    names, weights = list(kinds), list(kinds.values())
-    planned: list[PlannedFault] = []
-    at_ms = 0
-    while True:
-        at_ms += rng.randint(1, 2 * scenario.fault_interval_ms)
-        if at_ms >= scenario.active_ms:
-            return tuple(planned)
-        kind = rng.choices(names, weights=weights)[0]
+
+    def duration_ms(kind: str) -> tuple[int, int]:
         longest = DURATION_MS if kind in (*OUTAGES, *DOMAIN_FAULTS) else FAULTS[kind].duration_ms
-        least, most = longest[0], min(longest[1], scenario.active_ms // 2)
-        planned.append(
-            PlannedFault(at_ms, kind, rng.randint(least, max(least, most)), rng.getrandbits(32))
-        )
+        return longest[0], max(longest[0], min(longest[1], scenario.active_ms // 2))
+
+    return scenario.draw_faults(rng, kinds, duration_ms)
 
 
 def _changed_keys(scenario: Scenario) -> list[PlannedChange]:

@@ -8,7 +8,7 @@ Owns:   nothing.
 Source: design section 10; "Swarm Testing" (ISSTA 2012); reference/reliability.md 1c."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
@@ -27,6 +27,8 @@ REGIONS = ("east", "west", "south")
 LOCAL_US = (50, 800)
 FAR_US = (5_000, 60_000)
 KIB = 1024
+START_SPREAD_MS = 300
+"""Within so long all brokers start."""
 ACTIVE_MS = (1_500, 3_000, 5_000)
 QUICK_FLUSH_US = (100, 2_000)
 COMPACTED_SHARE = 0.2
@@ -212,10 +214,10 @@ class Scenario:
     """Of policies and labels; only where `lost_after_ms` is set."""
     faults: tuple[PlannedFault, ...] | None = None
     """These faults, and no others; None for those that the seed and the weights stand for."""
-    restart_delay_ms: tuple[int, int] = (1, 1_500)
-    """After how long whoever watches over a process starts it anew: (least, most)."""
     answer_faults: tuple[PlannedFault, ...] = ()
     """Beside what the seed and the weights stand for: what strikes clients alone."""
+    restart_delay_ms: tuple[int, int] = (1, 1_500)
+    """After how long whoever watches over a process starts it anew: (least, most)."""
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
@@ -279,21 +281,40 @@ class Scenario:
         if self.faults is not None:
             return self.faults
         rng = random.Random(f"faults {self.seed}")
-        kinds, weights = list(self.fault_weights), list(self.fault_weights.values())
-        planned: list[PlannedFault] = []
-        at_ms = 0
+        drawn = self.draw_faults(rng, self.fault_weights, lambda kind: FAULTS[kind].duration_ms)
+        return in_order(drawn, self.answer_faults)
+
+    def draw_faults(
+        self,
+        rng: random.Random,
+        weights: Mapping[str, int],
+        duration_ms: Callable[[str], tuple[int, int]],
+        *,
+        from_ms: int = 0,
+    ) -> tuple[PlannedFault, ...]:
+        """Faults of these kinds, one after the other while there is load, each for a time between
+        two."""
+        kinds, drawn, at_ms = list(weights), list[PlannedFault](), from_ms
         while kinds:
             at_ms += rng.randint(1, 2 * self.fault_interval_ms)
             if at_ms >= self.active_ms:
                 break
-            kind = rng.choices(kinds, weights=weights)[0]
-            duration_ms = rng.randint(*FAULTS[kind].duration_ms)
-            planned.append(PlannedFault(at_ms, kind, duration_ms, rng.getrandbits(32)))
-        return in_order(planned, self.answer_faults)
+            kind = rng.choices(kinds, weights=list(weights.values()))[0]
+            drawn.append(
+                PlannedFault(at_ms, kind, rng.randint(*duration_ms(kind)), rng.getrandbits(32))
+            )
+        return tuple(drawn)
 
     @classmethod
     def draw(cls, seed: int) -> "Scenario":
         """The scenario of a seed, without `variations`."""
+        scenario = cls.draw_groups(seed)
+        is_whole = random.Random(f"whole {seed}").random() < WHOLE_SHARE
+        return scenario.whole() if is_whole else scenario
+
+    @classmethod
+    def draw_groups(cls, seed: int) -> "Scenario":
+        """The same before it is decided whether there are whole brokers."""
         rng = random.Random(f"scenario {seed}")
         regions = tuple(rng.choice(REGIONS) for _ in range(rng.choice((3, 3, 3, 3, 4, 5))))
         brokers = [BrokerId(number + 1) for number in range(len(regions))]
@@ -325,8 +346,7 @@ class Scenario:
             scenario = scenario.founding()
         if random.Random(f"compaction {seed}").random() < COMPACTED_SHARE:
             scenario = scenario.compacted()
-        is_whole = random.Random(f"whole {seed}").random() < WHOLE_SHARE
-        return scenario.whole() if is_whole else scenario
+        return scenario
 
     def of_groups(self) -> "Scenario":
         """The same without brokers, and no longer than such a run takes."""

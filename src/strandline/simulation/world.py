@@ -41,7 +41,7 @@ from strandline.simulation.network import SimFabric
 from strandline.simulation.operators import Operator
 from strandline.simulation.producers import Producer
 from strandline.simulation.role_changes import asking_more
-from strandline.simulation.scenario import GroupPlan, PlannedFault, Scenario
+from strandline.simulation.scenario import START_SPREAD_MS, GroupPlan, PlannedFault, Scenario
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
 from strandline.simulation.soundness import await_soundness
 from strandline.simulation.strikes import End, over
@@ -58,8 +58,6 @@ from strandline.simulation.verdicts import (
     observe_rest,
 )
 from strandline.simulation.wiretap import Wiretap
-
-START_SPREAD_MS = 300
 
 A = TypeVar("A", bound=Client)
 
