@@ -99,6 +99,24 @@ def test_what_rots_below_the_page_cache_is_found_wherever_a_slice_ends() -> None
     assert not scrubbed(log)
 
 
+def test_a_segment_that_is_closed_while_it_is_looked_at_is_read_from_the_disk_from_then_on() -> (
+    None
+):
+    world = closed_world()
+    log = world.open()
+    segment = log._row.active
+    assert segment.size > 2 * SLICE
+    scrub = log.mending.scrub(segment.name.base_index)
+    scrub.step(SLICE)
+    log._roll()
+    world.disk.sync()
+    world.disk.flip_bit_below(segment.path(LOG), segment.size - 1)
+    while scrub.step(SLICE):
+        pass
+    (gap,) = scrub.gaps
+    assert gap.segment is segment
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_gaps_are_filled_with_what_another_replica_has(seed: int) -> None:
     rng = random.Random(seed)

@@ -55,6 +55,8 @@ class Scrub:
         """All segments that end at or before this index have been looked at."""
         self._segment: Segment | None = None
         self._position = 0
+        self._is_uncached = False
+        """Whether the page cache has let go of the segment."""
         self.gaps: list[Gap] = []
         """What was found and has not been taken from here."""
 
@@ -91,6 +93,7 @@ class Scrub:
         segments = self._row.segments
         segment = self._segment
         if segment is not None and segment in segments and self._position < segment.size:
+            self._let_go(segment)
             return segment
         if segments[-1].end_index <= self.done_index:
             return None
@@ -99,9 +102,15 @@ class Scrub:
             return None
         self._segment = segment
         self._position = 0
-        if segment is not self._row.active:
-            segment.file.forget_cached(0, segment.size)
+        self._is_uncached = False
+        self._let_go(segment)
         return segment
+
+    def _let_go(self, segment: Segment) -> None:
+        """Have the page cache forget a segment, once it is closed."""
+        if not self._is_uncached and segment is not self._row.active:
+            segment.file.forget_cached(0, segment.size)
+            self._is_uncached = True
 
 
 def find_gap(segment: Segment, history: History, position: int) -> Gap | None:
