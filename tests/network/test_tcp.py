@@ -108,7 +108,7 @@ def test_a_lost_peer_is_reported_and_found_again_on_its_return() -> None:
 
 @pytest.mark.parametrize(
     ("number", "others"),
-    [(errno.ETIMEDOUT, [Lane.BULK]), (errno.EHOSTUNREACH, [Lane.BULK]), (errno.ECONNRESET, [])],
+    [(errno.ETIMEDOUT, [Lane.BULK]), (errno.ECONNREFUSED, [Lane.BULK]), (errno.ECONNRESET, [])],
 )
 def test_a_connection_that_died_in_silence_takes_the_other_lane_with_it(
     number: int, others: list[Lane], monkeypatch: pytest.MonkeyPatch

@@ -27,8 +27,9 @@ RECONNECT_FIRST_MS = 20
 RECONNECT_MAX_MS = 500
 CONNECT_TIMEOUT_MS = 3_000
 UNACKNOWLEDGED_MAX_MS = 10_000
-SILENCE_ERRNOS = frozenset((errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH))
-"""How TCP_USER_TIMEOUT ends a connection: or by what routers said of it meanwhile."""
+ENDED_ERRNOS = frozenset((errno.ECONNRESET, errno.EPIPE))
+"""How the end of a connection is told that the peer's host has ended. TCP_USER_TIMEOUT ends one
+with ETIMEDOUT, or with whatever was said on the way meanwhile."""
 IOVEC_COUNT_MAX = 256
 DELAY_EARLY_MAX_S = 0.000_2
 """How long before its time a delayed message may leave: with the one before it, not by a timer."""
@@ -172,7 +173,7 @@ class Outgoing:
         self._drop()
         self._on_lost(self.peer, self.lane)
         self._connect_soon(self._backoff_ms)
-        if error is not None and error.errno in SILENCE_ERRNOS:
+        if error is not None and error.errno not in ENDED_ERRNOS:
             self._on_silence(self.peer, self.lane)
 
     def _drop(self) -> None:
