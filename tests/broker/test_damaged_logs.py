@@ -276,6 +276,23 @@ def test_what_a_leader_cannot_read_is_mended_and_it_may_lead_again(cluster: Clus
     assert produce(cluster, "t", b"more").base_offset == len(VALUES)
 
 
+def test_what_is_not_committed_yet_is_mended_too(scrubbed: ClusterWorld) -> None:
+    """A brief seed: only a replica that took no part had what its leader could not read any more,
+    and without that nothing could be committed, nor anybody else lead."""
+    scrubbed.create_topic("t", configs=(("min.insync.replicas", "3"),))
+    leader = scrubbed.leader_of("t")
+    away, near = (broker for broker in (1, 2, 3) if broker != leader)
+    scrubbed.hosts[away].kill()
+    assert produce(scrubbed, "t", *VALUES, acks=1).error_code == 0
+    has_all = scrubbed.replicas_of("t")[leader].log_end_offset
+    scrubbed.until(lambda: scrubbed.replicas_of("t")[near].log_end_offset == has_all)
+    damaged = scrubbed.replicas_of("t")[leader]
+    rot(scrubbed, leader, damaged, at=IN_RECORDS)
+    scrubbed.until(lambda: mended(scrubbed, leader) == 1)
+    assert damaged.committed_end < has_all
+    assert is_sound(scrubbed, leader, "t")
+
+
 def test_what_nobody_reads_is_found_by_the_scrub_and_mended(scrubbed: ClusterWorld) -> None:
     scrubbed.create_topic("t")
     assert produce(scrubbed, "t", *VALUES).error_code == 0

@@ -8,7 +8,8 @@ How:    one task goes over the logs for ever, at a bounded rate (the scrub), and
             gap --ask the leader, then the other replicas, for its indexes--> `storage.mending`
                 --flush--> looked at again
 
-        Only what is committed here and there is taken: committed entries are the same everywhere.
+        An entry of the same index and epoch is the same everywhere, committed or not, and its
+        checksum says that it is whole: any replica helps that has it, though it votes for nobody.
             Meanwhile the replica knows what it has acknowledged, indexes and epochs, so its votes
         and its acknowledgements of new entries are worth what they always are. It only has nobody
         to lead with: it hands its lead over, and does not stand for election before others had
@@ -315,8 +316,6 @@ class Repairs:
 
     async def _fetch(self, replica: "Replica", gap: Gap) -> tuple[bytes, BrokerId] | None:
         """What another replica has for a gap, and who that was."""
-        if gap.last_index > replica.raft.commit:
-            return None  # What is not committed, its leader may still replace.
         members = replica.configuration.members
         peers = [peer for peer in members if peer != replica.self_id]
         peers.sort(key=lambda peer: peer != replica.leader_id)
@@ -359,7 +358,6 @@ class Repairs:
         replica = self._replica(question.group)
         if (
             replica is None
-            or question.last_index > replica.raft.commit
             or question.first_index < replica.log.start_index
             or question.first_index > replica.log.last_index
         ):
