@@ -42,6 +42,11 @@ def test_a_small_block_of_seeds_keeps_every_promise_and_is_written_to_and_struck
     assert sum(tally.fault_counts.values()) > 5 * len(SEEDS)
 
 
+@pytest.mark.parametrize("seed", [9433, 10870])
+def test_what_once_broke_a_promise_keeps_all_of_them(seed: int) -> None:
+    assert not breaks_a_promise(draw_brief(seed))
+
+
 def test_a_seed_is_one_history() -> None:
     first, second = (run_scenario(draw_brief(3)) for _ in range(2))
     assert first.digest == second.digest

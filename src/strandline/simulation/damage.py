@@ -3,18 +3,19 @@
 Why:    a copy that has gone bad must be noticed, never be shown, and never cost the group a record
         that the other copies have.
 How:    one broker of a scenario, and always the same one, has such a disk: a minority of every
-        group. Rot: its process ends, bits of closed segments flip, and it starts again: what an
-        earlier process wrote is what the product proves before it believes it; what a process has
-        read once lies in memory. Who cannot open its log after that gets an empty disk in the end,
-        as the operator of a broker would do. Rot of an open log: the same bits flip on the platter
-        while the process runs, and the page cache has them as they were, until the scrub lets go of
-        them. Rot of the journal, or of the files beside closed segments: between two processes, as
-        these are read at the start. Of the journal only what a record that is itself durable says
-        was durable, and never the last record (known-problems). A rotten tail: the same in segments
-        that are written to; there it may cost what was flushed just before, for no note yet says
-        that it was: that is as a lie. Lies: flushes of logs report success until the power fails,
-        and then some of it is gone. Votes are kept: no majority survives a voter that forgets whom
-        it voted for.
+        group. It rots as a disk is lost, where all others are whole: who has to be brought up to
+        date first needs what this broker has. Rot: its process ends, bits of closed segments flip,
+        and it starts again: what an earlier process wrote is what the product proves before it
+        believes it; what a process has read once lies in memory. Who cannot open its log after that
+        gets an empty disk in the end, as the operator of a broker would do. Rot of an open log: the
+        same bits flip on the platter while the process runs, and the page cache has them as they
+        were, until the scrub lets go of them. Rot of the journal, or of the files beside closed
+        segments: between two processes, as these are read at the start. Of the journal only what a
+        record that is itself durable says was durable, and never the last record (known-problems).
+        A rotten tail: the same in segments that are written to; there it may cost what was flushed
+        just before, for no note yet says that it was: that is as a lie. Lies: flushes of logs
+        report success until the power fails, and then some of it is gone. Votes are kept: no
+        majority survives a voter that forgets whom it voted for.
 Owns:   nothing.
 Source: reliability reference 3 and 6; "Protocol-Aware Recovery" (FAST'18)."""
 
@@ -22,8 +23,9 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from strandline.base.errors import StorageError
+from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import BrokerId
+from strandline.records.batch import crc_matches, iterate_headers
 from strandline.replication.host import JOURNAL
 from strandline.simulation.disk import HostDisk
 from strandline.simulation.file_image import FileImage
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 ROTTEN_MAX = 3
 BAD_DISKS = frozenset({"bit-rot", "rotten-tail", "lying-disk", "open-rot", "journal-rot"})
 """The kinds of faults that are about the disk of `rotting_broker`."""
+ROT = frozenset({"bit-rot", "open-rot"})
+"""Those about closed segments."""
 BESIDE = (INDEX, TIME_INDEX, SUMMARY, PRODUCERS)
 LOGS = f"{DATA_DIRECTORY}/logs"
 
@@ -58,7 +62,7 @@ def rotting_broker(world: "World") -> BrokerId:
 def rot(world: "World", rng: random.Random) -> Callable[[], None] | None:
     """Kill the broker, and flip bits of segments that were closed and flushed; see the module."""
     host = world.hosts[rotting_broker(world)]
-    if not world.has_spare_voters(host.broker):
+    if not world.may_lose_disk(host.broker):
         return None
     return _rot(world, rng, lambda: closed_segments(host.disk))
 
@@ -67,7 +71,7 @@ def rot_while_open(world: "World", rng: random.Random) -> Callable[[], None] | N
     """Flip bits of closed segments on the platter, under the process that has them open."""
     host = world.hosts[rotting_broker(world)]
     segments = closed_segments(host.disk)
-    if not segments or not host.is_up or not world.has_spare_voters(host.broker):
+    if not segments or not host.is_up or not world.may_lose_disk(host.broker):
         return None
     for path in rng.sample(segments, min(len(segments), rng.randint(1, ROTTEN_MAX))):
         bit = rng.randrange(8 * host.disk.size_of(path))
@@ -93,7 +97,6 @@ def rot_journal(world: "World", rng: random.Random) -> Callable[[], None] | None
     host = world.hosts[rotting_broker(world)]
     path = f"{DATA_DIRECTORY}/{JOURNAL}"
     image = host.disk.tree.find(path)
-    # As a lost disk: who has to be brought up to date first, needs what this broker has.
     if not host.is_up or not world.may_lose_disk(host.broker) or image is None:
         return None
     assert isinstance(image, FileImage)
@@ -186,6 +189,26 @@ def last_segments(disk: HostDisk, names: list[str]) -> list[str]:
         for directory, name, path in paths
         if name == last[directory] and directory.rpartition("/")[2].startswith(tuple(names))
     ]
+
+
+def is_sound(image: FileImage) -> bool:
+    """Whether each batch on the platter is what was written."""
+    data = image.durable.read(image.durable.size, 0)
+    end = 0
+    try:
+        for header in iterate_headers(data):
+            end = header.position + header.size
+            if not crc_matches(data, header):
+                return False
+    except ApiError:
+        return False
+    return end == len(data)
+
+
+def has_rotten_segments(disk: HostDisk) -> bool:
+    """Whether closed segments are not on the platter as they were written."""
+    images = [disk.tree.find(path) for path in closed_segments(disk)]
+    return not all(isinstance(image, FileImage) and is_sound(image) for image in images)
 
 
 def _segments(

@@ -11,12 +11,10 @@ Source: reliability reference 3; `replication/repairs.py`."""
 
 from typing import TYPE_CHECKING
 
-from strandline.base.errors import ApiError
 from strandline.model.ids import Index
-from strandline.records.batch import crc_matches, iterate_headers
 from strandline.replication.repairs import RETRY_MS
 from strandline.replication.replica import Replica
-from strandline.simulation.damage import closed_segments, rotting_broker
+from strandline.simulation.damage import ROT, closed_segments, is_sound, rotting_broker
 from strandline.simulation.facts import DamageAwaited, Subject
 from strandline.simulation.file_image import FileImage
 from strandline.simulation.member import SCRUB_INTERVAL_MS
@@ -26,7 +24,6 @@ from strandline.storage.layout import parse_name
 if TYPE_CHECKING:
     from strandline.simulation.world import World
 
-ROT = frozenset({"bit-rot", "open-rot"})
 ROUNDS = 3
 LOOK_MS = 100
 
@@ -61,7 +58,7 @@ def _find(world: "World") -> tuple[str, Subject]:
             is_helped = parsed is not None and any(one <= parsed[0].base_index for one in starts)
             image = disk.tree.find(path)
             assert isinstance(image, FileImage)
-            if directory == replica.log.directory and is_helped and not _is_sound(image):
+            if directory == replica.log.directory and is_helped and not is_sound(image):
                 return f"broker {broker} has damage in {path}", Subject(replica.group)
     return "", Subject(None)
 
@@ -75,17 +72,3 @@ def _starts_elsewhere(world: "World", replica: Replica) -> list[Index]:
         and one.self_id != replica.self_id
         and one.self_id in replica.configuration.members
     ]
-
-
-def _is_sound(image: FileImage) -> bool:
-    """Whether each batch on the platter is what was written."""
-    data = image.durable.read(image.durable.size, 0)
-    end = 0
-    try:
-        for header in iterate_headers(data):
-            end = header.position + header.size
-            if not crc_matches(data, header):
-                return False
-    except ApiError:
-        return False
-    return end == len(data)

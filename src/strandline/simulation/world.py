@@ -25,7 +25,7 @@ from strandline.simulation.checker import Checker
 from strandline.simulation.clients import Client
 from strandline.simulation.consumers import Consumer
 from strandline.simulation.crossings import Settling, is_undisturbed
-from strandline.simulation.damage import BAD_DISKS
+from strandline.simulation.damage import BAD_DISKS, ROT, has_rotten_segments, rotting_broker
 from strandline.simulation.deleters import Deleter
 from strandline.simulation.disturbances import Disturbances
 from strandline.simulation.facts import Subject
@@ -197,8 +197,13 @@ class World:
         self.scheduler.after(delay_ms * US_PER_MS, lambda: self._start(broker))
 
     def may_lose_disk(self, broker: BrokerId) -> bool:
-        """Whether the others are enough, and every disk lost before is made good for."""
+        """Whether the others are enough, and whatever disk was lost before is made good for, and what
+        has rotted mended."""
         if not self.has_spare_voters(broker):
+            return False
+        rotting = rotting_broker(self)
+        has_rotted = self.begun_kinds & ROT and has_rotten_segments(self.hosts[rotting].disk)
+        if has_rotted and rotting != broker:
             return False
         # Who has to find out by itself takes no part before, whether its disk is the first or not.
         candidates = self.scenario.brokers if self.scenario.asks_voters else self._lacking
