@@ -197,8 +197,8 @@ class World:
         self.scheduler.after(delay_ms * US_PER_MS, lambda: self._start(broker))
 
     def may_lose_disk(self, broker: BrokerId) -> bool:
-        """Whether the others are enough, and whatever disk was lost before is made good for, and what
-        has rotted mended."""
+        """Whether the others are enough, every disk lost before is made good for, and what has
+        rotted is mended."""
         if not self.has_spare_voters(broker):
             return False
         rotting = rotting_broker(self)
