@@ -117,7 +117,7 @@ class LogReader:
             start_offset=first.base_offset,
             end_offset=end,
             commit=Index(-1) if commit is None else commit,
-            high_watermark=end,
+            committed_end=end,
             batches=batches,
             is_final=commit is not None,
         )
