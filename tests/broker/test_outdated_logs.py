@@ -16,7 +16,9 @@ from tests.simulation.beginnings import watch_beginnings
 from tests.simulation.test_compaction import read_all
 
 from strandline.base.errors import ApiError
+from strandline.broker.moving import Moving
 from strandline.broker.rejoining import Rejoining
+from strandline.controller.commands import ReportVoters
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Index
 from strandline.protocol.messages.produce import (
     PartitionProduceData,
@@ -259,6 +261,19 @@ def test_a_topic_that_is_compacted_since_its_broker_heard_of_it_last(
         assert not has_key(world, X)
 
 
+def test_a_topic_that_is_compacted_again_lacks_what_it_has_let_go_of_before(
+    world: MovingWorld,
+) -> None:
+    """Its policy is another one while a replica comes back."""
+    be_left(world)
+    alter(world, TOPIC_SCOPE, TOPIC, "cleanup.policy", "delete")
+    start(world, X)
+    settle(world, A, B, X)
+    alter(world, TOPIC_SCOPE, TOPIC, "cleanup.policy", "compact")
+    settle(world, A, B, X)
+    assert not has_key(world, X)
+
+
 def test_who_is_seated_with_a_log_of_before_goes_on_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -285,6 +300,44 @@ def test_who_is_seated_with_a_log_of_before_goes_on_with_it(
         start(world, D, X)
         before = len(world.acked)
         world.until(lambda: len(world.acked) > before + 20)
+
+
+def test_a_tombstone_stays_until_the_controller_has_noted_who_has_left(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it may seat who has left, and count on its log as it is."""
+    put(world, b"1")
+    settle(world, A, B, X)
+    stop(world, X)
+    ask = Moving._ask
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Moving,
+            "_ask",
+            lambda self, command: None if isinstance(command, ReportVoters) else ask(self, command),
+        )
+        world.move(A, B, D)
+        world.until(lambda: world.any_leader(has_left))
+        assert world.known.version == 0
+        put(world, None)
+        world.until(lambda: not has_value(world, A, B, D), every_ms=LOOK_MS)
+        world.advance(10_000)
+        assert all(has_key(world, one) for one in (A, B, D))
+    await_without_key(world, A, B, D)
+    start(world, X)
+    settle(world, A, B, D)
+
+
+def has_left(leader: Replica) -> bool:
+    """Whether it is committed that X is no member."""
+    raft = leader.raft
+    return X not in leader.configuration.members and raft.configuration_index <= raft.commit
+
+
+def has_value(world: MovingWorld, *brokers: int) -> bool:
+    """Whether what the tombstone deletes is still in one of these logs."""
+    replicas = world.replicas_of(TOPIC)
+    return any((KEY, b"1") in read_all(replicas[one]) for one in brokers)
 
 
 def test_who_becomes_an_observer_by_a_seat_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:

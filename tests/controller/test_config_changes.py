@@ -3,7 +3,12 @@
 import pytest
 from tests.controller.controller_world import World, changes
 
-from strandline.controller.commands import AlterConfigs, ResourceChanges, ResourceResults
+from strandline.controller.commands import (
+    AlterConfigs,
+    NewTopic,
+    ResourceChanges,
+    ResourceResults,
+)
 from strandline.model.ids import BrokerId
 
 TOPIC, BROKER = 2, 4
@@ -128,3 +133,31 @@ def test_what_kafkas_reassignment_tool_sets_is_set_and_taken_back(world: World) 
     assert world.state.cluster.broker_configs[BrokerId(2)] == {}
     assert configs(world) == {}
     assert alter(world, changes(BROKER, "1", (rates[0], SET, "-1"))) == [40]
+
+
+def was_compacted(world: World, topic: str) -> bool:
+    """As those know it who replay the log."""
+    return world.replayed().cluster.topics[topic].was_compacted
+
+
+def test_that_a_topic_was_compacted_is_never_forgotten(world: World) -> None:
+    """What its policy let go of stays away."""
+    assert not was_compacted(world, "flights")
+    alter(world, changes(TOPIC, "flights", ("cleanup.policy", SET, "compact")))
+    alter(world, changes(TOPIC, "flights", ("cleanup.policy", SET, "delete")))
+    assert was_compacted(world, "flights")
+    world.create(NewTopic(name="states", configs=(("cleanup.policy", "compact,delete"),)))
+    assert was_compacted(world, "states")
+
+
+def test_a_default_of_the_cluster_compacts_whatever_has_no_policy_of_its_own(world: World) -> None:
+    world.create(NewTopic(name="own", configs=(("cleanup.policy", "delete"),)))
+    alter(world, changes(BROKER, "", ("log.cleanup.policy", SET, "compact")))
+    world.create(NewTopic(name="late"))
+    alter(world, changes(BROKER, "", ("log.cleanup.policy", DELETE, None)))
+    world.create(NewTopic(name="later"))
+    found = {topic: was_compacted(world, topic) for topic in ("flights", "own", "late", "later")}
+    assert found == {"flights": True, "own": False, "late": True, "later": False}
+    alter(world, changes(BROKER, "", ("log.cleanup.policy", SET, "compact")))
+    alter(world, changes(TOPIC, "own", ("cleanup.policy", DELETE, None)))
+    assert was_compacted(world, "own")

@@ -27,7 +27,8 @@ def member(
     one = Member(
         3, log=log, epoch=1, voters=(1, 2), observers=(3,), joined=joined, amnesiac=amnesiac
     )
-    one.raft.set_compacted(is_compacted)
+    if is_compacted:
+        one.raft.set_compacted()
     return one
 
 
@@ -133,7 +134,7 @@ def test_a_leader_that_has_yet_to_learn_what_is_committed_says_where_it_stands()
     """A voter of four that has lost its disk: its leader may commit by what it acknowledges."""
     log = shape()
     one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1, amnesiac=True)
-    one.raft.set_compacted(True)
+    one.raft.set_compacted()
     voter = configuration((1, 2, 3, 4))
     append(one, 10, (1, WITHOUT), (3, WITH), (4, voter), commit=-1, configured=4)
     assert one.raft.joined == 4
@@ -144,25 +145,63 @@ def test_a_leader_that_has_yet_to_learn_what_is_committed_says_where_it_stands()
     assert not is_found(append(one, 11, commit=10))
 
 
-def test_a_leader_says_what_is_committed_for_certain_until_that_is_there() -> None:
-    leader = Member(1, voters=(1, 2)).lead_established()
+def add_an_observer(leader: Member) -> Index:
+    """Where the configuration with broker 3 stands, which is not committed yet."""
     leader.step(events.ChangeConfiguration((BrokerId(1), BrokerId(2)), (BrokerId(3),)))
-    stands = leader.raft.configuration_index
+    return leader.raft.configuration_index
 
-    def told() -> int:
-        leader.propose()
-        request = leader.send_all(3)
-        assert isinstance(request, AppendRequest)
-        return request.configured
 
-    assert told() == -1  # It may be lost.
-    leader.receive(3, AppendResponse(leader.raft.epoch, False, hint=Index(-1), recovering=True))
+def told(leader: Member, peer: int) -> Index:
+    request = leader.send_all(peer)
+    assert isinstance(request, AppendRequest)
+    return request.configured
+
+
+def test_who_is_added_gets_nothing_before_that_is_committed() -> None:
+    """Else the entry may be lost, and what it has got would be of no membership: another leader may
+    let go of a key's tombstone, and then add it, with the key."""
+    leader = Member(1, voters=(1, 2)).lead_established()
+    stands = add_an_observer(leader)
+    leader.propose()
+    assert leader.send_all(3) is None
+    # And whoever leads next has the entry, and does not know either.
+    heir = Member(2, log=shape(1, 1, 1, configurations=((0, WITHOUT), (2, WITH))), epoch=1)
+    heir.lead()
+    assert heir.send_all(3) is None
+    assert heir.send_all(1) is not None
     leader.flush()
     leader.hear_all(2)
     assert leader.raft.commit >= stands
-    assert told() == stands
+    assert told(leader, 3) == stands
+
+
+def test_who_was_a_member_before_is_sent_to_whatever_is_under_way() -> None:
+    leader = Member(1, voters=(1, 2), observers=(3,)).lead_established()
+    members = (BrokerId(1), BrokerId(2), BrokerId(3))
+    leader.step(events.ChangeConfiguration(members, ()))
+    assert leader.raft.configuration_index > leader.raft.commit
+    assert leader.send_all(3) is not None
+
+
+def test_a_voter_that_a_seat_counts_on_is_sent_what_is_not_committed() -> None:
+    grant = first_epoch(1)
+    seat = configuration((1, 3))
+    log = shape(1, 1, grant, configurations=((0, WITHOUT), (2, seat)))
+    leader = Member(1, log=log, epoch=grant, voters=(1, 2)).lead()
+    assert leader.send_all(3) is not None
+
+
+def test_a_leader_says_what_is_committed_for_certain_until_that_is_there() -> None:
+    leader = Member(1, voters=(1, 2)).lead_established()
+    stands = add_an_observer(leader)
+    leader.flush()
+    leader.hear_all(2)
+    assert told(leader, 3) == stands
+    leader.receive(3, AppendResponse(leader.raft.epoch, False, hint=Index(-1), recovering=True))
+    assert told(leader, 3) == stands
     leader.hear_all(3)
-    assert told() == -1
+    leader.propose()
+    assert told(leader, 3) == -1
 
 
 def test_a_leader_that_does_not_know_the_commit_knows_what_was_changed_since() -> None:
@@ -172,11 +211,9 @@ def test_a_leader_that_does_not_know_the_commit_knows_what_was_changed_since() -
     lower = configuration((1, 2), observers=(3,), min_insync=0)
     log = shape(*([1] * 10), configurations=((2, WITHOUT), (5, changed), (8, lower)))
     leader = Member(1, log=log, epoch=1, voters=(1, 2)).lead()
-    request = leader.send_all(2)
-    leader.receive(3, AppendResponse(leader.raft.epoch, False, hint=Index(-1)))
-    request = leader.send_all(3)
-    assert isinstance(request, AppendRequest) and request.commit == -1
-    assert request.configured == 2
+    leader.send_all(2)
+    leader.receive(2, AppendResponse(leader.raft.epoch, False, hint=Index(-1)))
+    assert told(leader, 2) == 2 and leader.raft.commit == -1
 
 
 def test_a_log_that_was_reset_begins_there() -> None:
@@ -240,12 +277,12 @@ def test_what_the_driver_says_late_counts_before_anything_is_acknowledged(
     one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1)
     if is_candidate:
         one.time_out()
-        one.raft.set_compacted(True)
+        one.raft.set_compacted()
         assert is_found(append(one, 10, commit=9, epoch=2))
     else:
         effects = append(one, 10, commit=9)
         assert of_type(effects, events.PersistState) and one.raft.joined == 6
-        one.raft.set_compacted(True)
+        one.raft.set_compacted()
         assert not is_found(append(one, 11, commit=9))
 
 
@@ -268,7 +305,7 @@ def test_who_was_killed_before_it_was_noted_leads_nobody() -> None:
     configurations = ((6, WITHOUT), (8, WITH), (9, voter))
     log = shape(*([1] * 10), configurations=configurations)
     one = Member(3, log=log, epoch=1, voters=(1, 2, 3, 4), joined=-1)
-    one.raft.set_compacted(True)
+    one.raft.set_compacted()
     assert one.raft.is_amnesiac
     one.time_out()
     assert one.raft.role == Role.FOLLOWER
@@ -287,7 +324,7 @@ def test_a_log_that_is_not_compacted_is_gone_on_with_and_as_good_as_new() -> Non
     assert not is_found(effects)
     assert one.raft.joined == 6 and of_type(effects, events.PersistState)
     # Where it is compacted later, all of its members are members.
-    one.raft.set_compacted(True)
+    one.raft.set_compacted()
     assert not is_found(append(one, 9, (9, configuration((1, 2, 3))), commit=9))
     assert is_found(append(one, 12, (10, WITHOUT), (12, WITH), commit=11))
 
@@ -310,7 +347,7 @@ def test_whoever_leads_has_all_that_was_committed() -> None:
     configurations = ((1, WITHOUT), (3, configuration((1, 2, 3))))
     log = shape(*([1] * 5), configurations=tuple(configurations))
     one = Member(3, log=log, epoch=1, voters=(1, 2, 3), joined=4)
-    one.raft.set_compacted(True)
+    one.raft.set_compacted()
     one.lead()
     one.flush()
     one.hear_all(BrokerId(1))

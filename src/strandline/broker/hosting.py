@@ -288,7 +288,7 @@ class Hosting:
     ) -> _Terms:
         cluster = self._controller.cluster
         config = self._topic_configs.of(topic, cluster)
-        log = self._log_config(config, values.producer_id_expiration_ms)
+        log = self._log_config(topic, config, values.producer_id_expiration_ms)
         return _Terms(topic, config, log, self._leader_ranks.of(topic, cluster), maintained)
 
     def _take_up(self, partition: Partition, terms: _Terms) -> list[GroupSpec]:
@@ -301,7 +301,7 @@ class Hosting:
         if replica is None:
             return [self._spec(terms, partition, succession)]
         self._succeed(replica, succession)
-        replica.placed = partition.roles
+        replica.place(partition)
         replica.appender.voter_count_min = _voter_count_min(partition, terms.config)
         if replica.log.config != terms.log:
             replica.configure(terms.log)
@@ -533,7 +533,7 @@ class Hosting:
         self._is_controller_due = False
         self.adjust(replica)
 
-    def _log_config(self, config: TopicConfig, producer_expiry_ms: int) -> LogConfig:
+    def _log_config(self, topic: Topic, config: TopicConfig, producer_expiry_ms: int) -> LogConfig:
         return LogConfig(
             segment_bytes=config.segment_bytes,
             segment_ms=config.segment_ms,
@@ -543,6 +543,7 @@ class Hosting:
             retention_records=config.strandline_retention_records,
             delete=config.is_deleted,
             compacted=config.is_compacted,
+            was_compacted=topic.was_compacted,
             delete_retention_ms=config.delete_retention_ms,
             producer_expiry_ms=producer_expiry_ms,
             write_caching=config.write_caching,

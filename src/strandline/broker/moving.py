@@ -109,7 +109,7 @@ class Moving:
 
     def adjust(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
         """Make the next step towards what is wanted of a group led here, if it can be made now."""
-        replica.placed = partition.roles
+        replica.place(partition)
         if config.voters_shrink_enable:
             self._attend(replica.group)
         try:

@@ -346,6 +346,12 @@ class TopicConfig:
         return dataclasses.replace(DEFAULT_TOPIC_CONFIG, **values)  # type: ignore[arg-type]
 
 
+def is_compacted(cluster_defaults: Mapping[str, str], overrides: Mapping[str, str]) -> bool:
+    """Whether a topic with these values is compacted; quick where nothing says so."""
+    is_said = "cleanup.policy" in overrides or "log.cleanup.policy" in cluster_defaults
+    return is_said and TopicConfig.from_overrides(cluster_defaults, overrides).is_compacted
+
+
 TOPIC_KEYS: tuple[Key, ...] = keys_of(TopicConfig, dotted=True)
 TOPIC_KEYS_BY_NAME: dict[str, Key] = {row.name: row for row in TOPIC_KEYS}
 DEFAULT_TOPIC_CONFIG = TopicConfig()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from strandline.config.topic import is_compacted
 from strandline.controller.records import (
     Assignment,
     BrokerRegistered,
@@ -169,6 +170,7 @@ class ControllerState:
         topic = Topic(name=record.name, id=record.id, configs=dict(record.configs))
         self.cluster.topics[topic.name] = topic
         self.cluster.topic_names[topic.id] = topic.name
+        self._note_compaction(topic)
         self._add_partitions(topic, record.partitions)
 
     def _on_topic_deleted(self, record: TopicDeleted) -> None:
@@ -204,6 +206,16 @@ class ControllerState:
                 values.pop(name, None)
             else:
                 values[name] = value
+        if record.scope == "topic" and "cleanup.policy" in record.values:
+            self._note_compaction(self.cluster.topics[record.name])
+        elif record.scope == "cluster" and "log.cleanup.policy" in record.values:
+            for topic in self.cluster.topics.values():
+                self._note_compaction(topic)
+
+    def _note_compaction(self, topic: Topic) -> None:
+        """A policy may change again; what it let go of stays away."""
+        if is_compacted(self.cluster.cluster_configs, topic.configs):
+            topic.was_compacted = True
 
     def _note_rejoined(self, noted: ReplicasRejoined) -> None:
         """A start has one data directory, and asks again where the answer was late: what it was

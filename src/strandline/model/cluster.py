@@ -235,6 +235,11 @@ class Partition:
         """Of the last voters that were granted."""
         return self.version + len(self.possible) - 1
 
+    @property
+    def settled_version(self) -> int:
+        """Of the voters, where no others may be in force; -1 where others may be."""
+        return -1 if self.pending or self.doubtful or self.is_declared else self.version
+
     def lost_in(self, broker: BrokerId) -> int:
         """The last grant by which the replica there was declared lost; 0 for none."""
         grants = (
@@ -289,6 +294,8 @@ class Topic:
     configs: dict[str, str] = field(default_factory=dict)
     rules_version: int = 0
     """The cluster's, since its own configuration is as it is."""
+    was_compacted: bool = False
+    """Whether its `cleanup.policy` contained compact at some time."""
 
 
 Domain = tuple[str, ...]

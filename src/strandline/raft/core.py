@@ -235,14 +235,12 @@ class Raft:
         with the epoch."""
         return self._state.joined
 
-    def set_compacted(self, is_compacted: bool) -> None:
-        """Whether entries of the log are let go of by their keys, from now on; not so at first."""
+    def set_compacted(self) -> None:
+        """Entries of the log are let go of by their keys, or have been; not so at first."""
         state = self._state
-        if is_compacted != state.is_compacted:
-            state.is_compacted = is_compacted
-            state.has_to_look = True
-            if is_compacted:
-                judge(state)
+        if not state.is_compacted:
+            state.is_compacted = state.has_to_look = True
+            judge(state)
 
     @property
     def knows_configuration(self) -> bool:

@@ -7,8 +7,11 @@ How:    with the first entry of a log comes where the leader's last configuratio
         behind that, without this replica, and a later one with it again: the log is of two
         memberships. It says so whatever is known of the commit: the later one was appended once
         the other one was committed.
+            Who is added is sent nothing before that is committed for certain: what it had got by an
+        entry that is lost would be of no membership.
             But for a seat, whose configuration supersedes what may be committed nowhere: it is
         committed with the help of the voters that it names, who may have been so all the time.
+        While they may be seated, no tombstone goes without them (`compactor.outlived_index`).
             It is found before the entry that makes this replica a member again is acknowledged, so
         before it can vote; from then on it counts for nothing, as after the loss of a disk
         (`rejoin`).
@@ -93,15 +96,28 @@ def _left_last(state: ReplicaState, joined: Index) -> Index | None:
 def last_certain(state: ReplicaState) -> Index:
     """Where the last configuration stands that is committed for certain: as this leader knows, or
     because roles were changed behind it, not by a seat. -1 where there is none."""
+    return _last_certain(state)[0]
+
+
+def is_certain_member(state: ReplicaState, peer: BrokerId) -> bool:
+    """Whether `peer` is a member whatever may be lost, or votes already: then it may be needed to
+    commit anything at all."""
+    configurations = state.log.configurations
+    if not configurations or configurations[-1][0] <= state.commit:
+        return True
+    return peer in state.configuration.all_voters or peer in _last_certain(state)[1].members
+
+
+def _last_certain(state: ReplicaState) -> tuple[Index, Configuration]:
     later: tuple[Index, Configuration] | None = None
     for index, configuration in reversed(state.log.configurations):
         if index <= state.commit:
-            return index
+            return index, configuration
         is_changed = later is not None and _roles(later[1]) != _roles(configuration)
         if is_changed and later is not None and not _is_seat(state, later[0]):
-            return index
+            return index, configuration
         later = index, configuration
-    return Index(-1)
+    return Index(-1), state.start_configuration
 
 
 def _roles(one: Configuration) -> tuple[frozenset[BrokerId], ...]:

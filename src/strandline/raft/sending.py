@@ -3,13 +3,14 @@
 Why:    windows, sockets and bytes are the driver's; what may be sent, and what was, is known here.
 How:    `plan` says from where to where and with which marks; the driver sends as much of it as fits
         and says so by `mark_sent`. Appends to a peer in step follow each other without waiting;
-        a probe waits for its answer. Where the peer needs what retention took, it is reset.
+        a probe waits for its answer. Where the peer needs what retention took, it is reset. Who was
+        added gets nothing before that is committed.
 Owns:   nothing; changes the peer's Progress.
 Source: Raft thesis 10.2.2 (pipelining), 5 (instead of a snapshot); design section 5."""
 
 from strandline.model.ids import Index
 from strandline.raft.messages import ResetRequest
-from strandline.raft.outdated import last_certain
+from strandline.raft.outdated import is_certain_member, last_certain
 from strandline.raft.progress import AppendPlan, Progress
 from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState
@@ -28,6 +29,8 @@ def plan(state: ReplicaState, reign: Reign, progress: Progress) -> AppendPlan | 
         and progress.told_commit == state.commit
         and progress.told_visible == state.visible
     ):
+        return None
+    if not is_certain_member(state, progress.peer):
         return None
     prev_index = Index(progress.next_index - 1)
     if prev_index < log.first_index - 1:

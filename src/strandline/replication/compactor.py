@@ -102,12 +102,14 @@ class Compactor:
 
 def outlived_index(leader: "Replica") -> Index:
     """Tombstones up to here may go, as far as the members of a compacted log have told its leader:
-    every one has them, and nothing that they delete. -1 where one has not said so, or the
-    configuration is not committed."""
+    every one has them, and nothing that they delete. -1 where one has not said so, the
+    configuration is not committed, or the controller has not noted who votes by it."""
     assert leader.leading is not None
     raft = leader.raft
     if raft.configuration_index > raft.commit:
         return Index(-1)  # It may be lost: who is no member by it would be one again.
+    if leader.configuration.version != leader.settled_version:
+        return Index(-1)  # Who has left may be seated, and counted on.
     progress = raft.progress
     others = [member for member in leader.configuration.members if member != leader.self_id]
     told = [progress[one].compacted_index if one in progress else Index(-1) for one in others]
@@ -116,7 +118,7 @@ def outlived_index(leader: "Replica") -> Index:
 
 def outlived_to_tell(leader: "Replica") -> Index:
     """For `AppendHead.outlived`."""
-    if not leader.log.config.compacted:
+    if not leader.log.config.has_been_compacted:
         return Index(-1)
     index = outlived_index(leader)
     return index if index >= 0 else NOTHING_OUTLIVED

@@ -301,7 +301,8 @@ class Replication:
             and not may_rejoin,
             joined=_joined(group, log, state, is_old=is_old),
         )
-        raft.set_compacted(log.config.compacted)
+        if log.config.has_been_compacted:
+            raft.set_compacted()
         return raft
 
     def close_group(self, group: GroupId, *, remove: bool = False) -> None:

@@ -358,7 +358,7 @@ class Leading:
             return False
         request = plan.request(parcel.runs, parcel.configurations)
         size = sum(map(len, parcel.parts))
-        may_differ = replica.log.config.compacted
+        may_differ = replica.log.config.has_been_compacted
         order = LendOrder(replica.group, Lend(peer, request, size, is_throttled, may_differ))
         message = encode_control(Kind.LEND, order)
         if not replica.host.network.send(stream.lender, Lane.CONTROL, [message]):

@@ -92,7 +92,7 @@ class Lenders:
         who is about to have them."""
         if not self._may_borrow(peer) or first_index > self._replica.raft.commit:
             return LEADER
-        if self._replica.log.config.compacted and not self.may_mix(peer, first_index):
+        if self._replica.log.config.has_been_compacted and not self.may_mix(peer, first_index):
             return LEADER
         near = self._near(peer)
         raft = self._replica.raft
@@ -161,7 +161,7 @@ class Lenders:
         progress = replica.raft.progress[lender]
         stream = self._streams.get(lender)
         needed = Ability.LENDING
-        if replica.log.config.compacted:
+        if replica.log.config.has_been_compacted:
             needed |= Ability.LENDING_COMPACTED
         if stream is None or progress.is_recovering or not host.liveness.can_do(lender, needed):
             return False

@@ -140,7 +140,7 @@ class Opening:
         this data directory was replaced would stay in it."""
         state = self._journal.get(spec.group)
         is_earlier = state is not None and state.rejoined < spec.rejoined
-        return is_earlier and spec.log.compacted and log.last_index >= log.start_index
+        return is_earlier and spec.log.has_been_compacted and log.last_index >= log.start_index
 
     def _take_part(self, spec: GroupSpec, log: Log, is_new: bool) -> Replica:
         host = self._host

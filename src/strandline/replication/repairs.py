@@ -319,7 +319,7 @@ class Repairs:
         members = replica.configuration.members
         peers = [peer for peer in members if peer != replica.self_id]
         peers.sort(key=lambda peer: peer != replica.leader_id)
-        has_told = replica.is_leader or not replica.log.config.compacted
+        has_told = replica.is_leader or not replica.log.config.has_been_compacted
         for peer in peers:
             if not has_told and peer != replica.leader_id:
                 break  # Another time: the leader may count this log as clean.
@@ -362,7 +362,7 @@ class Repairs:
             or question.first_index > replica.log.last_index
         ):
             raise ApiError(Error.OFFSET_OUT_OF_RANGE, "these entries are not here, or not yet")
-        if replica.log.config.compacted and not replica.raft.knows_configuration:
+        if replica.log.config.has_been_compacted and not replica.raft.knows_configuration:
             # A log that was left has what others let go of since (`raft.outdated`).
             raise ApiError(Error.OFFSET_OUT_OF_RANGE, "this log is not known to be up to date")
         try:

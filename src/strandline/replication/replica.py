@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.disk import is_full
 from strandline.base.errors import ApiError, RejectedError, StorageError
-from strandline.model.cluster import Roles
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
@@ -101,6 +101,8 @@ class Replica:
         """Whether others should be elected: this broker is about to go down."""
         self.placed = Roles(())
         """Who holds the log when all are well: what they lack is no copy for a move."""
+        self.settled_version = 0
+        """See `Partition.settled_version`, as far as it was heard here."""
         self.base = base
         self.rejoined = 0
         """When it was noted last in this life that it takes part again; 0 for never."""
@@ -384,13 +386,19 @@ class Replica:
         """`AppendHead.outlived` of the leader that is followed. It may have heard before this
         broker that the topic is compacted."""
         self.told_outlived = index
-        is_compacted = index >= 0 or index == NOTHING_OUTLIVED
-        self.raft.set_compacted(is_compacted or self.log.config.compacted)
+        if index >= 0 or index == NOTHING_OUTLIVED:
+            self.raft.set_compacted()
+
+    def place(self, partition: Partition) -> None:
+        """The controller says who holds the log."""
+        self.placed = partition.roles
+        self.settled_version = partition.settled_version
 
     def configure(self, config: LogConfig) -> None:
         """The topic's configuration has changed."""
         self.log.config = config
-        self.raft.set_compacted(config.compacted)
+        if config.has_been_compacted:
+            self.raft.set_compacted()
 
     def allow_rejoin(self, rejoined: int) -> None:
         """It is noted, as this, that it takes part again."""

@@ -24,6 +24,8 @@ class LogConfig:
     """`cleanup.policy` contains delete: the retentions hold."""
     compacted: bool = False
     """`cleanup.policy` contains compact: closed segments keep the last value of each key."""
+    was_compacted: bool = False
+    """It contained compact at some time: keys may be gone already."""
     delete_retention_ms: int = _DAY_MS
     """How long a compacted log keeps a tombstone after it was first cleaned."""
     min_compaction_lag_ms: int = 0
@@ -42,3 +44,8 @@ class LogConfig:
     """How many of them may be."""
     preallocate: bool = True
     """Reserve space ahead of the end of the active segment, so that flushes change no metadata."""
+
+    @property
+    def has_been_compacted(self) -> bool:
+        """Whether this log may lack what others have, and have what others lack."""
+        return self.compacted or self.was_compacted
