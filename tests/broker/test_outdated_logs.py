@@ -55,9 +55,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
         yield made
 
 
-def put(world: MovingWorld, value: bytes | None) -> None:
+def put(world: MovingWorld, value: bytes | None, *, key: bytes = KEY) -> None:
     now = world.broker(world.leader_of(TOPIC)).services.clock.wall_ms()
-    batch = build_batch([Record(0, now, KEY, value)])
+    batch = build_batch([Record(0, now, key, value)])
     topic = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(records=batch)])
     request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
     answer = world.ask(world.leader_of(TOPIC), request, ProduceResponse, 9)

@@ -60,10 +60,13 @@ class Shrinking(World):
         version = self.partition.last_version
         return self.does(ReportVoters(GROUP, version, brokers(*voters), epoch))
 
-    def seat(self, *ends: tuple[int, int, int], grant: int = 1) -> bool:
+    def seat(
+        self, *ends: tuple[int, int, int], grant: int = 1, configured: tuple[int, ...] = ()
+    ) -> bool:
         """`ends`: (broker, epoch, index)."""
         typed = tuple((BrokerId(one), Epoch(epoch), Index(at)) for one, epoch, at in ends)
-        return self.does(SeatLeader(group=GROUP, grant=grant, ends=typed))
+        stand = tuple(map(Index, configured))
+        return self.does(SeatLeader(group=GROUP, grant=grant, ends=typed, configured=stand))
 
 
 def test_a_voter_that_is_lost_leaves_and_what_placement_wants_stays() -> None:
@@ -120,6 +123,22 @@ def test_who_is_epochs_behind_does_not_vote_at_once() -> None:
     assert world.does(BeginGrant(GROUP, 0))
     assert world.seat((2, 1, 9), (3, 2, 4))
     assert world.partition.pending == (3,)
+
+
+def test_who_was_no_voter_for_certain_needs_the_last_configuration_to_vote() -> None:
+    """It may have been left since it was granted: observers go without a word to the controller.
+    Who was a voter may hold what nobody else has (`settled_version` says why it lacks nothing)."""
+    world = Shrinking()
+    assert world.request(1, 2, observers=(3, 4))
+    assert world.report(1, 2)
+    assert world.request(1, 2, 3, observers=(4,))
+    assert world.does(BeginGrant(GROUP, 0))
+    assert world.seat((1, 1, 8), (2, 1, 9), (3, 1, 8), configured=(3, 9, 8))
+    assert world.partition.pending == (1, 2)
+    assert world.partition.pending_observers == (3, 4)
+    assert world.does(BeginGrant(GROUP, 1))
+    assert world.seat((1, 1, 8), (2, 1, 9), (3, 1, 8), grant=2, configured=(3, 8, 8))
+    assert world.partition.pending == (1, 2, 3)
 
 
 def test_the_last_grant_that_an_epoch_can_name_is_not_passed() -> None:

@@ -35,7 +35,7 @@ from strandline.broker.ticker import Ticker
 from strandline.controller.arbiter import register_of
 from strandline.controller.commands import BeginGrant, Command, Refused, SeatLeader
 from strandline.model.cluster import Partition
-from strandline.model.ids import BrokerId, Epoch, GroupId, Index, first_epoch
+from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.network.calls import CallError
 from strandline.raft.configuration import Configuration
 from strandline.replication.fencing import GROUPS_PER_CALL_MAX, FencedGroup, SeatGroup
@@ -275,10 +275,14 @@ class Arbitrating:
         return list(await asyncio.gather(*map(ask, sorted(asked))))
 
     async def _choose(self, partition: Partition, fenced: dict[BrokerId, FencedGroup]) -> None:
-        ends: tuple[tuple[BrokerId, Epoch, Index], ...] = tuple(
-            (broker, one.last_epoch, one.last_index) for broker, one in sorted(fenced.items())
+        answers = sorted(fenced.items())
+        command = SeatLeader(
+            group=partition.group,
+            grant=partition.grant,
+            ends=tuple((broker, one.last_epoch, one.last_index) for broker, one in answers),
+            configured=tuple(one.configured for _, one in answers),
         )
-        await self._submit(SeatLeader(group=partition.group, grant=partition.grant, ends=ends))
+        await self._submit(command)
 
     async def _seat(self, partition: Partition) -> None:
         """Tell who was chosen that it leads: it may have heard it, and is told again."""

@@ -224,11 +224,13 @@ class BeginGrant(msgspec.Struct, frozen=True, tag=True):
 class SeatLeader(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """These members were fenced by `grant`, and their logs ended there: let the best one lead.
 
-    `ends`: (broker, the epoch and the index of its last entry)."""
+    `ends`: (broker, the epoch and the index of its last entry). `configured`, in the same order:
+    see `Fenced`; a release before that does not say it."""
 
     group: GroupId
     grant: int
     ends: tuple[tuple[BrokerId, Epoch, Index], ...]
+    configured: tuple[Index, ...] = ()
 
 
 class ShownLog(msgspec.Struct, frozen=True, array_like=True):

@@ -153,7 +153,8 @@ class ControllerState:
             labels=record.labels,
             configured=record.configured,
         )
-        self.cluster.silent_ms.pop(record.id, None)
+        if self.cluster.silent_ms.pop(record.id, None) != record.silent_ms:
+            self.cluster.outages_version = self.cluster.version + 1
         if record.silent_ms is not None:
             self.cluster.silent_ms[record.id] = record.silent_ms
 
@@ -189,6 +190,8 @@ class ControllerState:
         self._add_partitions(topic, record.partitions)
 
     def _on_configs_changed(self, record: ConfigsChanged) -> None:
+        if record.outages:
+            self.cluster.outages_version = self.cluster.version + 1
         for ruled in record.outages:
             outage = Outage(ruled.is_down, ruled.ruling, ruled.until_ms)
             self.cluster.outages[ruled.domain] = outage

@@ -349,6 +349,8 @@ class Cluster:
     version: int = 0
     rules_version: int = 0
     """Since then the labels of brokers, and what topics go by that say nothing, are as they are."""
+    outages_version: int = 0
+    """Since then it is as it is who is silent, and which zones and regions are down or held."""
 
     def rules_since(self, topic: str) -> int:
         """The version since which a placement of that topic is judged as it is now."""

@@ -34,8 +34,9 @@ class Arbitration:
         state = self._state
         if message.epoch > state.epoch:
             state.follow(message.epoch, NO_BROKER)
-        log = state.log
-        state.send(sender, Fenced(state.epoch, log.last_epoch, log.last_index, state.amnesiac))
+        log, configured = state.log, self._membership.index
+        end = log.last_epoch, log.last_index
+        state.send(sender, Fenced(state.epoch, *end, state.amnesiac, configured))
 
     def on_seat(self, sender: BrokerId, message: Seat, leader_alive: bool) -> None:
         """Lead, if the log is still what the choice rested on."""

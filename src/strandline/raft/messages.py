@@ -186,12 +186,14 @@ class Fence(msgspec.Struct, frozen=True, gc=False, tag=10, array_like=True):
 class Fenced(msgspec.Struct, frozen=True, gc=False, tag=11, array_like=True):
     """The answer: the replica's own epoch (above the fence's where that is past), its last entry.
 
-    `amnesiac`: its log proves nothing."""
+    `amnesiac`: its log proves nothing. `configured`: where the last configuration stands in it; -1
+    where a release before that does not say."""
 
     epoch: Epoch
     last_epoch: Epoch
     last_index: Index
     amnesiac: bool
+    configured: Index = Index(-1)
 
 
 class Seat(msgspec.Struct, frozen=True, gc=False, tag=12, array_like=True):

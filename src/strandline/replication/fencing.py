@@ -52,7 +52,7 @@ class FenceGroups(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FencedGroup(msgspec.Struct, frozen=True, array_like=True):
-    """The replica here is in `epoch`, durably; its log ends there.
+    """The replica here is in `epoch`, durably; its log ends there. `configured`: see `Fenced`.
 
     `promised_ms`: so long from now it may count as a holder of an earlier leader's lease."""
 
@@ -62,6 +62,7 @@ class FencedGroup(msgspec.Struct, frozen=True, array_like=True):
     last_index: Index
     amnesiac: bool
     promised_ms: int
+    configured: Index = Index(-1)
 
 
 class SeatGroup(msgspec.Struct, frozen=True, array_like=True):
@@ -244,4 +245,5 @@ def _answer(group: GroupId, fenced: Fenced, promised_ms: int) -> FencedGroup:
         fenced.last_index,
         fenced.amnesiac,
         promised_ms,
+        fenced.configured,
     )

@@ -4,6 +4,7 @@ Source: docs/decisions/0010-the-balancer.md."""
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from tests.controller.balancer.balancer_world import CLUSTER, LOST_AFTER_MS, BalancerWorld, ids
 
@@ -11,6 +12,8 @@ from strandline.controller.balancer import round as rounds
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.round import Round, Settings
 from strandline.controller.commands import AlterReassignments, BalanceReplicas, WantedReplicas
+from strandline.controller.records import ConfigsChanged, DomainRuled
+from strandline.model.ids import BrokerId
 
 FIVE = ("east", "east", "west", "west", "south")
 SURVIVE = "survive: region"
@@ -294,6 +297,27 @@ def test_a_move_for_another_policy_or_other_labels_changes_nothing(what: str) ->
         assert world.alter(topic, name, "survive: broker", **scope) == (0, "")
     moved = [record.group for record in world.decide(asked).records]
     assert moved == ([world.partition("other").group] if what == "policy" else [])
+
+
+@pytest.mark.parametrize("what", ["silence", "outage"])
+def test_a_move_away_from_who_is_silent_does_not_overtake_what_holds_it(what: str) -> None:
+    """A round that had begun before the zone was down took a replica away (seed 24 of the
+    balancer's histories). Of a broker that is heard it may."""
+    world = BalancerWorld(FIVE)
+    world.topic(replicas=(1, 3, 5))
+    world.topic("other", replicas=(2, 3, 5))
+    down = (DomainRuled(("east",), is_down=True),)
+    silence = msgspec.structs.replace(world.state.registration(BrokerId(1)), silent_ms=1)
+    if what == "outage":
+        world.commit((silence,))
+    world.lose(1)
+    asked = BalanceReplicas(tuple(move.command for move in world.look().moves))
+    assert len(world.decide(asked).records) == 1
+    noted = silence if what == "silence" else ConfigsChanged("cluster", "", {}, outages=down)
+    world.commit((noted,))
+    assert world.decide(asked).records == ()
+    again = BalanceReplicas(tuple(move.command for move in world.look().moves))
+    assert len(world.decide(again).records) == 1
 
 
 def test_no_more_move_at_once_than_may_and_the_barest_go_first() -> None:

@@ -2,7 +2,7 @@
 
 Why:    what was looked at may have changed since: a person may have moved the partition, or changed
         its policy, its leader may have been granted other voters, the balancer may have been told
-        to pause.
+        to pause, a zone may have gone down, and what is lost there has to be waited for.
 How:    compare and set. What does not fit is left out, and looked at again in the next round.
 Source: decision 0010."""
 
@@ -39,7 +39,11 @@ def _fits(facts: Facts, move: BalancedReplicas) -> bool:
         return False
     if partition.target and not partition.by_balancer:
         return False
-    coming = set(wanted.all) - set(partition.roles.all)
+    present = set(partition.roles.all)
+    silent = facts.state.cluster.silent_ms.keys() & present.difference(wanted.all)
+    if silent and facts.state.cluster.outages_version > move.seen_at:
+        return False
+    coming = set(wanted.all) - present
     may_come = coming <= facts.state.cluster.brokers.keys() - facts.leaving
     is_sound = bool(wanted.voters) or not wanted.observers
     is_sound = is_sound and len(set(wanted.all)) == len(wanted.all)

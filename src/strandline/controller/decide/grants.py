@@ -6,7 +6,9 @@ How:    compare and set on the number of the grant. `controller.arbiter` chooses
         that were fenced, may vote, and whose log ends in the same epoch as the leader's and not
         far before it: nobody's writes wait for one who has much to catch up. Where a loss was
         declared, observers may have been fenced, too: of these only who leads votes.
-Source: design section 6, rules R3 and R4; decisions 0016 and 0020."""
+            Who was no voter for certain may have been left since, and have what others let go of:
+        whose log lacks the leader's last configuration cannot know, and does not vote.
+Source: design section 6, rules R3 and R4; decisions 0016, 0020 and 0038."""
 
 from strandline.controller.arbiter import register_of
 from strandline.controller.commands import BeginGrant, SeatLeader, VotersNoted
@@ -40,10 +42,11 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
     if not partition.is_fenced:
         return Decision(VotersNoted())
     register = register_of(partition)
+    configured = dict(zip(command.ends, command.configured, strict=False))
     fenced = {
-        broker: Fenced(register.epoch, epoch, index, amnesiac=False)
-        for broker, epoch, index in command.ends
-        if broker in partition.hosts
+        end[0]: Fenced(register.epoch, *end[1:], False, configured.get(end, Index(-1)))
+        for end in command.ends
+        if end[0] in partition.hosts
     }
     voters = {one for each in partition.possible for one in each}
     fenced = {one: fenced[one] for one in fenced if one in voters or not partition.is_declared}
@@ -99,10 +102,13 @@ def _successor(partition: Partition, leader: BrokerId, fenced: dict[BrokerId, Fe
     # After a declaration the first of these are all who were left, observers among them.
     for voters in partition.possible[1 if partition.is_declared else 0 :]:
         may_vote.update(voters)
+    certain = () if partition.is_declared else partition.voters
     near = {
         broker
         for broker, one in fenced.items()
-        if one.last_epoch == best.last_epoch and one.last_index >= best.last_index - LAG_COUNT_MAX
+        if one.last_epoch == best.last_epoch
+        and one.last_index >= best.last_index - LAG_COUNT_MAX
+        and (broker in certain or one.last_index >= best.configured)
     }
     voters = tuple(one for one in partition.hosts if one in may_vote and one in near)
     observers = tuple(one for one in partition.hosts if one not in voters)
