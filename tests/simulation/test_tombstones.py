@@ -46,13 +46,13 @@ def test_a_tombstone_that_goes_before_everybody_has_it_is_found(
     assert violation.startswith("DeletedKeysStayDeleted:")
 
 
-def moved_from_who_is_down(patch: pytest.MonkeyPatch) -> Scenario:
-    """As it is drawn, if moves and tombstones are: replicas go from brokers that are away, and
-    back to them (`movers`)."""
+def moved_from_who_is_down(patch: pytest.MonkeyPatch, seed: int = 1942) -> Scenario:
+    """As it is drawn, if moves, tombstones and absences are: replicas go from brokers that are
+    away, and back to them (`movers`)."""
     with patch.context() as drawing:
-        drawing.setattr(variations, "MOVING_SHARE", 1.0)
-        drawing.setattr(variations, "TOMBSTONES_SHARE", 1.0)
-        return variations.draw(511)
+        for share in ("MOVING_SHARE", "TOMBSTONES_SHARE", "ABSENCE_SHARE"):
+            drawing.setattr(variations, share, 1.0)
+        return variations.draw(seed)
 
 
 @pytest.mark.simulation
@@ -71,6 +71,14 @@ def test_a_log_of_two_memberships_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     violation = run_scenario(moved_from_who_is_down(monkeypatch)).violation
     assert violation is not None
     assert violation.startswith("DeletedKeysStayDeleted:")
+
+
+@pytest.mark.simulation
+def test_a_cluster_is_founded_though_its_controller_moves_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It does not know then whether what it was asked for is done: it is asked again."""
+    assert run_scenario(moved_from_who_is_down(monkeypatch, 23283)).violation is None
 
 
 def test_a_tombstone_has_no_value_and_is_known_all_the_same() -> None:

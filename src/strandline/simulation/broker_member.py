@@ -101,6 +101,7 @@ if TYPE_CHECKING:
 UPKEEP_INTERVAL_MS = 400
 LOOK_INTERVAL_MS = 20
 PRODUCE_TIMEOUT_MS = 1_000
+ASK_AGAIN_MS = 100
 CORRELATION_ID = 77
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
@@ -448,29 +449,44 @@ class BrokerMember(Member):
         )
 
     def create_topics(self, failed: Callable[[str], None]) -> None:
-        """Create the groups of the scenario as topics, in the order of their numbers."""
+        """Create the groups of the scenario as topics, in the order of their numbers; again where
+        the controller does not know whether it has."""
+        refusals = {Error.NONE}
 
         def on_answer(answer: CreateTopicsResponse) -> None:
+            codes = {one.error_code for one in answer.topics}
+            if Error.REQUEST_TIMED_OUT in codes:
+                refusals.add(Error.TOPIC_ALREADY_EXISTS)
+                self._clock.call_later(ASK_AGAIN_MS, ask)
+                return
             for one in answer.topics:
-                if one.error_code:
+                if one.error_code not in refusals:
                     failed(f"NoUnexpectedError: {one.name}: {one.error_message}")
 
         topics = [topic_of(plan, self.scenario) for plan in self.scenario.groups]
-        self.ask(
-            CreateTopicsRequest(topics=topics),
-            CreateTopicsResponse,
-            CREATE_TOPICS_VERSION,
-            on_answer=on_answer,
-            on_closed=failed,
-        )
+
+        def ask() -> None:
+            self.ask(
+                CreateTopicsRequest(topics=topics),
+                CreateTopicsResponse,
+                CREATE_TOPICS_VERSION,
+                on_answer=on_answer,
+                on_closed=failed,
+            )
+
+        ask()
 
     def set_cluster_config(
         self, key: str, value: str, *, done: Callable[[], None], failed: Callable[[str], None]
     ) -> None:
-        """Set a key for the whole cluster."""
+        """Set a key for the whole cluster; again where the controller does not know whether it
+        has."""
 
         def on_answer(answer: IncrementalAlterConfigsResponse) -> None:
-            if answer.responses[0].error_code:
+            code = answer.responses[0].error_code
+            if code == Error.REQUEST_TIMED_OUT:
+                self._clock.call_later(ASK_AGAIN_MS, ask)
+            elif code:
                 failed(f"NoUnexpectedError: {key}: {answer.responses[0].error_message}")
             else:
                 done()
@@ -480,13 +496,17 @@ class BrokerMember(Member):
             resource_name="",
             configs=[AlterableConfig(key, ConfigOperation.SET, value)],
         )
-        self.ask(
-            IncrementalAlterConfigsRequest([resource]),
-            IncrementalAlterConfigsResponse,
-            ALTER_CONFIGS_VERSION,
-            on_answer=on_answer,
-            on_closed=failed,
-        )
+
+        def ask() -> None:
+            self.ask(
+                IncrementalAlterConfigsRequest([resource]),
+                IncrementalAlterConfigsResponse,
+                ALTER_CONFIGS_VERSION,
+                on_answer=on_answer,
+                on_closed=failed,
+            )
+
+        ask()
 
     def knows(self, broker: BrokerId) -> bool:
         """Whether the committed state, as it is known here, has that broker."""
