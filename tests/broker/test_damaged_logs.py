@@ -41,7 +41,7 @@ from strandline.protocol.messages.offset_fetch import (
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.replication.repairs import SLICE_BYTES
 from strandline.replication.replica import Replica
-from strandline.simulation.file_image import FileImage
+from strandline.simulation.file_image import CrashStyle, FileImage
 from strandline.storage.scrubbing import Scrub
 
 FIRST_SEGMENT = f"{0:020d}-0-0.log"
@@ -143,6 +143,37 @@ def test_a_leader_that_cannot_send_what_a_follower_lacks_lets_another_lead(
     cluster.until(lambda: cluster.leader_of("t") not in (0, leader))
     cluster.until(lambda: cluster.replicas_of("t")[away].high_watermark == len(VALUES))
     assert fetch(cluster, "t", at=away) == VALUES
+
+
+def test_what_was_acknowledged_is_not_outvoted_by_a_log_that_rots_while_the_power_fails(
+    cluster: ClusterWorld,
+) -> None:
+    """Two of three voters have it, one of them damaged: it waits, and takes nothing back. Before
+    the mark of what is durable was flushed itself, that one ended before the damage, was elected by
+    the voter that had been away, and cut the good copy."""
+    cluster.create_topic("t")
+    away = next(broker for broker in (1, 2, 3) if broker != cluster.leader_of("t"))
+    cluster.hosts[away].kill()
+    cluster.advance(3_000)
+    leader = cluster.leader_of("t")
+    damaged = next(broker for broker in (1, 2, 3) if broker not in (leader, away))
+    for value in VALUES:
+        assert produce(cluster, "t", value).error_code == 0
+    cluster.advance(20_000)
+    replica = cluster.replicas_of("t")[damaged]
+    cluster.hosts[damaged].kill()
+    cluster.hosts[damaged].disk.crash(CrashStyle.LOSE_ALL)
+    rot(cluster, damaged, replica, at=IN_RECORDS, batch=1)
+    cluster.hosts[leader].kill()
+    for broker in (damaged, away):
+        cluster.hosts[broker].start()
+    cluster.advance(20_000)
+    assert cluster.leader_of("t") == 0
+    cluster.hosts[leader].start()
+    cluster.until_started()
+    cluster.until(lambda: cluster.leader_of("t") != 0)
+    assert fetch(cluster, "t") == VALUES
+    assert damaged not in cluster.replicas_of("t"), "somebody has to give it an empty directory"
 
 
 def test_a_replica_whose_vote_is_forgotten_stays_closed(cluster: ClusterWorld) -> None:

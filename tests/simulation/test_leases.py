@@ -1,5 +1,6 @@
 """A leader answers from its own knowledge only while nobody else can lead (design section 5)."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -16,6 +17,7 @@ from strandline.raft.configuration import Configuration
 from strandline.raft.messages import VoteRequest, VoteResponse
 from strandline.raft.state import Role
 from strandline.replication.replica import Replica
+from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Heartbeat, Kind, encode_control
 from strandline.simulation.host import SimHost
 from strandline.simulation.scenario import ProducerPlan
@@ -127,6 +129,41 @@ def test_a_vote_that_is_being_made_durable_confirms_no_lease(seed: int) -> None:
         assert world.scheduler.step()
         assert not old.can_serve_reads
     assert world.fabric.counters.delivered_count > answers + 2
+
+
+def unequal(seed: int, *, slow_ppm: int, fast_ppm: int, lease_ratio: float = 0.85) -> None:
+    """The leader's clock is slow and the others' are fast: it is cut off, and counts on its promise
+    for longer than they do."""
+    settings = ReplicationSettings(lease_ratio=lease_ratio, election_spread_ms=20)
+    drawn = plain_scenario(seed=seed, settings=settings)
+    world = started(drawn)
+    old = leader_of(world)
+    ppm = dict.fromkeys(drawn.brokers, fast_ppm) | {old.self_id: -slow_ppm}
+    world = started(replace(drawn, drift_ppm=tuple(ppm[one] for one in drawn.brokers)))
+    others = [replica for replica in world.replicas() if replica.self_id != old.self_id]
+    process = world.hosts[leader_of(world).self_id].process
+    assert process is not None
+    if leader_of(world) in others:
+        process.run_now(lambda: leader_of(world).transfer_leadership(old.self_id))
+    world.scheduler.run_until(world.scheduler.now_us + 2_000 * MS)
+    old = leader_of(world)
+    assert world.hosts[old.self_id].clock.drift_ppm == -slow_ppm
+    for replica in others:
+        cut(world, old.self_id, replica.self_id)
+    assert_never_stale(world, old, 4_000)
+    assert leader_of(world) is not old
+
+
+@pytest.mark.parametrize("seed", range(1, 16))
+def test_a_lease_holds_between_clocks_that_go_apart(seed: int) -> None:
+    """By 15 % at most: `lease_ratio` says so."""
+    unequal(seed, slow_ppm=70_000, fast_ppm=70_000)
+
+
+def test_a_lease_that_makes_no_allowance_for_that_is_found() -> None:
+    with pytest.raises(AssertionError, match="answers up to"):
+        for seed in range(1, 11):
+            unequal(seed, slow_ppm=70_000, fast_ppm=70_000, lease_ratio=1.0)
 
 
 def outvote(seed: int) -> None:

@@ -9,6 +9,7 @@ How:    a control batch with lastOffsetDelta -1 and one record:
                    DELETION: i64, an offset, not above the marker's own; records below are deleted.
 Source: design section 4."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
@@ -23,6 +24,7 @@ from strandline.records.batch import (
     HEADER_BYTES,
     LENGTH_END,
     MAGIC,
+    iterate_headers,
     read_header,
     seal,
 )
@@ -155,3 +157,13 @@ def _build(
     assert header is not None
     seal(batch, header)
     return bytes(batch)
+
+
+def read_markers(buffers: Sequence[Buffer]) -> dict[int, Marker]:
+    """{which batch: the marker that it is}, of the batches in `buffers`. Raises ApiError."""
+    batches = ((buffer, header) for buffer in buffers for header in iterate_headers(buffer))
+    return {
+        at: parse_marker(buffer, header.position)
+        for at, (buffer, header) in enumerate(batches)
+        if header.is_marker
+    }

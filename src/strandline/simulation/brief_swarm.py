@@ -16,8 +16,14 @@ Source: design section 10."""
 import random
 from dataclasses import replace
 
-from strandline.simulation.scenario import START_SPREAD_MS, Scenario
-from strandline.simulation.variations import with_caching, with_distrust, with_rot, with_scrub
+from strandline.simulation.scenario import Scenario
+from strandline.simulation.variations import (
+    with_caching,
+    with_distrust,
+    with_marks,
+    with_rot,
+    with_scrub,
+)
 
 LEAD_TRAVELS = 4
 """So many times as long as the longest way takes what elects a leader, once somebody stands."""
@@ -29,6 +35,8 @@ EARLY_SHARE = 0.2
 """In so many seeds, faults begin at once."""
 HEARTBEAT_MS = 50
 TIMEOUT_HEARTBEATS = (3, 4)
+START_SPREAD_MS = 50
+"""Nothing happens before all are there."""
 RESTART_DELAY_MS = (1, 200)
 PRODUCER_INTERVAL_MS = (5, 10, 20)
 
@@ -56,10 +64,11 @@ def draw_brief(seed: int) -> Scenario:
             election_spread_ms=HEARTBEAT_MS * 2,
         ),
         active_ms=lead_ms + rng.choice(LOADED_MS),
+        start_spread_ms=START_SPREAD_MS,
         restart_delay_ms=RESTART_DELAY_MS,
         fault_interval_ms=rng.choice(FAULT_INTERVAL_MS),
     )
-    varied = with_scrub(with_rot(with_distrust(with_caching(shortened))))
+    varied = with_scrub(with_rot(with_distrust(with_caching(with_marks(shortened)))))
     kinds = list(varied.fault_weights)
     drawn_kinds = rng.sample(kinds, min(rng.choice(KIND_COUNTS), len(kinds)))
     faults = varied.draw_faults(

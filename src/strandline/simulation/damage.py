@@ -13,7 +13,9 @@ How:    one broker of a scenario, and always the same one, has such a disk: a mi
         segments: between two processes, as these are read at the start. Of the journal only what a
         record that is itself durable says was durable, and never the last record (known-problems).
         A rotten tail: the same in segments that are written to; there it may cost what was flushed
-        just before, for no note yet says that it was: that is as a lie. Lies: flushes of logs
+        just before, for no note yet says that it was: that is as a lie. Rot at a failure of power:
+        bits flip, in whatever segment, of what a note that is itself durable says was durable; all
+        else that was said of it may have gone with the power. Lies: flushes of logs
         report success until the power fails, and then some of it is gone. Votes are kept: no
         majority survives a voter that forgets whom it voted for.
 Owns:   nothing.
@@ -24,13 +26,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError, StorageError
-from strandline.model.ids import BrokerId
+from strandline.model.ids import BrokerId, Index
 from strandline.records.batch import crc_matches, iterate_headers
 from strandline.replication.host import JOURNAL
 from strandline.simulation.disk import HostDisk
 from strandline.simulation.file_image import FileImage
 from strandline.simulation.member import DATA_DIRECTORY
 from strandline.storage.layout import (
+    FLUSHED,
     INDEX,
     LOG,
     PRODUCERS,
@@ -39,16 +42,19 @@ from strandline.storage.layout import (
     SegmentName,
     parse_name,
 )
+from strandline.storage.sealing import decode_mark
 from strandline.storage.state_journal import last_record, read_states, said_durable
 
 if TYPE_CHECKING:
     from strandline.simulation.world import World
 
 ROTTEN_MAX = 3
-BAD_DISKS = frozenset({"bit-rot", "rotten-tail", "lying-disk", "open-rot", "journal-rot"})
+BAD_DISKS = frozenset(
+    {"bit-rot", "rotten-tail", "lying-disk", "open-rot", "journal-rot", "power-failure-rot"}
+)
 """The kinds of faults that are about the disk of `rotting_broker`."""
-ROT = frozenset({"bit-rot", "open-rot"})
-"""Those about closed segments."""
+ROT = frozenset({"bit-rot", "open-rot", "power-failure-rot"})
+"""Those about closed segments, too."""
 BESIDE = (INDEX, TIME_INDEX, SUMMARY, PRODUCERS)
 LOGS = f"{DATA_DIRECTORY}/logs"
 
@@ -127,6 +133,20 @@ def rot_tail(world: "World", rng: random.Random) -> Callable[[], None] | None:
     )
 
 
+def rot_without_power(world: "World", rng: random.Random) -> Callable[[], None] | None:
+    """The power fails, and bits flip of what durable marks speak of."""
+    host = world.hosts[rotting_broker(world)]
+    if not host.is_up or not world.may_lose_disk(host.broker) or not marked_parts(host.disk):
+        return None
+    host.fail_power()
+    parts = marked_parts(host.disk)
+    for path, size in rng.sample(parts, min(len(parts), rng.randint(1, ROTTEN_MAX))):
+        bit = rng.randrange(8 * size)
+        host.disk.rot(path, bit)
+        world.trace.add(host.name, f"bit {bit} of {path} rots without power")
+    return lambda: world.restart(host.broker)
+
+
 def _rot(
     world: "World", rng: random.Random, find: Callable[[], list[str]]
 ) -> Callable[[], None] | None:
@@ -166,6 +186,40 @@ def closed_segments(disk: HostDisk) -> list[str]:
         for directory, name, path in paths
         if name != last[directory] and disk.tree.find(f"{directory}/{name.stem}{SUMMARY}")
     ]
+
+
+def marked_parts(disk: HostDisk) -> list[tuple[str, int]]:
+    """(segment, how many of its bytes) of what durable marks say was durable."""
+    marked: dict[str, Index] = {}
+    for path, image in disk.tree.files():
+        directory, _, file = path.rpartition("/")
+        if file.endswith(FLUSHED):
+            index = decode_mark(image.durable.read(image.durable.size, 0))
+            marked[directory] = max(marked.get(directory, index), index)
+    paths, _ = _segments(disk)
+    parts = []
+    for directory, name, path in paths:
+        segment = disk.tree.find(path)
+        assert isinstance(segment, FileImage)
+        end = _end_of(segment, name, marked.get(directory, Index(-1)))
+        if end:
+            parts.append((path, end))
+    return parts
+
+
+def _end_of(image: FileImage, name: SegmentName, index: Index) -> int:
+    """Where in a segment the batch ends that ends at `index` or before it."""
+    data = image.durable.read(image.durable.size, 0)
+    position, next_index = 0, int(name.base_index)
+    try:
+        for header in iterate_headers(data):
+            next_index += max(1, header.last_offset_delta + 1)
+            if next_index > index + 1 or not crc_matches(data, header):
+                break
+            position = header.position + header.size
+    except ApiError:
+        pass
+    return position
 
 
 def files_beside(disk: HostDisk, names: list[str]) -> list[str]:

@@ -31,6 +31,7 @@ from strandline.simulation.damage import (
     rot_journal,
     rot_tail,
     rot_while_open,
+    rot_without_power,
 )
 from strandline.simulation.domain_faults import (
     cut_region,
@@ -419,6 +420,7 @@ FAULTS: dict[str, FaultKind] = {
     "open-rot": FaultKind(rot_while_open),
     "index-rot": FaultKind(rot_indexes),
     "journal-rot": FaultKind(rot_journal),
+    "power-failure-rot": FaultKind(rot_without_power, loses_page_cache=True),
     "region-cut": FaultKind(cut_region, duration_ms=(300, 5_000)),
     "region-drill": FaultKind(drill_region),
     "zone-power-failure": FaultKind(fail_power_of_zone, loses_page_cache=True),

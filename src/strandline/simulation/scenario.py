@@ -61,7 +61,7 @@ AMBUSHES = ("forgotten-fence", "early-report", "late-fence", "cut-after-shrink")
 LASTING_LOSS = "lasting-loss"
 """See `lasting_losses`: somebody has to declare a loss."""
 LATER_FAULTS = ("black-hole", "late-delivery", "stalled-requests", "bit-rot")
-ROT_FAULTS = ("open-rot", "index-rot", "journal-rot")
+ROT_FAULTS = ("open-rot", "index-rot", "journal-rot", "power-failure-rot")
 ANSWER_FAULTS = ("lost-answers", "client-reset")
 """See `variations`: planned beside all others, which stay as they were."""
 DRAWN_APART = (
@@ -218,6 +218,8 @@ class Scenario:
     """Beside what the seed and the weights stand for: what strikes clients alone."""
     restart_delay_ms: tuple[int, int] = (1, 1_500)
     """After how long whoever watches over a process starts it anew: (least, most)."""
+    start_spread_ms: int = START_SPREAD_MS
+    """Within how long all brokers start."""
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:

@@ -37,6 +37,7 @@ from strandline.simulation.scenario import (
     PlannedFault,
     Scenario,
 )
+from strandline.storage.config import LogConfig
 
 DELETING_SHARE = 0.4
 DELETE_INTERVAL_MS = (50, 200, 600)
@@ -66,8 +67,15 @@ DELETING_MS = 8_000
 DELETING_INTERVAL_MS_MAX = 25
 DELETING_PAUSE_MS = 1_000
 """Between two faults on average: where nothing is written, nothing is deleted."""
+MARK_INTERVAL_MS = (10, 100, 1_000, LogConfig().mark_interval_ms)
 ROT_SHARE = 0.1
-LOG_ROTS = (("open-rot",), ("open-rot", "journal-rot"), ("journal-rot",))
+LOG_ROTS = (
+    ("open-rot",),
+    ("open-rot", "journal-rot"),
+    ("journal-rot",),
+    ("power-failure-rot",),
+    ("power-failure-rot", "journal-rot"),
+)
 INDEX_ROTS = (("index-rot",), ("index-rot", "journal-rot"))
 ROTTEN_SEGMENT_BYTES_MAX = 4 * KIB
 """What rots are mostly closed segments, and what lies beside them."""
@@ -79,9 +87,17 @@ SCRUB_BYTES_PER_S = (256 * KIB, 4 * 1024 * KIB)
 
 def draw(seed: int) -> Scenario:
     """The scenario of a seed."""
-    drawn = with_distrust(with_caching(with_deletions(Scenario.draw(seed))))
+    drawn = with_distrust(with_caching(with_deletions(with_marks(Scenario.draw(seed)))))
     drawn = with_scrub(with_rot(with_tombstones(with_observers(with_moves(drawn)))))
     return with_lost_answers(drawn)
+
+
+def with_marks(scenario: Scenario) -> Scenario:
+    """When it is noted what is durable: mostly sooner than in a broker, whose histories are
+    longer."""
+    rng = random.Random(f"marks of {scenario.seed}")
+    log = replace(scenario.log, mark_interval_ms=rng.choice(MARK_INTERVAL_MS))
+    return replace(scenario, log=log)
 
 
 def with_deletions(scenario: Scenario) -> Scenario:
@@ -235,8 +251,9 @@ def with_tombstones(scenario: Scenario) -> Scenario:
 def with_rot(scenario: Scenario) -> Scenario:
     """Rot where the swarm's own draws have none, for some seeds: of one disk, and no other is lost.
 
-    It strikes where all groups can commit without that broker. That a closed segment was durable is
-    said by files that nobody flushes: so where it rots, these do not, nor does the power fail.
+    It strikes where all groups can commit without that broker. What was closed just before it rots
+    under a running process may be marked by files alone that nobody flushes: so there the power
+    does not fail; else it does, and takes what no mark speaks of.
     Where disks are lost already, or brokers become voters, scenarios stay as they are."""
     rng = random.Random(f"bits that flip of {scenario.seed}")
     others = {"lost-disk", "configuration-change", *DISTRUST}

@@ -41,7 +41,7 @@ from strandline.simulation.network import SimFabric
 from strandline.simulation.operators import Operator
 from strandline.simulation.producers import Producer
 from strandline.simulation.role_changes import asking_more
-from strandline.simulation.scenario import START_SPREAD_MS, GroupPlan, PlannedFault, Scenario
+from strandline.simulation.scenario import GroupPlan, PlannedFault, Scenario
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
 from strandline.simulation.soundness import await_soundness
 from strandline.simulation.strikes import End, over
@@ -309,7 +309,7 @@ class World:
     def start_brokers(self) -> None:
         """Boot every host, not all at once."""
         for broker in self.scenario.brokers:
-            delay_ms = self.rng.randint(0, START_SPREAD_MS)
+            delay_ms = self.rng.randint(0, self.scenario.start_spread_ms)
             self.scheduler.after(delay_ms * US_PER_MS, partial(self._start, broker))
 
     def _run(self) -> None:

@@ -42,6 +42,8 @@ class LogConfig:
     """How long entries may be unflushed whose flush nobody waits for."""
     flush_messages: int = (1 << 63) - 1
     """How many of them may be."""
+    mark_interval_ms: int = 5_000
+    """How long at most it may be noted nowhere on the disk that something is durable."""
     preallocate: bool = True
     """Reserve space ahead of the end of the active segment, so that flushes change no metadata."""
 

@@ -9,13 +9,15 @@ How:    {base offset, 20 digits}-{markers before}-{previous epoch}.SUFFIX
             .summary    what a scan of the closed segment, or of the head of the open one, would
                         find, and the CRCs of the indexes
             .producers  the producers as they were at the segment's base
-            .flushed    while the segment is written to: an index up to which the log is durable
+            .flushed    since the segment is written to: an index up to which the log is durable
             .cleaned    a compacted segment in the making
             .start      empty: segments before this one are being let go
             .reset      the first segment of a log that is being begun anew
         A checksummed file is: u32 CRC-32C of what follows, then MessagePack. Such a file is written
         after the segment is durable and is never trusted when its CRC, or the segment's size, is
-        not what it ought to be; so it needs no flush of its own.
+        not what it ought to be; so it needs no flush of its own. The mark has one, for it is asked
+        after a failure of power: it is made with the segment, has one size, and lies in a sector,
+        so that what a crash leaves of it is what it was before, or after.
 Source: design section 4."""
 
 import re
@@ -135,7 +137,12 @@ def write_whole(disk: Disk, path: str, data: bytes) -> None:
 def read_checked(disk: Disk, path: str, kind: type[T]) -> T | None:
     """What a checksummed file holds; None when it is absent or not whole."""
     data = read_whole(disk, path)
-    if data is None or len(data) < _CRC.size:
+    return None if data is None else decode_checked(data, kind)
+
+
+def decode_checked(data: bytes, kind: type[T]) -> T | None:
+    """What the bytes of a checksummed file hold; None when they are not whole."""
+    if len(data) < _CRC.size:
         return None
     payload = memoryview(data)[_CRC.size :]
     if checksum(payload) != _CRC.unpack_from(data)[0]:

@@ -15,8 +15,8 @@ from functools import partial
 from strandline.base.clock import Clock
 from strandline.base.disk import Buffer, Disk, is_full
 from strandline.model.ids import Epoch, Index, Offset
-from strandline.records.batch import LENGTH_END, BatchHeader, iterate_headers
-from strandline.records.marker import Marker, parse_marker
+from strandline.records.batch import LENGTH_END, BatchHeader
+from strandline.records.marker import Marker, read_markers
 from strandline.storage import reads, retention, times
 from strandline.storage.compacting import Compacting
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
@@ -71,12 +71,18 @@ class Log:
         self._checkpoints: list[tuple[int, ProducerSnapshot]] = []
         """(position in the active segment, the producers there), ascending."""
         self._head = HeadSummary(disk, self._row)
-        self._mark = FlushedMark(clock, self._row)
+        on_durable = self._on_segment_durable
+        flushed_index = self.last_index
         self._flushing = Flushing(
+            disk, clock, flushed_index=flushed_index, on_segment_durable=on_durable
+        )
+        self._mark = FlushedMark(
             disk,
             clock,
-            flushed_index=self.last_index,
-            on_segment_durable=self._on_segment_durable,
+            self._row,
+            self._flushing,
+            marked_index=found.marked_index,
+            interval_ms=config.mark_interval_ms,
         )
         self._compacting = Compacting(
             disk,
@@ -129,10 +135,14 @@ class Log:
             cut_corruption=cut_corruption,
             defer_flush=defer_flush,
         ).run()
-        return cls(disk, directory, config=config, clock=clock, found=found, room=room or Room())
+        log = cls(disk, directory, config=config, clock=clock, found=found, room=room or Room())
+        if not defer_flush:
+            log.found_durable()
+        return log
 
     def found_durable(self) -> None:
         """What `open` found with `defer_flush` has been made durable."""
+        self._mark.advance(self.last_index)
         unsealed, self._unsealed = self._unsealed, []
         for segment in unsealed:
             if segment is not self._row.active:
@@ -252,7 +262,7 @@ class Log:
             epoch = header.partition_leader_epoch
             delta = header.last_offset_delta
             if delta < 0:
-                markers = markers or _read_markers(buffers)
+                markers = markers or read_markers(buffers)
             offset += delta + 1
             total += header.batch_length + LENGTH_END
         assert total == size, f"the headers describe {total} bytes, the buffers have {size}"
@@ -588,13 +598,3 @@ class Log:
 
     def _cleaning_target(self, first: Segment) -> Segment:
         return self._row.new_segment(first.name, self.config.index_interval_bytes)
-
-
-def _read_markers(buffers: Sequence[Buffer]) -> dict[int, Marker]:
-    """{which batch: the marker that it is}, of the batches in `buffers`."""
-    batches = ((buffer, header) for buffer in buffers for header in iterate_headers(buffer))
-    return {
-        at: parse_marker(buffer, header.position)
-        for at, (buffer, header) in enumerate(batches)
-        if header.is_marker
-    }

@@ -14,7 +14,7 @@ How:    finish a reset that was begun -> for each segment in order: its summary,
 Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.disk import Disk
@@ -44,6 +44,7 @@ from strandline.storage.producers import ProducerStates
 from strandline.storage.renewal import Renewal
 from strandline.storage.scan import proved_batches
 from strandline.storage.sealing import (
+    create_mark,
     read_flushed,
     read_producers,
     read_summary,
@@ -68,6 +69,10 @@ class RecoveredLog:
     cache: IndexCache
     unsealed: list[Segment]
     """Closed segments to be sealed once they are durable."""
+    marked_index: Index
+    """Up to there it is noted what is durable."""
+    old_marks: set[SegmentName]
+    """Segments beside which such a note lies, without the active one."""
 
 
 class LogRecovery:
@@ -97,6 +102,7 @@ class LogRecovery:
         self._producers: ProducerStates | None = ProducerStates()
         """None while the producers at the end of the segments so far are not known."""
         self._unsealed: list[Segment] = []
+        self._marked_index = Index(-1)
         self._files: list[tuple[SegmentName, str]] = []
         """What was found in the directory; see `parsed_names`."""
 
@@ -122,7 +128,16 @@ class LogRecovery:
         self._check_end()
         producers = self._recover_producers()
         self._remove_strays()
-        return RecoveredLog(self._segments, self._history, producers, self._cache, self._unsealed)
+        old_marks = {name for name, suffix in self._files if suffix == FLUSHED}
+        return RecoveredLog(
+            segments=self._segments,
+            history=self._history,
+            producers=producers,
+            cache=self._cache,
+            unsealed=self._unsealed,
+            marked_index=min(self._marked_index, Index(self._segments[-1].end_index - 1)),
+            old_marks=old_marks - {self._segments[-1].name},
+        )
 
     # ---- the directory ----
 
@@ -144,17 +159,21 @@ class LogRecovery:
         if not names:
             disk.open(f"{directory}/{FIRST_SEGMENT.stem}{LOG}", create=True).close()
             names.append(FIRST_SEGMENT)
+        names.sort(key=_order)
+        if (names[-1], FLUSHED) not in self._files:
+            create_mark(disk, directory, names[-1])
         if not self._defer_flush:
             # Also what is found: a process may have been killed between a name and its flush.
             disk.flush_directory(directory)
-        return sorted(names, key=_order)
+        return names
 
     def _read_claims(self, fitting: Mapping[SegmentName, SegmentSummary | None]) -> None:
         """Learn what was durable, also from files beside segments that have grown or are gone.
 
         `fitting`: the summaries that fit, of the segments that are there."""
-        claimed = claimed_index(self._disk, self._directory, self._files, fitting)
-        self._flushed_index = max(self._flushed_index, claimed)
+        self._marked_index = marked_index(self._disk, self._directory, self._files)
+        claimed = summarized_index(self._disk, self._directory, self._files, fitting)
+        self._flushed_index = max(self._flushed_index, self._marked_index, claimed)
 
     def _remove_strays(self) -> None:
         """Remove the files beside segments that are no more."""
@@ -271,6 +290,7 @@ class LogRecovery:
         suffixes = [SUMMARY]
         if segment.end_index <= self._flushed_index:
             suffixes.append(FLUSHED)
+            self._marked_index = Index(-1)
         present = [path for path in map(segment.path, suffixes) if self._disk.exists(path)]
         for path in present:
             self._disk.remove(path)
@@ -309,23 +329,37 @@ def parsed_names(disk: Disk, directory: str) -> list[tuple[SegmentName, str]]:
 def claimed_index(
     disk: Disk,
     directory: str,
-    files: Iterable[tuple[SegmentName, str]],
+    files: Sequence[tuple[SegmentName, str]],
     fitting: Mapping[SegmentName, SegmentSummary | None],
 ) -> Index:
     """The highest index that one of the files in the directory says is durable; -1 for none.
 
     `fitting`: the summaries that fit, of the segments that are there."""
+    return max(
+        marked_index(disk, directory, files), summarized_index(disk, directory, files, fitting)
+    )
+
+
+def marked_index(disk: Disk, directory: str, files: Iterable[tuple[SegmentName, str]]) -> Index:
+    """The highest index that a mark says is durable; -1 for none."""
+    marks = (read_flushed(disk, directory, name) for name, suffix in files if suffix == FLUSHED)
+    return max(marks, default=Index(-1))
+
+
+def summarized_index(
+    disk: Disk,
+    directory: str,
+    files: Iterable[tuple[SegmentName, str]],
+    fitting: Mapping[SegmentName, SegmentSummary | None],
+) -> Index:
+    """The highest index that a summary says is durable; -1 for none. `fitting`: see there."""
     claimed = Index(-1)
     for name, suffix in files:
-        if suffix not in CLAIMS:
-            continue
-        if suffix == FLUSHED:
-            index = read_flushed(disk, directory, name)
-        else:
+        if suffix == SUMMARY:
             path = f"{directory}/{name.stem}{suffix}"
             summary = fitting.get(name) or read_checked(disk, path, SegmentSummary)
-            index = Index(-1 if summary is None else summary.end_index - 1)
-        claimed = max(claimed, index)
+            if summary is not None:
+                claimed = max(claimed, Index(summary.end_index - 1))
     return claimed
 
 
@@ -466,6 +500,7 @@ def begin_anew(disk: Disk, directory: str, start: SegmentName) -> None:
             disk.remove(f"{directory}/{file}")
     disk.flush_directory(directory)
     disk.rename(intent, f"{directory}/{start.stem}{LOG}")
+    create_mark(disk, directory, start)
     disk.flush_directory(directory)
 
 

@@ -14,7 +14,7 @@ Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14, for
 import contextlib
 from collections.abc import Sequence
 
-from strandline.base.disk import Disk
+from strandline.base.disk import Disk, File
 from strandline.model.ids import Index
 from strandline.storage import reads
 from strandline.storage.history import History
@@ -26,7 +26,7 @@ from strandline.storage.recovery import (
     remove_before,
     remove_segment_files,
 )
-from strandline.storage.sealing import seal_segment, write_flushed
+from strandline.storage.sealing import create_mark, seal_segment, write_flushed
 from strandline.storage.segment import Segment
 from strandline.storage.segment_work import Cleaned
 
@@ -34,7 +34,7 @@ from strandline.storage.segment_work import Cleaned
 class SegmentRow:
     """The segments of one log in order; the last is the active one. Methods raise OSError."""
 
-    __slots__ = ("_cache", "_disk", "active", "directory", "history", "segments")
+    __slots__ = ("_cache", "_disk", "_old_marks", "active", "directory", "history", "segments")
 
     def __init__(self, disk: Disk, directory: str, found: RecoveredLog) -> None:
         self._disk = disk
@@ -44,6 +44,8 @@ class SegmentRow:
         self.segments = found.segments
         self.active = found.segments[-1]
         self.active.open_index()
+        self._old_marks = found.old_marks
+        """Closed segments that may have a mark beside them still."""
 
     def end_name(self) -> SegmentName:
         """What a segment would be called that began at the end."""
@@ -68,7 +70,10 @@ class SegmentRow:
         segment = self.new_segment(self.end_name(), index_interval_bytes)
         old.trim()
         segment.create()
+        create_mark(self._disk, self.directory, segment.name)
         self._disk.flush_directory(self.directory)
+        self._old_marks.add(old.name)
+        self._old_marks.discard(segment.name)
         self.segments.append(segment)
         self.active = segment
         return old
@@ -90,7 +95,8 @@ class SegmentRow:
         if removed:
             names = [gone.name for gone in removed]
             remove_segment_files(self._disk, self.directory, names)
-        self._remove_claims([segment])
+        self._remove_claims([segment], with_new_mark=True)
+        self._old_marks.discard(segment.name)
         segment.open_index()
         segment.cut(header.position, end_offset=offset, end_index=from_index)
         segment.trim()
@@ -122,6 +128,7 @@ class SegmentRow:
         self.active = self.new_segment(name, index_interval_bytes)
         self.segments[:] = [self.active]
         self.history = History(name)
+        self._old_marks.clear()
         _release(removed)
         return removed
 
@@ -143,25 +150,32 @@ class SegmentRow:
         """Write the files beside a closed segment that is durable; without them it is scanned."""
         with contextlib.suppress(OSError):
             seal_segment(self._disk, segment, self.history, keep_index=segment is not self.active)
-            self._disk.remove(segment.path(FLUSHED))  # The summary says more.
 
-    def mark_flushed(self, index: Index) -> None:
-        """Remember that the log is durable up to `index`; for nothing while that is not in the
-        active segment, as the others have summaries."""
-        if index >= self.active.name.base_index:
-            with contextlib.suppress(OSError):
-                write_flushed(self._disk, self.directory, self.active.name, index)
+    def write_mark(self, index: Index) -> tuple[File, set[SegmentName]]:
+        """Write beside the active segment that the log is durable up to `index`; (the file, to be
+        flushed and closed, whose marks say less and may go once it is)."""
+        file = write_flushed(self._disk, self.directory, self.active.name, index)
+        return file, set(self._old_marks)
+
+    def remove_marks(self, old: set[SegmentName]) -> None:
+        """Let go of marks that say less than another, which is durable."""
+        with contextlib.suppress(OSError):
+            for name in old:
+                self._disk.remove(f"{self.directory}/{name.stem}{FLUSHED}")
+            self._old_marks -= old
 
     def release(self) -> None:
         """Let go of all files."""
         _release(self.segments)
 
-    def _remove_claims(self, segments: Sequence[Segment]) -> None:
+    def _remove_claims(self, segments: Sequence[Segment], *, with_new_mark: bool = False) -> None:
         paths = [segment.path(suffix) for segment in segments for suffix in CLAIMS]
         present = [path for path in paths if self._disk.exists(path)]
         for path in present:
             self._disk.remove(path)
-        if present:
+        if with_new_mark:
+            create_mark(self._disk, self.directory, segments[0].name)
+        if present or with_new_mark:
             self._disk.flush_directory(self.directory)
 
 

@@ -6,9 +6,11 @@ How:    the summary holds the segment's size and the CRCs of the index files; ea
         by itself, so any of them may be lost or stale and costs only a new scan.
 Source: design section 4."""
 
+import contextlib
+from struct import Struct
 from typing import NamedTuple
 
-from strandline.base.disk import Disk
+from strandline.base.disk import Disk, File
 from strandline.model.ids import Index
 from strandline.storage.history import History
 from strandline.storage.layout import (
@@ -21,13 +23,19 @@ from strandline.storage.layout import (
     SegmentName,
     SegmentSummary,
     checksum,
+    decode_checked,
     read_checked,
+    read_whole,
     write_checked,
     write_whole,
 )
 from strandline.storage.producers import ProducerSnapshot
 from strandline.storage.proving import Unproved
 from strandline.storage.segment import MarkerSpan, Segment
+
+_MARK = Struct(">IBq")
+"""CRC-32C, MessagePack's tag of what follows, an index: a checksummed file of one size."""
+_INT64 = 0xD3
 
 
 class SealFiles(NamedTuple):
@@ -139,13 +147,38 @@ def read_producers(disk: Disk, directory: str, name: SegmentName) -> ProducerSna
     return read_checked(disk, f"{directory}/{name.stem}{PRODUCERS}", ProducerSnapshot)
 
 
-def write_flushed(disk: Disk, directory: str, name: SegmentName, index: Index) -> None:
-    """Remember that the log is durable up to `index`, for as long as nothing below is cut. Raises
-    OSError."""
-    write_checked(disk, f"{directory}/{name.stem}{FLUSHED}", index)
+def create_mark(disk: Disk, directory: str, name: SegmentName) -> None:
+    """Make the file for `write_flushed`, empty; the directory is not flushed. Where that fails, it
+    is made later."""
+    with contextlib.suppress(OSError):
+        disk.open(f"{directory}/{name.stem}{FLUSHED}", create=True).close()
+
+
+def write_flushed(disk: Disk, directory: str, name: SegmentName, index: Index) -> File:
+    """Write that the log is durable up to `index`, which is so for as long as nothing below is cut;
+    the file, which is to be flushed, and closed. Raises OSError."""
+    path = f"{directory}/{name.stem}{FLUSHED}"
+    try:
+        file = disk.open(path)
+    except FileNotFoundError:
+        file = disk.open(path, create=True)
+        disk.flush_directory(directory)
+    crc = checksum(_MARK.pack(0, _INT64, index)[4:])
+    try:
+        file.pwrite((_MARK.pack(crc, _INT64, index),), 0)
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def read_flushed(disk: Disk, directory: str, name: SegmentName) -> Index:
     """What `write_flushed` wrote last, or earlier; -1 when it is absent or not whole."""
-    index = read_checked(disk, f"{directory}/{name.stem}{FLUSHED}", int)
+    data = read_whole(disk, f"{directory}/{name.stem}{FLUSHED}")
+    return Index(-1) if data is None else decode_mark(data)
+
+
+def decode_mark(data: bytes) -> Index:
+    """What a mark says; -1 when it is not whole."""
+    index = decode_checked(data, int)
     return Index(-1 if index is None else index)

@@ -1,0 +1,228 @@
+"""What a network, a clock and a disk are said to do to a cluster they do, and then no more.
+
+Why:    a fault that strikes nothing any more would be counted as one that was survived."""
+
+import random
+from dataclasses import replace
+from itertools import permutations
+from statistics import mean
+
+import pytest
+from tests.simulation.plain import plain_scenario, run_until_led, started
+
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId
+from strandline.simulation.faults import FAULTS, Begin
+from strandline.simulation.link import RETRANSMIT_LEAST_US, Link
+from strandline.simulation.scenario import ProducerPlan, Scenario
+from strandline.simulation.strikes import End
+from strandline.simulation.variations import draw
+from strandline.simulation.world import World
+
+MS = 1_000
+PRODUCER = ProducerPlan("p", plain_scenario().groups[0].group, -1, False, 5, 4_000)
+
+
+def begun(world: World, kind: str, seed: int = 1) -> End:
+    """A fault that has struck; how to end it."""
+    begin: Begin = FAULTS[kind].begin
+    end = begin(world, random.Random(seed))
+    assert end is not None, "there was nothing to strike"
+    return end
+
+
+def advance(world: World, ms: int) -> None:
+    world.scheduler.run_until(world.scheduler.now_us + ms * MS)
+
+
+def ways(world: World) -> dict[tuple[BrokerId, BrokerId], Link]:
+    return {pair: world.fabric.link(*pair) for pair in permutations(world.scenario.brokers, 2)}
+
+
+def times_us(link: Link) -> list[int]:
+    rng = random.Random(1)
+    return [link.travel_us(rng) for _ in range(400)]
+
+
+def walls_ms(world: World) -> list[int]:
+    return [host.clock.wall_offset_ms for host in world.hosts.values()]
+
+
+def writing(scenario: Scenario) -> World:
+    world = started(scenario)
+    for producer in world.producers:
+        producer.start()
+    advance(world, 200)
+    return world
+
+
+def acknowledged(world: World) -> int:
+    return sum(producer.acknowledged_count for producer in world.producers)
+
+
+# ---- what a scenario says of all the time ----------------------------------------------------
+
+
+def test_messages_are_under_way_for_different_times() -> None:
+    world = World(plain_scenario(one_way_us=10_000, jitter_ratio=0.5))
+    for link in ways(world).values():
+        found = times_us(link)
+        assert min(found) >= 10_000
+        assert max(found) < 15_000
+        assert len(set(found)) > 300
+    steady = World(plain_scenario(one_way_us=10_000, jitter_ratio=0.0))
+    assert {one for link in ways(steady).values() for one in times_us(link)} == {10_000}
+
+
+def test_some_messages_are_lost_and_come_late() -> None:
+    world = World(plain_scenario(one_way_us=10_000, jitter_ratio=0.0, loss_ratio=0.05))
+    for link in ways(world).values():
+        late = [one for one in times_us(link) if one >= RETRANSMIT_LEAST_US]
+        assert 5 < len(late) < 40
+
+
+def test_clocks_go_apart() -> None:
+    drifts = (-5_000, 0, 5_000)
+    world = World(replace(plain_scenario(), drift_ppm=drifts))
+    before = [host.clock.local_us() for host in world.hosts.values()]
+    advance(world, 10_000)
+    gone = [
+        host.clock.local_us() - begun_us
+        for host, begun_us in zip(world.hosts.values(), before, strict=True)
+    ]
+    assert gone == [9_950_000, 10_000_000, 10_050_000]
+
+
+def test_timers_go_by_the_clock_of_their_host() -> None:
+    """Of two that wait for the same, who is too slow waits longer."""
+    world = started(replace(plain_scenario(), drift_ppm=(-200_000, 0, 200_000)))
+    rung: dict[BrokerId, int] = {}
+    for broker, host in world.hosts.items():
+        assert host.program is not None
+        clock = host.program.replication.clock
+        clock.call_later(1_000, lambda b=broker: rung.setdefault(b, world.scheduler.now_us))  # type: ignore[misc]
+    begun_us = world.scheduler.now_us
+    advance(world, 2_000)
+    waited = [round((rung[broker] - begun_us) / 1e6, 2) for broker in world.scenario.brokers]
+    assert waited == [1.25, 1.0, 0.83]
+
+
+def test_the_swarm_draws_all_of_it() -> None:
+    drawn = [draw(seed) for seed in range(1, 60)]
+    assert any(scenario.jitter_ratio for scenario in drawn)
+    assert any(scenario.loss_ratio for scenario in drawn)
+    assert any(min(scenario.drift_ppm) < 0 < max(scenario.drift_ppm) for scenario in drawn)
+
+
+# ---- what begins and ends --------------------------------------------------------------------
+
+
+def test_a_wall_clock_jumps_and_nothing_else_does() -> None:
+    world = started(plain_scenario())
+    local = [host.clock.local_us() for host in world.hosts.values()]
+    assert walls_ms(world) == [0, 0, 0]
+    begun(world, "wall-clock-jump")
+    assert sorted(map(bool, walls_ms(world))) == [False, False, True]
+    assert [host.clock.local_us() for host in world.hosts.values()] == local
+    (jumped,) = (host for host in world.hosts.values() if host.clock.wall_offset_ms)
+    other = next(host for host in world.hosts.values() if host is not jumped)
+    assert jumped.program is not None
+    assert other.program is not None
+    seen = [host.program.replication.clock.wall_ms() for host in (jumped, other)]
+    assert seen[0] - seen[1] == jumped.clock.wall_offset_ms
+
+
+def test_a_full_disk_refuses_writes_and_takes_them_again() -> None:
+    world = writing(plain_scenario(producers=(PRODUCER,)))
+    end = begun(world, "full-disk")
+    advance(world, 3_000)
+    refused = [host for host in world.hosts.values() if host.disk.counters.full_count]
+    assert len(refused) == 1
+    end()
+    assert not refused[0].disk.faults.foreign_bytes
+    advance(world, 3_000)
+    count, before = refused[0].disk.counters.full_count, acknowledged(world)
+    advance(world, 1_000)
+    assert refused[0].disk.counters.full_count == count
+    assert acknowledged(world) > before
+    assert run_until_led(world, limit_ms=1_000) is not None
+
+
+def test_a_cut_of_one_way_leaves_the_other() -> None:
+    world = started(plain_scenario())
+    end = begun(world, "one-way-cut")
+    ((source, target),) = (pair for pair, link in ways(world).items() if link.is_cut)
+    heard = dict.fromkeys(permutations(world.scenario.brokers, 2), 0)
+    for broker, host in world.hosts.items():
+        assert host.program is not None
+        network = host.program.replication.network
+        network_receive = network.receive  # type: ignore[attr-defined]
+
+        def receive(
+            sender: BrokerId,
+            lane: Lane,
+            data: bytes,
+            to: BrokerId = broker,
+            honest: object = network_receive,
+        ) -> None:
+            heard[sender, to] += 1
+            honest(sender, lane, data)  # type: ignore[operator]
+
+        network.receive = receive  # type: ignore[attr-defined]
+    advance(world, 2_000)
+    assert heard[source, target] == 0
+    assert heard[target, source] > 0
+    end()
+    advance(world, 2_000)
+    assert heard[source, target] > 0
+    assert not any(link.is_cut for link in ways(world).values())
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_slow_link_is_slower_until_it_ends(seed: int) -> None:
+    world = World(plain_scenario(one_way_us=10_000))
+    usual = {pair: mean(times_us(link)) for pair, link in ways(world).items()}
+    end = begun(world, "slow-link", seed)
+    slow = [p for p, link in ways(world).items() if mean(times_us(link)) > 2.9 * usual[p]]
+    assert len(slow) == 1
+    end()
+    assert {pair: mean(times_us(link)) for pair, link in ways(world).items()} == usual
+
+
+def test_a_lossy_link_has_a_fifth_come_late_until_it_ends() -> None:
+    world = World(plain_scenario(one_way_us=10_000))
+    usual = {pair: times_us(link) for pair, link in ways(world).items()}
+    end = begun(world, "lossy-link")
+    late = {
+        pair: sum(one >= RETRANSMIT_LEAST_US for one in times_us(link))
+        for pair, link in ways(world).items()
+    }
+    assert sorted(map(bool, late.values())) == [False] * 5 + [True]
+    assert 50 < max(late.values()) < 110
+    end()
+    assert {pair: times_us(link) for pair, link in ways(world).items()} == usual
+
+
+def test_in_a_black_hole_what_is_sent_vanishes_until_another_connection() -> None:
+    world = started(plain_scenario())
+    pipes = {
+        pair: [pipe for pipe in world.fabric.pipes_of(pair[0]) if leads_to(world, pipe, pair[1])]
+        for pair in permutations(world.scenario.brokers, 2)
+    }
+    begun(world, "black-hole")
+    swallowed = {pair for pair, found in pipes.items() if any(one.is_swallowed for one in found)}
+    assert len(swallowed) == 2
+    assert len({frozenset(pair) for pair in swallowed}) == 1
+    old = [pipe for pair in swallowed for pipe in pipes[pair]]
+    advance(world, 15_000)
+    assert all(pipe.is_broken for pipe in old), "nobody had anything to say to the other"
+    assert not any(
+        pipe.is_swallowed
+        for broker in world.scenario.brokers
+        for pipe in world.fabric.pipes_of(broker)
+    )
+    assert run_until_led(world, limit_ms=5_000) is not None
+
+
+def leads_to(world: World, pipe: object, target: BrokerId) -> bool:
+    return world.fabric._pipes.get(pipe) == target  # type: ignore[call-overload]
