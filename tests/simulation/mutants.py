@@ -472,12 +472,12 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         truncate_what_matches,
         ("late-delivery", "leader-power-failure", "lossy-link", "reset"),
-        1,
+        4,
     ),
     Mutant(
         believe_the_flush_of_another_log,
         ("split", "isolation", "slow-disk", "total-power-failure"),
-        185,
+        272,
         False,
         changes=SLOW_FLUSHES,
     ),
@@ -498,7 +498,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         let_a_lost_disk_vote,
         ("lost-disk", "mute", "kill-leader", "isolation"),
-        132,
+        3,
         False,
         changes={"asks_voters": False},
     ),
@@ -529,9 +529,9 @@ MUTANTS: Sequence[Mutant] = (
         changes=LONG,
     ),
     Mutant(forget_what_was_sent, (), 1),
-    Mutant(trust_the_cache_with_logs, CACHED, 89, False, changes=SELDOM),
+    Mutant(trust_the_cache_with_logs, CACHED, 246, False, changes=SELDOM),
     Mutant(trust_the_cache_with_votes, CACHED, 6, False, changes=SELDOM),
     Mutant(believe_every_byte, ("bit-rot", "kill-leader"), 1),
-    Mutant(read_without_looking_at_the_lease, ("isolation", "pause", "mute"), 37, True),
-    Mutant(tell_the_end_without_looking_at_the_lease, ("isolation", "pause", "mute"), 17, True),
+    Mutant(read_without_looking_at_the_lease, ("isolation", "pause", "mute"), 11, True),
+    Mutant(tell_the_end_without_looking_at_the_lease, ("isolation", "pause", "mute"), 31, True),
 )

@@ -224,5 +224,11 @@ def test_in_a_black_hole_what_is_sent_vanishes_until_another_connection() -> Non
     assert run_until_led(world, limit_ms=5_000) is not None
 
 
+def test_a_drill_is_none_where_there_is_nobody_to_ask_for_it() -> None:
+    """Groups alone have no broker that could cut itself off."""
+    world = started(plain_scenario())
+    assert FAULTS["region-drill"].begin(world, random.Random(1)) is None
+
+
 def leads_to(world: World, pipe: object, target: BrokerId) -> bool:
     return world.fabric._pipes.get(pipe) == target  # type: ignore[call-overload]

@@ -338,6 +338,31 @@ class ForgetfulDisk:
             for content in names.values():
                 content.crash(rng)
 
+    def twin(self) -> "ForgetfulDisk":
+        """An independent copy, without the flushes that were asked for."""
+        twins: dict[int, Content] = {}
+
+        def of(content: Content | None) -> Content | None:
+            if content is not None and id(content) not in twins:
+                twins[id(content)] = Content(
+                    bytearray(content.seen),
+                    bytearray(content.platter),
+                    list(content.changes),
+                    content.flushed_count,
+                )
+            return None if content is None else twins[id(content)]
+
+        made = ForgetfulDisk()
+        for ours, theirs in ((self.names, made.names), (self.platter_names, made.platter_names)):
+            theirs.update(
+                {path: {n: of(c) for n, c in names.items()} for path, names in ours.items()}  # type: ignore[misc]
+            )
+        made.name_changes = {
+            path: [(name, of(content)) for name, content in changes]
+            for path, changes in self.name_changes.items()
+        }
+        return made
+
     def kill(self) -> None:
         """The process ends wherever it is; what it did is seen by the next, and not durable."""
         self.fuse = -1

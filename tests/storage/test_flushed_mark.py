@@ -6,14 +6,16 @@ import contextlib
 import random
 
 import pytest
-from tests.storage.storage_world import PowerFailure
+from tests.storage.storage_world import ManualClock, PowerFailure
 from tests.storage.test_log import DIRECTORY, MARK_INTERVAL_MS, World
+from tests.storage.test_log_compaction import World as CompactedWorld
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.storage.flushed_mark import MARK_BYTES
 from strandline.storage.layout import parse_name
-from strandline.storage.sealing import read_flushed
+from strandline.storage.log import Log
+from strandline.storage.sealing import create_mark, read_flushed, write_flushed
 
 SEEDS = range(30)
 
@@ -277,6 +279,205 @@ def test_what_is_left_of_a_damaged_log_is_noted_anew() -> None:
     settle(world)
     flip(world, 0, size + 65)
     world.log = world.open(cut_corruption=True)
-    assert marked(world) == []
+    lose_power(world, 1)
+    assert marked(world) == [0]
+
+
+# ---- no time without one ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_found_in_the_page_cache_alone_is_written_and_flushed_again(
+    fails: bool, seed: int
+) -> None:
+    """Its flush was asked for and never answered, or it failed when nobody listened any more."""
+    world = World(segment_bytes=100_000)
+    world.append()
+    world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    if fails:
+        for content, count, _ in world.disk.flushes:
+            content.lose_up_to(count)
+    world.clock.forget()
+    world.disk.kill()
+    world.log = world.open()
+    settle(world)
+    lose_power(world, seed)
+    flip(world, 0)
+    check_missed(world)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compaction_leaves_one_that_speaks_of_what_it_replaced(seed: int) -> None:
+    world = CompactedWorld()
+    for value in (b"1", b"2", b"3"):
+        world.append([(value, value * 50), (b"a", value * 50)])
+    world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    world.disk.run()
+    world.close_segment()
+    world.compact()
+    world.clock.forget()
+    world.disk.crash(random.Random(seed))
+    (name, *_) = [name for name in world.disk.list_directory(DIRECTORY) if name.endswith(".log")]
+    world.disk.flip_bit(f"{DIRECTORY}/{name}", 65)
+    with pytest.raises(StorageError):
+        world.open().read_records(Offset(0), 10_000, Offset(6))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_a_cut_leaves_one_that_speaks_of_what_stays(is_idle: bool, seed: int) -> None:
+    world = World(segment_bytes=300)
+    for _ in range(6):
+        world.append()
+    world.flush()
+    settle(world)
+    world.log.truncate(Index(1 + seed % 4))
+    if not is_idle:
+        world.append(epoch=2)
+        world.flush()
+    lose_power(world, seed)
+    flip(world, 0)
+    check_missed(world)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_start_that_drops_a_segment_leaves_one_that_speaks_of_what_stays(seed: int) -> None:
+    """The first segment has lost its end, which was not durable; the only mark was beside the
+    second one."""
+    world = World(segment_bytes=310)
+    world.append()
+    world.append()
+    noted = world.flush()
+    while len(world.files()) < 2:
+        world.append()
+    settle(world)
+    assert marked(world) == [noted]
+    world.disk.flush_directory(DIRECTORY)
+    for crash in range(500):
+        disk = world.disk.twin()
+        disk.crash(random.Random(crash))
+        log = Log.open(disk, DIRECTORY, config=world.config, clock=ManualClock())
+        if log.last_index == noted and len(log._row.segments) == 1:
+            break
+    else:
+        pytest.fail("no such crash")
+    world.disk, world.clock = disk, ManualClock()
+    lose_power(world, seed)
+    flip(world, 0)
+    check_missed(world)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_orderly_end_leaves_one_that_speaks_of_all(seed: int) -> None:
+    world = World(segment_bytes=300)
+    for _ in range(1 + seed % 5):
+        world.append()
+    world.flush()
+    world.log.close()
+    lose_power(world, seed)
+    flip(world, -1)
+    check_missed_up_to(world, 1 + seed % 5)
+
+
+def check_missed_up_to(world: World, count: int) -> None:
+    with pytest.raises(StorageError):
+        log = world.open()
+        assert log.last_index + 1 == count
+        for offset in range(count):
+            log.read_records(Offset(offset), 1, Offset(count))
+
+
+# ---- when it fails, and how late it is -------------------------------------------------------
+
+
+def test_a_name_that_cannot_be_flushed_ends_the_log() -> None:
+    """The next flush of the directory would prove nothing."""
+    world = World(segment_bytes=100_000)
+    world.disk.remove(f"{DIRECTORY}/{world.files('.flushed')[0]}")
+    world.append()
+    world.flush()
+    world.disk.failing.add("flush_directory")
+    world.clock.advance(MARK_INTERVAL_MS)
+    assert world.log.failed
+
+
+def test_where_there_was_no_room_it_is_tried_again() -> None:
+    world = World(segment_bytes=100_000)
+    world.append()
+    world.flush()
+    world.disk.full.add("pwrite")
+    world.clock.advance(MARK_INTERVAL_MS)
+    world.disk.full.clear()
+    assert marked(world) == [-1]
     settle(world)
     assert marked(world) == [0]
+    assert not world.log.failed
+
+
+def test_a_cut_finds_no_room_for_one_and_leaves_none() -> None:
+    world = World(segment_bytes=100_000)
+    for _ in range(4):
+        world.append()
+    world.flush()
+    settle(world)
+    world.disk.full.add("pwrite")
+    world.log.truncate(Index(2))
+    assert marked(world) == []
+    world.disk.full.clear()
+    settle(world)
+    assert marked(world) == [1]
+
+
+def test_what_lies_there_before_a_segment_is_made_says_nothing_of_it() -> None:
+    world = World(segment_bytes=300)
+    world.append()
+    name = world.log._row.end_name()
+    write_flushed(world.disk, DIRECTORY, name, Index(99)).close()
+    create_mark(world.disk, DIRECTORY, name)
+    assert read_flushed(world.disk, DIRECTORY, name) == -1
+
+
+def test_it_is_no_later_where_the_one_before_takes_long() -> None:
+    world = World(segment_bytes=100_000)
+    world.append()
+    world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    slow, world.disk.flushes = world.disk.flushes, []
+    world.append()
+    world.flush()
+    world.clock.advance(MARK_INTERVAL_MS - 100)
+    world.disk.flushes = slow
+    world.disk.run()
+    assert marked(world) == [0]
+    world.clock.advance(200)
+    assert marked(world) == [1]
+
+
+def test_another_is_due_while_one_is_under_way() -> None:
+    world = World(segment_bytes=100_000)
+    world.append()
+    world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    slow, world.disk.flushes = world.disk.flushes, []
+    world.append()
+    world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    assert marked(world) == [0]
+    world.disk.flushes = slow
+    world.disk.run()
+    assert marked(world) == [1]
+
+
+def test_bytes_are_counted_over_segments() -> None:
+    world = World(segment_bytes=MARK_BYTES)
+    for size in (MARK_BYTES // 2, MARK_BYTES // 3):
+        world.append(size=size)
+        world.flush()
+    assert marked(world) == [-1]
+    world.append(size=MARK_BYTES // 4)
+    assert len(world.files()) == 2
+    world.flush()
+    assert max(marked(world)) == 2

@@ -797,20 +797,34 @@ def test_a_log_opens_on_a_full_disk_though_closed_segments_cannot_be_sealed() ->
     assert len(world.files(".summary")) == len(world.files()) - 1
 
 
-def test_a_failed_roll_leaves_the_log_as_it_was() -> None:
+def test_a_roll_without_room_leaves_the_log_as_it_was() -> None:
     world = World()
     world.append(size=700)
     before = world.log.last_index
-    for operation in ("create", "flush_directory"):
-        world.disk.failing = {operation}
-        with pytest.raises(OSError, match="failed"):
-            world.append(size=200)
-        world.disk.failing = set()
-        assert not world.log.failed
-        assert world.log.last_index == before
+    world.disk.full = {"create"}
+    with pytest.raises(OSError, match="No space"):
+        world.append(size=200)
+    world.disk.full = set()
+    assert not world.log.failed
+    assert world.log.last_index == before
     world.append(size=200)
     assert world.flush() == before + 1
     assert world.open().last_index == before + 1
+
+
+@pytest.mark.parametrize("operation", ["create", "flush_directory"])
+def test_a_roll_that_fails_ends_the_log(operation: str) -> None:
+    """The next flush of the directory would succeed, and prove nothing."""
+    world = World()
+    world.append(size=700)
+    assert world.flush() == 0
+    world.disk.failing = {operation}
+    with pytest.raises(OSError, match="failed"):
+        world.append(size=200)
+    world.disk.failing = set()
+    assert world.log.failed
+    assert world.log.last_index == 0
+    assert world.open().last_index == 0
 
 
 def test_a_marker_that_is_none_changes_nothing() -> None:

@@ -111,7 +111,7 @@ class Opening:
             room=Room(host.reserve, name=spec.name, is_vital=spec.group == CONTROLLER_GROUP),
         )
         if log.last_epoch > (0 if state is None else state.epoch):
-            log.close()
+            log.give_up(OSError(ECANCELED, "its epoch was lost"))
             # The epoch and the vote are durable before any entry of the epoch is: they were lost.
             raise StorageError(
                 self._journal.path,

@@ -127,15 +127,18 @@ def drill_region(world: "World", rng: random.Random) -> End | None:
     """As `strandline drill region`: its brokers cut themselves off, and end that by themselves."""
     region = rng.choice(sorted(set(world.scenario.regions)))
     request = IsolateBrokerRequest(DRILL_DELAY_MS, rng.randint(*DRILL_MS))
-    world.trace.add("world", f"a drill of region {region}")
+    struck = 0
     for broker in world.scenario.brokers:
         host = world.hosts[broker]
         member, process = host.program, host.process
         if world.region_of(broker) != region or process is None:
             continue
-        if not isinstance(member, BrokerMember):
-            return None
-        process.after(0, partial(_drill, member, request))
+        if isinstance(member, BrokerMember):
+            process.after(0, partial(_drill, member, request))
+            struck += 1
+    if not struck:
+        return None
+    world.trace.add("world", f"a drill of region {region}, which reaches {struck} brokers")
     return over
 
 

@@ -18,7 +18,8 @@ Map:    log.py (one group's log), which is made of
             retention.py  letting go of old segments;  compaction.py  keeping the last value per key
             compacting.py  one such pass after the other
             segment_work.py, segment_writer.py  making a segment anew, in slices
-            producers.py  idempotence: the last five batches of each producer
+            producers.py  idempotence: the last five batches of each producer;  checkpoints.py
+                          the same, a while ago
             survey.py     what lies in a log's directory;  verification.py  what is wrong with it
         state_journal.py (epoch and vote of every group), reserve.py (space that is kept for it and
         the controller's log), identity.py (whose directory this is), kept_labels.py (where its

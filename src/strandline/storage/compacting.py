@@ -90,7 +90,7 @@ class Compacting:
     def _put_in_place(self, cleaned: Cleaned) -> None:
         try:
             self._keep(cleaned)
-            self._row.replace(cleaned)
+            self._row.replace(cleaned, self._flushing.flushed_index)
         except OSError as error:
             self._flushing.fail(error)
             raise

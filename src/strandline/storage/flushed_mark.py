@@ -14,7 +14,7 @@ Owns:   when the mark is due, and the one under way.
 Source: design section 4; `sealing` for the file."""
 
 from strandline.base.clock import Clock, Timer
-from strandline.base.disk import Disk
+from strandline.base.disk import Disk, is_full
 from strandline.model.ids import Index
 from strandline.storage.flushing import Flushing
 from strandline.storage.row import SegmentRow
@@ -26,33 +26,28 @@ _NO_INDEX = Index(-1)
 
 
 class FlushedMark:
-    """The mark of one log. `marked_index`: what was noted when it was opened. It is due so long
-    after the first flush that is not noted. If it cannot be flushed, the log is over."""
+    """The mark of one log. It is due `interval_ms` after the first flush that is not noted. If it
+    cannot be flushed, the log is over."""
 
     __slots__ = (
         "_clock",
+        "_counted_bytes",
+        "_counted_segment",
         "_cut_count",
         "_disk",
         "_flushed_index",
         "_flushing",
+        "_found_index",
         "_interval_ms",
         "_is_closed",
-        "_is_under_way",
-        "_marked_bytes",
-        "_marked_index",
+        "_is_due",
         "_row",
         "_timer",
+        "_written_index",
     )
 
     def __init__(
-        self,
-        disk: Disk,
-        clock: Clock,
-        row: SegmentRow,
-        flushing: Flushing,
-        *,
-        marked_index: Index,
-        interval_ms: int,
+        self, disk: Disk, clock: Clock, row: SegmentRow, flushing: Flushing, *, interval_ms: int
     ) -> None:
         self._disk = disk
         self._clock = clock
@@ -60,30 +55,46 @@ class FlushedMark:
         self._flushing = flushing
         self._interval_ms = interval_ms
         self._timer: Timer | None = None
-        self._flushed_index = self._marked_index = marked_index
-        self._marked_bytes = row.active.size
-        """The size of the active segment when it was last marked for its bytes, or opened."""
-        self._is_under_way = False
+        self._flushed_index = self._found_index = _NO_INDEX
+        self._written_index = _NO_INDEX
+        """What the mark says that is being flushed; -1 while none is."""
+        self._is_due = False
+        """Whether another one is to follow that at once."""
+        self._counted_segment = row.active
+        self._counted_bytes = row.active.size
+        """How much of that segment the newest mark covers, or was there at the opening; less than 0
+        where what a segment before it had is not covered."""
         self._cut_count = 0
         self._is_closed = False
 
     def advance(self, flushed_index: Index) -> None:
         """The log is durable up to there."""
         self._flushed_index = flushed_index
-        size = self._row.active.size
-        if size < self._marked_bytes:
-            self._marked_bytes = 0  # Another segment.
-        if self._is_under_way or self._is_closed or flushed_index <= self._marked_index:
+        if self._is_over or not self._is_behind:
             return
-        if size - self._marked_bytes >= MARK_BYTES:
-            self._marked_bytes = size
-            self._write()
+        if self._count_bytes() >= MARK_BYTES:
+            self._counted_bytes = self._counted_segment.size
+            self._write_next()
         elif self._timer is None:
             self._timer = self._clock.call_later(self._interval_ms, self._on_due)
 
-    def forget(self) -> None:
-        """The log was cut, and the mark with it."""
-        self._flushed_index = self._marked_index = _NO_INDEX
+    def found(self, last_index: Index) -> None:
+        """All that was found at the opening is durable; what was noted of it is noted again."""
+        self._found_index = last_index
+        self.advance(last_index)
+
+    def keep_up(self, last_index: Index) -> None:
+        """The log is about to be closed, durable as it is. What was found, and is all that there
+        is, was noted by who wrote it: thousands of logs that nobody writes to end at once. Blocks
+        to flush. Raises OSError."""
+        if last_index != self._found_index:
+            self._row.keep_marked(last_index)
+
+    def cut(self, kept_index: Index) -> None:
+        """The log is about to be cut: what is under way may say too much, and counts for
+        nothing."""
+        self._flushed_index = min(self._flushed_index, kept_index)
+        self._found_index = _NO_INDEX
         self._cut_count += 1
 
     def close(self) -> None:
@@ -92,30 +103,62 @@ class FlushedMark:
         if self._timer is not None:
             self._timer.cancel()
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether nothing may be marked any more: where a cut has failed, not even the last one."""
+        return self._is_closed or self._flushing.error is not None
+
+    @property
+    def _is_behind(self) -> bool:
+        return self._flushed_index > max(self._row.marked_index, self._written_index)
+
+    def _count_bytes(self) -> int:
+        """How many bytes no mark covers that was written for its bytes."""
+        active = self._row.active
+        if active is not self._counted_segment:
+            self._counted_bytes = min(0, self._counted_bytes - self._counted_segment.size)
+            self._counted_segment = active
+        self._counted_bytes = min(self._counted_bytes, active.size)  # It may have been cut.
+        return active.size - self._counted_bytes
+
     def _on_due(self) -> None:
         self._timer = None
-        if not self._is_under_way and self._flushed_index > self._marked_index:
+        if not self._is_over and self._is_behind:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        """Write it, or as soon as the one under way is durable."""
+        if self._written_index != _NO_INDEX:
+            self._is_due = True
+        else:
             self._write()
 
     def _write(self) -> None:
-        index, cut_count = self._flushed_index, self._cut_count
+        index, cut_count, name = self._flushed_index, self._cut_count, self._row.active.name
+        self._is_due = False
         try:
             file, old = self._row.write_mark(index)
-        except OSError:
-            return  # With the next flush it is tried again.
+        except OSError as error:
+            if not is_full(error):
+                self._flushing.fail(error)
+            elif self._timer is None:
+                self._timer = self._clock.call_later(self._interval_ms, self._on_due)
+            return
 
         def on_flushed(error: OSError | None) -> None:
-            self._is_under_way = False
-            if self._is_closed:
+            self._written_index = _NO_INDEX
+            if self._is_over:
                 return
             if error is not None:
                 self._flushing.fail(error)
                 return
             if cut_count == self._cut_count:
-                self._marked_index = index
-                self._row.remove_marks(old)
-            self.advance(self._flushed_index)
+                self._row.on_mark_flushed(name, index, old)
+            if self._is_due and self._is_behind:
+                self._write()
+            else:
+                self.advance(self._flushed_index)
 
-        self._is_under_way = True
+        self._written_index = index
         self._disk.flush_soon(file, on_flushed)
         file.close()

@@ -3,6 +3,8 @@
 Why:    an acknowledgement stands on this, and nothing else; a flush covers what was written when it
         was asked for, over every dirty segment, and a failed one is the end of the log.
 How:    flush_soon(done) -> one request to the disk per dirty segment -> all answered -> done(index)
+        A segment is told to be durable once all before it are: its summary is believed of those,
+        too.
         Truncation clamps what the requests under way may promise: the same index may be written
         again, and those bytes are not the ones being flushed.
 Owns:   `flushed_index`, `failed`.
@@ -16,6 +18,7 @@ from strandline.base.disk import Disk
 from strandline.model.ids import Index
 from strandline.storage.segment import Segment
 
+_NO_LIMIT = Index(1 << 62)
 FlushDone = Callable[[Index | OSError], None]
 
 
@@ -35,6 +38,7 @@ class Flushing:
     """The durability of one log."""
 
     __slots__ = (
+        "_ahead",
         "_clock",
         "_dirty",
         "_disk",
@@ -56,6 +60,8 @@ class Flushing:
         self._clock = clock
         self._on_segment_durable = on_segment_durable
         self._dirty: list[Segment] = []
+        self._ahead: list[Segment] = []
+        """Durable ones behind a dirty one: the flushes of a request end in any order."""
         self._requests: list[_Request] = []
         self.flushed_index = flushed_index
         self.error: OSError | None = None
@@ -103,8 +109,7 @@ class Flushing:
         try:
             for segment in list(self._dirty):
                 self._disk.flush_now(segment.file)
-                self.mark_clean(segment)
-                self._on_segment_durable(segment)
+                self._on_durable(segment)
         except OSError as error:
             self.fail(error)
             raise
@@ -135,11 +140,20 @@ class Flushing:
         if self.error is not None:
             request.error = self.error
         elif segment.is_dirty and segment.write_count == write_count:
-            self.mark_clean(segment)
-            self._on_segment_durable(segment)
+            self._on_durable(segment)
         request.remaining -= 1
         if request.remaining == 0:
             self._finish(request)
+
+    def _on_durable(self, segment: Segment) -> None:
+        """Tell of segments that are durable in their order: of one only with all before it."""
+        self.mark_clean(segment)
+        self._ahead.append(segment)
+        first = min((one.name.base_index for one in self._dirty), default=_NO_LIMIT)
+        told = [one for one in self._ahead if one.name.base_index < first]
+        self._ahead = [one for one in self._ahead if one not in told and not one.is_dirty]
+        for one in sorted(told, key=lambda one: one.name.base_index):
+            self._on_segment_durable(one)
 
     def _finish(self, request: _Request) -> None:
         self._requests.remove(request)

@@ -18,6 +18,7 @@ from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import LENGTH_END, BatchHeader
 from strandline.records.marker import Marker, read_markers
 from strandline.storage import reads, retention, times
+from strandline.storage.checkpoints import Checkpoints
 from strandline.storage.compacting import Compacting
 from strandline.storage.config import SEGMENT_BYTES_MAX, LogConfig
 from strandline.storage.flushed_mark import FlushedMark
@@ -25,7 +26,7 @@ from strandline.storage.flushing import FlushDone, Flushing
 from strandline.storage.head_summary import HeadSummary, TakenHead
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.mending import Mending
-from strandline.storage.producers import ProducerSnapshot, ProducerStates
+from strandline.storage.producers import ProducerStates
 from strandline.storage.recovery import (
     LogRecovery,
     RecoveredLog,
@@ -37,8 +38,6 @@ from strandline.storage.row import SegmentRow
 from strandline.storage.sealing import write_producers
 from strandline.storage.segment import Segment
 
-_CHECKPOINT_BYTES = 64 << 20
-_CHECKPOINT_COUNT_MAX = 4
 _RELATIVE_OFFSET_MAX = (1 << 31) - 1
 NO_INDEX = Index(-1)
 _NO_START = Offset(0)
@@ -68,20 +67,17 @@ class Log:
         self._unsealed = found.unsealed
         if self._row.active.size:
             self._row.active.first_append_ms = clock.monotonic_ms()
-        self._checkpoints: list[tuple[int, ProducerSnapshot]] = []
-        """(position in the active segment, the producers there), ascending."""
+        self._checkpoints = Checkpoints(self.producers)
         self._head = HeadSummary(disk, self._row)
         on_durable = self._on_segment_durable
-        flushed_index = self.last_index
         self._flushing = Flushing(
-            disk, clock, flushed_index=flushed_index, on_segment_durable=on_durable
+            disk, clock, flushed_index=self.last_index, on_segment_durable=on_durable
         )
         self._mark = FlushedMark(
             disk,
             clock,
             self._row,
             self._flushing,
-            marked_index=found.marked_index,
             interval_ms=config.mark_interval_ms,
         )
         self._compacting = Compacting(
@@ -142,7 +138,7 @@ class Log:
 
     def found_durable(self) -> None:
         """What `open` found with `defer_flush` has been made durable."""
-        self._mark.advance(self.last_index)
+        self._mark.found(self.last_index)
         unsealed, self._unsealed = self._unsealed, []
         for segment in unsealed:
             if segment is not self._row.active:
@@ -324,9 +320,7 @@ class Log:
                 if now_ms < 0:
                     now_ms = self._clock.wall_ms()
                 self.producers.update(header, now_ms)
-        if len(self.producers) and self._checkpoint_is_due(segment.size):
-            self._checkpoints.append((segment.size, self.producers.checkpoint()))
-            del self._checkpoints[:-_CHECKPOINT_COUNT_MAX]
+        self._checkpoints.note(segment.size)
 
     def _segment_for(self, size: int, next_offset: int) -> Segment:
         """The active segment, after a roll when it has no room."""
@@ -337,10 +331,6 @@ class Log:
         ):
             self._roll()
         return self._row.active
-
-    def _checkpoint_is_due(self, position: int) -> bool:
-        last = self._checkpoints[-1][0] if self._checkpoints else 0
-        return position - last >= _CHECKPOINT_BYTES
 
     # ---- segments ----
 
@@ -357,13 +347,18 @@ class Log:
         return True
 
     def _roll(self) -> None:
-        """Close the active segment and begin the next. Raises OSError; then nothing has changed."""
-        old = self._row.begin_next(self.config.index_interval_bytes)
+        """Close the active segment and begin the next. Raises OSError: when the disk is full,
+        nothing has changed; after any other failure the log has failed."""
+        try:
+            old = self._row.begin_next(self.config.index_interval_bytes)
+        except OSError as error:
+            if not is_full(error):
+                self._flushing.fail(error)
+            raise
         self._flushing.mark_dirty(old)  # So that the next flush seals it.
-        self._checkpoints = [(0, self.producers.checkpoint())]
+        producers = self._checkpoints.begin()
         with contextlib.suppress(OSError):  # Without the snapshot, headers are read again.
-            name = self._row.active.name
-            write_producers(self._disk, self.directory, name, self._checkpoints[0][1])
+            write_producers(self._disk, self.directory, self._row.active.name, producers)
 
     def _on_segment_durable(self, segment: Segment) -> None:
         if segment is not self._row.active and segment in self._row.segments:
@@ -383,14 +378,16 @@ class Log:
         assert from_index >= self.start_index, f"index {from_index} is before the log"
         self._compacting.abandon()
         old_active = self._row.active
+        kept_index = min(self.flushed_index, Index(from_index - 1))
+        self._mark.cut(kept_index)
         with self._fatal():
-            removed = self._row.cut(from_index)
+            removed = self._row.cut(from_index, kept_index)
         active = self._row.active
         for gone in removed:
             self._flushing.mark_clean(gone)
         self._flushing.mark_clean(active)
         self._flushing.clamp(Index(from_index - 1))
-        self._mark.forget()
+        self._mark.advance(self.flushed_index)
         active.first_append_ms = self._clock.monotonic_ms()
         if active is not old_active:
             self._checkpoints.clear()
@@ -398,11 +395,10 @@ class Log:
 
     def _restore_producers(self, segment: Segment) -> None:
         """Let the producers be as they were at the end of `segment`, the active one, just cut."""
-        while self._checkpoints and self._checkpoints[-1][0] > segment.size:
-            self._checkpoints.pop()
         now_ms = self._clock.wall_ms()
-        if self._checkpoints:
-            position, snapshot = self._checkpoints[-1]
+        checkpoint = self._checkpoints.cut(segment.size)
+        if checkpoint is not None:
+            position, snapshot = checkpoint
             self.producers.restore(snapshot)
             for header in segment.headers(position, segment.size):
                 self.producers.update(header, now_ms)
@@ -419,12 +415,12 @@ class Log:
         self._compacting.abandon()
         name = SegmentName(start_offset, start_index - start_offset, previous_epoch)
         self._row.declare(name, RESET)
+        self._mark.cut(NO_INDEX)
         with self._fatal():
             removed = self._row.begin_anew(name, self.config.index_interval_bytes)
         for segment in removed:
             self._flushing.mark_clean(segment)
         self._flushing.begin_at(Index(start_index - 1))
-        self._mark.forget()
         self._checkpoints.clear()
         self._compacting.begin_at(start_offset)
         self.producers.restore(ProducerStates().checkpoint())
@@ -507,18 +503,22 @@ class Log:
                 active.trim()
                 self._flushing.mark_dirty(active)
                 self._flushing.flush_now()
+                self._mark.keep_up(self.last_index)
                 self._row.seal(active)
                 producers = self.producers.checkpoint()
                 write_producers(self._disk, self.directory, self._row.end_name(), producers)
         self._row.release()
 
     def give_up(self, error: OSError) -> None:
-        """What was found could not be made durable: write nothing, and close."""
+        """What was found could not be made durable, or is not to be: write nothing, and close."""
         self._flushing.fail(error)
+        self._mark.close()
         self._row.release()
 
     def destroy(self) -> None:
         """Remove the log from the disk, for good. Raises OSError."""
+        self._head.close()
+        self._mark.close()
         self._row.release()
         self._disk.remove_tree(self.directory)
         self._disk.flush_directory(self.directory.rsplit("/", 1)[0])

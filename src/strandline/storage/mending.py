@@ -122,7 +122,7 @@ class Mending:
         for segment in cleaned.replaced:
             self._flushing.mark_clean(segment)
         try:
-            self._row.replace(cleaned)
+            self._row.replace(cleaned, self._flushing.flushed_index)
         except OSError as error:
             self._flushing.fail(error)
             raise

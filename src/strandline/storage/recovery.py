@@ -14,7 +14,7 @@ How:    finish a reset that was begun -> for each segment in order: its summary,
 Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from strandline.base.disk import Disk
@@ -45,6 +45,7 @@ from strandline.storage.renewal import Renewal
 from strandline.storage.scan import proved_batches
 from strandline.storage.sealing import (
     create_mark,
+    flush_mark,
     read_flushed,
     read_producers,
     read_summary,
@@ -69,10 +70,8 @@ class RecoveredLog:
     cache: IndexCache
     unsealed: list[Segment]
     """Closed segments to be sealed once they are durable."""
-    marked_index: Index
-    """Up to there it is noted what is durable."""
     old_marks: set[SegmentName]
-    """Segments beside which such a note lies, without the active one."""
+    """Segments, without the active one, that may have a mark of what is durable beside them."""
 
 
 class LogRecovery:
@@ -102,7 +101,6 @@ class LogRecovery:
         self._producers: ProducerStates | None = ProducerStates()
         """None while the producers at the end of the segments so far are not known."""
         self._unsealed: list[Segment] = []
-        self._marked_index = Index(-1)
         self._files: list[tuple[SegmentName, str]] = []
         """What was found in the directory; see `parsed_names`."""
 
@@ -135,7 +133,6 @@ class LogRecovery:
             producers=producers,
             cache=self._cache,
             unsealed=self._unsealed,
-            marked_index=min(self._marked_index, Index(self._segments[-1].end_index - 1)),
             old_marks=old_marks - {self._segments[-1].name},
         )
 
@@ -171,9 +168,8 @@ class LogRecovery:
         """Learn what was durable, also from files beside segments that have grown or are gone.
 
         `fitting`: the summaries that fit, of the segments that are there."""
-        self._marked_index = marked_index(self._disk, self._directory, self._files)
-        claimed = summarized_index(self._disk, self._directory, self._files, fitting)
-        self._flushed_index = max(self._flushed_index, self._marked_index, claimed)
+        claimed = claimed_index(self._disk, self._directory, self._files, fitting)
+        self._flushed_index = max(self._flushed_index, claimed)
 
     def _remove_strays(self) -> None:
         """Remove the files beside segments that are no more."""
@@ -191,8 +187,13 @@ class LogRecovery:
         return name == self._end_name()
 
     def _drop(self, names: list[SegmentName]) -> None:
-        """Remove segments that do not follow what was found before them."""
+        """Remove segments that do not follow what was found before them. The only mark of what
+        stays may lie beside them."""
         self._check_end()
+        last = self._segments[-1]
+        index = min(self._flushed_index, Index(last.end_index - 1))
+        if index >= 0:
+            flush_mark(self._disk, self._directory, last.name, index)
         self._remove_segments(names)
 
     def _check_end(self) -> None:
@@ -230,6 +231,9 @@ class LogRecovery:
             self._producers = None
             if summary.producers is not None:
                 self._producers = ProducerStates(summary.producers)
+            if not is_last and summary.producers is not None and not self._defer_flush:
+                # Closed, and cut to the size of its head: nobody has seen that this is durable.
+                self._disk.flush_now(segment.file)
             if is_last and segment.file.size() > segment.size:
                 segment.open_index()
                 self._scan_segment(segment, is_last=True)
@@ -286,15 +290,12 @@ class LogRecovery:
             )
 
     def _remove_claims(self, segment: Segment) -> None:
-        """Remove what says more than is true of a segment that is about to be cut."""
-        suffixes = [SUMMARY]
+        """Have nothing say more than is true of a segment that is about to be cut."""
         if segment.end_index <= self._flushed_index:
-            suffixes.append(FLUSHED)
-            self._marked_index = Index(-1)
-        present = [path for path in map(segment.path, suffixes) if self._disk.exists(path)]
-        for path in present:
-            self._disk.remove(path)
-        if present:
+            flush_mark(self._disk, self._directory, segment.name, Index(segment.end_index - 1))
+        summary = segment.path(SUMMARY)
+        if self._disk.exists(summary):
+            self._disk.remove(summary)
             self._disk.flush_directory(self._directory)
 
     # ---- producers ----
@@ -329,37 +330,23 @@ def parsed_names(disk: Disk, directory: str) -> list[tuple[SegmentName, str]]:
 def claimed_index(
     disk: Disk,
     directory: str,
-    files: Sequence[tuple[SegmentName, str]],
+    files: Iterable[tuple[SegmentName, str]],
     fitting: Mapping[SegmentName, SegmentSummary | None],
 ) -> Index:
     """The highest index that one of the files in the directory says is durable; -1 for none.
 
     `fitting`: the summaries that fit, of the segments that are there."""
-    return max(
-        marked_index(disk, directory, files), summarized_index(disk, directory, files, fitting)
-    )
-
-
-def marked_index(disk: Disk, directory: str, files: Iterable[tuple[SegmentName, str]]) -> Index:
-    """The highest index that a mark says is durable; -1 for none."""
-    marks = (read_flushed(disk, directory, name) for name, suffix in files if suffix == FLUSHED)
-    return max(marks, default=Index(-1))
-
-
-def summarized_index(
-    disk: Disk,
-    directory: str,
-    files: Iterable[tuple[SegmentName, str]],
-    fitting: Mapping[SegmentName, SegmentSummary | None],
-) -> Index:
-    """The highest index that a summary says is durable; -1 for none. `fitting`: see there."""
     claimed = Index(-1)
     for name, suffix in files:
-        if suffix == SUMMARY:
+        if suffix not in CLAIMS:
+            continue
+        if suffix == FLUSHED:
+            index = read_flushed(disk, directory, name)
+        else:
             path = f"{directory}/{name.stem}{suffix}"
             summary = fitting.get(name) or read_checked(disk, path, SegmentSummary)
-            if summary is not None:
-                claimed = max(claimed, Index(summary.end_index - 1))
+            index = Index(-1 if summary is None else summary.end_index - 1)
+        claimed = max(claimed, index)
     return claimed
 
 

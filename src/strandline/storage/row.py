@@ -3,11 +3,12 @@
 Why:    every change of the row is several changes of names; each is ordered so that a crash between
         any two of them leaves something that recovery can tell from a loss.
 How:    begin_next     new file, directory flushed, then used
-        cut            later segments removed, claims removed, directory flushed, then the file cut
-                       and flushed
+        cut            a mark of what stays flushed, later segments removed, the summary removed,
+                       directory flushed, then the file cut and flushed
         let_go         an intent file, then the removals (`recovery.remove_before`)
         begin_anew     an intent file, then the removals, then its rename (`recovery.begin_anew`)
-        replace        claims removed, rename over the first, the others removed
+        replace        a mark beside the active segment flushed, claims removed, rename over the
+                       first, the others removed
 Owns:   the segments, the active one among them, and the history over them.
 Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14, for the orders."""
 
@@ -18,7 +19,7 @@ from strandline.base.disk import Disk, File
 from strandline.model.ids import Index
 from strandline.storage import reads
 from strandline.storage.history import History
-from strandline.storage.layout import CLAIMS, CLEANED, FLUSHED, LOG, SegmentName
+from strandline.storage.layout import CLAIMS, CLEANED, FLUSHED, LOG, SUMMARY, SegmentName
 from strandline.storage.recovery import (
     RecoveredLog,
     begin_anew,
@@ -26,7 +27,7 @@ from strandline.storage.recovery import (
     remove_before,
     remove_segment_files,
 )
-from strandline.storage.sealing import create_mark, seal_segment, write_flushed
+from strandline.storage.sealing import create_mark, flush_mark, seal_segment, write_flushed
 from strandline.storage.segment import Segment
 from strandline.storage.segment_work import Cleaned
 
@@ -34,7 +35,16 @@ from strandline.storage.segment_work import Cleaned
 class SegmentRow:
     """The segments of one log in order; the last is the active one. Methods raise OSError."""
 
-    __slots__ = ("_cache", "_disk", "_old_marks", "active", "directory", "history", "segments")
+    __slots__ = (
+        "_cache",
+        "_disk",
+        "_marked",
+        "_old_marks",
+        "active",
+        "directory",
+        "history",
+        "segments",
+    )
 
     def __init__(self, disk: Disk, directory: str, found: RecoveredLog) -> None:
         self._disk = disk
@@ -46,6 +56,9 @@ class SegmentRow:
         self.active.open_index()
         self._old_marks = found.old_marks
         """Closed segments that may have a mark beside them still."""
+        self._marked = (self.active.name, Index(-1))
+        """(beside which segment, what it says): the newest mark that this process has flushed. What
+        was found may be in the page cache alone, even if a flush had covered it that failed."""
 
     def end_name(self) -> SegmentName:
         """What a segment would be called that began at the end."""
@@ -78,8 +91,14 @@ class SegmentRow:
         self.active = segment
         return old
 
-    def cut(self, from_index: Index) -> list[Segment]:
+    @property
+    def marked_index(self) -> Index:
+        """Up to there it is noted durably what is durable; -1 for nothing."""
+        return self._marked[1]
+
+    def cut(self, from_index: Index, kept_index: Index) -> list[Segment]:
         """Remove every entry at `from_index`, a beginning of a batch, and above, durably.
+        `kept_index`: up to there is durable what stays.
 
         Raises StorageError where that cannot be found for damage; nothing has changed then. The
         segment that holds it becomes the active one. Returns the segments that are gone."""
@@ -92,11 +111,11 @@ class SegmentRow:
         removed = self.segments[at + 1 :]
         del self.segments[at + 1 :]
         self.active = segment
+        self._mark(kept_index)
         if removed:
             names = [gone.name for gone in removed]
             remove_segment_files(self._disk, self.directory, names)
-        self._remove_claims([segment], with_new_mark=True)
-        self._old_marks.discard(segment.name)
+        self._remove_claims([segment], (SUMMARY,))
         segment.open_index()
         segment.cut(header.position, end_offset=offset, end_index=from_index)
         segment.trim()
@@ -129,14 +148,17 @@ class SegmentRow:
         self.segments[:] = [self.active]
         self.history = History(name)
         self._old_marks.clear()
+        self._marked = (name, Index(-1))
         _release(removed)
         return removed
 
-    def replace(self, cleaned: Cleaned) -> None:
-        """Let a compacted segment take the place of those it was made from."""
+    def replace(self, cleaned: Cleaned, flushed_index: Index) -> None:
+        """Let a compacted segment take the place of those it was made from. `flushed_index`: up to
+        there the log is durable."""
         old = list(cleaned.replaced)
         segment = cleaned.segment
-        self._remove_claims(old)
+        self.keep_marked(min(flushed_index, Index(old[-1].end_index - 1)))
+        self._remove_claims(old, CLAIMS)
         self._disk.rename(segment.path(CLEANED), segment.path(LOG))
         self._disk.flush_directory(self.directory)
         if len(old) > 1:
@@ -157,8 +179,23 @@ class SegmentRow:
         file = write_flushed(self._disk, self.directory, self.active.name, index)
         return file, set(self._old_marks)
 
-    def remove_marks(self, old: set[SegmentName]) -> None:
-        """Let go of marks that say less than another, which is durable."""
+    def keep_marked(self, index: Index) -> None:
+        """See that a durable mark beside the active segment says that much. Blocks to flush."""
+        name, marked_index = self._marked
+        if index >= 0 and (name != self.active.name or marked_index < index):
+            self._mark(index)
+
+    def _mark(self, index: Index) -> None:
+        name = self.active.name
+        is_marked = flush_mark(self._disk, self.directory, name, index)
+        self._marked = (name, index if is_marked else Index(-1))
+        self._old_marks.discard(name)
+
+    def on_mark_flushed(self, name: SegmentName, index: Index, old: set[SegmentName]) -> None:
+        """What `write_mark` wrote is durable, and nothing was cut meanwhile: let go of what says
+        less."""
+        if index >= self._marked[1]:
+            self._marked = (name, index)
         with contextlib.suppress(OSError):
             for name in old:
                 self._disk.remove(f"{self.directory}/{name.stem}{FLUSHED}")
@@ -168,14 +205,12 @@ class SegmentRow:
         """Let go of all files."""
         _release(self.segments)
 
-    def _remove_claims(self, segments: Sequence[Segment], *, with_new_mark: bool = False) -> None:
-        paths = [segment.path(suffix) for segment in segments for suffix in CLAIMS]
+    def _remove_claims(self, segments: Sequence[Segment], suffixes: Sequence[str]) -> None:
+        paths = [segment.path(suffix) for segment in segments for suffix in suffixes]
         present = [path for path in paths if self._disk.exists(path)]
         for path in present:
             self._disk.remove(path)
-        if with_new_mark:
-            create_mark(self._disk, self.directory, segments[0].name)
-        if present or with_new_mark:
+        if present:
             self._disk.flush_directory(self.directory)
 
 

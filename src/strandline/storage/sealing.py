@@ -10,7 +10,7 @@ import contextlib
 from struct import Struct
 from typing import NamedTuple
 
-from strandline.base.disk import Disk, File
+from strandline.base.disk import Disk, File, is_full
 from strandline.model.ids import Index
 from strandline.storage.history import History
 from strandline.storage.layout import (
@@ -151,7 +151,29 @@ def create_mark(disk: Disk, directory: str, name: SegmentName) -> None:
     """Make the file for `write_flushed`, empty; the directory is not flushed. Where that fails, it
     is made later."""
     with contextlib.suppress(OSError):
-        disk.open(f"{directory}/{name.stem}{FLUSHED}", create=True).close()
+        file = disk.open(f"{directory}/{name.stem}{FLUSHED}", create=True)
+        if file.size():  # Of a segment that was lost, and is none of this one's.
+            file.truncate(0)
+        file.close()
+
+
+def flush_mark(disk: Disk, directory: str, name: SegmentName, index: Index) -> bool:
+    """Make it durable at once that the log is durable up to `index`, in the place of what the mark
+    said before; False where there was no room for it: then none is there. Blocks. Raises
+    OSError."""
+    try:
+        file = write_flushed(disk, directory, name, index)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        disk.remove(f"{directory}/{name.stem}{FLUSHED}")
+        disk.flush_directory(directory)
+        return False
+    try:
+        disk.flush_now(file)
+    finally:
+        file.close()
+    return True
 
 
 def write_flushed(disk: Disk, directory: str, name: SegmentName, index: Index) -> File:

@@ -1,0 +1,162 @@
+"""No file of a log says that more is durable than is: whatever a crash leaves is opened.
+
+Source: design section 4; ATC'20, "Can Applications Recover from fsync Failures?"."""
+
+import random
+
+import pytest
+from tests.storage.storage_world import ManualClock
+from tests.storage.test_log import DIRECTORY, MARK_INTERVAL_MS, World
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import Index, Offset
+from strandline.storage import head_summary
+from strandline.storage.log import Log
+from strandline.storage.verification import verify_log
+
+CRASHES = 200
+
+
+def alarm_count(world: World) -> int:
+    """Of so many crashes, how many leave something that is taken for damage."""
+    count = 0
+    for seed in range(CRASHES):
+        disk = world.disk.twin()
+        disk.crash(random.Random(seed))
+        try:
+            Log.open(disk, DIRECTORY, config=world.config, clock=ManualClock())
+        except StorageError:
+            count += 1
+    return count
+
+
+def with_dirty_segments() -> World:
+    world = World(segment_bytes=310)
+    while len(world.files()) < 3:
+        world.append()
+    return world
+
+
+def answer(world: World, at: int, *, fails: bool = False) -> None:
+    """One of the flushes that were asked for, in any order, as the kernel may do."""
+    content, count, done = world.disk.flushes.pop(at)
+    if fails:
+        content.lose_up_to(count)
+        done(OSError(5, "flush failed"))
+    else:
+        content.flush_up_to(count)
+        done(None)
+
+
+def test_a_segment_is_sealed_once_all_before_it_is_durable() -> None:
+    world = with_dirty_segments()
+    results: list[Index | OSError] = []
+    world.log.flush_soon(results.append)
+    answer(world, 1)
+    assert not world.files(".summary")
+    assert alarm_count(world) == 0
+    answer(world, 0)
+    assert len(world.files(".summary")) == 2
+    answer(world, 0)
+    assert results == [world.log.last_index]
+    assert alarm_count(world) == 0
+
+
+def test_what_a_flush_failed_to_write_is_written_again_though_a_later_one_did_not_fail() -> None:
+    """A summary behind it would say that it is durable: at the next start it would be believed, in
+    the page cache, and acknowledged."""
+    world = with_dirty_segments()
+    world.log.flush_soon(lambda result: None)
+    answer(world, 1)
+    answer(world, 0, fails=True)
+    world.disk.run()
+    world.clock.forget()
+    world.disk.kill()
+    world.log = world.open()
+    world.append()
+    last = world.flush()
+    assert last == world.log.last_index
+    for seed in range(CRASHES):
+        disk = world.disk.twin()
+        disk.crash(random.Random(seed))
+        found = Log.open(disk, DIRECTORY, config=world.config, clock=ManualClock())
+        assert found.last_index == last
+
+
+def test_a_segment_that_was_cut_to_the_size_of_its_head_is_durable_when_it_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(head_summary, "REST_BYTES_MIN", 1)
+    world = World(segment_bytes=100_000, preallocate=True, segment_ms=1_000)
+    world.append()
+    world.flush()
+    world.clock.advance(1_000)
+    assert world.log.roll_if_due()
+    world.clock.forget()
+    world.disk.kill()
+    world.log = world.open()
+    world.append()
+    world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    world.disk.run()
+    assert alarm_count(world) == 0
+
+
+def test_what_was_found_and_is_given_up_is_claimed_by_nothing() -> None:
+    world = with_dirty_segments()
+    world.clock.forget()
+    world.disk.kill()
+    log = Log.open(world.disk, DIRECTORY, config=world.config, clock=world.clock, defer_flush=True)
+    log.give_up(OSError(5, "the others could not be made durable"))
+    assert alarm_count(world) == 0
+    world.clock.advance(MARK_INTERVAL_MS)
+    assert alarm_count(world) == 0
+
+
+def test_a_summary_of_all_that_is_written_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head_summary, "REST_BYTES_MIN", 1)
+    world = World(segment_bytes=100_000)
+    world.append()
+    world.flush()
+    world.disk.kill()
+    assert world.files(".summary")
+    assert not verify_log(world.disk, DIRECTORY).is_damaged
+
+
+@pytest.mark.parametrize("loses_power", [False, True])
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_a_cut_that_fails_is_followed_by_no_mark_of_what_was_cut(
+    is_reset: bool, loses_power: bool
+) -> None:
+    world = World(segment_bytes=100_000)
+    for _ in range(5):
+        world.append()
+    world.flush()
+    world.disk.failing.add("flush_directory" if is_reset else "flush")
+    with pytest.raises(OSError, match="failed"):
+        if is_reset:
+            world.log.reset_to(Index(9), Offset(9), previous_epoch=world.log.last_epoch)
+        else:
+            world.log.truncate(Index(2))
+    world.disk.failing.clear()
+    assert world.log.failed
+    world.clock.advance(MARK_INTERVAL_MS)
+    world.disk.run()
+    world.clock.forget()
+    world.disk.kill()
+    if loses_power:
+        assert alarm_count(world) == 0
+    world.open()
+
+
+def test_a_log_that_was_removed_marks_none_that_follows() -> None:
+    world = World(segment_bytes=100_000)
+    for _ in range(5):
+        world.append()
+    world.flush()
+    world.log.destroy()
+    old, world.clock = world.clock, ManualClock()
+    world.log = world.open()
+    old.advance(MARK_INTERVAL_MS)
+    world.disk.kill()
+    world.open()
