@@ -472,7 +472,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         truncate_what_matches,
         ("late-delivery", "leader-power-failure", "lossy-link", "reset"),
-        4,
+        9,
     ),
     Mutant(
         believe_the_flush_of_another_log,
@@ -523,7 +523,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         take_commits_that_were_overtaken,
         ("stalled-requests",),
-        431,
+        48,
         True,
         has_group=True,
         changes=LONG,
