@@ -14,7 +14,7 @@ from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.shrink import shrink
 from strandline.simulation.swarm import command as command_of
 from strandline.simulation.swarm import run_scenario
-from strandline.simulation.variations import draw
+from strandline.simulation.variations import draw, with_marks
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 PLACED = (
@@ -30,7 +30,7 @@ def written(directory: Path, text: str) -> Path:
 
 
 def test_a_seed_alone_is_that_seed(tmp_path: Path) -> None:
-    assert load_scenario(written(tmp_path, "seed = 12")) == Scenario.draw(12)
+    assert load_scenario(written(tmp_path, "seed = 12")) == with_marks(Scenario.draw(12))
 
 
 def test_what_a_seed_varies_stays_where_a_file_leaves_it_possible(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import random
 
 import pytest
 from tests.storage.storage_world import ManualClock
+from tests.storage.test_flushed_mark import marked
 from tests.storage.test_log import DIRECTORY, MARK_INTERVAL_MS, World
 
+from strandline.base.disk import File
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset
 from strandline.storage import head_summary
@@ -126,17 +128,26 @@ def test_a_summary_of_all_that_is_written_is_no_damage(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("loses_power", [False, True])
 @pytest.mark.parametrize("is_reset", [False, True])
 def test_a_cut_that_fails_is_followed_by_no_mark_of_what_was_cut(
-    is_reset: bool, loses_power: bool
+    is_reset: bool, loses_power: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(segment_bytes=100_000)
     for _ in range(5):
         world.append()
     world.flush()
-    world.disk.failing.add("flush_directory" if is_reset else "flush")
-    with pytest.raises(OSError, match="failed"):
+    path = f"{DIRECTORY}/{world.files()[0]}"
+    flush_now, disk = world.disk.flush_now, world.disk
+
+    def fail_for_the_log(file: File) -> None:
+        if file.path == path:
+            raise OSError(5, "flush failed")
+        flush_now(file)
+
+    with pytest.raises(OSError, match="failed"), monkeypatch.context() as patch:
         if is_reset:
+            disk.failing.add("flush_directory")
             world.log.reset_to(Index(9), Offset(9), previous_epoch=world.log.last_epoch)
-        else:
+        else:  # The mark that is lowered is flushed, and what is cut then is not.
+            patch.setattr(disk, "flush_now", fail_for_the_log)
             world.log.truncate(Index(2))
     world.disk.failing.clear()
     assert world.log.failed
@@ -154,9 +165,76 @@ def test_a_log_that_was_removed_marks_none_that_follows() -> None:
     for _ in range(5):
         world.append()
     world.flush()
-    world.log.destroy()
+    world.log.close()
+    world.disk.remove_tree(DIRECTORY)
     old, world.clock = world.clock, ManualClock()
     world.log = world.open()
     old.advance(MARK_INTERVAL_MS)
     world.disk.kill()
     world.open()
+
+
+def test_what_lay_beside_a_last_segment_that_is_gone_is_not_claimed_for_ever() -> None:
+    """Its owner does not vote as if it had it."""
+    world = World(segment_bytes=300)
+    for _ in range(6):
+        world.append()
+        world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    world.disk.run()
+    world.log.close()
+    world.disk.remove(f"{DIRECTORY}/{world.files()[-1]}")
+    world.disk.flush_directory(DIRECTORY)
+    with pytest.raises(StorageError, match="which were flushed"):
+        world.open()
+    world.clock.forget()
+    world.log = world.open(cut_corruption=True)
+    assert alarm_count(world) == 0
+    world.append()
+    world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    world.disk.run()
+    assert alarm_count(world) == 0
+    world.disk.kill()
+    world.open()
+
+
+def test_an_end_that_fails_is_followed_by_no_seal() -> None:
+    """Flushes that were asked for are answered later, beside the log that was opened meanwhile."""
+    world = World(segment_bytes=1_100, preallocate=True)
+    while len(world.files()) < 2:
+        world.append()
+    world.append()
+    world.log.flush_soon(lambda result: None)
+    world.disk.failing.add("truncate")
+    world.log.close()
+    world.disk.failing.clear()
+    assert world.log.failed
+    world.clock = ManualClock()
+    world.log = world.open()
+    world.log.truncate(Index(1))
+    world.disk.run()
+    world.disk.kill()
+    assert world.open().last_index == 0
+
+
+def test_a_cut_that_is_refused_leaves_what_was_being_noted() -> None:
+    world = World(segment_bytes=500)
+    sizes = [len(world.append()) for _ in range(6)]
+    world.flush()
+    world.log.close()
+    world.clock.forget()
+    world.disk.kill()
+    world.log = world.open()
+    world.append()
+    last = world.flush()
+    world.clock.advance(MARK_INTERVAL_MS)
+    world.disk.sync()
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", sizes[0] + 70)
+    with pytest.raises(StorageError):
+        world.log.truncate(Index(3))
+    assert (world.log.last_index, world.log.failed) == (last, False)
+    for _ in range(2):
+        world.clock.advance(MARK_INTERVAL_MS)
+        world.disk.run()
+    assert max(marked(world)) == last

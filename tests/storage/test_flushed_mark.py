@@ -20,13 +20,14 @@ from strandline.storage.sealing import create_mark, read_flushed, write_flushed
 SEEDS = range(30)
 
 
-def marked(world: World) -> list[int]:
+def marked(world: World | CompactedWorld) -> list[int]:
     """What the marks say, one for each segment that has any."""
-    names = [parse_name(name) for name in world.files(".flushed")]
-    return [read_flushed(world.disk, DIRECTORY, one[0]) for one in names if one is not None]
+    names = [name for name in world.disk.list_directory(DIRECTORY) if name.endswith(".flushed")]
+    found = [parse_name(name) for name in names]
+    return [read_flushed(world.disk, DIRECTORY, one[0]) for one in found if one is not None]
 
 
-def settle(world: World) -> None:
+def settle(world: World | CompactedWorld) -> None:
     """The mark is due, written and flushed."""
     world.clock.advance(MARK_INTERVAL_MS)
     world.disk.run()
@@ -481,3 +482,36 @@ def test_bytes_are_counted_over_segments() -> None:
     assert len(world.files()) == 2
     world.flush()
     assert max(marked(world)) == 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_orderly_end_leaves_one_of_what_was_found_and_noted_by_nobody(seed: int) -> None:
+    """Its writer was killed before it was due, and who found it ends before it is."""
+    world = World(segment_bytes=100_000)
+    size = len(world.append())
+    world.append()
+    world.flush()
+    world.clock.forget()
+    world.disk.kill()
+    world.log = world.open()
+    world.clock.advance(MARK_INTERVAL_MS - 1)
+    world.log.close()
+    lose_power(world, seed)
+    flip(world, 0, size + 65)
+    check_missed_up_to(world, 2)
+
+
+def test_thousands_of_logs_that_nobody_writes_to_end_without_a_flush(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(segment_bytes=100_000)
+    world.append()
+    world.flush()
+    settle(world)
+    world.log.close()
+    world.clock.forget()
+    world.log = world.open()
+    flushed: list[str] = []
+    monkeypatch.setattr(world.disk, "flush_now", lambda file: flushed.append(file.path))
+    world.log.close()
+    assert not any(path.endswith(".flushed") for path in flushed)

@@ -325,7 +325,8 @@ def test_a_log_on_real_files_survives_a_restart_and_serves_old_readers(
     log = Log.open(disk, directory, config=config, clock=clock)
     assert log.read_records(log.start_offset, 1 << 20, log.end_offset).bytes() == rest
     assert log.flushed_index == 99
-    log.destroy()
+    log.close()
+    disk.remove_tree(directory)
     assert not os.path.exists(directory)
 
 

@@ -402,60 +402,6 @@ def test_what_is_lost_before_it_was_flushed_is_no_rot(seed: int) -> None:
             known = {group: journal.get(group) for group in journal.groups()}
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_a_vote_that_rots_while_the_power_fails_is_missed(seed: int) -> None:
-    """The seal behind the last record is on the disk as soon as nothing else is asked for."""
-    disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
-    if seed % 3 < 2:
-        journal.put(GroupId(1), state(1, 1), Answers())
-        disk.run()
-        start = journal._end
-        journal.put(GroupId(1), state(2, 1), Answers())
-        disk.run()
-        if seed % 3:
-            disk.kill()
-            journal = StateJournal.open(disk, PATH)
-    else:
-        for epoch in range(1, 5):
-            start = journal._end
-            journal.put(GroupId(1), state(epoch, 1), Answers())
-        disk.run()
-    disk.run()
-    disk.crash(random.Random(seed))
-    disk.flip_bit(PATH, start + 20)
-    with pytest.raises(StorageError, match="a state that was durable"):
-        StateJournal.open(disk, PATH)
-
-
-def test_a_seal_is_flushed_once_for_many_puts() -> None:
-    disk = fresh_disk()
-    journal, answers = StateJournal.open(disk, PATH), Answers()
-    for group in range(1, 50):
-        journal.put(GroupId(group), state(1, 1), answers)
-    disk.run()
-    assert answers.errors == [None] * 49
-    assert len(disk.flushes) == 1
-    disk.run()
-    assert not disk.flushes
-
-
-def test_a_seal_that_cannot_be_flushed_ends_the_journal() -> None:
-    """The next record is behind pages of which nobody knows what they hold."""
-    disk = fresh_disk()
-    journal, answers = StateJournal.open(disk, PATH), Answers()
-    journal.put(GroupId(1), state(1, 1), answers)
-    disk.run()
-    disk.failing.add("flush")
-    disk.run()
-    disk.failing.clear()
-    assert journal.failed
-    journal.put(GroupId(1), state(2, 1), answers)
-    disk.run()
-    assert answers.errors[0] is None
-    assert answers.errors[1] is not None
-
-
 def test_a_seal_takes_no_room() -> None:
     disk = fresh_disk()
     journal = StateJournal.open(disk, PATH)

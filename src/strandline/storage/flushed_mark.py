@@ -78,9 +78,11 @@ class FlushedMark:
         elif self._timer is None:
             self._timer = self._clock.call_later(self._interval_ms, self._on_due)
 
-    def found(self, last_index: Index) -> None:
-        """All that was found at the opening is durable; what was noted of it is noted again."""
-        self._found_index = last_index
+    def found(self, last_index: Index, noted_index: Index) -> None:
+        """All that was found at the opening is durable; what was noted of it, up to `noted_index`,
+        is noted again."""
+        if noted_index >= last_index:
+            self._found_index = last_index
         self.advance(last_index)
 
     def keep_up(self, last_index: Index) -> None:
@@ -88,7 +90,7 @@ class FlushedMark:
         is, was noted by who wrote it: thousands of logs that nobody writes to end at once. Blocks
         to flush. Raises OSError."""
         if last_index != self._found_index:
-            self._row.keep_marked(last_index)
+            self._row.keep_marked(last_index, last_index)
 
     def cut(self, kept_index: Index) -> None:
         """The log is about to be cut: what is under way may say too much, and counts for

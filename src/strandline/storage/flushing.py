@@ -80,6 +80,10 @@ class Flushing:
             segment.is_dirty = False
             self._dirty.remove(segment)
 
+    def be_durable(self, segment: Segment) -> None:
+        """Everything in `segment` is durable: it is told once all before it is."""
+        self._on_durable(segment)
+
     def fail(self, error: OSError) -> None:
         """A write or a flush failed: this log is over."""
         if self.error is None:

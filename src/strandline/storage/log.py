@@ -14,6 +14,7 @@ from functools import partial
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Buffer, Disk, is_full
+from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import LENGTH_END, BatchHeader
 from strandline.records.marker import Marker, read_markers
@@ -65,6 +66,7 @@ class Log:
         self._room = room
         self._row = SegmentRow(disk, directory, found)
         self._unsealed = found.unsealed
+        self._noted_index = found.noted_index
         if self._row.active.size:
             self._row.active.first_append_ms = clock.monotonic_ms()
         self._checkpoints = Checkpoints(self.producers)
@@ -138,7 +140,7 @@ class Log:
 
     def found_durable(self) -> None:
         """What `open` found with `defer_flush` has been made durable."""
-        self._mark.found(self.last_index)
+        self._mark.found(self.last_index, self._noted_index)
         unsealed, self._unsealed = self._unsealed, []
         for segment in unsealed:
             if segment is not self._row.active:
@@ -286,16 +288,9 @@ class Log:
             with self._fatal():
                 if not is_full(error):
                     raise
-                self._take_back(segment, position)
+                segment.take_back(position)
             raise
         return segment
-
-    def _take_back(self, segment: Segment, position: int) -> None:
-        """Cut the part of a write that the disk had room for. Blocks to flush: whole batches may be
-        in it, and none of them may come back in the place of what is appended next."""
-        segment.file.truncate(position)
-        segment.allocated = position
-        self._disk.flush_now(segment.file)
 
     def _account(
         self,
@@ -376,12 +371,16 @@ class Log:
         if from_index > self.last_index:
             return
         assert from_index >= self.start_index, f"index {from_index} is before the log"
-        self._compacting.abandon()
+        self._begin_cut()
         old_active = self._row.active
         kept_index = min(self.flushed_index, Index(from_index - 1))
         self._mark.cut(kept_index)
-        with self._fatal():
-            removed = self._row.cut(from_index, kept_index)
+        try:
+            with self._fatal():
+                removed = self._row.cut(from_index, kept_index)
+        except StorageError:
+            self._mark.advance(self.flushed_index)
+            raise
         active = self._row.active
         for gone in removed:
             self._flushing.mark_clean(gone)
@@ -392,6 +391,12 @@ class Log:
         if active is not old_active:
             self._checkpoints.clear()
         self._restore_producers(active)
+
+    def _begin_cut(self) -> None:
+        """What is being written anew may be what is cut."""
+        self._flushing.check()
+        self._compacting.abandon()
+        self.mending.abandon()
 
     def _restore_producers(self, segment: Segment) -> None:
         """Let the producers be as they were at the end of `segment`, the active one, just cut."""
@@ -411,8 +416,7 @@ class Log:
 
         A crash leaves the old log or the new one. Raises OSError: when the disk is full, the log is
         unchanged; after any other failure it has failed."""
-        self._flushing.check()
-        self._compacting.abandon()
+        self._begin_cut()
         name = SegmentName(start_offset, start_index - start_offset, previous_epoch)
         self._row.declare(name, RESET)
         self._mark.cut(NO_INDEX)
@@ -499,10 +503,11 @@ class Log:
         self._mark.close()
         if not self.failed:
             with contextlib.suppress(OSError):
-                self._compacting.abandon()
-                active.trim()
-                self._flushing.mark_dirty(active)
-                self._flushing.flush_now()
+                with self._fatal():
+                    self._compacting.abandon()
+                    active.trim()
+                    self._flushing.mark_dirty(active)
+                    self._flushing.flush_now()
                 self._mark.keep_up(self.last_index)
                 self._row.seal(active)
                 producers = self.producers.checkpoint()
@@ -514,14 +519,6 @@ class Log:
         self._flushing.fail(error)
         self._mark.close()
         self._row.release()
-
-    def destroy(self) -> None:
-        """Remove the log from the disk, for good. Raises OSError."""
-        self._head.close()
-        self._mark.close()
-        self._row.release()
-        self._disk.remove_tree(self.directory)
-        self._disk.flush_directory(self.directory.rsplit("/", 1)[0])
 
     # ---- letting go ----
 

@@ -12,7 +12,7 @@ Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Sto
 from collections.abc import Callable, Sequence
 from errno import EIO
 
-from strandline.base.disk import Disk
+from strandline.base.disk import Disk, is_full
 from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import Index
 from strandline.records.batch import HEADER, BatchHeader, crc_of, iterate_headers
@@ -111,6 +111,13 @@ class Mending:
         self._rewrite = Rewrite(self._disk, segment, replacements, new_segment=self._new_segment)
         return self._rewrite
 
+    def abandon(self) -> None:
+        """The log is about to be cut: what is being written anew may be what is cut. Raises
+        OSError."""
+        if self._rewrite is not None:
+            self._rewrite.abandon()
+            self._rewrite = None
+
     def replace(self, cleaned: Cleaned) -> None:
         """Let a rewritten segment take its place. Raises OSError: where the log has changed
         meanwhile it goes on as it is, otherwise it has failed."""
@@ -119,13 +126,20 @@ class Mending:
         if not all(segment in self._row.segments[:-1] for segment in cleaned.replaced):
             raise OSError(EIO, "the log has changed meanwhile")
         self._abandon_compaction()
+        try:
+            self._row.prepare(cleaned, self._flushing.flushed_index)
+        except OSError as error:
+            if not is_full(error):
+                self._flushing.fail(error)
+            raise
         for segment in cleaned.replaced:
             self._flushing.mark_clean(segment)
         try:
-            self._row.replace(cleaned, self._flushing.flushed_index)
+            self._row.replace(cleaned)
         except OSError as error:
             self._flushing.fail(error)
             raise
+        self._flushing.be_durable(cleaned.segment)
         self._on_mended(cleaned.segment.name.base_index)
 
 

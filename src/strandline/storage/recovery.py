@@ -45,7 +45,7 @@ from strandline.storage.renewal import Renewal
 from strandline.storage.scan import proved_batches
 from strandline.storage.sealing import (
     create_mark,
-    flush_mark,
+    lower_mark,
     read_flushed,
     read_producers,
     read_summary,
@@ -72,6 +72,8 @@ class RecoveredLog:
     """Closed segments to be sealed once they are durable."""
     old_marks: set[SegmentName]
     """Segments, without the active one, that may have a mark of what is durable beside them."""
+    noted_index: Index
+    """Up to there something said that it is durable."""
 
 
 class LogRecovery:
@@ -134,6 +136,7 @@ class LogRecovery:
             cache=self._cache,
             unsealed=self._unsealed,
             old_marks=old_marks - {self._segments[-1].name},
+            noted_index=self._flushed_index,
         )
 
     # ---- the directory ----
@@ -193,7 +196,7 @@ class LogRecovery:
         last = self._segments[-1]
         index = min(self._flushed_index, Index(last.end_index - 1))
         if index >= 0:
-            flush_mark(self._disk, self._directory, last.name, index)
+            lower_mark(self._disk, self._directory, last.name, index)
         self._remove_segments(names)
 
     def _check_end(self) -> None:
@@ -203,6 +206,8 @@ class LogRecovery:
             return
         if self._cut_corruption:
             self._remove_claims(last)
+            beyond = {name for name, _ in self._files if name.base_index >= last.end_index}
+            self._remove_segments(sorted(beyond - {last.name}))
         else:
             raise StorageError(
                 last.path(LOG),
@@ -292,7 +297,7 @@ class LogRecovery:
     def _remove_claims(self, segment: Segment) -> None:
         """Have nothing say more than is true of a segment that is about to be cut."""
         if segment.end_index <= self._flushed_index:
-            flush_mark(self._disk, self._directory, segment.name, Index(segment.end_index - 1))
+            lower_mark(self._disk, self._directory, segment.name, Index(segment.end_index - 1))
         summary = segment.path(SUMMARY)
         if self._disk.exists(summary):
             self._disk.remove(summary)

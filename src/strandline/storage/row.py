@@ -27,7 +27,13 @@ from strandline.storage.recovery import (
     remove_before,
     remove_segment_files,
 )
-from strandline.storage.sealing import create_mark, flush_mark, seal_segment, write_flushed
+from strandline.storage.sealing import (
+    create_mark,
+    flush_mark,
+    lower_mark,
+    seal_segment,
+    write_flushed,
+)
 from strandline.storage.segment import Segment
 from strandline.storage.segment_work import Cleaned
 
@@ -111,7 +117,7 @@ class SegmentRow:
         removed = self.segments[at + 1 :]
         del self.segments[at + 1 :]
         self.active = segment
-        self._mark(kept_index)
+        self._lower_mark(kept_index)
         if removed:
             names = [gone.name for gone in removed]
             remove_segment_files(self._disk, self.directory, names)
@@ -152,12 +158,17 @@ class SegmentRow:
         _release(removed)
         return removed
 
-    def replace(self, cleaned: Cleaned, flushed_index: Index) -> None:
-        """Let a compacted segment take the place of those it was made from. `flushed_index`: up to
-        there the log is durable."""
+    def prepare(self, cleaned: Cleaned, flushed_index: Index) -> None:
+        """Before `replace`: have a mark that lies beside none of the segments that go.
+        `flushed_index`: up to there the log is durable. Where there is no room, nothing has
+        changed."""
+        end = Index(cleaned.replaced[-1].end_index - 1)
+        self.keep_marked(min(flushed_index, end), flushed_index)
+
+    def replace(self, cleaned: Cleaned) -> None:
+        """Let a compacted segment take the place of those it was made from."""
         old = list(cleaned.replaced)
         segment = cleaned.segment
-        self.keep_marked(min(flushed_index, Index(old[-1].end_index - 1)))
         self._remove_claims(old, CLAIMS)
         self._disk.rename(segment.path(CLEANED), segment.path(LOG))
         self._disk.flush_directory(self.directory)
@@ -166,7 +177,6 @@ class SegmentRow:
         at = self.segments.index(old[0])
         self.segments[at : at + len(old)] = [segment]
         _release(old)
-        self.seal(segment)
 
     def seal(self, segment: Segment) -> None:
         """Write the files beside a closed segment that is durable; without them it is scanned."""
@@ -179,15 +189,19 @@ class SegmentRow:
         file = write_flushed(self._disk, self.directory, self.active.name, index)
         return file, set(self._old_marks)
 
-    def keep_marked(self, index: Index) -> None:
-        """See that a durable mark beside the active segment says that much. Blocks to flush."""
+    def keep_marked(self, index: Index, flushed_index: Index) -> None:
+        """See that a durable mark beside the active segment says as much as `index`. Where it does
+        not, it says `flushed_index` then, for one may be under way that says more than `index`.
+        Blocks to flush; where there is no room for it, nothing has changed."""
         name, marked_index = self._marked
         if index >= 0 and (name != self.active.name or marked_index < index):
-            self._mark(index)
+            flush_mark(self._disk, self.directory, self.active.name, flushed_index)
+            self._marked = (self.active.name, flushed_index)
+            self._old_marks.discard(self.active.name)
 
-    def _mark(self, index: Index) -> None:
+    def _lower_mark(self, index: Index) -> None:
         name = self.active.name
-        is_marked = flush_mark(self._disk, self.directory, name, index)
+        is_marked = lower_mark(self._disk, self.directory, name, index)
         self._marked = (name, index if is_marked else Index(-1))
         self._old_marks.discard(name)
 

@@ -157,23 +157,27 @@ def create_mark(disk: Disk, directory: str, name: SegmentName) -> None:
         file.close()
 
 
-def flush_mark(disk: Disk, directory: str, name: SegmentName, index: Index) -> bool:
-    """Make it durable at once that the log is durable up to `index`, in the place of what the mark
-    said before; False where there was no room for it: then none is there. Blocks. Raises
-    OSError."""
+def lower_mark(disk: Disk, directory: str, name: SegmentName, index: Index) -> bool:
+    """As `flush_mark`; False where there was no room for it: then none is there."""
     try:
-        file = write_flushed(disk, directory, name, index)
+        flush_mark(disk, directory, name, index)
     except OSError as error:
         if not is_full(error):
             raise
         disk.remove(f"{directory}/{name.stem}{FLUSHED}")
         disk.flush_directory(directory)
         return False
+    return True
+
+
+def flush_mark(disk: Disk, directory: str, name: SegmentName, index: Index) -> None:
+    """Make it durable at once that the log is durable up to `index`, in the place of what the mark
+    said before. Blocks. Raises OSError."""
+    file = write_flushed(disk, directory, name, index)
     try:
         disk.flush_now(file)
     finally:
         file.close()
-    return True
 
 
 def write_flushed(disk: Disk, directory: str, name: SegmentName, index: Index) -> File:

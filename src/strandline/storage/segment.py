@@ -126,6 +126,13 @@ class Segment:
             self.file.truncate(self.size)
         self.allocated = self.size
 
+    def take_back(self, position: int) -> None:
+        """Cut the part of a write that the disk had room for. Blocks to flush: whole batches may be
+        in it, and none of them may come back in the place of what is appended next."""
+        self.file.truncate(position)
+        self.allocated = position
+        self._disk.flush_now(self.file)
+
     def release(self) -> None:
         """Let go of the file. Whoever is still reading from it keeps it alive."""
         self._cache.forget(self)

@@ -34,6 +34,7 @@ class SegmentWork:
         self._segments = segments
         self._budget = 0
         self._cleaned: Cleaned | None = None
+        self._is_abandoned = False
         self._steps = self._run()
 
     def step(self, bytes_max: int) -> bool:
@@ -53,8 +54,13 @@ class SegmentWork:
         return getgeneratorstate(self._steps) == GEN_CLOSED
 
     def abandon(self) -> None:
-        """Give up: the segments have changed, or cannot be read."""
+        """Give up: the segments have changed, or cannot be read. Once it was, others may work on
+        them."""
+        if self._is_abandoned:
+            return
+        self._is_abandoned = True
         self._steps.close()
+        self._cleaned = None
         for segment in self._segments:
             self._disk.remove(segment.path(CLEANED))
 

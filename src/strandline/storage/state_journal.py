@@ -14,9 +14,8 @@ How:    [record][record]...[zeros]     each padded to 16 bytes:
         failed, the page cache alone has it, and counts it as clean. When the file has grown, the
         living states go into a new file that takes its name.
         So that the last state is no exception, a seal follows it as soon as it is durable: a record
-        that forgets a group which nobody has. It is flushed, too, where no other put was asked for
-        meanwhile; nobody waits for that, and the next record takes its place: it has nothing to
-        lose.
+        that forgets a group which nobody has. It is not flushed, and the next record takes its
+        place: it has nothing to lose.
         Space is taken ahead, at the opening too: a broker that could not remember a vote does not
         start. A put that finds none changes nothing, and may be tried again.
 Owns:   the file, and {group: state} in memory.
@@ -138,8 +137,7 @@ class StateJournal:
                 raise OSError(error.errno, error.strerror, path) from error
         disk.flush_now(file)
         journal = cls(disk, path, file=file, states=states, end=end, borrow=borrow)
-        if journal._seal():
-            disk.flush_now(file)
+        journal._seal()
         return journal
 
     @property
@@ -207,16 +205,12 @@ class StateJournal:
             failure = self._error or refusal
             if self._error is None and file is self._file and not self._is_closed:
                 self._durable_end = max(self._durable_end, end)
-                if self._durable_end == self._end and self._seal():
-                    self._disk.flush_soon(file, self._on_seal_flushed)
+                if self._durable_end == self._end:
+                    self._seal()
             done(failure)
 
         self._disk.flush_soon(file, on_flushed)
         return refusal is None
-
-    def _on_seal_flushed(self, error: OSError | None) -> None:
-        if error is not None and self._error is None:
-            self._error = OSError(EIO, f"the journal has failed: {error}")
 
     def _write_somehow(self, record: _Record) -> None:
         try:
@@ -244,21 +238,18 @@ class StateJournal:
             raise
         self._end = end
 
-    def _seal(self) -> bool:
-        """Say behind the last record that it is durable, where there is room for that; whether it
-        is said, and to be flushed.
+    def _seal(self) -> None:
+        """Say behind the last record that it is durable; not where there is no room for that.
 
         Half a seal harms nobody: the next record takes its place, and is no shorter."""
         data = _encode(_Record(_SEAL_GROUP, None), self._end)
         if not self._end or self._end + len(data) > self._allocated:
-            return False
+            return
         try:
             self._file.pwrite((data,), self._end)
         except OSError as error:
             if not is_full(error):
                 self._error = OSError(EIO, f"the journal has failed: {error}")
-            return False
-        return True
 
     def _cut(self) -> bool:
         """Cut what lies behind the last record; whether that could be done."""
