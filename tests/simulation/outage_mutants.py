@@ -273,5 +273,5 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(send_readers_round_and_round, 15, "Progress"),
     OutageMutant(show_less_than_is_at_risk, 160, "OnlyShownIsLost"),
     OutageMutant(seat_another_than_was_named, 316, "OnlyShownIsLost"),
-    OutageMutant(leave_the_observer_that_was_chosen_unfenced, 268, "OnlyShownIsLost"),
+    OutageMutant(leave_the_observer_that_was_chosen_unfenced, 333, "OnlyShownIsLost"),
 )
