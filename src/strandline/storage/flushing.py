@@ -68,7 +68,7 @@ class Flushing:
         """The failure that ended this log; it is never tried again."""
 
     def mark_dirty(self, segment: Segment) -> None:
-        """Bytes of `segment` were written or cut."""
+        """Bytes of `segment` were written."""
         segment.write_count += 1
         if not segment.is_dirty:
             segment.is_dirty = True
@@ -79,10 +79,6 @@ class Flushing:
         if segment.is_dirty:
             segment.is_dirty = False
             self._dirty.remove(segment)
-
-    def be_durable(self, segment: Segment) -> None:
-        """Everything in `segment` is durable: it is told once all before it is."""
-        self._on_durable(segment)
 
     def fail(self, error: OSError) -> None:
         """A write or a flush failed: this log is over."""
@@ -113,7 +109,7 @@ class Flushing:
         try:
             for segment in list(self._dirty):
                 self._disk.flush_now(segment.file)
-                self._on_durable(segment)
+                self.be_durable(segment)
         except OSError as error:
             self.fail(error)
             raise
@@ -144,13 +140,13 @@ class Flushing:
         if self.error is not None:
             request.error = self.error
         elif segment.is_dirty and segment.write_count == write_count:
-            self._on_durable(segment)
+            self.be_durable(segment)
         request.remaining -= 1
         if request.remaining == 0:
             self._finish(request)
 
-    def _on_durable(self, segment: Segment) -> None:
-        """Tell of segments that are durable in their order: of one only with all before it."""
+    def be_durable(self, segment: Segment) -> None:
+        """Everything in `segment` is durable: it is told, once all before it is."""
         self.mark_clean(segment)
         self._ahead.append(segment)
         first = min((one.name.base_index for one in self._dirty), default=_NO_LIMIT)

@@ -3,7 +3,8 @@
 Why:    a restart reads a page per closed segment and not the segment; and it can tell a torn tail
         from the damage of what had been durable.
 How:    the summary holds the segment's size and the CRCs of the index files; each file is checked
-        by itself, so any of them may be lost or stale and costs only a new scan.
+        by itself, so any of them may be lost or stale and costs only a new scan; but for the mark,
+        which has a flush of its own.
 Source: design section 4."""
 
 import contextlib
