@@ -11,7 +11,7 @@ Source: design section 4; Kafka's log cleaner."""
 from collections.abc import Callable
 
 from strandline.base.clock import Clock
-from strandline.base.disk import Disk, is_full
+from strandline.base.disk import Disk
 from strandline.model.ids import Index, Offset
 from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
 from strandline.storage.config import LogConfig
@@ -88,18 +88,11 @@ class Compacting:
         return has_more
 
     def _put_in_place(self, cleaned: Cleaned) -> None:
-        try:
+        with self._flushing.failing(unless_full=True):
             self._row.prepare(cleaned, self._flushing.flushed_index)
-        except OSError as error:
-            if not is_full(error):
-                self._flushing.fail(error)
-            raise
-        try:
+        with self._flushing.failing():
             self._keep(cleaned)
             self._row.replace(cleaned)
-        except OSError as error:
-            self._flushing.fail(error)
-            raise
         self._flushing.be_durable(cleaned.segment)
 
     def _keep(self, cleaned: Cleaned) -> None:

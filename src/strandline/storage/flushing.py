@@ -10,11 +10,12 @@ How:    flush_soon(done) -> one request to the disk per dirty segment -> all ans
 Owns:   `flushed_index`, `failed`.
 Source: design section 4; ATC'20, "Can Applications Recover from fsync Failures?"."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from errno import EIO
 
 from strandline.base.clock import Clock
-from strandline.base.disk import Disk
+from strandline.base.disk import Disk, is_full
 from strandline.model.ids import Index
 from strandline.storage.segment import Segment
 
@@ -79,6 +80,17 @@ class Flushing:
         if segment.is_dirty:
             segment.is_dirty = False
             self._dirty.remove(segment)
+
+    @contextlib.contextmanager
+    def failing(self, *, unless_full: bool = False) -> Iterator[None]:
+        """An OSError in here is the end of the log; with `unless_full` not where there is no
+        room."""
+        try:
+            yield
+        except OSError as error:
+            if not (unless_full and is_full(error)):
+                self.fail(error)
+            raise
 
     def fail(self, error: OSError) -> None:
         """A write or a flush failed: this log is over."""

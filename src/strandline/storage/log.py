@@ -9,7 +9,7 @@ Owns:   the directory, and what the parts below it hold. One thread only.
 Source: design section 4."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from strandline.base.clock import Clock
@@ -285,7 +285,7 @@ class Log:
         try:
             segment.file.pwrite(buffers, position)
         except OSError as error:
-            with self._fatal():
+            with self._flushing.failing():
                 if not is_full(error):
                     raise
                 segment.take_back(position)
@@ -344,12 +344,8 @@ class Log:
     def _roll(self) -> None:
         """Close the active segment and begin the next. Raises OSError: when the disk is full,
         nothing has changed; after any other failure the log has failed."""
-        try:
+        with self._flushing.failing(unless_full=True):
             old = self._row.begin_next(self.config.index_interval_bytes)
-        except OSError as error:
-            if not is_full(error):
-                self._flushing.fail(error)
-            raise
         self._flushing.mark_dirty(old)  # So that the next flush seals it.
         producers = self._checkpoints.begin()
         with contextlib.suppress(OSError):  # Without the snapshot, headers are read again.
@@ -376,7 +372,7 @@ class Log:
         kept_index = min(self.flushed_index, Index(from_index - 1))
         self._mark.cut(kept_index)
         try:
-            with self._fatal():
+            with self._flushing.failing():
                 removed = self._row.cut(from_index, kept_index)
         except StorageError:
             self._mark.advance(self.flushed_index)
@@ -420,7 +416,7 @@ class Log:
         name = SegmentName(start_offset, start_index - start_offset, previous_epoch)
         self._row.declare(name, RESET)
         self._mark.cut(NO_INDEX)
-        with self._fatal():
+        with self._flushing.failing():
             removed = self._row.begin_anew(name, self.config.index_interval_bytes)
         for segment in removed:
             self._flushing.mark_clean(segment)
@@ -428,15 +424,6 @@ class Log:
         self._checkpoints.clear()
         self._compacting.begin_at(start_offset)
         self.producers.restore(ProducerStates().checkpoint())
-
-    @contextlib.contextmanager
-    def _fatal(self) -> Iterator[None]:
-        """An OSError in here is the end of the log."""
-        try:
-            yield
-        except OSError as error:
-            self._flushing.fail(error)
-            raise
 
     # ---- reading ----
 
@@ -503,7 +490,7 @@ class Log:
         self._mark.close()
         if not self.failed:
             with contextlib.suppress(OSError):
-                with self._fatal():
+                with self._flushing.failing():
                     self._compacting.abandon()
                     active.trim()
                     self._flushing.mark_dirty(active)
@@ -565,10 +552,10 @@ class Log:
             count += 1
         if count:
             self._compacting.abandon()
-            with self._fatal():
+            with self._flushing.failing():
                 self._keep_producers(segments[: count + 1])
             self._row.declare(segments[count].name, START)
-            with self._fatal():
+            with self._flushing.failing():
                 removed = self._row.let_go(count)
             for segment in removed:
                 self._flushing.mark_clean(segment)

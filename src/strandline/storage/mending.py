@@ -12,7 +12,7 @@ Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Sto
 from collections.abc import Callable, Sequence
 from errno import EIO
 
-from strandline.base.disk import Disk, is_full
+from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import Index
 from strandline.records.batch import HEADER, BatchHeader, crc_of, iterate_headers
@@ -126,19 +126,12 @@ class Mending:
         if not all(segment in self._row.segments[:-1] for segment in cleaned.replaced):
             raise OSError(EIO, "the log has changed meanwhile")
         self._abandon_compaction()
-        try:
+        with self._flushing.failing(unless_full=True):
             self._row.prepare(cleaned, self._flushing.flushed_index)
-        except OSError as error:
-            if not is_full(error):
-                self._flushing.fail(error)
-            raise
         for segment in cleaned.replaced:
             self._flushing.mark_clean(segment)
-        try:
+        with self._flushing.failing():
             self._row.replace(cleaned)
-        except OSError as error:
-            self._flushing.fail(error)
-            raise
         self._flushing.be_durable(cleaned.segment)
         self._on_mended(cleaned.segment.name.base_index)
 
