@@ -32,7 +32,7 @@ def data(tmp_path: Path) -> Path:
     path = tmp_path / "data"
     DataDirectory.acquire(str(path), broker_id=BrokerId(1)).release()
     disk = RealDisk(lambda callback: callback())
-    journal = StateJournal.open(disk, f"{path}/state.journal")
+    journal = StateJournal.open(disk, f"{path}/state.journal", clock=ManualClock())
     voters = tuple(BrokerId(n) for n in (1, 2, 3))
     state = GroupState(Epoch(1), BrokerId(2), Configuration(voters, min_insync=2))
     journal.put(GroupId(7), state, lambda error: None)

@@ -9,13 +9,12 @@ from collections.abc import Callable
 import pytest
 from tests.storage.storage_world import Content, ForgetfulDisk
 from tests.storage.test_log import DIRECTORY, World
-from tests.storage.test_state_journal import PATH, Answers, fresh_disk, state
+from tests.storage.test_state_journal import PATH, Answers, fresh_disk, open_journal, state
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import GroupId
 from strandline.storage.flushed_mark import MARK_BYTES
 from strandline.storage.log import Log
-from strandline.storage.state_journal import StateJournal
 
 MARK_INTERVAL_MS = 5_000
 
@@ -54,7 +53,7 @@ def written_by(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> li
 def doomed_journal() -> ForgetfulDisk:
     """(epoch 3, vote 1) was answered; (epoch 4, vote 2) failed, and its process is gone."""
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     answers = Answers()
     journal.put(GroupId(1), state(3, 1), answers)
     disk.run()
@@ -68,28 +67,28 @@ def doomed_journal() -> ForgetfulDisk:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_vote_that_is_believed_after_a_failed_flush_is_durable(seed: int) -> None:
     disk = doomed_journal()
-    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(4, 2)
+    assert open_journal(disk).get(GroupId(1)) == state(4, 2)
     disk.crash(random.Random(seed))
-    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(4, 2)
+    assert open_journal(disk).get(GroupId(1)) == state(4, 2)
 
 
 def test_a_vote_that_the_cache_let_go_of_is_not_believed() -> None:
     disk = doomed_journal()
     disk.evict()
-    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(3, 1)
+    assert open_journal(disk).get(GroupId(1)) == state(3, 1)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_journal_whose_flush_failed_is_opened_for_ever(seed: int) -> None:
     """What was not durable must not be followed by a record that says it had been."""
     disk = doomed_journal()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     answers = Answers()
     journal.put(GroupId(2), state(5, 1), answers)
     disk.run()
     assert answers.errors == [None]
     disk.crash(random.Random(seed))
-    again = StateJournal.open(disk, PATH)
+    again = open_journal(disk)
     assert (again.get(GroupId(1)), again.get(GroupId(2))) == (state(4, 2), state(5, 1))
 
 
@@ -97,21 +96,21 @@ def test_a_journal_that_cannot_be_made_durable_is_not_opened() -> None:
     disk = doomed_journal()
     disk.failing.add("flush")
     with pytest.raises(OSError, match="flush failed"):
-        StateJournal.open(disk, PATH)
+        open_journal(disk)
 
 
 def test_only_what_no_record_says_was_durable_is_written_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     for epoch in range(1, 50):
         journal.put(GroupId(1), state(epoch, 1), Answers())
         disk.run()
     end = journal._end
     journal.put(GroupId(1), state(50, 1), Answers())
     killed(disk)
-    (again, seal) = written_by(monkeypatch, lambda: StateJournal.open(disk, PATH))
+    (again, seal) = written_by(monkeypatch, lambda: open_journal(disk))
     assert again == (end, journal._end - end)
     assert seal[0] == journal._end
 
@@ -120,7 +119,7 @@ def test_rot_of_what_was_compacted_is_refused(monkeypatch: pytest.MonkeyPatch) -
     """A compacted journal bears its name only once it is durable, and its records say so."""
     monkeypatch.setattr("strandline.storage.state_journal._COMPACT_BYTES_MIN", 600)
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     largest = 0
     for epoch in range(1, 100):
         journal.put(GroupId(epoch % 4), state(epoch, 1), Answers())
@@ -132,7 +131,7 @@ def test_rot_of_what_was_compacted_is_refused(monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("it was never compacted")
     disk.flip_bit(PATH, 40)
     with pytest.raises(StorageError, match="a state that was durable"):
-        StateJournal.open(disk, PATH)
+        open_journal(disk)
 
 
 # ---- logs ------------------------------------------------------------------------------------

@@ -3,17 +3,18 @@
 Source: design section 4, "Hard state"."""
 
 import random
+from collections.abc import Callable
 from errno import ENOSPC
 
 import msgspec
 import pytest
-from tests.storage.storage_world import ForgetfulDisk, PowerFailure
+from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
 
 from strandline.base.disk import is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.configuration import Configuration
-from strandline.storage.state_journal import GroupState, StateJournal, last_record
+from strandline.storage.state_journal import SEAL_FLUSH_MS, GroupState, StateJournal, last_record
 
 PATH = "/data/state.journal"
 
@@ -29,6 +30,16 @@ def fresh_disk() -> ForgetfulDisk:
     return disk
 
 
+def open_journal(
+    disk: ForgetfulDisk,
+    path: str = PATH,
+    *,
+    clock: ManualClock | None = None,
+    borrow: Callable[[], bool] = lambda: False,
+) -> StateJournal:
+    return StateJournal.open(disk, path, clock=clock or ManualClock(), borrow=borrow)
+
+
 class Answers:
     """Counts what was answered."""
 
@@ -40,14 +51,14 @@ class Answers:
 
 
 def test_an_unknown_group_has_no_state() -> None:
-    journal = StateJournal.open(fresh_disk(), PATH)
+    journal = open_journal(fresh_disk())
     assert journal.get(GroupId(1)) is None
     assert journal.groups() == []
 
 
 def test_a_put_is_answered_only_when_it_is_durable() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     answers = Answers()
     journal.put(GroupId(1), state(3, 2), answers)
     journal.put(GroupId(2), state(4), answers)
@@ -56,19 +67,19 @@ def test_a_put_is_answered_only_when_it_is_durable() -> None:
     disk.run()
     assert answers.errors == [None, None]
     disk.crash(random.Random(1))
-    again = StateJournal.open(disk, PATH)
+    again = open_journal(disk)
     assert again.groups() == [1, 2]
     assert (again.get(GroupId(1)), again.get(GroupId(2))) == (state(3, 2), state(4))
 
 
 def test_a_promised_vote_survives() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     promised = GroupState(Epoch(3), BrokerId(2), None, promised=Epoch(4))
     journal.put(GroupId(1), promised, Answers())
     disk.run()
     disk.crash(random.Random(1))
-    assert StateJournal.open(disk, PATH).get(GroupId(1)) == promised
+    assert open_journal(disk).get(GroupId(1)) == promised
 
 
 def test_a_record_of_an_earlier_release_promises_nothing() -> None:
@@ -91,19 +102,19 @@ def test_a_record_of_an_earlier_release_promises_nothing() -> None:
 def test_what_only_grows_is_kept_by_later_puts_and_over_compaction() -> None:
     """Which loss it was told to forget by, and which rejoining it comes after."""
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     journal.put(GroupId(1), GroupState(Epoch(3), BrokerId(2), None, forgotten=4), Answers())
     journal.put(GroupId(1), GroupState(Epoch(3), BrokerId(2), None, rejoined=7), Answers())
     journal.put(GroupId(1), GroupState(Epoch(5), BrokerId(1), None, rejoined=6), Answers())
     assert journal._compact()
     disk.run()
     disk.crash(random.Random(1))
-    found = StateJournal.open(disk, PATH).get(GroupId(1))
+    found = open_journal(disk).get(GroupId(1))
     assert found == GroupState(Epoch(5), BrokerId(1), None, forgotten=4, rejoined=7)
 
 
 def test_what_is_forgotten_by_a_declared_loss_says_nothing_of_the_log_after_it() -> None:
-    journal = StateJournal.open(fresh_disk(), PATH)
+    journal = open_journal(fresh_disk())
     known = GroupState(Epoch(3), BrokerId(2), None, joined=Index(100))
     journal.put(GroupId(1), known, Answers())
     journal.put(GroupId(1), msgspec.structs.replace(known, joined=Index(20)), Answers())
@@ -115,19 +126,19 @@ def test_what_is_forgotten_by_a_declared_loss_says_nothing_of_the_log_after_it()
 
 def test_a_removed_group_is_gone_after_a_restart() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     journal.put(GroupId(1), state(3), Answers())
     journal.remove(GroupId(1))
     journal.remove(GroupId(5))
     assert journal.get(GroupId(1)) is None
     disk.run()
     journal.close()
-    assert StateJournal.open(disk, PATH).groups() == []
+    assert open_journal(disk).groups() == []
 
 
 def test_a_failed_flush_fails_everything_after_it() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     answers = Answers()
     journal.put(GroupId(1), state(1), answers)
     disk.failing.add("flush")
@@ -142,7 +153,7 @@ def test_a_failed_flush_fails_everything_after_it() -> None:
 
 def test_a_failed_write_is_answered_with_its_error() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     disk.failing.add("pwrite")
     answers = Answers()
     journal.put(GroupId(1), state(1), answers)
@@ -153,7 +164,7 @@ def test_a_failed_write_is_answered_with_its_error() -> None:
 
 def test_a_put_without_space_changes_nothing_and_may_be_tried_again() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     disk.run()
     disk.capacity = disk.used()
     answers = Answers()
@@ -173,17 +184,17 @@ def test_a_put_without_space_changes_nothing_and_may_be_tried_again() -> None:
     disk.run()
     assert answers.errors[-1] is None
     disk.crash(random.Random(1))
-    again = StateJournal.open(disk, PATH)
+    again = open_journal(disk)
     assert (again.get(GroupId(1)), again.get(GroupId(2))) == (state(epoch - 1), state(7))
 
 
 def test_a_journal_uses_what_little_space_there_is() -> None:
     """It asked for 256 KB or nothing: where less was left, no vote was given."""
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     disk.open(PATH).truncate(0)
     disk.capacity = disk.used() + (20 << 10)
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     answers = Answers()
     epoch = 0
     while not any(answers.errors):
@@ -199,7 +210,7 @@ def test_where_no_space_is_set_aside_half_a_put_is_taken_back(
 ) -> None:
     monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 0)
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     answers = Answers()
     journal.put(GroupId(1), state(1, 1), answers)
     used = disk.used()
@@ -212,7 +223,7 @@ def test_where_no_space_is_set_aside_half_a_put_is_taken_back(
     journal.put(GroupId(1), state(3, 1), answers)
     disk.run()
     assert [error is None for error in answers.errors] == [True, False, True]
-    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(3, 1)
+    assert open_journal(disk).get(GroupId(1)) == state(3, 1)
 
 
 def test_a_journal_that_has_no_room_to_be_compacted_goes_on(
@@ -220,7 +231,7 @@ def test_a_journal_that_has_no_room_to_be_compacted_goes_on(
 ) -> None:
     monkeypatch.setattr("strandline.storage.state_journal._COMPACT_BYTES_MIN", 2_000)
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     disk.capacity = disk.used()
     answers = Answers()
     for epoch in range(1, 100):
@@ -233,16 +244,16 @@ def test_a_journal_that_has_no_room_to_be_compacted_goes_on(
     journal.put(GroupId(1), state(100, 1), answers)
     disk.run()
     assert journal._end < 2_000
-    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(100, 1)
+    assert open_journal(disk).get(GroupId(1)) == state(100, 1)
 
 
 def test_a_journal_is_opened_on_a_full_disk_only_with_room_for_votes() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     journal.put(GroupId(1), state(1, 1), Answers())
     disk.run()
     disk.capacity = disk.used()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     answers = Answers()
     journal.put(GroupId(1), state(2, 1), answers)
     disk.run()
@@ -250,13 +261,13 @@ def test_a_journal_is_opened_on_a_full_disk_only_with_room_for_votes() -> None:
     disk.open(PATH).truncate(journal._end)
     disk.capacity = disk.used()
     with pytest.raises(OSError, match="No space left") as failure:
-        StateJournal.open(disk, PATH)
+        open_journal(disk)
     assert failure.value.filename == PATH
 
 
 def test_a_flush_that_finds_no_space_is_final() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     answers = Answers()
     journal.put(GroupId(1), state(1), answers)
     for _, _, done in disk.flushes:
@@ -291,7 +302,7 @@ def live(seed: int, *, killed_share: float = 0.0) -> None:
     for _ in range(8):
         disk.fuse = rng.randint(0, 20) if rng.random() < 0.3 else -1
         try:
-            journal = StateJournal.open(disk, PATH)
+            journal = open_journal(disk)
             disk.fuse = -1
             for group, known in durable.items():
                 found = journal.get(GroupId(group))
@@ -325,7 +336,7 @@ def test_the_journal_is_compacted_and_loses_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("strandline.storage.state_journal._ALLOCATE_BYTES", 512)
     rng = random.Random(4)
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     last: dict[int, int] = {}
     answers = Answers()
     for epoch in range(1, 500):
@@ -338,7 +349,7 @@ def test_the_journal_is_compacted_and_loses_nothing(monkeypatch: pytest.MonkeyPa
     disk.run()
     assert answers.errors == [None] * 499
     disk.crash(rng)
-    again = StateJournal.open(disk, PATH)
+    again = open_journal(disk)
     assert {
         group: found.epoch for group in (1, 2, 3, 4) if (found := again.get(GroupId(group)))
     } == last
@@ -355,56 +366,162 @@ def test_compaction_survives_a_power_failure_anywhere(
 
 def test_rot_below_something_durable_is_refused() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     for epoch in range(1, 6):
         journal.put(GroupId(epoch), state(epoch, 1), Answers())
         disk.run()
     disk.flip_bit(PATH, 40)
     with pytest.raises(StorageError, match="a state that was durable"):
-        StateJournal.open(disk, PATH)
+        open_journal(disk)
 
 
 @pytest.mark.parametrize("is_opened_anew", [False, True])
 def test_rot_of_the_last_state_is_refused_too(is_opened_anew: bool) -> None:
     """It would be a vote that is forgotten."""
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     for epoch in (1, 2):
         begin = journal._end
         journal.put(GroupId(1), state(epoch, 1), Answers())
         disk.run()
     if is_opened_anew:
-        StateJournal.open(disk, PATH).close()
+        open_journal(disk).close()
     disk.kill()
     disk.flip_bit(PATH, begin + 20)
     with pytest.raises(StorageError, match="a state that was durable"):
-        StateJournal.open(disk, PATH)
+        open_journal(disk)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(60))
 def test_what_is_lost_before_it_was_flushed_is_no_rot(seed: int) -> None:
-    """Whichever sectors of the next record, and of the seal in whose place it is, survive."""
-    disk = fresh_disk()
+    """Whichever sectors survive of the next record, and of the seal behind which, or in whose
+    place it is."""
+    disk, clock = fresh_disk(), ManualClock()
     rng = random.Random(seed)
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk, clock=clock)
     known: dict[GroupId, GroupState | None] = {}
     for epoch in range(1, 40):
         journal.put(GroupId(epoch % 3), state(epoch, 1), Answers())
         if rng.random() < 0.8:
             disk.run()
             known = {group: journal.get(group) for group in journal.groups()}
+        if seed % 2 and rng.random() < 0.7:
+            clock.advance(rng.randint(1, SEAL_FLUSH_MS))
+            if rng.random() < 0.5:
+                disk.run()
+                known = {group: journal.get(group) for group in journal.groups()}
         if rng.random() < 0.3:
             disk.crash(rng)
-            journal = StateJournal.open(disk, PATH)
+            journal = open_journal(disk, clock=clock)
             for group, found in known.items():
                 now = journal.get(group)
                 assert found is not None and now is not None and now.epoch >= found.epoch
             known = {group: journal.get(group) for group in journal.groups()}
 
 
+ENDINGS = ["quiet", "closed", "opened anew", "a put is cut off"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("seed", range(20))
+def test_a_vote_that_rots_while_the_power_fails_is_missed(seed: int, ending: str) -> None:
+    """The seal behind it is on the disk once nothing else is asked for, and stays there."""
+    disk, clock = fresh_disk(), ManualClock()
+    journal = open_journal(disk, clock=clock)
+    for epoch in range(1, 30):  # The last one is in a sector of its own.
+        begin = journal._end
+        journal.put(GroupId(1), state(epoch, 1), Answers())
+        disk.run()
+    if ending == "closed":
+        journal.close()
+    elif ending == "opened anew":
+        disk.kill()
+        open_journal(disk, clock=clock)
+    else:
+        clock.advance(SEAL_FLUSH_MS)
+        disk.run()
+    if ending == "a put is cut off":
+        journal.put(GroupId(1), state(30, 1), Answers())
+    disk.crash(random.Random(seed))
+    disk.flip_bit(PATH, begin + 20)
+    with pytest.raises(StorageError, match="a state that was durable"):
+        open_journal(disk)
+
+
+def test_a_seal_is_flushed_once_for_many_puts_and_kept() -> None:
+    disk, clock = fresh_disk(), ManualClock()
+    journal, answers = open_journal(disk, clock=clock), Answers()
+    for group in range(1, 50):
+        journal.put(GroupId(group), state(1, 1), answers)
+        disk.run()
+        clock.advance(SEAL_FLUSH_MS - 1)
+        assert not disk.flushes
+    assert answers.errors == [None] * 49
+    end = journal._end
+    clock.advance(1)
+    assert len(disk.flushes) == 1
+    disk.run()
+    assert journal._durable_end == journal._end > end
+    clock.advance(10 * SEAL_FLUSH_MS)
+    disk.run()
+    assert not disk.flushes
+    end = journal._end
+    again = open_journal(disk, clock=clock)
+    clock.advance(10 * SEAL_FLUSH_MS)
+    assert not disk.flushes, "a seal needs no other one"
+    again.put(GroupId(1), state(2, 1), answers)
+    disk.run()
+    assert last_record(disk.open(PATH).pread(10_000, 0)[: again._end]) == end
+
+
+def test_a_put_before_the_seal_is_flushed_takes_its_place() -> None:
+    """And none is flushed behind a put that is not durable yet."""
+    disk, clock = fresh_disk(), ManualClock()
+    journal = open_journal(disk, clock=clock)
+    journal.put(GroupId(1), state(1, 1), Answers())
+    disk.run()
+    end = journal._end
+    journal.put(GroupId(1), state(2, 1), Answers())
+    clock.advance(SEAL_FLUSH_MS)
+    assert len(disk.flushes) == 1, "the put's own"
+    assert last_record(disk.open(PATH).pread(10_000, 0)) == end
+    disk.run()
+    clock.advance(SEAL_FLUSH_MS)
+    assert len(disk.flushes) == 1
+
+
+def test_a_seal_that_cannot_be_flushed_ends_the_journal() -> None:
+    """The next record would be behind pages of which nobody knows what they hold."""
+    disk, clock = fresh_disk(), ManualClock()
+    journal, answers = open_journal(disk, clock=clock), Answers()
+    journal.put(GroupId(1), state(1, 1), answers)
+    disk.run()
+    clock.advance(SEAL_FLUSH_MS)
+    disk.failing.add("flush")
+    disk.run()
+    disk.failing.clear()
+    assert journal.failed
+    journal.put(GroupId(1), state(2, 1), answers)
+    disk.run()
+    assert answers.errors[0] is None
+    assert answers.errors[1] is not None
+    assert open_journal(disk).get(GroupId(1)) == state(1, 1)
+
+
+def test_a_closed_journal_flushes_nothing_later() -> None:
+    disk, clock = fresh_disk(), ManualClock()
+    journal = open_journal(disk, clock=clock)
+    journal.put(GroupId(1), state(1, 1), Answers())
+    disk.run()
+    disk.failing.add("flush")
+    journal.close()
+    clock.advance(SEAL_FLUSH_MS)
+    assert not disk.flushes
+
+
 def test_a_seal_takes_no_room() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     ends = []
     for epoch in (1, 2, 3):
         journal.put(GroupId(1), state(epoch, 1), Answers())
@@ -415,7 +532,7 @@ def test_a_seal_takes_no_room() -> None:
 
 def test_the_last_record_begins_where_the_one_before_it_ends() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     assert last_record(b"") == 0
     ends = []
     for epoch in range(1, 4):
@@ -429,20 +546,20 @@ def test_the_last_record_begins_where_the_one_before_it_ends() -> None:
 
 def test_a_hole_among_what_was_never_durable_is_a_torn_tail() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     journal.put(GroupId(1), state(1, 1), Answers())
     disk.run()
     end = journal._end
     for group in (2, 3, 4):
         journal.put(GroupId(group), state(2, 1), Answers())
     disk.flip_bit(PATH, end + 20)
-    again = StateJournal.open(disk, PATH)
+    again = open_journal(disk)
     assert again.groups() == [1]
 
 
 def test_what_was_cut_as_a_torn_tail_never_follows_what_is_put_later() -> None:
     disk = fresh_disk()
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     journal.put(GroupId(1), state(1, 1), Answers())
     disk.run()
     end = journal._end
@@ -450,26 +567,26 @@ def test_what_was_cut_as_a_torn_tail_never_follows_what_is_put_later() -> None:
         journal.put(GroupId(1), state(epoch, 1), Answers())
     disk.kill()
     disk.flip_bit(PATH, end + 20)
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     journal.put(GroupId(1), state(4, 1), Answers())
     disk.run()
-    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(4, 1)
+    assert open_journal(disk).get(GroupId(1)) == state(4, 1)
 
 
 def test_what_was_read_after_a_kill_is_durable() -> None:
     for seed in range(20):
         disk = fresh_disk()
-        journal = StateJournal.open(disk, PATH)
+        journal = open_journal(disk)
         journal.put(GroupId(1), state(1, 1), Answers())
         disk.flushes.clear()
-        assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(1, 1)
+        assert open_journal(disk).get(GroupId(1)) == state(1, 1)
         disk.crash(random.Random(seed))
-        assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(1, 1)
+        assert open_journal(disk).get(GroupId(1)) == state(1, 1)
 
 
 def test_what_becomes_durable_once_the_journal_is_closed_is_not_told_to_have_failed() -> None:
     disk = fresh_disk()
-    journal, answers = StateJournal.open(disk, PATH), Answers()
+    journal, answers = open_journal(disk), Answers()
     journal.put(GroupId(1), state(1, 1), answers)
     journal.close()
     disk.failing.add("pwrite")  # As a file is that was closed.
@@ -479,7 +596,7 @@ def test_what_becomes_durable_once_the_journal_is_closed_is_not_told_to_have_fai
 
 def test_a_seal_that_finds_no_room_gives_none_away() -> None:
     disk = fresh_disk()
-    journal, answers = StateJournal.open(disk, PATH), Answers()
+    journal, answers = open_journal(disk), Answers()
     journal.put(GroupId(1), state(1, 1), answers)
     allocated = journal._allocated
     disk.full.add("pwrite")
@@ -489,4 +606,4 @@ def test_a_seal_that_finds_no_room_gives_none_away() -> None:
     journal.put(GroupId(1), state(2, 1), answers)
     disk.run()
     assert answers.errors == [None, None]
-    assert StateJournal.open(disk, PATH).get(GroupId(1)) == state(2, 1)
+    assert open_journal(disk).get(GroupId(1)) == state(2, 1)

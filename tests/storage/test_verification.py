@@ -7,7 +7,7 @@ import random
 import pytest
 from tests.storage.storage_world import ForgetfulDisk
 from tests.storage.test_log import DIRECTORY, World
-from tests.storage.test_state_journal import PATH, Answers, fresh_disk, state
+from tests.storage.test_state_journal import PATH, Answers, fresh_disk, open_journal, state
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, GroupId, Offset
@@ -15,7 +15,6 @@ from strandline.records.batch import iterate_headers, read_header, seal
 from strandline.records.marker import build_epoch_marker
 from strandline.storage.index import INDEX_ENTRY_BYTES
 from strandline.storage.layout import SegmentSummary, checksum, read_checked, write_checked
-from strandline.storage.state_journal import StateJournal
 from strandline.storage.survey import read_batches, survey_log
 from strandline.storage.verification import (
     Finding,
@@ -266,7 +265,7 @@ def test_a_survey_shows_what_a_start_would_find() -> None:
 def test_a_journal_is_sound_torn_or_damaged() -> None:
     disk = fresh_disk()
     assert verify_journal(disk, PATH) == ({}, [])
-    journal = StateJournal.open(disk, PATH)
+    journal = open_journal(disk)
     for epoch in (1, 2, 3):
         journal.put(GroupId(7), state(epoch, 2), Answers())
         disk.run()

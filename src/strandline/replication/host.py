@@ -147,6 +147,7 @@ class Replication:
         self._journal = StateJournal.open(
             self.disk,
             f"{self._data_directory}/{JOURNAL}",
+            clock=self.clock,
             borrow=partial(self.reserve.lend, "the journal of votes"),
         )
         self._opening = Opening(self, self._journal, f"{self._data_directory}/logs")

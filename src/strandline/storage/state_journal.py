@@ -14,8 +14,8 @@ How:    [record][record]...[zeros]     each padded to 16 bytes:
         failed, the page cache alone has it, and counts it as clean. When the file has grown, the
         living states go into a new file that takes its name.
         So that the last state is no exception, a seal follows it as soon as it is durable: a record
-        that forgets a group which nobody has. It is not flushed, and the next record takes its
-        place: it has nothing to lose.
+        that forgets a group which nobody has. The next record takes its place, as it has nothing to
+        lose; if none comes for a while, it is flushed, and stays: no vote waits for that.
         Space is taken ahead, at the opening too: a broker that could not remember a vote does not
         start. A put that finds none changes nothing, and may be tried again.
 Owns:   the file, and {group: state} in memory.
@@ -23,12 +23,14 @@ Source: design section 4, "Hard state"; Raft thesis, figure 3.1 (persistent stat
         Applications Recover from fsync Failures?"."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from errno import EIO
 from struct import Struct
 
 import msgspec
 from fastcrc import crc32
 
+from strandline.base.clock import Clock, Timer
 from strandline.base.disk import Disk, File, is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
@@ -45,6 +47,8 @@ _ROOM_BYTES_MIN = 16 << 10
 _COMPACT_BYTES_MIN = 1 << 20
 _COMPACT_GROWTH = 4
 """Compact once the file is so many times as large as it would be."""
+SEAL_FLUSH_MS = 100
+"""So long after the last state that was put the seal behind it is flushed."""
 
 
 UNKNOWN = Index(-2)
@@ -81,6 +85,9 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
     state: GroupState | None
 
 
+_SEAL = _Record(_SEAL_GROUP, None)
+
+
 class StateJournal:
     """The journal. One thread only."""
 
@@ -92,9 +99,11 @@ class StateJournal:
         file: File,
         states: dict[GroupId, GroupState],
         end: int,
+        clock: Clock,
         borrow: Callable[[], bool],
     ) -> None:
         self._disk = disk
+        self._clock = clock
         self.path = path
         self._file = file
         self._states = states
@@ -105,10 +114,17 @@ class StateJournal:
         self._error: OSError | None = None
         self._is_closed = False
         self._borrow = borrow
+        self._timer: Timer | None = None
+        self._sealed_ms: int | None = None
 
     @classmethod
     def open(
-        cls, disk: Disk, path: str, *, borrow: Callable[[], bool] = lambda: False
+        cls,
+        disk: Disk,
+        path: str,
+        *,
+        clock: Clock,
+        borrow: Callable[[], bool] = lambda: False,
     ) -> "StateJournal":
         """Open or create. All that is found is durable then. `borrow` is asked where there is no
         room, and says whether there is more then.
@@ -136,8 +152,9 @@ class StateJournal:
             except OSError as error:
                 raise OSError(error.errno, error.strerror, path) from error
         disk.flush_now(file)
-        journal = cls(disk, path, file=file, states=states, end=end, borrow=borrow)
-        journal._seal()
+        journal = cls(disk, path, file=file, states=states, end=end, clock=clock, borrow=borrow)
+        if end and _decode_last(data) != _SEAL:
+            journal._seal()
         return journal
 
     @property
@@ -184,6 +201,11 @@ class StateJournal:
     def close(self) -> None:
         """Close the file. Puts that are not done may be lost."""
         self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._sealed_ms is not None and self._error is None:
+            with suppress(OSError):
+                self._disk.flush_now(self._file)
         self._file.close()
 
     def _append(self, record: _Record, done: PutDone) -> bool:
@@ -200,13 +222,10 @@ class StateJournal:
         file, end = self._file, self._end
 
         def on_flushed(error: OSError | None) -> None:
-            if error is not None and self._error is None:
-                self._error = OSError(EIO, f"the journal has failed: {error}")
+            is_all_durable = self._note_flushed(file, end, error)
             failure = self._error or refusal
-            if self._error is None and file is self._file and not self._is_closed:
-                self._durable_end = max(self._durable_end, end)
-                if self._durable_end == self._end:
-                    self._seal()
+            if is_all_durable:
+                self._seal()
             done(failure)
 
         self._disk.flush_soon(file, on_flushed)
@@ -237,19 +256,51 @@ class StateJournal:
                 raise OSError(EIO, f"the journal has failed: {error}") from error
             raise
         self._end = end
+        self._sealed_ms = None
 
     def _seal(self) -> None:
         """Say behind the last record that it is durable; not where there is no room for that.
 
         Half a seal harms nobody: the next record takes its place, and is no shorter."""
-        data = _encode(_Record(_SEAL_GROUP, None), self._end)
-        if not self._end or self._end + len(data) > self._allocated:
+        data = _encode(_SEAL, self._end)
+        if self._end + len(data) > self._allocated:
             return
         try:
             self._file.pwrite((data,), self._end)
         except OSError as error:
             if not is_full(error):
                 self._error = OSError(EIO, f"the journal has failed: {error}")
+            return
+        self._sealed_ms = self._clock.monotonic_ms()
+        if self._timer is None:
+            self._timer = self._clock.call_later(SEAL_FLUSH_MS, self._flush_seal)
+
+    def _flush_seal(self) -> None:
+        """Keep the seal and flush it, if nothing was put of late."""
+        self._timer = None
+        if self._sealed_ms is None or self._error is not None:
+            return
+        left_ms = self._sealed_ms + SEAL_FLUSH_MS - self._clock.monotonic_ms()
+        if left_ms > 0:
+            self._timer = self._clock.call_later(left_ms, self._flush_seal)
+            return
+        self._sealed_ms = None
+        self._end += len(_encode(_SEAL, self._end))
+        file, end = self._file, self._end
+
+        def on_flushed(error: OSError | None) -> None:
+            self._note_flushed(file, end, error)
+
+        self._disk.flush_soon(file, on_flushed)
+
+    def _note_flushed(self, file: File, end: int, error: OSError | None) -> bool:
+        """A flush of what was written up to `end` has ended; whether all is durable now."""
+        if error is not None and self._error is None:
+            self._error = OSError(EIO, f"the journal has failed: {error}")
+        if self._error is not None or file is not self._file or self._is_closed:
+            return False
+        self._durable_end = max(self._durable_end, end)
+        return self._durable_end == self._end
 
     def _cut(self) -> bool:
         """Cut what lies behind the last record; whether that could be done."""
@@ -359,6 +410,11 @@ def last_record(data: bytes) -> int:
     while (found := _decode(data, position)) is not None:
         last, position = position, found[1]
     return last
+
+
+def _decode_last(data: bytes) -> _Record | None:
+    found = _decode(data, last_record(data))
+    return None if found is None else found[0]
 
 
 def _size_of(states: dict[GroupId, GroupState]) -> int:
