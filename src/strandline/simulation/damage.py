@@ -98,8 +98,8 @@ def rot_indexes(world: "World", rng: random.Random) -> Callable[[], None] | None
 
 
 def rot_journal(world: "World", rng: random.Random) -> Callable[[], None] | None:
-    """Kill the broker, and flip one bit of a state in its journal: of those of which a record says
-    that they were durable, and will say so whatever fails next."""
+    """Kill the broker, or fail its power, and flip one bit of a state in its journal: of those of
+    which a record says that they were durable, and will say so whatever fails next."""
     host = world.hosts[rotting_broker(world)]
     path = f"{DATA_DIRECTORY}/{JOURNAL}"
     image = host.disk.tree.find(path)
@@ -114,8 +114,11 @@ def rot_journal(world: "World", rng: random.Random) -> Callable[[], None] | None
     )
     if not end:
         return None
-    host.kill()
     bit = rng.randrange(8 * end)
+    if rng.random() < 0.5:
+        host.kill()
+    else:
+        host.fail_power()
     host.disk.rot(path, bit)
     world.trace.add(host.name, f"bit {bit} of {path} rots")
     try:
