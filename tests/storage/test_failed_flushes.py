@@ -12,7 +12,7 @@ from tests.storage.test_log import DIRECTORY, World
 from tests.storage.test_state_journal import PATH, Answers, fresh_disk, open_journal, state
 
 from strandline.base.errors import StorageError
-from strandline.model.ids import GroupId
+from strandline.model.ids import Epoch, GroupId, Index, Offset
 from strandline.storage.flushed_mark import MARK_BYTES
 from strandline.storage.log import Log
 
@@ -235,3 +235,23 @@ def test_a_log_that_grows_fast_is_marked_by_its_bytes() -> None:
     world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", 65)
     with pytest.raises(StorageError, match="the batch of index 0, which was flushed"):
         world.open()
+
+
+@pytest.mark.parametrize("operation", ["reset", "let_go"])
+def test_where_saying_what_is_begun_fails_the_log_has_failed(operation: str) -> None:
+    world = World(segment_bytes=300)
+    for _ in range(10):
+        world.append(size=100)
+    world.flush()
+    world.disk.failing.add("create")
+    with pytest.raises(OSError, match="create failed"):
+        if operation == "reset":
+            world.log.reset_to(Index(70), Offset(60), previous_epoch=Epoch(2))
+        else:
+            world.log.remove_segments_before(Index(5))
+    world.disk.failing.clear()
+    assert world.log.failed
+    world.clock.advance(MARK_INTERVAL_MS)
+    world.clock.forget()
+    world.disk.kill()
+    assert world.open().last_index == 9

@@ -12,6 +12,7 @@ from tests.storage.test_log_compaction import World as CompactedWorld
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
+from strandline.storage import head_summary
 from strandline.storage.flushed_mark import MARK_BYTES
 from strandline.storage.layout import parse_name
 from strandline.storage.log import Log
@@ -515,3 +516,26 @@ def test_thousands_of_logs_that_nobody_writes_to_end_without_a_flush(
     monkeypatch.setattr(world.disk, "flush_now", lambda file: flushed.append(file.path))
     world.log.close()
     assert not any(path.endswith(".flushed") for path in flushed)
+
+
+def test_an_orderly_end_soon_after_a_start_marks_what_a_summary_alone_speaks_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The summary of a head is not flushed."""
+    monkeypatch.setattr(head_summary, "REST_BYTES_MIN", 1)
+    world = World(segment_bytes=100_000)
+    size = len(world.append())
+    world.append()
+    world.flush()
+    assert world.files(".summary")
+    world.clock.forget()
+    world.disk.kill()
+    world.log = world.open()
+    world.log.close()
+    for seed in SEEDS:
+        disk = world.disk.twin()
+        disk.crash(random.Random(seed))
+        disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", size + 65)
+        with pytest.raises(StorageError):
+            log = Log.open(disk, DIRECTORY, config=world.config, clock=ManualClock())
+            log.read_records(Offset(0), 1 << 20, Offset(2))

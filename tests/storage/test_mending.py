@@ -19,6 +19,7 @@ from strandline.storage.log import Log
 from strandline.storage.mending import fits_in_place
 from strandline.storage.scrubbing import Gap
 from strandline.storage.segment import Segment
+from strandline.storage.verification import verify_log
 
 SLICE = 100
 
@@ -281,3 +282,37 @@ def test_a_segment_whose_index_cannot_be_made_is_written_anew(
     rotten = StorageError(gap.path, 0, expected="a header", found="rot")
     monkeypatch.setattr(Segment, "index", property(Mock(side_effect=rotten)))
     assert not fits_in_place(gap, data)
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_what_was_mended_in_place_leaves_no_index_that_was_made_from_its_damage(
+    is_closed: bool,
+) -> None:
+    world = World(segment_bytes=100_000, index_interval_bytes=1, segment_ms=1_000)
+    batches = [world.append(timestamp=1_000 + 10 * n) for n in range(6)]
+    world.flush()
+    world.log.close()
+    for name in [*world.files(".index"), *world.files(".timeindex")]:
+        world.disk.remove(f"{DIRECTORY}/{name}")  # Neither they nor the summary are flushed.
+    world.disk.sync()
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", len(batches[0]) + 41)  # maxTimestamp
+    world.clock.forget()
+    world.log = world.open()
+    if is_closed:
+        world.append(timestamp=2_000)
+        world.clock.advance(1_000)
+        assert world.log.roll_if_due()
+        world.flush()
+    (gap,) = scrubbed(world.log)
+    data = world.log.mending.fitting(gap, batches[1])
+    assert fits_in_place(gap, data)
+    world.log.mending.fill(gap, data)
+    world.flush()
+    if not is_closed:
+        world.clock.advance(1_000)
+        assert world.log.roll_if_due()
+    world.flush()
+    assert [world.log.offset_for_time(1_000 + 10 * n, world.log.end_offset) for n in range(6)] == [
+        (1_000 + 10 * n, n) for n in range(6)
+    ]
+    assert not verify_log(world.disk, DIRECTORY).is_damaged

@@ -63,11 +63,16 @@ class SparseIndex:
         entry = bisect_right(self.positions, position)
         return self.positions[entry] if entry < len(self.positions) else end
 
-    def truncate(self, position: int) -> int:
-        """Remove the entries at `position` and above; the timestamp of the last one left."""
+    def latest_before(self, position: int) -> tuple[int, int]:
+        """(position, highest timestamp before it) of the last entry below `position`; (0, -1) for
+        none."""
+        entry = bisect_left(self.positions, position) - 1
+        return (self.positions[entry], self.timestamps[entry]) if entry >= 0 else (0, -1)
+
+    def truncate(self, position: int) -> None:
+        """Remove the entries at `position` and above."""
         count = bisect_left(self.positions, position)
         del self.offsets[count:], self.positions[count:], self.timestamps[count:]
-        return self.timestamps[-1] if count else -1
 
     def encode_offsets(self) -> bytes:
         """The bytes of the `.index` file."""

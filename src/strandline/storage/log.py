@@ -10,6 +10,7 @@ Source: design section 4."""
 
 import contextlib
 from collections.abc import Sequence
+from errno import EIO
 from functools import partial
 
 from strandline.base.clock import Clock
@@ -362,7 +363,9 @@ class Log:
 
         What is removed cannot come back after a crash, whatever is appended next: were the cut
         still unflushed, a crash could keep a later write and undo the cut below it. Raises
-        OSError, after which the log has failed."""
+        OSError, after which the log has failed; StorageError where the place of the cut cannot be
+        found for damage: then nothing has changed, or, where it is damage before the cut that hides
+        who wrote what, the log has failed."""
         self._flushing.check()
         if from_index > self.last_index:
             return
@@ -386,13 +389,18 @@ class Log:
         active.first_append_ms = self._clock.monotonic_ms()
         if active is not old_active:
             self._checkpoints.clear()
-        self._restore_producers(active)
+        try:
+            self._restore_producers(active)
+        except StorageError as error:  # Who wrote what is known of before the cut only.
+            self._flushing.fail(OSError(EIO, str(error)))
+            raise
 
     def _begin_cut(self) -> None:
         """What is being written anew may be what is cut."""
         self._flushing.check()
-        self._compacting.abandon()
-        self.mending.abandon()
+        with self._flushing.failing():
+            self._compacting.abandon()
+            self.mending.abandon()
 
     def _restore_producers(self, segment: Segment) -> None:
         """Let the producers be as they were at the end of `segment`, the active one, just cut."""
@@ -414,7 +422,8 @@ class Log:
         unchanged; after any other failure it has failed."""
         self._begin_cut()
         name = SegmentName(start_offset, start_index - start_offset, previous_epoch)
-        self._row.declare(name, RESET)
+        with self._flushing.failing(unless_full=True):
+            self._row.declare(name, RESET)
         self._mark.cut(NO_INDEX)
         with self._flushing.failing():
             removed = self._row.begin_anew(name, self.config.index_interval_bytes)
@@ -551,10 +560,11 @@ class Log:
         while count + 1 < len(segments) and segments[count].end_index <= index:
             count += 1
         if count:
-            self._compacting.abandon()
             with self._flushing.failing():
+                self._compacting.abandon()
                 self._keep_producers(segments[: count + 1])
-            self._row.declare(segments[count].name, START)
+            with self._flushing.failing(unless_full=True):
+                self._row.declare(segments[count].name, START)
             with self._flushing.failing():
                 removed = self._row.let_go(count)
             for segment in removed:

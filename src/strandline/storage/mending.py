@@ -95,7 +95,8 @@ class Mending:
         except OSError as error:
             self._flushing.fail(error)
             raise
-        self._flushing.mark_dirty(gap.segment)
+        gap.segment.remake_index()
+        self._flushing.mark_dirty(gap.segment)  # Its files are written again then.
         self._on_mended(gap.start.raft_index)
 
     def rewrite(self, replacements: Sequence[tuple[Gap, bytes]]) -> Rewrite:

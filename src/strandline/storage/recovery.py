@@ -73,7 +73,7 @@ class RecoveredLog:
     old_marks: set[SegmentName]
     """Segments, without the active one, that may have a mark of what is durable beside them."""
     noted_index: Index
-    """Up to there something said that it is durable."""
+    """Up to there a mark said that it is durable."""
 
 
 class LogRecovery:
@@ -95,8 +95,10 @@ class LogRecovery:
         self._config = config
         self._now_ms = now_ms
         self._flushed_index = flushed_index
+        self._noted_index = Index(-1)
         self._cut_corruption = cut_corruption
         self._defer_flush = defer_flush
+        self._believes_summaries = True
         self._cache = IndexCache()
         self._segments: list[Segment] = []
         self._history = History(FIRST_SEGMENT)
@@ -108,11 +110,23 @@ class LogRecovery:
 
     def run(self) -> RecoveredLog:
         """Recover. Raises StorageError for corruption, OSError for a disk that fails."""
+        try:
+            return self._recover()
+        except StorageError:
+            if not self._cut_corruption:
+                raise
+        # In what a summary spares: all is looked at, and cut where it is damaged.
+        for segment in self._segments:
+            segment.release()
+        self._segments.clear()
+        self._unsealed.clear()
+        self._producers = ProducerStates()
+        self._believes_summaries = False
+        return self._recover()
+
+    def _recover(self) -> RecoveredLog:
         names = self._find_segments()
-        summaries = {
-            name: read_summary(self._disk, self._directory, name, may_be_head=name is names[-1])
-            for name in names
-        }
+        summaries = {name: self._summary_of(name, is_last=name is names[-1]) for name in names}
         self._read_claims(summaries)
         self._history = History(names[0])
         if names[0] != FIRST_SEGMENT:
@@ -136,8 +150,13 @@ class LogRecovery:
             cache=self._cache,
             unsealed=self._unsealed,
             old_marks=old_marks - {self._segments[-1].name},
-            noted_index=self._flushed_index,
+            noted_index=self._noted_index,
         )
+
+    def _summary_of(self, name: SegmentName, *, is_last: bool) -> SegmentSummary | None:
+        if not self._believes_summaries:
+            return None
+        return read_summary(self._disk, self._directory, name, may_be_head=is_last)
 
     # ---- the directory ----
 
@@ -171,8 +190,11 @@ class LogRecovery:
         """Learn what was durable, also from files beside segments that have grown or are gone.
 
         `fitting`: the summaries that fit, of the segments that are there."""
-        claimed = claimed_index(self._disk, self._directory, self._files, fitting)
-        self._flushed_index = max(self._flushed_index, claimed)
+        marks = [file for file in self._files if file[1] == FLUSHED]
+        summaries = [file for file in self._files if file[1] == SUMMARY]
+        self._noted_index = claimed_index(self._disk, self._directory, marks, {})
+        claimed = claimed_index(self._disk, self._directory, summaries, fitting)
+        self._flushed_index = max(self._flushed_index, self._noted_index, claimed)
 
     def _remove_strays(self) -> None:
         """Remove the files beside segments that are no more."""
@@ -236,8 +258,8 @@ class LogRecovery:
             self._producers = None
             if summary.producers is not None:
                 self._producers = ProducerStates(summary.producers)
-            if not is_last and summary.producers is not None and not self._defer_flush:
-                # Closed, and cut to the size of its head: nobody has seen that this is durable.
+            if (is_last or summary.producers is not None) and not self._defer_flush:
+                # Maybe cut to the size of its head: nobody has seen that this is durable.
                 self._disk.flush_now(segment.file)
             if is_last and segment.file.size() > segment.size:
                 segment.open_index()
@@ -280,8 +302,8 @@ class LogRecovery:
             else:
                 segment.file.truncate(segment.size)
                 segment.allocated = segment.size
-        if found_bytes and not self._defer_flush:
-            self._disk.flush_now(file)
+        if not self._defer_flush:
+            self._disk.flush_now(file)  # An empty one, too: a cut may have ended before its flush.
 
     def _check_tail(self, segment: Segment) -> None:
         """See that what ends here had not been flushed."""

@@ -113,7 +113,9 @@ class SegmentRow:
         offset = self.history.offset_of(from_index)
         header = segment.find_index(from_index, offset)
         segment.prove_from(offset, header.position)
-        assert header.base_offset == offset, f"index {from_index} is inside a batch"
+        if header.base_offset != offset:
+            raise segment.damaged(header.position, f"offset {header.base_offset}, not {offset}")
+        latest = segment.latest_before(header.position, offset)
         removed = self.segments[at + 1 :]
         del self.segments[at + 1 :]
         self.active = segment
@@ -123,7 +125,7 @@ class SegmentRow:
             remove_segment_files(self._disk, self.directory, names)
         self._remove_claims([segment], (SUMMARY,))
         segment.open_index()
-        segment.cut(header.position, end_offset=offset, end_index=from_index)
+        segment.cut(header.position, end_offset=offset, end_index=from_index, latest=latest)
         segment.trim()
         self._disk.flush_now(segment.file)
         self.history.truncate(from_index)

@@ -7,6 +7,7 @@ How:    [batch][batch]...[zeros up to `allocated`].  `note` accounts for a batch
 Owns:   the file, the index, the spans of markers. Changed only by the log it belongs to.
 Source: design section 4."""
 
+import contextlib
 from bisect import bisect_left
 from collections.abc import Iterator
 from struct import Struct
@@ -53,6 +54,7 @@ class Segment:
         "_index_crcs",
         "_indexed_to",
         "_interval",
+        "_is_index_made",
         "allocated",
         "end_index",
         "end_offset",
@@ -84,6 +86,7 @@ class Segment:
         self._index: SparseIndex | None = SparseIndex()
         self._index_crcs = (0, 0)
         self._indexed_to = 0
+        self._is_index_made = False
         self.name = name
         self.size = 0
         self.allocated = 0
@@ -160,23 +163,38 @@ class Segment:
             self.markers.append(MarkerSpan(self.end_index, position, header.size))
             self.end_index = Index(self.end_index + 1)
 
-    def cut(self, position: int, *, end_offset: Offset, end_index: Index) -> None:
-        """Account for the loss of everything at `position`, a beginning of a batch, and above."""
+    def latest_before(self, position: int, end_offset: Offset) -> tuple[int, Offset]:
+        """(the highest timestamp, base offset of the first batch that reaches it) of what is before
+        `position`, a beginning of a batch, whose offset is `end_offset`. Raises StorageError where
+        that cannot be told for damage."""
+        if self.max_timestamp_offset < end_offset:
+            return self.max_timestamp, self.max_timestamp_offset
+        start, timestamp = self.index.latest_before(position)
+        for header in self.headers(start, position):
+            if not header.is_marker:
+                timestamp = max(timestamp, header.max_timestamp)
+        found = self.find_time(timestamp, self.name.base_offset, end=position)
+        return timestamp, Offset(-1) if found is None else found.base_offset
+
+    def cut(
+        self,
+        position: int,
+        *,
+        end_offset: Offset,
+        end_index: Index,
+        latest: tuple[int, Offset],
+    ) -> None:
+        """Account for the loss of everything at `position`, a beginning of a batch, and above.
+        `latest`: see `latest_before`."""
         if self.unproved is not None:
             self.unproved.cut(position)
-        timestamp = self.index.truncate(position)
+        self.index.truncate(position)
         self.size = position
         self.end_offset = end_offset
         self.end_index = end_index
         self._indexed_to = self.index.positions[-1] if self.index.positions else 0
         del self.markers[bisect_left(self.markers, end_index, key=_index_of) :]
-        if self.max_timestamp_offset >= end_offset:
-            for header in self.headers(self._indexed_to, position):
-                if not header.is_marker:
-                    timestamp = max(timestamp, header.max_timestamp)
-            self.max_timestamp = timestamp
-            found = self.find_time(timestamp, self.name.base_offset)
-            self.max_timestamp_offset = found.base_offset if found is not None else Offset(-1)
+        self.max_timestamp, self.max_timestamp_offset = latest
 
     # ---- the index ----
 
@@ -214,13 +232,28 @@ class Segment:
             and (checksum(offsets), checksum(times)) == self._index_crcs
         ):
             return SparseIndex.decode(offsets, times)
+        self._is_index_made = self.unproved is not None
+        return self._make_index()
+
+    def remake_index(self) -> None:
+        """Something was mended: make the index again where it was made of headers that nobody had
+        proved."""
+        if not self._is_index_made:
+            return
+        is_held = self._index is not None
+        with contextlib.suppress(StorageError):  # Of what is still to be mended.
+            self._index = self._make_index()
+            if not is_held:
+                self._cache.hold(self)
+
+    def _make_index(self) -> SparseIndex:
         index = SparseIndex()
         indexed_to = 0
         timestamp = -1
         offset = self.name.base_offset
         for header in self.headers(0, self.size):
             if header.base_offset != offset:
-                raise self._damaged(header.position, f"offset {header.base_offset}, not {offset}")
+                raise self.damaged(header.position, f"offset {header.base_offset}, not {offset}")
             offset = header.next_offset
             if header.is_marker:
                 continue
@@ -271,10 +304,10 @@ class Segment:
                 chunk_start = position
                 at = 0
                 if len(chunk) < HEADER_BYTES:
-                    raise self._damaged(position, f"{len(chunk)} bytes")
+                    raise self.damaged(position, f"{len(chunk)} bytes")
             header = BatchHeader(position, *_unpack_header(chunk, at))
             if header.magic != MAGIC or header.batch_length < BATCH_LENGTH_MIN:
-                raise self._damaged(position, f"magic {header.magic}")
+                raise self.damaged(position, f"magic {header.magic}")
             yield header
             position += header.batch_length + LENGTH_END
 
@@ -292,13 +325,16 @@ class Segment:
         header = self.find_offset(offset)
         if header is None:
             self.prove_from(offset, self.size)
-        assert header is not None, f"index {index} is not in {self.name.stem}"
+            raise self.damaged(self.size, f"an end without the batch of index {index}")
         return header
 
-    def find_time(self, timestamp: int, from_offset: Offset) -> BatchHeader | None:
+    def find_time(
+        self, timestamp: int, from_offset: Offset, *, end: int | None = None
+    ) -> BatchHeader | None:
         """The first data batch that ends above `from_offset` and reaches `timestamp`; None when
-        there is none here."""
-        for header in self.headers(self.floor_time(timestamp, from_offset), self.size):
+        there is none here, or before the position `end`."""
+        end = self.size if end is None else end
+        for header in self.headers(self.floor_time(timestamp, from_offset), end):
             if (
                 header.max_timestamp >= timestamp
                 and header.next_offset > from_offset
@@ -331,11 +367,11 @@ class Segment:
             at = 0
             stop = len(chunk) - HEADER_BYTES
             if stop < 0:
-                raise self._damaged(position, f"{len(chunk)} bytes")
+                raise self.damaged(position, f"{len(chunk)} bytes")
             while at <= stop:
                 base, length, magic, delta = _unpack_walk(chunk, at)
                 if magic != MAGIC or length < BATCH_LENGTH_MIN:
-                    raise self._damaged(position, f"magic {magic}")
+                    raise self.damaged(position, f"magic {magic}")
                 length += LENGTH_END
                 if base + delta >= offset or position + length > limit:
                     return BatchHeader(position, *_unpack_header(chunk, at))
@@ -350,7 +386,8 @@ class Segment:
         low = bisect_left(self.markers, start, key=_position_of)
         return self.markers[low : bisect_left(self.markers, end, key=_position_of)]
 
-    def _damaged(self, position: int, found: str) -> StorageError:
+    def damaged(self, position: int, found: str) -> StorageError:
+        """What to raise where a batch is not what it ought to be."""
         return StorageError(
             self.path(LOG), position, expected="the header of a record batch", found=found
         )
