@@ -99,6 +99,7 @@ class LogRecovery:
         self._cut_corruption = cut_corruption
         self._defer_flush = defer_flush
         self._believes_summaries = True
+        self._is_new = False
         self._cache = IndexCache()
         self._segments: list[Segment] = []
         self._history = History(FIRST_SEGMENT)
@@ -178,6 +179,7 @@ class LogRecovery:
         if not names:
             disk.open(f"{directory}/{FIRST_SEGMENT.stem}{LOG}", create=True).close()
             names.append(FIRST_SEGMENT)
+            self._is_new = True
         names.sort(key=_order)
         if (names[-1], FLUSHED) not in self._files:
             create_mark(disk, directory, names[-1])
@@ -258,12 +260,12 @@ class LogRecovery:
             self._producers = None
             if summary.producers is not None:
                 self._producers = ProducerStates(summary.producers)
-            if (is_last or summary.producers is not None) and not self._defer_flush:
-                # Maybe cut to the size of its head: nobody has seen that this is durable.
-                self._disk.flush_now(segment.file)
             if is_last and segment.file.size() > segment.size:
                 segment.open_index()
                 self._scan_segment(segment, is_last=True)
+            elif (is_last or summary.producers is not None) and not self._defer_flush:
+                # Maybe cut to the size of its head: nobody has seen that this is durable.
+                self._disk.flush_now(segment.file)
         else:
             self._scan_segment(segment, is_last=is_last)
             if not is_last and self._defer_flush:
@@ -302,7 +304,7 @@ class LogRecovery:
             else:
                 segment.file.truncate(segment.size)
                 segment.allocated = segment.size
-        if not self._defer_flush:
+        if not self._defer_flush and not self._is_new:
             self._disk.flush_now(file)  # An empty one, too: a cut may have ended before its flush.
 
     def _check_tail(self, segment: Segment) -> None:
