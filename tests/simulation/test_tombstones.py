@@ -2,6 +2,7 @@
 
 Source: design section 4; `replication/compactor.py`; Kafka's log compaction."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,13 @@ from strandline.replication import compactor
 from strandline.replication.replica import Replica
 from strandline.simulation import variations
 from strandline.simulation.compacted import CompactedTablesEqual, DeletedKeysStayDeleted
-from strandline.simulation.facts import Acknowledged, AuditedBatch, LogAudited, TableRead
+from strandline.simulation.facts import (
+    Acknowledged,
+    AuditedBatch,
+    LogAudited,
+    MarksMoved,
+    TableRead,
+)
 from strandline.simulation.invariants import InvariantError
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario
@@ -46,7 +53,7 @@ def test_a_tombstone_that_goes_before_everybody_has_it_is_found(
     assert violation.startswith("DeletedKeysStayDeleted:")
 
 
-def moved_from_who_is_down(patch: pytest.MonkeyPatch, seed: int = 1942) -> Scenario:
+def moved_from_who_is_down(patch: pytest.MonkeyPatch, seed: int = 2238) -> Scenario:
     """As it is drawn, if moves, tombstones and absences are: replicas go from brokers that are
     away, and back to them (`movers`)."""
     with patch.context() as drawing:
@@ -139,6 +146,30 @@ def test_a_tombstone_that_is_superseded_is_missed_by_nobody() -> None:
     """Who is on its way to the later record has neither for a while."""
     invariant = DeletedKeysStayDeleted(Superseding(key_count=1))
     invariant.on_log_audited(audited((0, VALUE), (1, TOMBSTONE), (2, LATER)))
+    invariant.on_table_read(read((0, VALUE)))
+
+
+@pytest.mark.parametrize("is_known_here", [True, False])
+def test_what_supersedes_a_tombstone_is_looked_for_where_it_was_told_to_nobody(
+    is_known_here: bool,
+) -> None:
+    """It asked for no acknowledgement, and came after the last audit; who held it to be committed
+    may be dead."""
+    commit = Index(2) if is_known_here else Index(1)
+    later = replace(audited((0, VALUE), (1, TOMBSTONE), (2, LATER), broker=2), commit=commit)
+    logs: list[LogAudited] = []
+    invariant = DeletedKeysStayDeleted(Superseding(key_count=1), logs_of=lambda group: logs)
+    invariant.on_log_audited(audited((0, VALUE), (1, TOMBSTONE), end=2))
+    for log in ([], [replace(later, commit=Index(1))]):  # Written, and not committed.
+        logs[:] = log
+        with pytest.raises(InvariantError, match="no tombstone"):
+            invariant.on_table_read(read((0, VALUE)))
+    if not is_known_here:
+        epoch = later.batches[-1].epoch
+        invariant.on_marks_moved(
+            MarksMoved(BrokerId(3), 1, GROUP, epoch, Index(2), epoch, Offset(3), Offset(3))
+        )
+    logs[:] = [later]
     invariant.on_table_read(read((0, VALUE)))
 
 

@@ -5,7 +5,7 @@ Why:    facts arise deep inside of the code under test, which must not see the v
 Owns:   the verdict of one run.
 Source: design section 10."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
@@ -98,9 +98,11 @@ class Checker:
         regions: Mapping[BrokerId, str] | None = None,
         key_count: int = 0,
         is_cached: bool = False,
+        logs_of: Callable[[GroupId], Iterable[LogAudited]] = lambda group: (),
     ) -> None:
         """`regions`: where brokers live. `is_cached`: acks=all waits for writes, not for flushes,
-        and promises what acks=1 does where `power_fails`."""
+        and promises what acks=1 does where `power_fails`. `logs_of`: the logs of a group's replicas
+        that live, as they are now."""
         may_lose_all = is_cached and power_fails
         superseding = Superseding(key_count)
         self.violation: str | None = None
@@ -121,7 +123,7 @@ class Checker:
         self._invariants: list[Invariant] = [
             SingleLeaderPerEpoch(),
             LeaderCompleteness(),
-            *self._equality(superseding),
+            *self._equality(superseding, logs_of),
             OffsetsDense(superseding),
             HighWatermarkMonotonic(may_lose_relaxed=power_fails and (has_relaxed or is_cached)),
             NothingShownTooEarly(),
@@ -151,11 +153,14 @@ class Checker:
         self._crossed = EachByteOncePerRegion(regions or {})
 
     @staticmethod
-    def _equality(superseding: Superseding) -> list[Invariant]:
+    def _equality(
+        superseding: Superseding, logs_of: Callable[[GroupId], Iterable[LogAudited]]
+    ) -> list[Invariant]:
         """In which sense two logs of a group must be equal."""
         if superseding.is_possible:
             return [
-                DeletedKeysStayDeleted(superseding),  # The others ask what it has noted.
+                # The others ask what it has noted.
+                DeletedKeysStayDeleted(superseding, logs_of=logs_of),
                 CompactedPrefixEqual(),
                 CompactedTablesEqual(superseding),
             ]

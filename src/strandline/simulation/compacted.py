@@ -8,8 +8,10 @@ How:    indexes, epochs and offsets of committed entries stay equal, a record th
 Owns:   what was found committed, in one run.
 Source: design section 4 ("compaction by key, the same on every replica")."""
 
+from collections.abc import Callable, Iterable
+
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.simulation.facts import Acknowledged, LogAudited, Subject, TableRead
+from strandline.simulation.facts import Acknowledged, LogAudited, MarksMoved, Subject, TableRead
 from strandline.simulation.invariants import QUORUM_ACK, Invariant, records_of
 from strandline.simulation.superseding import Superseding
 
@@ -80,8 +82,22 @@ class DeletedKeysStayDeleted(Invariant):
     """Where a committed tombstone is gone, so is everything before it of its key: in every log that
     reaches beyond it, and for whoever reads one from its beginning."""
 
-    def __init__(self, superseding: Superseding) -> None:
+    def __init__(
+        self,
+        superseding: Superseding,
+        *,
+        logs_of: Callable[[GroupId], Iterable[LogAudited]] = lambda group: (),
+    ) -> None:
+        """`logs_of`: the logs of all replicas that live, as they are now."""
         self._superseding = superseding
+        self._logs_of = logs_of
+        self._commits: dict[GroupId, tuple[Index, Epoch]] = {}
+        """{group: the last entry that anybody knew to be committed, and its epoch}"""
+
+    def on_marks_moved(self, fact: MarksMoved) -> None:
+        """Remember what is committed, also by who dies before it tells anybody."""
+        if fact.commit_epoch and fact.commit > self._commits.get(fact.group, (Index(-1), 0))[0]:
+            self._commits[fact.group] = fact.commit, fact.commit_epoch
 
     def on_acknowledged(self, fact: Acknowledged) -> None:
         """Remember tombstones."""
@@ -92,10 +108,7 @@ class DeletedKeysStayDeleted(Invariant):
 
     def on_log_audited(self, fact: LogAudited) -> None:
         """Remember tombstones, and look whether one is missed."""
-        for batch in fact.batches:
-            if batch.index + batch.index_count - 1 <= fact.commit:
-                for offset, value in batch.records:
-                    self._superseding.note(fact.group, offset, value)
+        self._note(fact)
         newest = self._superseding.newest(records_of(fact))
         self._check(fact.broker, fact.group, newest=newest, end=fact.committed_end)
 
@@ -103,6 +116,29 @@ class DeletedKeysStayDeleted(Invariant):
         """As a consumer sees it."""
         newest = self._superseding.newest(fact.records)
         self._check(fact.broker, fact.group, newest=newest, end=fact.end)
+
+    def _note(self, fact: LogAudited) -> None:
+        """Remember what is committed of a log: where it has the last entry that is, all before."""
+        commit, epoch = self._commits.get(fact.group, (Index(-1), Epoch(0)))
+        has_all = any(
+            batch.epoch == epoch and batch.index <= commit < batch.index + batch.index_count
+            for batch in fact.batches
+        )
+        limit = max(fact.commit, commit) if has_all else fact.commit
+        for batch in fact.batches:
+            if batch.index + batch.index_count - 1 <= limit:
+                for offset, value in batch.records:
+                    self._superseding.note(fact.group, offset, value)
+
+    def _missed(
+        self, group: GroupId, newest: dict[bytes | None, Offset], end: Offset
+    ) -> tuple[bytes | None, Offset, Offset] | None:
+        """(key, where it is, where it was deleted) of one that was deleted and is there."""
+        for key, tombstone in self._superseding.deleted(group).items():
+            offset = newest.get(key, tombstone)
+            if offset < tombstone < end:
+                return key, offset, tombstone
+        return None
 
     def _check(
         self,
@@ -112,11 +148,15 @@ class DeletedKeysStayDeleted(Invariant):
         newest: dict[bytes | None, Offset],
         end: Offset,
     ) -> None:
-        for key, tombstone in self._superseding.deleted(group).items():
-            offset = newest.get(key, tombstone)
-            if offset < tombstone < end:
-                raise self.broken(
-                    f"group {group}: {key!r} was deleted at offset {tombstone}; broker {broker} "
-                    f"has its record at {offset} and no tombstone",
-                    Subject(group, offset),
-                )
+        if self._missed(group, newest, end) is None:
+            return
+        for fact in self._logs_of(group):
+            self._note(fact)
+        missed = self._missed(group, newest, end)
+        if missed is not None:
+            key, offset, tombstone = missed
+            raise self.broken(
+                f"group {group}: {key!r} was deleted at offset {tombstone}; broker {broker} "
+                f"has its record at {offset} and no tombstone",
+                Subject(group, offset),
+            )

@@ -7,9 +7,10 @@ How:    start all -> load and faults for `active_ms` -> end every fault -> the c
 Owns:   everything that the run consists of.
 Source: design section 10; design section 3 ("only two places put a broker together")."""
 
+import contextlib
 import random
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ from strandline.simulation.crossings import Settling, is_undisturbed
 from strandline.simulation.damage import BAD_DISKS, ROT, has_rotten_segments, rotting_broker
 from strandline.simulation.deleters import Deleter
 from strandline.simulation.disturbances import Disturbances
-from strandline.simulation.facts import Subject
+from strandline.simulation.facts import LogAudited, Subject
 from strandline.simulation.faults import FAULTS
 from strandline.simulation.group_consumers import GroupConsumer
 from strandline.simulation.host import Seams, SimHost
@@ -78,6 +79,7 @@ class World:
             resend_timeout_ms=scenario.settings.resend_timeout_ms,
             regions=dict(zip(scenario.brokers, scenario.regions, strict=True)),
             key_count=scenario.key_count,
+            logs_of=self._logs_of,
         )
         self.checker.on_violation = self._stop
         self.fabric = SimFabric(
@@ -508,6 +510,13 @@ class World:
         if not self._is_audited:
             self._audit(is_final=False)
             self._audit_later()
+
+    def _logs_of(self, group: GroupId) -> Iterator[LogAudited]:
+        """What can be read of a group's logs now."""
+        for replica in self.replicas():
+            if replica.group == group:
+                with contextlib.suppress(StorageError, ValueError):
+                    yield audit(replica, self.values, is_final=False)
 
     def _audit(self, *, is_final: bool) -> None:
         members = {r.group: r.configuration.members for r in self.replicas() if r.is_serving}

@@ -15,7 +15,7 @@ How:    [record][record]...[zeros]     each padded to 16 bytes:
         living states go into a new file that takes its name.
         So that the last state is no exception, a seal follows it as soon as it is durable: a record
         that forgets a group which nobody has. The next record takes its place, as it has nothing to
-        lose; if none comes for a while, it is flushed, and stays: no vote waits for that.
+        lose; if none comes for a while, it is flushed, and stays.
         Space is taken ahead, at the opening too: a broker that could not remember a vote does not
         start. A put that finds none changes nothing, and may be tried again.
 Owns:   the file, and {group: state} in memory.
@@ -76,16 +76,13 @@ class GroupState(msgspec.Struct, frozen=True, array_like=True):
     joined: Index = UNKNOWN
 
 
-_SEAL_GROUP = GroupId(-1)
-"""Nobody's: what is read forgets nothing."""
-
-
 class _Record(msgspec.Struct, frozen=True, array_like=True):
     group: GroupId
     state: GroupState | None
 
 
-_SEAL = _Record(_SEAL_GROUP, None)
+_SEAL = _Record(GroupId(-1), None)
+"""Forgets a group that nobody has: it only says what was durable before it."""
 
 
 class StateJournal:
@@ -115,7 +112,11 @@ class StateJournal:
         self._is_closed = False
         self._borrow = borrow
         self._timer: Timer | None = None
-        self._sealed_ms: int | None = None
+        self._ends_in_seal = False
+        """Whether the last record, before `_end`, is a seal: it needs no other one."""
+        self._seal_end: int | None = None
+        """The end of the seal that begins at `_end`, while the next record may take its place."""
+        self._sealed_ms = 0
 
     @classmethod
     def open(
@@ -153,8 +154,8 @@ class StateJournal:
                 raise OSError(error.errno, error.strerror, path) from error
         disk.flush_now(file)
         journal = cls(disk, path, file=file, states=states, end=end, clock=clock, borrow=borrow)
-        if end and _decode_last(data) != _SEAL:
-            journal._seal()
+        journal._ends_in_seal = _decode_last(data) == _SEAL
+        journal._seal()
         return journal
 
     @property
@@ -199,11 +200,12 @@ class StateJournal:
             self._append(_Record(group, None), _ignore)
 
     def close(self) -> None:
-        """Close the file. Puts that are not done may be lost."""
+        """Close the file, with its seal flushed; if that fails, the next opening sees to it. Puts
+        that are not done may be lost. Blocks to flush."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._sealed_ms is not None and self._error is None:
+        if self._seal_end is not None and self._error is None:
             with suppress(OSError):
                 self._disk.flush_now(self._file)
         self._file.close()
@@ -240,7 +242,8 @@ class StateJournal:
             self._write(record)
 
     def _write(self, record: _Record) -> None:
-        """Raises OSError; when the disk is full, the file is as it was."""
+        """Raises OSError; when the disk is full, the file is as it was, but for a seal."""
+        self._seal_end = None  # What follows takes its place, cuts it, or is in another file.
         data = _encode(record, self._durable_end)
         end = self._end + len(data)
         is_large = end > max(_COMPACT_BYTES_MIN, _COMPACT_GROWTH * self._live_bytes)
@@ -256,14 +259,15 @@ class StateJournal:
                 raise OSError(EIO, f"the journal has failed: {error}") from error
             raise
         self._end = end
-        self._sealed_ms = None
+        self._ends_in_seal = False
 
     def _seal(self) -> None:
         """Say behind the last record that it is durable; not where there is no room for that.
 
-        Half a seal harms nobody: the next record takes its place, and is no shorter."""
+        Half a seal harms nobody: until it is flushed the next record takes its place, and is no
+        shorter."""
         data = _encode(_SEAL, self._end)
-        if self._end + len(data) > self._allocated:
+        if not self._end or self._ends_in_seal or self._end + len(data) > self._allocated:
             return
         try:
             self._file.pwrite((data,), self._end)
@@ -271,6 +275,7 @@ class StateJournal:
             if not is_full(error):
                 self._error = OSError(EIO, f"the journal has failed: {error}")
             return
+        self._seal_end = self._end + len(data)
         self._sealed_ms = self._clock.monotonic_ms()
         if self._timer is None:
             self._timer = self._clock.call_later(SEAL_FLUSH_MS, self._flush_seal)
@@ -278,14 +283,13 @@ class StateJournal:
     def _flush_seal(self) -> None:
         """Keep the seal and flush it, if nothing was put of late."""
         self._timer = None
-        if self._sealed_ms is None or self._error is not None:
+        if self._seal_end is None or self._error is not None:
             return
         left_ms = self._sealed_ms + SEAL_FLUSH_MS - self._clock.monotonic_ms()
         if left_ms > 0:
             self._timer = self._clock.call_later(left_ms, self._flush_seal)
             return
-        self._sealed_ms = None
-        self._end += len(_encode(_SEAL, self._end))
+        self._end, self._seal_end, self._ends_in_seal = self._seal_end, None, True
         file, end = self._file, self._end
 
         def on_flushed(error: OSError | None) -> None:
@@ -319,6 +323,7 @@ class StateJournal:
         for group, state in sorted(self._states.items()):
             # The file has its name only once it is durable: what is before this record is, too.
             data += _encode(_Record(group, state), len(data))
+        data += _encode(_SEAL, len(data))
         new_path = f"{self.path}.new"
         try:
             file = self._disk.open(new_path, create=True)
@@ -332,8 +337,12 @@ class StateJournal:
                 raise
             self._disk.remove(new_path)
             return False
-        self._disk.flush_directory(self.path.rsplit("/", 1)[0])
+        try:
+            self._disk.flush_directory(self.path.rsplit("/", 1)[0])
+        except OSError as error:  # Full or not: nobody knows which of the two files has the name.
+            raise OSError(EIO, f"the journal has failed: {error}") from error
         self._file = file
+        self._ends_in_seal = True
         self._end = self._durable_end = self._live_bytes = len(data)
         self._allocated = file.size()
         return True
