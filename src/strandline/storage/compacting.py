@@ -96,7 +96,8 @@ class Compacting:
         self._flushing.be_durable(cleaned.segment)
 
     def _keep(self, cleaned: Cleaned) -> None:
-        """A producer's last batch keeps its header in what is cleaned, those before it do not."""
+        """A producer's last batches keep their headers in what is cleaned, those before them do
+        not."""
         if len(self._producers):
             at = self._row.segments.index(cleaned.replaced[-1])
             self._keep_producers(self._row.segments[: at + 2])

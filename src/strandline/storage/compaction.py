@@ -142,7 +142,7 @@ class Compaction(SegmentWork):
         if cleaned is not None:
             writer.has_changed |= cleaned is not batch
             writer.write(header, cleaned)
-        elif self._is_last_of_producer(header):
+        elif self._may_be_repeated(header):
             writer.has_changed |= header.records_count > 0
             writer.write(header, empty_batch(header) if header.records_count else batch)
         else:
@@ -152,9 +152,13 @@ class Compaction(SegmentWork):
     def _is_newest(self, key: bytes, offset: int) -> bool:
         return offset >= self.end_offset or self._offsets.get(key, -1) <= offset
 
-    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+    def _may_be_repeated(self, header: BatchHeader) -> bool:
+        """Whether its producer may still ask for it again, of a replica, too, that has got the log
+        as it is after this: by the headers that it finds there it knows who wrote what."""
         entry = self._producers.get(header.producer_id)
-        return entry is not None and entry.window[-1].base_offset == header.base_offset
+        return entry is not None and any(
+            one.base_offset == header.base_offset for one in entry.window
+        )
 
 
 def compactable_segments(

@@ -1,0 +1,45 @@
+"""A batch that a producer asks for again is written once, whoever has got the log meanwhile.
+
+Source: KIP-98; decision 0009 (moving replicas)."""
+
+from dataclasses import replace
+
+import pytest
+from tests.simulation.test_tombstones import moved_from_who_is_down
+
+from strandline.records.batch import BatchHeader
+from strandline.simulation.scenario import Scenario
+from strandline.simulation.swarm import run_scenario
+from strandline.storage.compaction import Compaction
+
+
+def scenario(patch: pytest.MonkeyPatch) -> Scenario:
+    """Seed 31059, with more moves and deletions than it draws: the answer to a producer is lost, and
+    its partition moves to a broker that knows the log as it was compacted."""
+    return replace(
+        moved_from_who_is_down(patch, 31059),
+        key_count=30,
+        tombstone_ratio=0.9,
+        move_interval_ms=500,
+        fault_weights={"absence": 1},
+        active_ms=10_000,
+    )
+
+
+@pytest.mark.simulation
+def test_a_leader_that_got_a_compacted_log_knows_what_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run_scenario(scenario(monkeypatch)).violation is None
+
+
+@pytest.mark.simulation
+def test_one_that_knows_the_last_batch_alone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_last(self: Compaction, header: BatchHeader) -> bool:
+        entry = self._producers.get(header.producer_id)
+        return entry is not None and entry.window[-1].base_offset == header.base_offset
+
+    monkeypatch.setattr(Compaction, "_may_be_repeated", is_last)
+    violation = run_scenario(scenario(monkeypatch)).violation
+    assert violation is not None
+    assert violation.startswith("NoDuplicateFromIdempotentProducer:")
