@@ -14,8 +14,8 @@ from strandline.storage.compaction import Compaction
 
 
 def scenario(patch: pytest.MonkeyPatch) -> Scenario:
-    """Seed 31059, with more moves and deletions than it draws: the answer to a producer is lost, and
-    its partition moves to a broker that knows the log as it was compacted."""
+    """Seed 31059, with more moves and deletions than it draws: the answer to a producer is lost,
+    and its partition moves to a broker that knows the log as it was compacted."""
     return replace(
         moved_from_who_is_down(patch, 31059),
         key_count=30,
