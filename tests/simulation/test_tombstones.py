@@ -9,7 +9,6 @@ import pytest
 from tests.simulation.beginnings import watch_beginnings
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.raft import outdated
 from strandline.replication import compactor
 from strandline.replication.replica import Replica
 from strandline.simulation import variations
@@ -53,7 +52,7 @@ def test_a_tombstone_that_goes_before_everybody_has_it_is_found(
     assert violation.startswith("DeletedKeysStayDeleted:")
 
 
-def moved_from_who_is_down(patch: pytest.MonkeyPatch, seed: int = 2238) -> Scenario:
+def moved_from_who_is_down(patch: pytest.MonkeyPatch, seed: int) -> Scenario:
     """As it is drawn, if moves, tombstones and absences are: replicas go from brokers that are
     away, and back to them (`movers`)."""
     with patch.context() as drawing:
@@ -63,21 +62,15 @@ def moved_from_who_is_down(patch: pytest.MonkeyPatch, seed: int = 2238) -> Scena
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize("seed", [20042, 20912])
 def test_keys_stay_deleted_where_a_log_was_left_and_is_gone_on_with(
-    monkeypatch: pytest.MonkeyPatch,
+    seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`tests/broker/test_outdated_logs.py` shows what comes of it where it is not begun anew."""
     begun: list[Replica] = []
     watch_beginnings(monkeypatch, begun.append)
-    assert run_scenario(moved_from_who_is_down(monkeypatch)).violation is None
+    assert run_scenario(moved_from_who_is_down(monkeypatch, seed)).violation is None
     assert begun
-
-
-@pytest.mark.simulation
-def test_a_log_of_two_memberships_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outdated, "_left_last", lambda state, joined: None)
-    violation = run_scenario(moved_from_who_is_down(monkeypatch)).violation
-    assert violation is not None
-    assert violation.startswith("DeletedKeysStayDeleted:")
 
 
 @pytest.mark.simulation
