@@ -45,7 +45,7 @@ outages: setup   ## simulated regions that are lost, voters that leave: make out
 	@$(BIN)/python -m strandline.simulation --swarm outages --seed $(or $(SEED),1) --runs $(or $(RUNS),500) \
 		$(if $(TREE),--rotate $(TREE)) $(if $(SECONDS_MAX),--seconds $(SECONDS_MAX))
 
-brief: setup     ## very short histories of one group, nearly two thousand a minute: make brief SEED=1 RUNS=2000
+brief: setup     ## very short histories of one group, about two thousand a minute: make brief SEED=1 RUNS=2000
 	@$(BIN)/python -m strandline.simulation --swarm brief --seed $(or $(SEED),1) --runs $(or $(RUNS),2000) \
 		$(if $(TREE),--rotate $(TREE)) $(if $(SECONDS_MAX),--seconds $(SECONDS_MAX))
 
