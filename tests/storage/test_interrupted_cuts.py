@@ -6,6 +6,7 @@ Recovery", FAST'18."""
 import contextlib
 import random
 from collections.abc import Callable
+from errno import EIO
 
 import pytest
 from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
@@ -19,6 +20,7 @@ from strandline.model.ids import Index
 from strandline.records.record import Record, build_batch
 from strandline.storage import head_summary
 from strandline.storage.log import Log
+from strandline.storage.segment import Segment
 
 
 def bytes_after(disk: ForgetfulDisk, world: World, seed: int) -> bytes:
@@ -167,3 +169,65 @@ def test_who_may_cut_damage_does_so_where_it_is_in_a_header_that_a_summary_spare
     assert world.flush() == 1
     settle(world)
     assert alarm_count(world) == 0
+
+
+def test_a_cut_behind_which_nothing_can_be_read_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever goes on knows producers of what was cut."""
+    world = World(segment_bytes=100_000)
+    for sequence in range(6):
+        world.write(
+            bytes(
+                build_batch(
+                    [Record(0, 1000, b"k", b"v")],
+                    base_offset=world.log.end_offset,
+                    epoch=1,
+                    producer_id=7,
+                    producer_epoch=0,
+                    base_sequence=sequence,
+                )
+            )
+        )
+    world.flush()
+
+    def unreadable(log: Log, segment: Segment) -> None:
+        raise OSError(EIO, "pread failed")
+
+    monkeypatch.setattr(Log, "_restore_producers", unreadable)
+    with pytest.raises(OSError, match="pread"):
+        world.log.truncate(Index(3))
+    assert world.log.failed
+
+
+def test_a_cut_at_a_marker_whose_index_cannot_be_made_changes_nothing() -> None:
+    """Nothing but the cut needs the index then."""
+    world = World(segment_bytes=1000, index_interval_bytes=1)
+    world.mark(1)
+    for _ in range(3):
+        world.append(size=100)
+    world.mark(2)
+    marker = world.log.last_index
+    for _ in range(40):
+        world.append(size=100, epoch=2)
+    last = world.flush()
+    (first, *_), segment = world.files(), world.log._row.segments[0]
+    assert segment.end_index > marker
+    segment.drop_index()
+    world.disk.flip_bit(f"{DIRECTORY}/{first}", segment.markers[0].size + 16)
+    world.disk.remove(f"{DIRECTORY}/{first[:-4]}.index")
+    files = world.files("")
+    with pytest.raises(StorageError):
+        world.log.truncate(marker)
+    assert (world.files(""), world.log.last_index, world.log.failed) == (files, last, False)
+
+
+def test_who_may_cut_damage_does_so_where_the_index_of_the_end_is_lost() -> None:
+    world = World(segment_bytes=100_000, index_interval_bytes=1)
+    sizes = [len(world.append(size=100)) for _ in range(6)]
+    world.flush()
+    world.log.close()
+    world.disk.sync()
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", 3 * sizes[0] + 16)
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files('.index')[0]}", 0)
+    with pytest.raises(StorageError):
+        world.open()
+    assert world.open(cut_corruption=True).last_index == 2

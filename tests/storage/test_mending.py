@@ -4,6 +4,7 @@ Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Sto
 
 import contextlib
 import random
+from errno import EIO
 from unittest.mock import Mock
 
 import pytest
@@ -316,3 +317,45 @@ def test_what_was_mended_in_place_leaves_no_index_that_was_made_from_its_damage(
         (1_000 + 10 * n, n) for n in range(6)
     ]
     assert not verify_log(world.disk, DIRECTORY).is_damaged
+
+
+def with_a_gap_and_no_index(count: int) -> tuple[World, Gap, bytes]:
+    """(a log whose first segment has damage in its third batch and lost its index, that, what
+    belongs there)."""
+    world = World(segment_bytes=6_000, index_interval_bytes=1)
+    batches = [world.append(size=800) for _ in range(count)]
+    world.flush()
+    world.log.close()
+    first = world.files()[0]
+    world.disk.remove(f"{DIRECTORY}/{first[:-4]}.index")
+    world.disk.sync()
+    world.disk.flip_bit(f"{DIRECTORY}/{first}", 2 * len(batches[0]) + 200)
+    world.clock.forget()
+    world.log = world.open()
+    (gap,) = scrubbed(world.log)
+    data = world.log.mending.fitting(gap, batches[2])
+    assert fits_in_place(gap, data)
+    return world, gap, data
+
+
+def test_a_segment_whose_index_cannot_be_made_once_more_is_flushed_all_the_same() -> None:
+    """It is scanned at the next start."""
+    world, gap, data = with_a_gap_and_no_index(30)
+    world.log.mending.fill(gap, data)
+    world.disk.flip_bit(gap.segment.path(LOG), 4 * len(data) + 16)
+    gap.segment.drop_index()
+    assert world.flush() == world.log.last_index
+
+
+def test_what_was_mended_is_flushed_though_the_rest_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, gap, data = with_a_gap_and_no_index(5)
+
+    def unreadable(segment: Segment) -> object:
+        raise OSError(EIO, "pread failed")
+
+    monkeypatch.setattr(Segment, "_make_index", unreadable)
+    world.log.mending.fill(gap, data)
+    assert gap.segment.is_dirty
+    assert not world.log.failed

@@ -57,7 +57,7 @@ def clean_batch(
 
 
 def empty_batch(header: BatchHeader) -> bytearray:
-    """The batch without its records: it still tells what its producer wrote last."""
+    """The batch without its records: it still tells that its producer wrote it."""
     no_records: list[Record] = []
     return rebuild_batch(
         header, no_records, attributes=header.attributes & ~DELETE_HORIZON_BIT, base_timestamp=-1

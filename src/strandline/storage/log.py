@@ -363,9 +363,9 @@ class Log:
 
         What is removed cannot come back after a crash, whatever is appended next: were the cut
         still unflushed, a crash could keep a later write and undo the cut below it. Raises
-        OSError, after which the log has failed; StorageError where the place of the cut cannot be
-        found for damage: then nothing has changed, or, where it is damage before the cut that hides
-        who wrote what, the log has failed."""
+        OSError, after which the log has failed; StorageError for damage: nothing has changed where
+        it hides the place of the cut, and the log has failed where it hides who wrote what is
+        kept."""
         self._flushing.check()
         if from_index > self.last_index:
             return
@@ -391,7 +391,7 @@ class Log:
             self._checkpoints.clear()
         try:
             self._restore_producers(active)
-        except StorageError as error:  # Who wrote what is known of before the cut only.
+        except (OSError, StorageError) as error:  # What is known is of before the cut.
             self._flushing.fail(OSError(EIO, str(error)))
             raise
 

@@ -95,9 +95,9 @@ class Mending:
         except OSError as error:
             self._flushing.fail(error)
             raise
-        gap.segment.remake_index()
-        self._flushing.mark_dirty(gap.segment)  # Its files are written again then.
+        self._flushing.mark_dirty(gap.segment)
         self._on_mended(gap.start.raft_index)
+        gap.segment.remake_index()
 
     def rewrite(self, replacements: Sequence[tuple[Gap, bytes]]) -> Rewrite:
         """Begin to write the segment of these gaps anew: step it, then `replace`. Raises OSError.

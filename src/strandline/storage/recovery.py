@@ -116,7 +116,7 @@ class LogRecovery:
         except StorageError:
             if not self._cut_corruption:
                 raise
-        # In what a summary spares: all is looked at, and cut where it is damaged.
+        # The damage is where a summary spares a look, so that nothing was cut: look at everything.
         for segment in self._segments:
             segment.release()
         self._segments.clear()
@@ -260,8 +260,9 @@ class LogRecovery:
             self._producers = None
             if summary.producers is not None:
                 self._producers = ProducerStates(summary.producers)
-            if is_last and segment.file.size() > segment.size:
+            if is_last:
                 segment.open_index()
+            if is_last and segment.file.size() > segment.size:
                 self._scan_segment(segment, is_last=True)
             elif (is_last or summary.producers is not None) and not self._defer_flush:
                 # Maybe cut to the size of its head: nobody has seen that this is durable.
@@ -279,7 +280,7 @@ class LogRecovery:
         """What is behind the part that its summary tells, if any."""
         head_bytes = segment.size
         if self._producers is None or (self._segments and not head_bytes):
-            # Known by the headers so far, too: but compaction has left the last of each producer.
+            # Known by the headers so far, too: but compaction has left a few of each producer.
             name = _name_at_end(segment, self._history) if head_bytes else segment.name
             producers = read_producers(self._disk, self._directory, name)
             if producers is not None:

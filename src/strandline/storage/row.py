@@ -16,6 +16,7 @@ import contextlib
 from collections.abc import Sequence
 
 from strandline.base.disk import Disk, File
+from strandline.base.errors import StorageError
 from strandline.model.ids import Index
 from strandline.storage import reads
 from strandline.storage.history import History
@@ -182,7 +183,7 @@ class SegmentRow:
 
     def seal(self, segment: Segment) -> None:
         """Write the files beside a closed segment that is durable; without them it is scanned."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, StorageError):
             seal_segment(self._disk, segment, self.history, keep_index=segment is not self.active)
 
     def write_mark(self, index: Index) -> tuple[File, set[SegmentName]]:

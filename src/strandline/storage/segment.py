@@ -165,11 +165,11 @@ class Segment:
 
     def latest_before(self, position: int, end_offset: Offset) -> tuple[int, Offset]:
         """(the highest timestamp, base offset of the first batch that reaches it) of what is before
-        `position`, a beginning of a batch, whose offset is `end_offset`. Raises StorageError where
-        that cannot be told for damage."""
+        `position`, a beginning of a batch, whose offset is `end_offset`. The index is there then.
+        Raises StorageError where that cannot be told for damage, or the index cannot be made."""
+        start, timestamp = self.index.latest_before(position)
         if self.max_timestamp_offset < end_offset:
             return self.max_timestamp, self.max_timestamp_offset
-        start, timestamp = self.index.latest_before(position)
         for header in self.headers(start, position):
             if not header.is_marker:
                 timestamp = max(timestamp, header.max_timestamp)
@@ -241,7 +241,7 @@ class Segment:
         if not self._is_index_made:
             return
         is_held = self._index is not None
-        with contextlib.suppress(StorageError):  # Of what is still to be mended.
+        with contextlib.suppress(StorageError, OSError):  # Of what is still to be mended.
             self._index = self._make_index()
             if not is_held:
                 self._cache.hold(self)
