@@ -88,6 +88,20 @@ def test_a_cut_to_a_head_that_a_kill_kept_from_its_flush_is_durable_at_the_next_
         assert written.startswith(found), "what was cut is back"
 
 
+def write_by_producer(world: World, count: int) -> None:
+    """So many batches of producer 7."""
+    for sequence in range(count):
+        batch = build_batch(
+            [Record(0, 1000, b"k", b"v")],
+            base_offset=world.log.end_offset,
+            epoch=1,
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=sequence,
+        )
+        world.write(bytes(batch))
+
+
 @pytest.mark.parametrize("position", [7, 16])
 @pytest.mark.parametrize("rotten", range(2, 5))
 @pytest.mark.parametrize("index_interval_bytes", [1, 4096])
@@ -121,20 +135,7 @@ def test_a_cut_below_which_a_header_has_rotten_leaves_no_producer_of_what_was_cu
     """He would be told that it is there, and send it no more."""
     world = World(segment_bytes=100_000, index_interval_bytes=1)
     size = len(world.append())
-    for sequence in range(8):
-        record = Record(0, 1000, b"k", b"v")
-        world.write(
-            bytes(
-                build_batch(
-                    [record],
-                    base_offset=world.log.end_offset,
-                    epoch=1,
-                    producer_id=7,
-                    producer_epoch=0,
-                    base_sequence=sequence,
-                )
-            )
-        )
+    write_by_producer(world, 8)
     world.flush()
     settle(world)
     world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", size + 16)
@@ -174,19 +175,7 @@ def test_who_may_cut_damage_does_so_where_it_is_in_a_header_that_a_summary_spare
 def test_a_cut_behind_which_nothing_can_be_read_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever goes on knows producers of what was cut."""
     world = World(segment_bytes=100_000)
-    for sequence in range(6):
-        world.write(
-            bytes(
-                build_batch(
-                    [Record(0, 1000, b"k", b"v")],
-                    base_offset=world.log.end_offset,
-                    epoch=1,
-                    producer_id=7,
-                    producer_epoch=0,
-                    base_sequence=sequence,
-                )
-            )
-        )
+    write_by_producer(world, 6)
     world.flush()
 
     def unreadable(log: Log, segment: Segment) -> None:
