@@ -72,8 +72,7 @@ def test_what_a_flush_failed_to_write_is_written_again_though_a_later_one_did_no
     answer(world, 1)
     answer(world, 0, fails=True)
     world.disk.run()
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     world.log = world.open()
     world.append()
     last = world.flush()
@@ -94,8 +93,7 @@ def test_a_segment_that_was_cut_to_the_size_of_its_head_is_durable_when_it_is_op
     world.flush()
     world.clock.advance(1_000)
     assert world.log.roll_if_due()
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     world.log = world.open()
     world.append()
     world.flush()
@@ -106,8 +104,7 @@ def test_a_segment_that_was_cut_to_the_size_of_its_head_is_durable_when_it_is_op
 
 def test_what_was_found_and_is_given_up_is_claimed_by_nothing() -> None:
     world = with_dirty_segments()
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     log = Log.open(world.disk, DIRECTORY, config=world.config, clock=world.clock, defer_flush=True)
     log.give_up(OSError(5, "the others could not be made durable"))
     assert alarm_count(world) == 0
@@ -153,8 +150,7 @@ def test_a_cut_that_fails_is_followed_by_no_mark_of_what_was_cut(
     assert world.log.failed
     world.clock.advance(MARK_INTERVAL_MS)
     world.disk.run()
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     if loses_power:
         assert alarm_count(world) == 0
     world.open()
@@ -223,8 +219,7 @@ def test_a_cut_that_is_refused_leaves_what_was_being_noted() -> None:
     sizes = [len(world.append()) for _ in range(6)]
     world.flush()
     world.log.close()
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     world.log = world.open()
     world.append()
     last = world.flush()

@@ -252,6 +252,5 @@ def test_where_saying_what_is_begun_fails_the_log_has_failed(operation: str) -> 
     world.disk.failing.clear()
     assert world.log.failed
     world.clock.advance(MARK_INTERVAL_MS)
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     assert world.open().last_index == 9

@@ -223,8 +223,7 @@ def test_what_a_start_found_beyond_the_mark_is_noted_without_another_append(seed
     world.flush()
     if seed % 2:
         world.log.close()
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     world.log = world.open()
     settle(world)
     lose_power(world, seed)
@@ -266,8 +265,7 @@ def test_what_an_earlier_process_left_goes_too() -> None:
         if len(world.files()) < 2:
             settle(world)
     assert len(world.files(".flushed")) > 1
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     world.log = world.open()
     settle(world)
     assert marked(world) == [5]
@@ -301,8 +299,7 @@ def test_what_is_found_in_the_page_cache_alone_is_written_and_flushed_again(
     if fails:
         for content, count, _ in world.disk.flushes:
             content.lose_up_to(count)
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     world.log = world.open()
     settle(world)
     lose_power(world, seed)
@@ -492,8 +489,7 @@ def test_an_orderly_end_leaves_one_of_what_was_found_and_noted_by_nobody(seed: i
     size = len(world.append())
     world.append()
     world.flush()
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     world.log = world.open()
     world.clock.advance(MARK_INTERVAL_MS - 1)
     world.log.close()
@@ -528,8 +524,7 @@ def test_an_orderly_end_soon_after_a_start_marks_what_a_summary_alone_speaks_of(
     world.append()
     world.flush()
     assert world.files(".summary")
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     world.log = world.open()
     world.log.close()
     for seed in SEEDS:

@@ -44,8 +44,7 @@ def killed_before_a_flush_of_the_log(world: World, act: Callable[[], object]) ->
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(PowerFailure):
         patch.setattr(world.disk, "flush_now", end)
         act()
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
 
 
 def test_a_cut_to_nothing_that_a_kill_kept_from_its_flush_is_durable_at_the_next_start() -> None:
@@ -76,8 +75,7 @@ def test_a_cut_to_a_head_that_a_kill_kept_from_its_flush_is_durable_at_the_next_
     for _ in range(5):
         world.append(size=300, epoch=2)
     world.disk.sync()  # The kernel wrote it by itself, but for the sector that is torn.
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", len(kept) + 100)
     killed_before_a_flush_of_the_log(world, world.open)
     world.log = world.open()
@@ -154,8 +152,7 @@ def test_who_may_cut_damage_does_so_where_it_is_in_a_header_that_a_summary_spare
     sizes = [len(world.append()) for _ in range(10)]
     world.flush()
     settle(world)
-    world.clock.forget()
-    world.disk.kill()
+    world.kill()
     for name in world.files(".producers"):
         world.disk.remove(f"{DIRECTORY}/{name}")
     assert len(world.files(".summary")) >= 2

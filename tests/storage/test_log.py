@@ -43,6 +43,11 @@ class World:
             cut_corruption=cut_corruption,
         )
 
+    def kill(self) -> None:
+        """The process ends, and nothing else does."""
+        self.clock.forget()
+        self.disk.kill()
+
     def append(
         self,
         count: int = 1,

@@ -48,6 +48,16 @@ def rolling() -> World:
     return World(segment_bytes=100_000, segment_ms=1_000, index_interval_bytes=10)
 
 
+def rolling_pair() -> tuple[World, World]:
+    """(a durable log of four batches, another replica's)."""
+    world, peer = rolling(), rolling()
+    for _ in range(4):
+        world.append()
+        peer.append()
+    world.flush()
+    return world, peer
+
+
 def finish(world: World, rewrite: Rewrite, is_meant: Callable[[Content], bool]) -> bool:
     """As `replication.repairs` does; whether it took its place."""
     while rewrite.step(1 << 20):
@@ -69,11 +79,7 @@ def read_epochs(world: World, start: int) -> list[int]:
 def test_what_was_cut_meanwhile_does_not_come_back(is_reset: bool) -> None:
     """The end of a segment that is mended was never committed: another leader has it cut, other
     entries follow, and are acknowledged."""
-    world, peer = (rolling() for _ in range(2))
-    for _ in range(4):
-        world.append()
-        peer.append()
-    world.flush()
+    world, peer = rolling_pair()
     rewrite = rewriting(world, peer, segment=0)
     rewrite.step(1 << 20)
     if is_reset:
@@ -93,11 +99,7 @@ def test_what_was_cut_meanwhile_does_not_come_back(is_reset: bool) -> None:
 
 
 def test_who_was_given_up_removes_nothing_of_who_works_there_now() -> None:
-    world, peer = (rolling() for _ in range(2))
-    for _ in range(4):
-        world.append()
-        peer.append()
-    world.flush()
+    world, peer = rolling_pair()
     first = rewriting(world, peer, segment=0)
     first.step(1 << 20)
     world.log.mending.abandon()
