@@ -42,14 +42,19 @@ from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.replication.repairs import SLICE_BYTES
 from strandline.replication.replica import Replica
 from strandline.simulation.file_image import CrashStyle, FileImage
+from strandline.storage.config import LogConfig
 from strandline.storage.scrubbing import Scrub
 
 FIRST_SEGMENT = f"{0:020d}-0-0.log"
 MAGIC_AT = 16
 IN_RECORDS = HEADER_BYTES + 20
+IN_OFFSET = 2
 IN_EPOCH = 13
 """Where the epoch of a batch is, in the bytes of its header: not the lowest one."""
 VALUES = [b"%d" % number for number in range(5)]
+TRUST_MS = LogConfig().trust_ms
+ANYWHERE = (IN_OFFSET, IN_EPOCH, MAGIC_AT, IN_RECORDS)
+"""No checksum covers the offset and the epoch; nothing but the checksum covers the records."""
 
 
 @pytest.fixture
@@ -82,11 +87,15 @@ def fetch_error(world: ClusterWorld, broker: int, topic: str) -> int:
     return world.ask(broker, request, FetchResponse, 12).responses[0].partitions[0].error_code
 
 
-def test_a_leader_that_cannot_read_its_log_lets_another_lead(cluster: ClusterWorld) -> None:
+@pytest.mark.parametrize("at", ANYWHERE)
+def test_a_leader_that_cannot_read_its_log_lets_another_lead(
+    cluster: ClusterWorld, at: int
+) -> None:
     cluster.create_topic("t")
     assert produce(cluster, "t", *VALUES).error_code == 0
     leader = cluster.leader_of("t")
-    rot(cluster, leader, cluster.replicas_of("t")[leader], at=MAGIC_AT)
+    rot(cluster, leader, cluster.replicas_of("t")[leader], at=at)
+    cluster.advance(TRUST_MS)
     assert fetch_error(cluster, leader, "t") == Error.KAFKA_STORAGE_ERROR
     cluster.until(lambda: cluster.leader_of("t") not in (0, leader))
     assert fetch(cluster, "t") == VALUES
@@ -127,8 +136,9 @@ def test_a_single_replica_goes_on_with_what_it_can_read(cluster: ClusterWorld) -
     assert produce(cluster, "t", b"more").base_offset == len(VALUES)
 
 
+@pytest.mark.parametrize("at", ANYWHERE)
 def test_a_leader_that_cannot_send_what_a_follower_lacks_lets_another_lead(
-    cluster: ClusterWorld,
+    cluster: ClusterWorld, at: int
 ) -> None:
     cluster.create_topic("t")
     leader = cluster.leader_of("t")
@@ -137,7 +147,7 @@ def test_a_leader_that_cannot_send_what_a_follower_lacks_lets_another_lead(
     cluster.advance(3_000)
     leader = cluster.leader_of("t")
     assert produce(cluster, "t", *VALUES).error_code == 0
-    rot(cluster, leader, cluster.replicas_of("t")[leader], at=MAGIC_AT)
+    rot(cluster, leader, cluster.replicas_of("t")[leader], at=at)
     cluster.hosts[away].start()
     cluster.until_started(away)
     cluster.until(lambda: cluster.leader_of("t") not in (0, leader))

@@ -20,6 +20,7 @@ from strandline.simulation.variations import draw
 from strandline.storage import sealing, state_journal
 from strandline.storage.layout import SegmentSummary, read_whole
 from strandline.storage.scrubbing import Scrub
+from strandline.storage.segment import Segment
 
 SEEDS = range(1, 2_000)
 RUNS_MAX = 40
@@ -45,6 +46,11 @@ def scrub_nothing(patch: pytest.MonkeyPatch) -> None:
 def report_nothing(patch: pytest.MonkeyPatch) -> None:
     """The scrub looks, and keeps what it finds for itself."""
     patch.setattr(Repairs, "_take_gaps", lambda self, replica, scrub: scrub.gaps.clear())
+
+
+def believe_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """What was written or looked at once is never looked at again."""
+    patch.setattr(Segment, "believe", lambda self, trust: None)
 
 
 def refuse_rotten_summaries(patch: pytest.MonkeyPatch) -> None:
@@ -102,6 +108,7 @@ PLANTED = (
     ),
     Planted(scrub_nothing, draws("open-rot"), 33, "DamageMended"),
     Planted(report_nothing, draws("open-rot"), 92, "DamageMended"),
+    Planted(believe_for_ever, draws("open-rot"), 36, "NoDamageServed"),
     Planted(refuse_rotten_summaries, draws("index-rot"), 204, "Progress"),
     Planted(believe_a_rotten_journal, draws("journal-rot"), 87, "NoDamageServed"),
 )

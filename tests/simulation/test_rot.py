@@ -27,20 +27,21 @@ def told(name: str) -> list[str]:
 @pytest.mark.parametrize("place", PLACES)
 def test_rot_under_an_open_log_is_found_by_the_scrub_and_mended(place: str) -> None:
     trace = told(f"rot-under-open-logs-of-{place}")
-    assert any("rots on the platter" in line for line in trace)
+    assert any(" rots" in line for line in trace)
     assert any("damaged in" in line for line in trace)
     assert any("mended, offsets" in line for line in trace)
 
 
 @pytest.mark.simulation
 def test_without_the_scrub_nobody_meets_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page cache has what the platter has lost."""
+    """The page cache has what the platter has lost, and lets go of nothing."""
     monkeypatch.setattr(Scrub, "step", lambda self, bytes_max: 0)
+    monkeypatch.setattr(FileImage, "forget_cached", lambda self, position, length: None)
     scenario = load_scenario(SCENARIOS / "rot-under-open-logs-of-groups.toml")
     outcome = run_scenario(scenario, log_level=logging.INFO)
     assert outcome.violation is not None
     assert outcome.violation.startswith("DamageMended: broker")
-    assert any("rots on the platter" in line for line in outcome.trace)
+    assert any(" rots" in line for line in outcome.trace)
     assert not any("damaged in" in line for line in outcome.trace)
 
 

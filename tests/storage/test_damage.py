@@ -78,6 +78,19 @@ def reopened(world: World) -> Log:
     return log
 
 
+def note_walks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """(from, to) of what is looked at from now on."""
+    looked_at: list[tuple[int, int]] = []
+    walk = Unproved._walk
+
+    def noting(self: Unproved, segment: Segment, first: Place, end: int) -> Place:
+        looked_at.append((first.position, end))
+        return walk(self, segment, first, end)
+
+    monkeypatch.setattr(Unproved, "_walk", noting)
+    return looked_at
+
+
 def every_byte(world: World, stride: int) -> Iterator[None]:
     """The log with one byte flipped, then another."""
     for name in world.files():
@@ -134,15 +147,59 @@ def test_a_cut_of_a_damaged_log_is_right_or_refused() -> None:
                 assert log.last_index == start - 1
 
 
-def test_each_byte_is_read_once() -> None:
+@pytest.mark.parametrize("read", [records, entries])
+def test_what_was_looked_at_is_believed_for_a_while_and_not_longer(
+    read: Callable[[Log], list[object]],
+) -> None:
     world = closed_world()
     log = reopened(world)
-    first = records(log)
+    first = read(log)
     assert all(segment.unproved is None for segment in log._row.segments)
     for name in world.files():
-        # As if it had happened after the bytes were looked at.
+        # As if it had happened after the bytes were looked at, and the cache had let go of them.
         world.disk.flip_bit(f"{DIRECTORY}/{name}", 100)
-    assert records(log) != first
+    world.clock.advance(world.config.trust_ms - 1)
+    assert read(log) != first
+    world.clock.advance(1)
+    with pytest.raises(StorageError):
+        read(log)
+
+
+def test_no_flipped_byte_of_what_this_process_wrote_goes_unnoticed_for_long() -> None:
+    world = World(index_interval_bytes=200, segment_bytes=1_000)
+    for epoch in (1, 2):
+        world.mark(epoch)
+        for count in range(1, 8):
+            world.append(count, epoch=epoch)
+    world.flush()
+    log = world.log
+    sound = entries(log)
+    assert len(log._row.segments) > 2
+    count = 0
+    for _ in every_byte(world, stride=5):
+        world.clock.advance(world.config.trust_ms)
+        with pytest.raises(StorageError):
+            entries(log)
+        count += 1
+    world.clock.advance(world.config.trust_ms)
+    assert (entries(log), count > 100) == (sound, True)
+
+
+def test_what_was_written_a_moment_ago_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(segment_bytes=1 << 20)
+    log = world.log
+    looked_at = note_walks(monkeypatch)
+    for _ in range(50):
+        world.append()
+        world.clock.advance(1)
+        log.read_records(Offset(log.end_offset - 1), 1, log.end_offset)
+    assert looked_at == []
+    world.clock.advance(world.config.trust_ms)
+    for _ in range(50):
+        world.append()
+        world.clock.advance(1)
+        log.read_records(Offset(log.end_offset - 1), 1, log.end_offset)
+    assert len(looked_at) == 1  # Once, of what was there when it was in doubt again.
 
 
 def test_a_read_that_has_to_prove_what_it_finds_is_short() -> None:
@@ -198,14 +255,7 @@ def test_ranges_are_proved_in_any_order(seed: int, monkeypatch: pytest.MonkeyPat
         bounds.append(world.log._row.active.size)
     world.log.close()
     segment = reopened(world)._row.segments[0]
-    looked_at: list[tuple[int, int]] = []
-    walk = Unproved._walk
-
-    def noting(self: Unproved, segment: Segment, first: Place, end: int) -> Place:
-        looked_at.append((first.position, end))
-        return walk(self, segment, first, end)
-
-    monkeypatch.setattr(Unproved, "_walk", noting)
+    looked_at = note_walks(monkeypatch)
     proved: set[int] = set()
     while segment.unproved is not None:
         low, high = sorted(rng.sample(range(len(bounds)), 2))

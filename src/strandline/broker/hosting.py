@@ -157,7 +157,10 @@ class Hosting:
             directory=f"{CONTROLLER_NAME}.{CONTROLLER_GROUP}",
             configuration=Configuration(voters=voters, observers=observers),
             log=LogConfig(
-                retention_ms=-1, delete=False, preallocate=self._config.storage.preallocate
+                retention_ms=-1,
+                delete=False,
+                trust_ms=self._config.storage.trust_ms,
+                preallocate=self._config.storage.preallocate,
             ),
             succession=Succession(voters[0]),
             asks_voters=True,
@@ -549,6 +552,7 @@ class Hosting:
             write_caching=config.write_caching,
             flush_ms=min(config.flush_ms, FLUSH_MS_MAX),
             flush_messages=config.flush_messages,
+            trust_ms=self._config.storage.trust_ms,
             preallocate=self._config.storage.preallocate,
         )
 

@@ -354,6 +354,15 @@ class StorageSection:
         minimum=1_000,
         maximum=LONG_MAX,
     )
+    trust_ms: int = key(
+        10_000,
+        "For how long what was written to a log, or checked, is believed. What is older is checked "
+        "before it goes to a consumer or a follower, for the page cache may have it anew from the "
+        "disk; 0: all of it.",
+        unit="ms",
+        minimum=0,
+        maximum=86_400_000,
+    )
     flush_by: str = key(
         "kernel",
         "Who makes files durable: `kernel`: Linux's asynchronous I/O, and a thread where that is "

@@ -1,7 +1,7 @@
 """Record batches that come with an append, or go with one, checked and split.
 
-Why:    a follower must not let a byte into its log whose checksum is wrong, and may need only a
-        part of what came.
+Why:    a follower must not let a byte into its log whose checksum is wrong, nor a batch whose
+        offset, which no checksum covers, is not the next; and it may need only a part of what came.
 How:    headers are read and checksums checked once, before the Raft core is asked; `from_index`
         then cuts at a batch. The leader's log may have been compacted since this one ended: then
         an empty batch of it may begin before this log's end and go on behind, and is cut, too.
@@ -11,6 +11,7 @@ Source: design section 4; Redpanda #25018 (skip what matches)."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from strandline.base.disk import Buffer
 from strandline.base.errors import ProtocolError
@@ -19,6 +20,9 @@ from strandline.raft.messages import AppendRequest
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers, read_header
 from strandline.records.cleaning import filler, is_filler
 from strandline.storage import reads
+
+if TYPE_CHECKING:
+    from strandline.storage.log import Log
 
 
 class Entries:
@@ -50,6 +54,7 @@ class Entries:
         headers: list[BatchHeader] = []
         first_indexes: list[Index] = []
         index = Index(request.prev_index + 1)
+        offset: int | None = None
         runs = iter(request.runs)
         run = next(runs, None)
         for header in iterate_headers(view):
@@ -57,11 +62,14 @@ class Entries:
                 run = next(runs, None)
             if run is None or header.partition_leader_epoch != run.epoch:
                 raise ProtocolError(f"a batch at index {index} that its append does not describe")
+            if offset is not None and header.base_offset != offset:
+                raise ProtocolError(f"a batch at offset {header.base_offset}, not {offset}")
             if not crc_matches(view, header):
                 raise ProtocolError(f"a batch at index {index} with a wrong checksum")
             headers.append(header)
             first_indexes.append(index)
             index = Index(index + header.index_count)
+            offset = header.next_offset
         described = request.runs[-1].last_index + 1 if request.runs else request.prev_index + 1
         if index != described:
             raise ProtocolError(f"entries up to {index - 1}, where {described - 1} was announced")
@@ -93,6 +101,20 @@ class Entries:
         if end > start:
             buffers.append(self._view[start:end])
         return buffers, headers
+
+    def check_place(self, request: AppendRequest, log: "Log") -> None:
+        """See that what comes behind an entry of `log` has the offset that follows there: no
+        checksum covers it. Raises ProtocolError."""
+        previous = request.prev_index
+        if (
+            not self.headers
+            or not log.start_index - 1 <= previous <= log.last_index
+            or log.epoch_of(previous) != request.prev_epoch
+        ):
+            return  # The core refuses these, or has them already.
+        found, offset = self.headers[0].base_offset, log.offset_of(Index(previous + 1))
+        if found != offset:
+            raise ProtocolError(f"a batch at offset {found} at index {previous + 1}, not {offset}")
 
     def copied(self) -> "Entries":
         """The same entries in memory of their own."""

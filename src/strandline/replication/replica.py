@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from strandline.base.disk import is_full
-from strandline.base.errors import ApiError, RejectedError, StorageError
+from strandline.base.errors import ApiError, ProtocolError, RejectedError, StorageError
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
@@ -44,6 +44,7 @@ from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
     LeaderContact,
+    LentAppend,
     Marks,
     VoteRequest,
     VoteResponse,
@@ -416,12 +417,24 @@ class Replica:
         if self._busy:
             self._pending.append((event, entries.copied() if entries is not None else None))
             return
-        self._busy = True
         try:
-            self._perform(self.raft.step(event), 0, entries)
+            self._begin(event, entries)
             self._step_pending()
         except (OSError, StorageError) as error:
             self._on_undone(error)
+
+    def _begin(self, event: Event, entries: Entries | None) -> None:
+        if entries is not None and isinstance(event, Received):
+            message = event.message
+            request = message.request if isinstance(message, LentAppend) else message
+            assert isinstance(request, AppendRequest)
+            try:
+                entries.check_place(request, self.log)
+            except ProtocolError as error:
+                _log.warning("%s: dropped an append of %d: %s", self.name, event.sender, error)
+                return
+        self._busy = True
+        self._perform(self.raft.step(event), 0, entries)
 
     def _step_pending(self) -> None:
         liveness = self.host.liveness
@@ -433,8 +446,7 @@ class Replica:
                 event = Received(event.sender, event.message, is_bound)
             elif isinstance(event, ElectionTimedOut) and liveness.is_bound(self, self.self_id):
                 continue
-            self._busy = True
-            self._perform(self.raft.step(event), 0, entries)
+            self._begin(event, entries)
 
     def _is_bound(self, sender: BrokerId, message: object) -> bool:
         """Whether a leader counts on it that this replica votes neither for who asks for that, nor

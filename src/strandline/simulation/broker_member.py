@@ -135,7 +135,9 @@ def config_of(broker: BrokerId, seeds: Iterable[int], storage: StorageSection) -
 def storage_of(scenario: "Scenario") -> StorageSection:
     """How logs are looked after: often, and for damage where the scenario says so."""
     storage = StorageSection(
-        retention_check_interval_ms=UPKEEP_INTERVAL_MS, preallocate=scenario.log.preallocate
+        retention_check_interval_ms=UPKEEP_INTERVAL_MS,
+        preallocate=scenario.log.preallocate,
+        trust_ms=scenario.log.trust_ms,
     )
     rate = scenario.scrub_bytes_per_s
     if rate:

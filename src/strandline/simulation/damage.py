@@ -6,18 +6,18 @@ How:    one broker of a scenario, and always the same one, has such a disk: a mi
         group. It rots as a disk is lost, where all others are whole: who has to be brought up to
         date first needs what this broker has. Rot: its process ends, bits of closed segments flip,
         and it starts again: what an earlier process wrote is what the product proves before it
-        believes it; what a process has read once lies in memory. Who cannot open its log after that
+        believes it. Who cannot open its log after that
         gets an empty disk in the end, as the operator of a broker would do. Rot of an open log: the
-        same bits flip on the platter while the process runs, and the page cache has them as they
-        were, until the scrub lets go of them. Rot of the journal, or of the files beside closed
-        segments: between two processes, as these are read at the start. Of the journal only what a
-        record that is itself durable says was durable, and never the last record (known-problems).
-        A rotten tail: the same in segments that are written to; there it may cost what was flushed
-        just before, for no note yet says that it was: that is as a lie. Rot at a failure of power:
-        bits flip, in whatever segment, of what a note that is itself durable says was durable; all
-        else that was said of it may have gone with the power. Lies: flushes of logs
-        report success until the power fails, and then some of it is gone. Votes are kept: no
-        majority survives a voter that forgets whom it voted for.
+        same bits flip on the platter while the process runs; the page cache has them as they were,
+        until it lets go of that page, at once or when the scrub tells it to. Rot of the journal, or
+        of the files beside closed segments: between two processes, as these are read at the start.
+        Of the journal only what a record that is itself durable says was durable, and never the
+        last record (known-problems). A rotten tail: the same in segments that are written to; there
+        it may cost what was flushed just before, for no note yet says that it was: that is as a
+        lie. Rot at a failure of power: bits flip, in whatever segment, of what a note that is
+        itself durable says was durable; all else that was said of it may have gone with the power.
+        Lies: flushes of logs report success until the power fails, and then some of it is gone.
+        Votes are kept: no majority survives a voter that forgets whom it voted for.
 Owns:   nothing.
 Source: reliability reference 3 and 6; "Protocol-Aware Recovery" (FAST'18)."""
 
@@ -81,8 +81,9 @@ def rot_while_open(world: "World", rng: random.Random) -> Callable[[], None] | N
         return None
     for path in rng.sample(segments, min(len(segments), rng.randint(1, ROTTEN_MAX))):
         bit = rng.randrange(8 * host.disk.size_of(path))
-        host.disk.rot_below(path, bit)
-        world.trace.add(host.name, f"bit {bit} of {path} rots on the platter")
+        is_seen = host.disk.rot_below(path, bit)
+        where = "" if is_seen else " on the platter"
+        world.trace.add(host.name, f"bit {bit} of {path} rots{where}")
     return _nothing
 
 

@@ -88,6 +88,8 @@ class HostDisk:
     rng: random.Random
     flush_us: tuple[int, int] = FLUSH_US
     capacity_bytes: int = CAPACITY_BYTES
+    on_created: Callable[[str], None] | None = None
+    """Told the path of each file that is created."""
     tree: DirectoryTree = field(default_factory=DirectoryTree)
     counters: DiskCounters = field(default_factory=DiskCounters)
     faults: DiskFaults = field(default_factory=DiskFaults)
@@ -112,9 +114,13 @@ class HostDisk:
         self._waiting.clear()
         return style
 
+    def evicts(self) -> bool:
+        """Whether the page cache lets go of what it could, this time."""
+        return self.eviction_rng.random() >= 0.5
+
     def evict_some(self) -> bool:
         """The page cache may let go of half of what it takes for clean; whether it does."""
-        if self.eviction_rng.random() < 0.5:
+        if not self.evicts():
             return False
         for _, image in self.tree.files():
             for position in range(0, image.current.size, PAGE_BYTES):
@@ -146,11 +152,16 @@ class HostDisk:
         assert isinstance(image, FileImage), path
         image.flip_bit(bit)
 
-    def rot_below(self, path: str, bit: int) -> None:
-        """The same on the platter alone."""
+    def rot_below(self, path: str, bit: int) -> bool:
+        """The same on the platter alone. The page cache may let go of that page then: whether it
+        does, and readers are given what is there."""
         image = self.tree.find(path)
         assert isinstance(image, FileImage), path
         image.flip_bit_below(bit)
+        if not self.evicts():
+            return False
+        image.forget_cached(bit // 8 // PAGE_BYTES * PAGE_BYTES, PAGE_BYTES)
+        return True
 
     def flush_duration_us(self) -> int:
         """How long the next flush takes: mostly short, now and then ten times as long."""
@@ -284,6 +295,8 @@ class SimDisk:
             node = FileImage()
             if self.admit_change():
                 tree.change((directory, name, node))
+                if self.hardware.on_created is not None:
+                    self.hardware.on_created(path)
         return SimFile(self, path, node)
 
     def exists(self, path: str) -> bool:

@@ -51,6 +51,7 @@ TOPIC_KEYS = {
     "preallocate",
     "retention_bytes",
     "segment_bytes",
+    "trust_ms",
     "write_caching",
 }
 """Of `[log]`, what topics of whole brokers are given (`Scenario.topic_configs`)."""

@@ -253,7 +253,8 @@ def with_rot(scenario: Scenario) -> Scenario:
 
     It strikes where all groups can commit without that broker. What was closed just before it rots
     under a running process may be marked by files alone that nobody flushes: so there the power
-    does not fail; else it does, and takes what no mark speaks of.
+    does not fail, and nobody believes for a while what was written or looked at; else it does, and
+    takes what no mark speaks of.
     Where disks are lost already, or brokers become voters, scenarios stay as they are."""
     rng = random.Random(f"bits that flip of {scenario.seed}")
     others = {"lost-disk", "configuration-change", *DISTRUST}
@@ -263,7 +264,11 @@ def with_rot(scenario: Scenario) -> Scenario:
     weights = scenario.fault_weights
     weight = 1 + sum(weights.values()) // 4
     kinds = rng.choice(LOG_ROTS if "bit-rot" in weights else LOG_ROTS + INDEX_ROTS)
+    log = replace(
+        scenario.log, segment_bytes=min(scenario.log.segment_bytes, ROTTEN_SEGMENT_BYTES_MAX)
+    )
     if "open-rot" in kinds:
+        log = replace(log, trust_ms=0)
         weights = {
             kind: often for kind, often in weights.items() if not FAULTS[kind].loses_page_cache
         }
@@ -271,9 +276,7 @@ def with_rot(scenario: Scenario) -> Scenario:
         scenario,
         fault_weights=weights | dict.fromkeys(kinds, weight),
         groups=tuple(map(_spared, scenario.groups)),
-        log=replace(
-            scenario.log, segment_bytes=min(scenario.log.segment_bytes, ROTTEN_SEGMENT_BYTES_MAX)
-        ),
+        log=log,
     )
 
 

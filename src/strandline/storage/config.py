@@ -44,6 +44,8 @@ class LogConfig:
     """How many of them may be."""
     mark_interval_ms: int = 5_000
     """How long at most it may be noted nowhere on the disk that something is durable."""
+    trust_ms: int = 10_000
+    """How long what was written, or looked at, is believed before a reader has it looked at."""
     preallocate: bool = True
     """Reserve space ahead of the end of the active segment, so that flushes change no metadata."""
 

@@ -65,7 +65,7 @@ class Log:
         self._disk = disk
         self._clock = clock
         self._room = room
-        self._row = SegmentRow(disk, directory, found)
+        self._row = SegmentRow(disk, directory, found, clock=clock, trust_ms=config.trust_ms)
         self._unsealed = found.unsealed
         self._noted_index = found.noted_index
         if self._row.active.size:
@@ -409,6 +409,7 @@ class Log:
         if checkpoint is not None:
             position, snapshot = checkpoint
             self.producers.restore(snapshot)
+            segment.prove(position, segment.size)
             for header in segment.headers(position, segment.size):
                 self.producers.update(header, now_ms)
         else:

@@ -1,20 +1,23 @@
-"""What of a segment is still to be proved: bytes that an earlier process wrote, and none has read.
+"""What of a segment is to be proved before it is believed: all that may come from the disk.
 
-Why:    a segment with a summary is opened without being read, and what a reader gets goes from the
-        page cache to the socket: unless somebody looks, a flipped byte is served as if it were
-        sound. Each byte is looked at once, when it is first asked for; nothing after that.
-How:    |----proved----|.........|--proved--|.....................| end
+Why:    what a reader gets goes from the page cache to the socket, and the cache has it from the
+        disk whenever it had to let go of it: unless somebody looks, a flipped byte is served as if
+        it were sound. So a reader has the bytes looked at that it asks for, those that an earlier
+        process wrote, and those that were written or looked at more than a few seconds ago: the
+        newest ones, which everybody reads, are not looked at for each of them.
+How:    |----proved----|.........|--proved--|.....................| end    written since
         A walk over headers and checksums begins where the place in the log is known: at the
         segment's base, at an entry of the sparse index (whose file has a checksum of its own), or
         where an earlier walk ended. Offsets, epochs and lengths, which no checksum covers, must be
         those that follow.
-Owns:   the ranges that were proved since the segment was opened.
+Owns:   the ranges that were proved since all of the segment was last in doubt.
 Source: reliability reference 3 (a CRC per batch, checked on read)."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from strandline.base.clock import Clock
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import OFFSET_FIELD
@@ -34,10 +37,19 @@ class Place(NamedTuple):
     raft_index: Index
 
 
+class Trust(NamedTuple):
+    """How long the segments of one log are believed once they were written, or proved."""
+
+    clock: Clock
+    ms: int
+    epochs_of: Callable[["Segment"], Sequence[tuple[Epoch, Index]]]
+    """(epoch, its first index in the segment), ascending."""
+
+
 class Unproved:
     """The part of a segment up to `end`, as far as it has not been proved.
 
-    `epochs`: (epoch, its first index in the segment), as the summary has them."""
+    `epochs`: (epoch, its first index in the segment), as the log or the summary has them."""
 
     __slots__ = ("_ends", "_epochs", "_starts", "end")
 

@@ -90,7 +90,7 @@ def read_records(
         if offset >= limit_offset:
             break
         first = segment.find_offset(offset)
-        if segment.unproved is not None:
+        if segment.doubt() is not None:
             budget = min(budget, _UNPROVED_BYTES_MAX)
         if first is None:
             if offset < segment.end_offset:

@@ -15,12 +15,14 @@ Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14, for
 import contextlib
 from collections.abc import Sequence
 
+from strandline.base.clock import Clock
 from strandline.base.disk import Disk, File
 from strandline.base.errors import StorageError
-from strandline.model.ids import Index
+from strandline.model.ids import Epoch, Index
 from strandline.storage import reads
 from strandline.storage.history import History
 from strandline.storage.layout import CLAIMS, CLEANED, FLUSHED, LOG, SUMMARY, SegmentName
+from strandline.storage.proving import Trust
 from strandline.storage.recovery import (
     RecoveredLog,
     begin_anew,
@@ -47,19 +49,26 @@ class SegmentRow:
         "_disk",
         "_marked",
         "_old_marks",
+        "_trust",
         "active",
         "directory",
         "history",
         "segments",
     )
 
-    def __init__(self, disk: Disk, directory: str, found: RecoveredLog) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, found: RecoveredLog, *, clock: Clock, trust_ms: int
+    ) -> None:
+        """`trust_ms`: see `LogConfig`."""
         self._disk = disk
         self._cache = found.cache
         self.directory = directory
         self.history = found.history
         self.segments = found.segments
         self.active = found.segments[-1]
+        self._trust = Trust(clock, trust_ms, self._epochs_of)
+        for segment in self.segments:
+            segment.believe(self._trust)
         self.active.open_index()
         self._old_marks = found.old_marks
         """Closed segments that may have a mark beside them still."""
@@ -74,13 +83,15 @@ class SegmentRow:
 
     def new_segment(self, name: SegmentName, index_interval_bytes: int) -> Segment:
         """A segment in memory only."""
-        return Segment(
+        segment = Segment(
             self._disk,
             self.directory,
             name,
             cache=self._cache,
             index_interval_bytes=index_interval_bytes,
         )
+        segment.believe(self._trust)
+        return segment
 
     def begin_next(self, index_interval_bytes: int) -> Segment:
         """Close the active segment and begin the next one; returns the closed one.
@@ -221,6 +232,9 @@ class SegmentRow:
     def release(self) -> None:
         """Let go of all files."""
         _release(self.segments)
+
+    def _epochs_of(self, segment: Segment) -> list[tuple[Epoch, Index]]:
+        return self.history.epochs_between(segment.name.base_index, segment.end_index)
 
     def _remove_claims(self, segments: Sequence[Segment], suffixes: Sequence[str]) -> None:
         paths = [segment.path(suffix) for segment in segments for suffix in suffixes]

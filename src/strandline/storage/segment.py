@@ -26,7 +26,7 @@ from strandline.records.batch import (
 )
 from strandline.storage.index import IndexCache, SparseIndex
 from strandline.storage.layout import INDEX, LOG, TIME_INDEX, SegmentName, checksum, read_whole
-from strandline.storage.proving import Place, Unproved
+from strandline.storage.proving import Place, Trust, Unproved
 
 _WALK_BYTES = 16 * 1024
 _unpack_header = HEADER.unpack_from
@@ -46,6 +46,7 @@ class Segment:
     """A segment. It ends before `end_offset` and `end_index`; `size` counts batches only."""
 
     __slots__ = (
+        "_believed_ms",
         "_cache",
         "_directory",
         "_disk",
@@ -55,6 +56,7 @@ class Segment:
         "_indexed_to",
         "_interval",
         "_is_index_made",
+        "_trust",
         "allocated",
         "end_index",
         "end_offset",
@@ -87,6 +89,8 @@ class Segment:
         self._index_crcs = (0, 0)
         self._indexed_to = 0
         self._is_index_made = False
+        self._trust: Trust | None = None
+        self._believed_ms = 0
         self.name = name
         self.size = 0
         self.allocated = 0
@@ -101,7 +105,7 @@ class Segment:
         self.write_count = 0
         """Rises with every write, so that a flush knows whether it covers the last one."""
         self.unproved: Unproved | None = None
-        """What an earlier process wrote and this one has not read yet; None for nothing."""
+        """What has to be looked at before it is believed; None for nothing. See `doubt`."""
         self.first_append_ms = -1
         """Monotonic time of the first append, -1 before; starts anew when the log is opened."""
 
@@ -232,12 +236,11 @@ class Segment:
             and (checksum(offsets), checksum(times)) == self._index_crcs
         ):
             return SparseIndex.decode(offsets, times)
-        self._is_index_made = self.unproved is not None
+        self._is_index_made = True
         return self._make_index()
 
     def remake_index(self) -> None:
-        """Something was mended: make the index again where it was made of headers that nobody had
-        proved."""
+        """Something was mended: make the index again where it was made of the headers here."""
         if not self._is_index_made:
             return
         is_held = self._index is not None
@@ -265,12 +268,28 @@ class Segment:
 
     # ---- proving ----
 
+    def believe(self, trust: Trust) -> None:
+        """What is here was written or proved a moment ago, but for what is `unproved`; after a
+        while all of it is in doubt again. Without this, nothing ever is."""
+        self._trust = trust
+        self._believed_ms = trust.clock.monotonic_ms()
+
+    def doubt(self) -> Unproved | None:
+        """What is to be proved before it is believed; None for nothing."""
+        trust = self._trust
+        if trust is not None:
+            now = trust.clock.monotonic_ms()
+            if now - self._believed_ms >= trust.ms:
+                self._believed_ms = now
+                self.unproved = Unproved(self.size, trust.epochs_of(self)) if self.size else None
+        return self.unproved
+
     def prove(self, start: int, end: int) -> None:
         """See that the batches in [start, end) are what was written, unless that has been seen.
 
         `end` is the end of a batch, as far as can be told from headers that are not proved. Raises
         StorageError."""
-        unproved = self.unproved
+        unproved = self.doubt()
         if unproved is not None:
             end = min(end, unproved.end)
             if start < end and unproved.prove(self, start, end):
@@ -278,7 +297,7 @@ class Segment:
 
     def prove_from(self, offset: Offset, end: int) -> None:
         """The same from where a search for `offset` begins: it has believed what it passed."""
-        if self.unproved is not None:
+        if self.doubt() is not None:
             self.prove(self.index.floor_offset(max(0, offset - self.name.base_offset)), end)
 
     def place_before(self, position: int) -> Place:
