@@ -16,7 +16,7 @@ from strandline.coordinator.effects import Persist
 from strandline.coordinator.members import Member as GroupMember
 from strandline.coordinator.replay import OffsetsState
 from strandline.coordinator.requests import Persisted
-from strandline.model.ids import BrokerId, Epoch, Index
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.protocol.errors import Error
 from strandline.raft import core, sending
 from strandline.raft.configuration import Configuration
@@ -40,11 +40,13 @@ from strandline.replication.sink import ReplicaSink
 from strandline.simulation.disk import SimDisk
 from strandline.simulation.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm import run_scenario
-from strandline.storage import producers, state_journal
+from strandline.storage import producers, retention, state_journal
+from strandline.storage.config import LogConfig
 from strandline.storage.log import Log
 from strandline.storage.producers import Duplicate, ProducerEntry
 from strandline.storage.proving import Unproved
 from strandline.storage.renewal import Renewal
+from strandline.storage.segment import Segment
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -52,8 +54,10 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def acknowledge_before_the_quorum(patch: pytest.MonkeyPatch) -> None:
     """acks=all is answered as acks=1: once the leader has written."""
 
-    def wait(self: Appender, request: Request, index: Index, result: AppendResult) -> None:
-        request.done(result)
+    def wait(
+        self: Appender, done: Callable[[AppendResult], None], index: Index, result: AppendResult
+    ) -> None:
+        done(result)
 
     patch.setattr(Appender, "_wait", wait)
 
@@ -398,6 +402,28 @@ def send_to_each_by_itself(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Relays, "_can_relay", can_relay)
 
 
+def let_go_of_what_is_to_be_kept(patch: pytest.MonkeyPatch) -> None:
+    """Retention takes whatever is closed and committed."""
+
+    def expired(
+        segments: Sequence[Segment], config: LogConfig, *, limit_offset: Offset, **_: object
+    ) -> int:
+        return sum(segment.end_offset <= limit_offset for segment in segments[:-1])
+
+    patch.setattr(retention, "expired_segments", expired)
+
+
+def keep_half(patch: pytest.MonkeyPatch) -> None:
+    """Retention keeps half of `retention.bytes`."""
+    honest = retention.expired_segments
+
+    def expired(segments: Sequence[Segment], config: LogConfig, **limits: object) -> int:
+        half = replace(config, retention_bytes=max(-1, config.retention_bytes // 2))
+        return honest(segments, half, **limits)  # type: ignore[arg-type]
+
+    patch.setattr(retention, "expired_segments", expired)
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A mistake, and where it shows: these `faults`, in scenarios of which `fits` holds, with
@@ -528,6 +554,8 @@ MUTANTS: Sequence[Mutant] = (
         has_group=True,
         changes=LONG,
     ),
+    Mutant(let_go_of_what_is_to_be_kept, (), 1),
+    Mutant(keep_half, (), 6),
     Mutant(forget_what_was_sent, (), 1),
     Mutant(trust_the_cache_with_logs, CACHED, 89, False, changes=SELDOM),
     Mutant(trust_the_cache_with_votes, CACHED, 6, False, changes=SELDOM),

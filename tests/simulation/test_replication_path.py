@@ -14,6 +14,10 @@ from tests.simulation.full_speed import (
 from tests.simulation.plain import plain_scenario, started
 
 from strandline.model.ids import BrokerId, Index
+from strandline.protocol.errors import Error
+from strandline.records.batch import iterate_headers
+from strandline.records.record import Record, build_batch
+from strandline.replication.appender import HELD_BYTES_MAX
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.world import World
@@ -37,6 +41,7 @@ QUEUED_BYTES_MAX = 2 * (SMALL.queue_bytes_max + SMALL.append_bytes_max + BATCH_B
 """For two followers: what may wait for a socket, and one append more."""
 SLOW_BYTES_PER_MS = 50
 """50 KB/s: a window of it takes minutes."""
+CONNECTIONS = 40
 
 
 def followers(world: World) -> list[BrokerId]:
@@ -176,6 +181,39 @@ def test_partitions_that_nobody_takes_share_one_bound_of_memory(acks: int) -> No
     # The request that passes the bound is the last one that is read.
     assert SMALL.memory_bytes_max <= highest < SMALL.memory_bytes_max + BATCH_BYTES + KIB
     assert all(one.held_up_count > 0 and one.sent_bytes > 0 for one in producers)
+    assert world.checker.violation is None
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_one_partition_takes_no_more_than_its_share_of_the_memory(acks: int) -> None:
+    """Each of many connections has a request in hand before it is held up. What is too much is
+    refused, so that producers of other partitions are read on."""
+    world = started(plain_scenario(log=LOG))
+    replica = leader_of(world)
+    memory = replica.host.memory
+    slow_down(world, *followers(world), bytes_per_ms=10 * SLOW_BYTES_PER_MS)
+    codes: list[int] = []
+
+    def send() -> None:
+        batch = build_batch([Record(offset_delta=0, key=None, value=bytes(MIB - KIB))])
+        headers = list(iterate_headers(batch))
+        replica.replicate(
+            [batch], headers, acks=acks, done=lambda result: codes.append(result.error_code)
+        )
+
+    process = world.hosts[replica.self_id].process
+    assert process is not None
+    for _ in range(CONNECTIONS):
+        process.run_now(send)
+        run_for(world, 5)
+    refused = codes.count(Error.NOT_ENOUGH_REPLICAS)
+    assert 0 < refused < CONNECTIONS / 2
+    assert len(codes) == refused + (codes.count(Error.NONE) if acks != -1 else 0)
+    assert HELD_BYTES_MAX - MIB < replica.appender.held_bytes <= HELD_BYTES_MAX
+    assert memory.has_room
+    run_for(world, 60_000)
+    assert codes.count(Error.NONE) == CONNECTIONS - refused
+    assert (replica.appender.held_bytes, memory.used_bytes) == (0, 0)
     assert world.checker.violation is None
 
 

@@ -37,6 +37,8 @@ from strandline.storage.producers import Duplicate
 
 UNCOMMITTED_BYTES_MAX = 64 * 1024 * 1024
 HELD_BYTES_MAX = 16 * 1024 * 1024
+"""So much waits of one partition: half of the memory of all (`memory_bytes_max`). Each of many
+connections has a request in hand before it is held up; what is too much is refused."""
 CHUNK_BYTES_MAX = 1024 * 1024
 
 NO_ACKS = 0
@@ -260,7 +262,7 @@ class Appender:
         if request.acks != QUORUM_ACK:
             request.done(result)
             return
-        self._wait(request, self._sink.index_for_all(Offset(duplicate.last_offset)), result)
+        self._wait(request.done, self._sink.index_for_all(Offset(duplicate.last_offset)), result)
 
     def _append_chunk(self, chunk: list[Request]) -> None:
         relaxed = self._is_relaxed(chunk[0])
@@ -285,16 +287,21 @@ class Appender:
             if request.acks != QUORUM_ACK:
                 request.done(result)
             else:
-                self._wait(request, appended.last_index, result)
+                self._wait(request.done, appended.last_index, result)
 
-    def _wait(self, request: Request, index: Index, result: AppendResult) -> None:
+    def _wait(
+        self, done: Callable[[AppendResult], None], index: Index, result: AppendResult
+    ) -> None:
+        """Tell `done` once it is as safe as was asked for. Nothing here keeps the batches: their
+        units return when the followers' sockets have them, and so must the memory."""
+
         def on_commit(committed: bool) -> None:
             if not committed:
-                request.done(self._failed(Error.NOT_LEADER_OR_FOLLOWER))
+                done(self._failed(Error.NOT_LEADER_OR_FOLLOWER))
             elif self.lacks_voters:
-                request.done(self._failed(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+                done(self._failed(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
             else:
-                request.done(result)
+                done(result)
 
         wait = self._sink.wait_written if self._sink.caches_writes else self._sink.wait_commit
         wait(index, on_commit)

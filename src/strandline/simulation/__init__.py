@@ -37,6 +37,7 @@ Map:    runs       __main__.py (the command), swarm.py (many seeds), scenario.py
                    wiretap.py, entries_sent.py and crossings.py (what goes over the network),
                    audit.py (whole logs, read), leader_acknowledged.py (acks=1),
                    compacted.py and superseding.py (what compaction may take),
+                   shortened_logs.py (what retention may),
                    verdicts.py (what is awaited once the faults are over), soundness.py (that
                    what rots is mended), endings.py (what must have come of it)
 Source: design section 10."""

@@ -44,6 +44,7 @@ from strandline.simulation.facts import (
     LeaderElected,
     LeaderKnown,
     LogAudited,
+    LogShortened,
     LossConfirmed,
     LossRecorded,
     MarksMoved,
@@ -81,6 +82,7 @@ from strandline.simulation.placements import PlacementHolds
 from strandline.simulation.promotions import PromotionKeepsRpoZero
 from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable
 from strandline.simulation.role_changes import RoleChanges
+from strandline.simulation.shortened_logs import OnlyExpiredIsLetGo
 from strandline.simulation.successors import AtMostOneSuccessor
 from strandline.simulation.superseding import Superseding
 
@@ -133,6 +135,7 @@ class Checker:
             NoStaleLeaderRead(may_lose=may_lose_all),
             NoDuplicateFromIdempotentProducer(idempotent_producers),
             DeletedStaysDeleted(),
+            OnlyExpiredIsLetGo(),
             RemovedWhereStable(),
             OneGrantPerVersion(),
             AtMostOneSuccessor(),
@@ -251,6 +254,10 @@ class Checker:
     def log_audited(self, fact: LogAudited) -> None:
         """See `facts.LogAudited`."""
         self._judge(fact, lambda invariant: invariant.on_log_audited(fact))
+
+    def log_shortened(self, fact: LogShortened) -> None:
+        """See `facts.LogShortened`."""
+        self._judge(fact, lambda invariant: invariant.on_log_shortened(fact))
 
     def service_awaited(self, fact: ServiceAwaited) -> None:
         """See `facts.ServiceAwaited`."""

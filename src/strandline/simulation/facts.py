@@ -156,6 +156,20 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
+class LogShortened:
+    """A replica's log is about to begin at `start_offset`, empty where it `begins_anew`.
+
+    `kept_bytes`: of batches, from there on. `retention_bytes`: the topic's; -1 for all."""
+
+    broker: BrokerId
+    group: GroupId
+    start_offset: Offset
+    begins_anew: bool
+    kept_bytes: int
+    retention_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigurationCommitted:
     """A replica knows that the configuration at `index` is committed."""
 

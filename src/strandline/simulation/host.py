@@ -39,6 +39,10 @@ class Seams:
 Program = TypeVar("Program")
 
 
+def _ignore(path: str) -> None:
+    """Nobody looks."""
+
+
 class SimHost(Generic[Program]):
     """See the module. `boot` makes the program and starts it; it runs inside the new process."""
 
@@ -62,6 +66,8 @@ class SimHost(Generic[Program]):
         self._rng = rng
         self._flush_us, self._disk_bytes = flush_us, disk_bytes
         self._boot = boot
+        self.on_created: Callable[[str], None] = _ignore
+        """Called with the path of each file that is created on its disk."""
         self.disk = self._make_disk()
         self.process: Process | None = None
         self.program: Program | None = None
@@ -148,7 +154,11 @@ class SimHost(Generic[Program]):
     def _make_disk(self) -> HostDisk:
         rng = random.Random(self._rng.getrandbits(64))
         return HostDisk(
-            self._fabric.scheduler, rng, flush_us=self._flush_us, capacity_bytes=self._disk_bytes
+            self._fabric.scheduler,
+            rng,
+            flush_us=self._flush_us,
+            capacity_bytes=self._disk_bytes,
+            on_created=lambda path: self.on_created(path),
         )
 
     def _on_death(self) -> None:

@@ -24,6 +24,7 @@ from strandline.simulation.facts import (
     LeaderElected,
     LeaderKnown,
     LogAudited,
+    LogShortened,
     LossConfirmed,
     LossRecorded,
     MarksMoved,
@@ -78,6 +79,9 @@ class Invariant:
 
     def on_deleted(self, fact: Deleted) -> None:
         """See `facts.Deleted`."""
+
+    def on_log_shortened(self, fact: LogShortened) -> None:
+        """See `facts.LogShortened`."""
 
     def on_configuration_committed(self, fact: ConfigurationCommitted) -> None:
         """See `facts.ConfigurationCommitted`."""

@@ -44,6 +44,7 @@ from strandline.simulation.producers import Producer
 from strandline.simulation.role_changes import asking_more
 from strandline.simulation.scenario import GroupPlan, PlannedFault, Scenario
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
+from strandline.simulation.shortened_logs import note_created
 from strandline.simulation.soundness import await_soundness
 from strandline.simulation.strikes import End, over
 from strandline.simulation.table_readers import TableReader
@@ -171,6 +172,10 @@ class World:
     def plan(self, group: GroupId) -> GroupPlan:
         """The plan of a group."""
         return self._plans[group]
+
+    def has_plan(self, group: GroupId) -> bool:
+        """Whether a group is the scenario's own, and not the brokers'."""
+        return group in self._plans
 
     def replicas(self) -> list[Replica]:
         """Every replica of every living process that has not failed."""
@@ -378,6 +383,7 @@ class World:
             boot=lambda seams: self._boot(broker, seams),
         )
         host.on_down = lambda: self._on_down(broker)
+        host.on_created = lambda path: note_created(self, broker, path)
         return host
 
     def _make_link(self, source: BrokerId, target: BrokerId) -> Link:

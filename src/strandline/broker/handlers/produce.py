@@ -115,6 +115,7 @@ class ProduceCall:
                     _fail(result, Error.INVALID_TOPIC_EXCEPTION, "only brokers write to this topic")
                 else:
                     self._start_partition(topic, data, result)
+                data.records = None  # The answer needs the names alone.
         self._waiting_count -= 1
         if self._waiting_count == 0:
             self._finish()

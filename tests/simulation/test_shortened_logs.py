@@ -1,0 +1,58 @@
+"""A log that begins later than its topic allows is noticed, whoever shortened it and how.
+
+Source: `simulation/shortened_logs.py`; Kafka's retention.bytes."""
+
+import pytest
+
+from strandline.model.ids import BrokerId, GroupId, Offset
+from strandline.simulation.facts import DeletionAsked, LogShortened
+from strandline.simulation.invariants import InvariantError
+from strandline.simulation.shortened_logs import OnlyExpiredIsLetGo
+
+GROUP = GroupId(1)
+ONE, TWO = BrokerId(1), BrokerId(2)
+KEPT = 1_000
+
+
+def shortened(
+    start: int, *, kept: int = 0, retention: int = KEPT, broker: BrokerId = ONE, anew: bool = False
+) -> LogShortened:
+    return LogShortened(broker, GROUP, Offset(start), anew, kept, retention)
+
+
+@pytest.fixture
+def promise() -> OnlyExpiredIsLetGo:
+    return OnlyExpiredIsLetGo()
+
+
+def test_what_is_beyond_the_retention_may_go(promise: OnlyExpiredIsLetGo) -> None:
+    promise.on_log_shortened(shortened(10, kept=KEPT))
+    promise.on_log_shortened(shortened(20, kept=KEPT + 1))
+
+
+def test_what_is_to_be_kept_may_not(promise: OnlyExpiredIsLetGo) -> None:
+    promise.on_log_shortened(shortened(10, kept=KEPT))
+    with pytest.raises(InvariantError, match="begin at 11"):
+        promise.on_log_shortened(shortened(11, kept=KEPT - 1))
+
+
+def test_nothing_goes_where_all_is_to_be_kept(promise: OnlyExpiredIsLetGo) -> None:
+    promise.on_log_shortened(shortened(0, retention=-1, anew=True))
+    with pytest.raises(InvariantError, match="nothing from 0 on"):
+        promise.on_log_shortened(shortened(1, kept=1 << 40, retention=-1))
+
+
+def test_what_somebody_deletes_may_go_and_nothing_behind_it(promise: OnlyExpiredIsLetGo) -> None:
+    promise.on_deletion_asked(DeletionAsked(GROUP, Offset(15)))
+    promise.on_log_shortened(shortened(15, retention=-1))
+    with pytest.raises(InvariantError, match="nothing from 15 on"):
+        promise.on_log_shortened(shortened(16, retention=-1))
+
+
+def test_a_log_begins_anew_where_another_may_begin_and_not_behind_that(
+    promise: OnlyExpiredIsLetGo,
+) -> None:
+    promise.on_log_shortened(shortened(10, kept=KEPT))
+    promise.on_log_shortened(shortened(10, broker=TWO, anew=True))
+    with pytest.raises(InvariantError, match="nothing from 10 on"):
+        promise.on_log_shortened(shortened(12, broker=TWO, anew=True, kept=KEPT))
