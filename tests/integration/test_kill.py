@@ -7,6 +7,15 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import DevCluster, wait_until
 from tests.integration.metadata import partitions_of
+from tests.integration.raw_client import Broker
+
+from strandline.protocol.errors import Error
+from strandline.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -149,3 +158,30 @@ def test_a_paused_leader_is_replaced_and_follows_when_it_wakes(
     writer.write(300)
     writer.flush()
     assert read_back(own_cluster, topic_name, 3) == writer.acknowledged
+
+
+def test_a_leader_that_wakes_answers_nothing_from_the_past(
+    own_cluster: DevCluster, topic_name: str
+) -> None:
+    """The question waits in its socket while others are elected and write."""
+    admin = create(own_cluster, topic_name, partitions=3)
+    writer = Writer(own_cluster, topic_name, partitions=3)
+    writer.write(300)
+    writer.flush()
+    led = leaders(admin, topic_name)
+    victim = led[0]
+    asked = [ListOffsetsPartition(number, timestamp=-1) for number in led if led[number] == victim]
+    question = ListOffsetsRequest(topics=[ListOffsetsTopic(topic_name, asked)])
+    with Broker(own_cluster, victim).connect() as client:
+        for answer in client.ask(question, ListOffsetsResponse, 5).topics[0].partitions:
+            assert (answer.error_code, answer.offset) == (Error.NONE, 100)
+        own_cluster.dev("broker", "pause", str(victim))
+        try:
+            client.request(question, 5)
+            writer.write(300)
+            writer.flush()
+        finally:
+            own_cluster.dev("broker", "resume", str(victim))
+        answers = client.receive(ListOffsetsResponse, 5).topics[0].partitions
+    assert len(answers) == len(asked)
+    assert {answer.error_code for answer in answers} == {Error.NOT_LEADER_OR_FOLLOWER}

@@ -1,13 +1,17 @@
 """Real time, from the event loop.
 
 Why:    gives `base.clock.Clock` to a broker in the real world.
-Source: design section 3."""
+How:    the clock that goes on while the machine is suspended, where there is one: a leader that
+        slept with its machine must not take its lease for one that lasts.
+Source: design section 3; clock_gettime(2), CLOCK_BOOTTIME."""
 
 import asyncio
 import time
 from collections.abc import Callable
 
 from strandline.base.clock import Timer
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class LoopClock:
@@ -18,7 +22,7 @@ class LoopClock:
 
     def monotonic_ms(self) -> int:
         """See `base.clock.Clock.monotonic_ms`."""
-        return time.monotonic_ns() // 1_000_000
+        return time.clock_gettime_ns(_CLOCK) // 1_000_000
 
     def wall_ms(self) -> int:
         """See `base.clock.Clock.wall_ms`."""
