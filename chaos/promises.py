@@ -1,4 +1,4 @@
-"""The promises that a run is judged by: the simulator's own classes, and four of its own.
+"""The promises that a run is judged by: the simulator's own classes, and five of its own.
 
 Why:    one promise, one class, one name, whether the world is simulated or real.
 How:    facts in the order of time; the first breach of each promise is kept. What cannot be seen
@@ -114,6 +114,19 @@ class NoUnplacedRecordLost(Invariant):
                 )
 
 
+class NothingIsLetGo(Invariant):
+    """No topic here has a retention that is over within a run, nor does anybody delete records."""
+
+    def on_log_audited(self, fact: LogAudited) -> None:
+        """All others are silent about what is before a log's start."""
+        if fact.start_offset > 0:
+            raise self.broken(
+                f"group {fact.group}: the log of broker {fact.broker} begins at "
+                f"{fact.start_offset}",
+                Subject(fact.group, Offset(0)),
+            )
+
+
 class HighWatermarkMonotonic(Invariant):
     """Whoever asks a leader where a partition ends is told no less than anybody was before.
 
@@ -146,6 +159,7 @@ class Judge:
         self.invariants: list[Invariant] = [
             NoAcknowledgedRecordLost(),
             self.unplaced,
+            NothingIsLetGo(),
             self.duplicates,
             OrderPerProducer(),
             OffsetsDense(),

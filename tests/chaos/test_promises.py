@@ -39,6 +39,26 @@ def test_an_acknowledged_record_that_one_replica_lacks(stage: Stage) -> None:
     assert {"NoAcknowledgedRecordLost", "CommittedPrefixEqual"} <= set(stage.breaches())
 
 
+def test_a_log_that_has_lost_its_beginning(stage: Stage) -> None:
+    directory = stage.path / "broker-1" / "logs" / f"{TOPIC}-0.7"
+    original = stage._log
+
+    def without_first_batch(broker: int) -> Path:
+        stage.logs[1] = LOG
+        data = original(broker)
+        if broker == 1:
+            (whole,) = directory.glob("*.log")
+            marker_bytes, first = len(LOG[0]), len(LOG[1])
+            rest = whole.read_bytes()[marker_bytes + first :]
+            whole.unlink()
+            count = int.from_bytes(LOG[1][23:27], "big") + 1
+            (directory / f"{count:020d}-1-1.log").write_bytes(rest)
+        return data
+
+    stage._log = without_first_batch  # type: ignore[method-assign]
+    assert set(stage.breaches()) == {"NothingIsLetGo"}
+
+
 def test_rot_in_a_file_is_no_record(stage: Stage) -> None:
     rotten = bytearray(LOG[-1])
     rotten[-1] ^= 1

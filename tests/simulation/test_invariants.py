@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
+from strandline.simulation.checker import Checker
 from strandline.simulation.committed_offsets import GroupOffsetsMonotonic
 from strandline.simulation.compacted import CompactedPrefixEqual
 from strandline.simulation.facts import (
@@ -368,6 +369,19 @@ def test_a_record_that_an_idempotent_producer_has_twice_is_found() -> None:
     twice = (marker(0, 1, 0), batch(1, 1, 0, "p/0", "q/0", "q/0", "p/0"))
     with pytest.raises(InvariantError, match="p/0 at offset 3 after number 0"):
         invariant.on_log_audited(log(*twice))
+
+
+def test_a_producer_id_that_two_producers_were_given_is_found() -> None:
+    checker = Checker(
+        idempotent_producers=(), power_fails=False, has_relaxed=False, resend_timeout_ms=1_000
+    )
+    checker.producer_id_given("one", 7)
+    checker.producer_id_given("two", 8)
+    checker.producer_id_given("one", 7)
+    assert checker.violation is None
+    checker.producer_id_given("two", 7)
+    assert checker.violation is not None
+    assert checker.violation.startswith("ProducerIdsUnique: two and one")
 
 
 class Commits:
