@@ -4,9 +4,9 @@ Why:    all other promises are about what lies from where a log begins: what is 
         none of them.
 How:    whoever lets a log begin elsewhere creates a file first that says where
         (`storage.recovery.declare`). That is seen at the disk, and judged there and then: by what
-        is left, and by what was asked for. A log that begins anew, as its leader's does, must not
-        begin above where any was allowed to.
-Owns:   what was asked for, and how far logs have been let go; one set for each run.
+        is left, and by what was asked for. A log that begins anew goes by its leader's, which may
+        have decided what it has yet to do: that is judged only where no retention lets anything go.
+Owns:   what was asked for; one set for each run.
 Source: Kafka's retention.bytes; docs/decisions/0006-deleting-records.md."""
 
 from typing import TYPE_CHECKING
@@ -26,7 +26,6 @@ class OnlyExpiredIsLetGo(Invariant):
 
     def __init__(self) -> None:
         self._asked: dict[GroupId, Offset] = {}
-        self._allowed: dict[GroupId, Offset] = {}
 
     def on_deletion_asked(self, fact: DeletionAsked) -> None:
         """From now on it may be done."""
@@ -34,18 +33,16 @@ class OnlyExpiredIsLetGo(Invariant):
 
     def on_log_shortened(self, fact: LogShortened) -> None:
         """Where a log is about to begin."""
-        group, start = fact.group, fact.start_offset
-        allowed = max(self._asked.get(group, Offset(0)), self._allowed.get(group, Offset(0)))
-        if not fact.begins_anew and 0 <= fact.retention_bytes <= fact.kept_bytes:
-            allowed = max(allowed, start)
-        if start > allowed:
+        asked = self._asked.get(fact.group, Offset(0))
+        due_bytes = min(fact.retention_bytes, 0) if fact.begins_anew else fact.retention_bytes
+        if fact.start_offset > asked and not 0 <= due_bytes <= fact.kept_bytes:
             raise self.broken(
-                f"group {group}: broker {fact.broker} lets its log begin at {start}, with "
-                f"{fact.kept_bytes} bytes from there on; nothing from {allowed} on was to go, by "
-                f"a retention of {fact.retention_bytes} bytes or a request",
-                Subject(group, allowed),
+                f"group {fact.group}: broker {fact.broker} lets its log begin at "
+                f"{fact.start_offset}, with {fact.kept_bytes} bytes from there on; nothing from "
+                f"{asked} on was to go, by a retention of {fact.retention_bytes} bytes or a "
+                "request",
+                Subject(fact.group, asked),
             )
-        self._allowed[group] = allowed
 
 
 def note_created(world: "World", broker: BrokerId, path: str) -> None:
