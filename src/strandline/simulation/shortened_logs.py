@@ -59,14 +59,17 @@ def note_created(world: "World", broker: BrokerId, path: str) -> None:
         return
     name, suffix = parsed
     log = world.scenario.log
-    gone_bytes = _bytes_before(host.disk, directory, name)
+    begins_anew = suffix == RESET
+    kept_bytes = 0
+    if not begins_anew:
+        kept_bytes = replica.log.size_bytes() - _bytes_before(host.disk, directory, name)
     world.checker.log_shortened(
         LogShortened(
             broker=broker,
             group=replica.group,
             start_offset=name.base_offset,
-            begins_anew=suffix == RESET,
-            kept_bytes=replica.log.size_bytes() - gone_bytes,
+            begins_anew=begins_anew,
+            kept_bytes=kept_bytes,
             retention_bytes=-1 if world.scenario.key_count else log.retention_bytes,
         )
     )
