@@ -382,10 +382,10 @@ class ForgetfulDisk:
         assert content is not None and not content.changes
         content.platter[position] ^= 1
 
-    def flip_bit(self, path: str, position: int) -> None:
+    def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
         """Rot."""
         content = self._find(path)
         assert content is not None
         for data in (content.seen, content.platter):
             if position < len(data):
-                data[position] ^= 1
+                data[position] ^= 1 << bit

@@ -568,3 +568,28 @@ def test_a_pass_that_breaks_off_begins_anew(monkeypatch: pytest.MonkeyPatch) -> 
     world.compact()
     assert [record.key for _, record in world.records()] == [b"k", b"a"]
     assert clean_keys(world.log) == [b"k", b"a"]
+
+
+def test_compaction_keeps_the_headers_of_what_is_committed_though_the_window_has_moved_on() -> None:
+    """What is above the limit may be cut: then who knows the producer by what is left has to know
+    what it wrote last, or refuses what it sends again."""
+    world = World()
+    for sequence in range(5):
+        world.append([(b"k", b"v")], producer=(7, sequence))
+    world.append([(b"k", b"w")])
+    world.close_segment()
+    committed = world.log.end_offset
+    first = Index(world.log.last_index + 1)
+    for sequence in range(5, 10):  # In flight: acknowledged by nobody else.
+        world.append([(b"l", b"v")], producer=(7, sequence))
+    while world.log.compact(committed, outlived=committed):
+        world.disk.run()
+    world.log.truncate(first)  # Another leader has none of them.
+    world.log.close()
+    for name in world.disk.list_directory(DIRECTORY):
+        if name.endswith(".producers"):  # As for who copies this log: by its headers.
+            world.disk.remove(f"{DIRECTORY}/{name}")
+    world.log = world.open()
+    entry = world.log.producers.get(7)
+    assert entry is not None
+    assert [one.last_sequence for one in entry.window] == [0, 1, 2, 3, 4]

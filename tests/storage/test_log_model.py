@@ -70,18 +70,28 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 4))
     def append(self, count: int) -> None:
-        batches = [
+        batches = []
+        if self.begins_epoch:
+            data, configuration = random_marker(self.model, self.rng, epoch=self.epoch)
+            batches.append(self.model.add(data, configuration))
+        batches += [
             self.model.add(random_batch(self.model, self.rng, epoch=self.epoch))
             for _ in range(count)
         ]
         append_batches(self.log, batches, self.rng)
+
+    @property
+    def begins_epoch(self) -> bool:
+        """Each one begins with a marker, as leaders write it."""
+        last = self.model.batches[-1].header if self.model.batches else None
+        return last is None or last.partition_leader_epoch != self.epoch
 
     @rule()
     def append_with_markers(self) -> None:
         self.epoch += self.rng.randint(0, 2)
         batches = []
         for _ in range(self.rng.randint(1, 4)):
-            if self.rng.random() < 0.5:
+            if self.rng.random() < 0.5 or self.begins_epoch:
                 data, configuration = random_marker(self.model, self.rng, epoch=self.epoch)
                 batches.append(self.model.add(data, configuration))
             else:

@@ -72,13 +72,19 @@ class Life:
     def append(self) -> None:
         batches = []
         for _ in range(self.rng.randint(1, 3)):
-            if self.rng.random() < 0.2:
+            if self.rng.random() < 0.2 or self.begins_epoch:
                 data, configuration = random_marker(self.model, self.rng, epoch=self.epoch)
                 batches.append(self.model.add(data, configuration))
             else:
                 data = random_batch(self.model, self.rng, epoch=self.epoch)
                 batches.append(self.model.add(data))
         append_batches(self.log, batches, self.rng)
+
+    @property
+    def begins_epoch(self) -> bool:
+        """Each one begins with a marker, as leaders write it."""
+        last = self.model.batches[-1].header if self.model.batches else None
+        return last is None or last.partition_leader_epoch != self.epoch
 
     def flush(self) -> None:
         def done(result: Index | OSError) -> None:

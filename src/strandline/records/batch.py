@@ -113,6 +113,11 @@ class BatchHeader(msgspec.Struct, gc=False):
         return self.last_offset_delta == -1 and bool(self.attributes & CONTROL_BIT)
 
     @property
+    def tells_epoch(self) -> bool:
+        """Of a marker: whether its checksum covers its epoch, which `base_sequence` repeats."""
+        return self.base_sequence >= 0
+
+    @property
     def is_transactional(self) -> bool:
         """Whether the batch belongs to a transaction."""
         return bool(self.attributes & TRANSACTIONAL_BIT)

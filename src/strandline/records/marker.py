@@ -7,6 +7,8 @@ How:    a control batch with lastOffsetDelta -1 and one record:
             key    i16 version 0, i16 kind
             value  EPOCH: empty.  CONFIGURATION: what the replication room put there.
                    DELETION: i64, an offset, not above the marker's own; records below are deleted.
+        baseSequence is the marker's epoch, so that a checksum covers it: each epoch begins with a
+        marker, and what follows is of the same epoch. (-1 in those of before 2026-11-25.)
 Source: design section 4."""
 
 from collections.abc import Sequence
@@ -149,7 +151,7 @@ def _build(
         timestamp_ms,
         -1,
         -1,
-        -1,
+        epoch,
         1,
     )
     batch = bytearray(head + records)

@@ -16,8 +16,9 @@ from strandline.model.ids import Index, Offset
 from strandline.storage.compaction import Compaction, compactable_segments, has_enough_dirt
 from strandline.storage.config import LogConfig
 from strandline.storage.flushing import Flushing
-from strandline.storage.producers import ProducerStates
+from strandline.storage.producers import ProducerSnapshot, ProducerStates
 from strandline.storage.reads import segment_at_index, segment_at_offset
+from strandline.storage.recovery import producers_before
 from strandline.storage.row import SegmentRow
 from strandline.storage.segment import Segment
 from strandline.storage.segment_work import Cleaned
@@ -124,6 +125,17 @@ class Compacting:
         name = segments[segment_at_offset(segments, offset)].name
         self.clean_index = Index(name.base_index - 1)
 
+    def _known_before(self, segments: list[Segment], now_ms: int) -> ProducerStates:
+        """Who wrote what before the last of these segments, and is known still. (What is behind may
+        be cut, and then the batches before are a producer's last ones.)"""
+        found = producers_before(self._disk, self._row.directory, segments, now_ms=now_ms)
+        known = {
+            producer: entry
+            for producer, entry in found.producers.items()
+            if self._producers.get(producer) is not None
+        }
+        return ProducerStates(ProducerSnapshot(known, found.has_forgotten))
+
     def _begin(
         self, config: LogConfig, limit_offset: Offset, outlived: Offset
     ) -> Compaction | None:
@@ -137,7 +149,7 @@ class Compacting:
             self._disk,
             segments,
             dirty_offset=self._clean_offset,
-            producers=self._producers,
+            producers=self._known_before(self._row.segments[: len(segments) + 1], now_ms),
             config=config,
             now_ms=now_ms,
             outlived_offset=outlived,

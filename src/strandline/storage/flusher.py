@@ -84,7 +84,7 @@ class Flusher:
                 for done in waiting
             ]
             del round_
-            self._post(partial(_answer, answers))
+            self._post(partial(answer_all, answers, self._post))
 
 
 def flush_all(
@@ -114,6 +114,15 @@ def _syncfs(number: int) -> None:
         raise OSError(code, f"syncfs: {os.strerror(code)}")
 
 
-def _answer(answers: list[tuple[FlushDone, OSError | None]]) -> None:
-    for done, error in answers:
-        done(error)
+def answer_all(
+    answers: Sequence[tuple[FlushDone, OSError | None]],
+    later: Callable[[Callable[[], None]], object],
+) -> None:
+    """Tell everybody who waits; whoever fails over it keeps nobody else from being told."""
+    for count, (done, error) in enumerate(answers, start=1):
+        try:
+            done(error)
+        except BaseException:
+            if answers[count:]:
+                later(partial(answer_all, answers[count:], later))
+            raise

@@ -23,6 +23,7 @@ class History:
         "configurations",
         "deletions",
         "epochs",
+        "is_told",
         "start",
     )
 
@@ -36,6 +37,9 @@ class History:
         """(index, records below this offset are deleted) of each deletion marker, ascending in the
         index. An offset is not above where its marker lies: once that is before the start, so are
         the records, and it has nothing to say any more."""
+        self.is_told: bool | None = None
+        """While a log is read: whether a marker's checksum covers the last epoch, None where nobody
+        has looked."""
         self._marker_indexes = array("q")
         self._marker_offsets = array("q")
 

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from strandline.storage.descriptor import Descriptor
-from strandline.storage.flusher import FlushDone
+from strandline.storage.flusher import FlushDone, answer_all
 
 FILES_MAX = 64
 """Files that are flushed side by side; for more, one syncfs is faster."""
@@ -162,8 +162,8 @@ class KernelFlusher:
             os.fdatasync(number)
         except OSError as error:
             failure = error
-        for done in self._finish(number):
-            done(failure)
+        answers = [(done, failure) for done in self._finish(number)]
+        answer_all(answers, self._loop.call_soon)
 
     def _on_ready(self) -> None:
         try:
@@ -186,8 +186,7 @@ class KernelFlusher:
             number, _, result, _ = _EVENT.unpack_from(self._events, place * _EVENT.size)
             error = None if result == 0 else OSError(-result, os.strerror(-result))
             answers += [(done, error) for done in self._finish(number)]
-        for done, error in answers:
-            done(error)
+        answer_all(answers, self._loop.call_soon)
 
     def _finish(self, number: int) -> list[FlushDone]:
         """One flush is done: who waited for it. Who asked meanwhile waits for the next one."""

@@ -21,6 +21,7 @@ How:    {base offset, 20 digits}-{markers before}-{previous epoch}.SUFFIX
 Source: design section 4."""
 
 import re
+from errno import EIO
 from struct import Struct
 from typing import NamedTuple, TypeVar
 
@@ -136,7 +137,7 @@ def write_whole(disk: Disk, path: str, data: bytes) -> None:
 
 def read_checked(disk: Disk, path: str, kind: type[T]) -> T | None:
     """What a checksummed file holds; None when it is absent or not whole."""
-    data = read_whole(disk, path)
+    data = read_beside(disk, path)
     return None if data is None else decode_checked(data, kind)
 
 
@@ -163,3 +164,13 @@ def read_whole(disk: Disk, path: str) -> bytes | None:
         return file.pread(file.size(), 0)
     finally:
         file.close()
+
+
+def read_beside(disk: Disk, path: str) -> bytes | None:
+    """A file beside a segment; one that the disk does not give out is as good as none."""
+    try:
+        return read_whole(disk, path)
+    except OSError as error:
+        if error.errno != EIO:
+            raise
+        return None

@@ -10,7 +10,6 @@ Source: design section 4."""
 
 import contextlib
 from collections.abc import Sequence
-from errno import EIO
 from functools import partial
 
 from strandline.base.clock import Clock
@@ -32,12 +31,12 @@ from strandline.storage.producers import ProducerStates
 from strandline.storage.recovery import (
     LogRecovery,
     RecoveredLog,
-    keep_producers,
+    producers_before,
     replay_producers,
 )
 from strandline.storage.room import Room
 from strandline.storage.row import SegmentRow
-from strandline.storage.sealing import write_producers
+from strandline.storage.sealing import write_durably, write_producers
 from strandline.storage.segment import Segment
 
 _RELATIVE_OFFSET_MAX = (1 << 31) - 1
@@ -363,9 +362,8 @@ class Log:
 
         What is removed cannot come back after a crash, whatever is appended next: were the cut
         still unflushed, a crash could keep a later write and undo the cut below it. Raises
-        OSError, after which the log has failed; StorageError for damage: nothing has changed where
-        it hides the place of the cut, and the log has failed where it hides who wrote what is
-        kept."""
+        OSError, after which the log has failed; StorageError where damage hides the place of the
+        cut: nothing has changed then."""
         self._flushing.check()
         if from_index > self.last_index:
             return
@@ -391,9 +389,8 @@ class Log:
             self._checkpoints.clear()
         try:
             self._restore_producers(active)
-        except (OSError, StorageError) as error:  # What is known is of before the cut.
-            self._flushing.fail(OSError(EIO, str(error)))
-            raise
+        except (OSError, StorageError):  # Damage hides the headers: what is known has to do.
+            self.producers.restore(self.producers.before(active.end_offset))
 
     def _begin_cut(self) -> None:
         """What is being written anew may be what is cut."""
@@ -545,9 +542,13 @@ class Log:
     def _keep_producers(self, segments: list[Segment]) -> None:
         """Have it written who wrote what before the last of these. Where there is no room for that,
         room has to be made: then only a crash before the next segment forgets it."""
+        now_ms, name = self._clock.wall_ms(), segments[-1].name
         try:
-            now_ms = self._clock.wall_ms()
-            keep_producers(self._disk, self.directory, segments, now_ms=now_ms)
+            known = producers_before(self._disk, self.directory, segments, now_ms=now_ms)
+        except StorageError:  # Damage, which is about to go, hides the headers.
+            known = self.producers.before(name.base_offset)
+        try:
+            write_durably(self._disk, self.directory, name, known)
         except OSError as error:
             if not is_full(error):
                 raise

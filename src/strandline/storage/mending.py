@@ -181,7 +181,7 @@ def fits_in_place(gap: Gap, data: bytes) -> bool:
     position = gap.start.position
     try:
         index = gap.segment.index
-    except StorageError:
+    except (OSError, StorageError):
         return False
     while (position := index.after(position, gap.end.position)) < gap.end.position:
         if position not in begins:

@@ -96,6 +96,18 @@ class ProducerStates:
         """The present state; to be given to `restore`, or to be written."""
         return ProducerSnapshot(self._producers.copy(), self.has_forgotten)
 
+    def before(self, offset: Offset) -> ProducerSnapshot:
+        """As it was when the log ended at `offset`, as far as the windows of now tell: all that
+        clients may ask for again, who have at most five batches in flight. Who wrote more since, or
+        has begun a new epoch, is forgotten."""
+        found: Producers = {}
+        for producer_id, entry in self._producers.items():
+            window = tuple(one for one in entry.window if one.last_offset < offset)
+            if window:
+                found[producer_id] = entry._replace(window=window)
+        has_forgotten = self.has_forgotten or len(found) < len(self._producers)
+        return ProducerSnapshot(found, has_forgotten)
+
     def restore(self, snapshot: ProducerSnapshot) -> None:
         """Go back to a checkpoint; what was forgotten since stays so."""
         self._producers = dict(snapshot.producers)

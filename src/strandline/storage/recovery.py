@@ -14,8 +14,9 @@ How:    finish a reset that was begun -> for each segment in order: its summary,
 Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from errno import EIO
 
 from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, StorageError
@@ -30,7 +31,6 @@ from strandline.storage.layout import (
     CLEANED,
     FLUSHED,
     LOG,
-    PRODUCERS,
     RESET,
     START,
     SUMMARY,
@@ -40,9 +40,10 @@ from strandline.storage.layout import (
     parse_name,
     read_checked,
 )
-from strandline.storage.producers import ProducerStates
+from strandline.storage.producers import ProducerSnapshot, ProducerStates
+from strandline.storage.reads import segment_at_index
 from strandline.storage.renewal import Renewal
-from strandline.storage.scan import proved_batches
+from strandline.storage.scan import has_other_epoch, proved_batches
 from strandline.storage.sealing import (
     create_mark,
     lower_mark,
@@ -51,7 +52,6 @@ from strandline.storage.sealing import (
     read_summary,
     restore_segment,
     seal_segment,
-    write_producers,
 )
 from strandline.storage.segment import Segment
 
@@ -100,6 +100,8 @@ class LogRecovery:
         self._defer_flush = defer_flush
         self._believes_summaries = True
         self._is_new = False
+        self._next_name: SegmentName | None = None
+        """Of the segment behind the one that is being opened."""
         self._cache = IndexCache()
         self._segments: list[Segment] = []
         self._history = History(FIRST_SEGMENT)
@@ -133,9 +135,13 @@ class LogRecovery:
         if names[0] != FIRST_SEGMENT:
             self._producers = None  # Some wrote before it.
         for at, (name, summary) in enumerate(summaries.items()):
+            self._next_name = names[at + 1] if at + 1 < len(names) else None
             if self._segments and name.base_index < self._segments[-1].end_index:
                 self._remove_segments([name])  # A merge of segments had got as far as its rename.
             elif self._segments and not self._follows(name):
+                if any(self._follows(one) for one in names[at + 1 :]):
+                    self._remove_segments([name])  # Of a roll that found no space for its name.
+                    continue
                 self._drop(names[at:])
                 break
             else:
@@ -288,9 +294,11 @@ class LogRecovery:
         file = segment.file
         found_bytes = file.size()
         written = file.written_end()
+        if self._history.is_told is None:
+            self._history.is_told = _is_last_epoch_told([*self._segments, segment], self._history)
         batches = noted_batches(segment, self._history, end=found_bytes, until=written)
         renewal = Renewal(file)
-        for header, chunk, at in batches:
+        for header, chunk, at in self._readable(segment, batches):
             if self._producers is not None:
                 self._producers.update(header, self._now_ms)
             if segment.end_index > self._flushed_index + 1:
@@ -308,14 +316,37 @@ class LogRecovery:
         if not self._defer_flush and not self._is_new:
             self._disk.flush_now(file)  # An empty one, too: a cut may have ended before its flush.
 
+    def _readable(
+        self, segment: Segment, batches: Iterator[tuple[BatchHeader, bytes, int]]
+    ) -> Iterator[tuple[BatchHeader, bytes, int]]:
+        """What the disk gives out. What it does not may have been flushed, marked or not."""
+        try:
+            yield from batches
+        except OSError as error:
+            if error.errno != EIO:
+                raise
+            if not self._cut_corruption:
+                raise StorageError(
+                    segment.path(LOG),
+                    segment.size,
+                    expected=f"the batch of index {segment.end_index}",
+                    found=str(error),
+                ) from error
+
     def _check_tail(self, segment: Segment) -> None:
         """See that what ends here had not been flushed."""
-        if segment.end_index <= self._flushed_index and not self._cut_corruption:
+        if _name_at_end(segment, self._history) == self._next_name:
+            return  # Nothing is missing: space that a roll gave back, which was not flushed.
+        if self._cut_corruption:
+            return
+        is_flushed = segment.end_index <= self._flushed_index
+        if is_flushed or ends_at_other_epoch(segment, self._history):
+            why = "which was flushed" if is_flushed else "of which all is there but its epoch"
             found = segment.file.pread(16, segment.size).hex()
             raise StorageError(
                 segment.path(LOG),
                 segment.size,
-                expected=f"the batch of index {segment.end_index}, which was flushed",
+                expected=f"the batch of index {segment.end_index}, {why}",
                 found=f"bytes {found}",
             )
 
@@ -343,7 +374,12 @@ def _is_blank(segment: Segment, written: int) -> bool:
     """Whether nothing lies behind the end but what was reserved, of which `written` is the end of
     a page."""
     rest = written - segment.size
-    return rest <= 0 or (rest < PAGE_BYTES_MAX and not any(segment.file.pread(rest, segment.size)))
+    if rest <= 0:
+        return True
+    try:
+        return rest < PAGE_BYTES_MAX and not any(segment.file.pread(rest, segment.size))
+    except OSError:
+        return False  # It is cut, and written anew.
 
 
 def _name_at_end(segment: Segment, history: History) -> SegmentName:
@@ -395,15 +431,43 @@ def noted_batches(
         until=end if until is None else until,
         offset=segment.end_offset,
         epoch=history.last_epoch if segment.size else segment.name.previous_epoch,
+        is_told=bool(history.is_told),
     )
     for header, chunk, at in batches:
         index = segment.end_index
         history.note_epoch(header.partition_leader_epoch, index)
         if header.is_marker:
+            history.is_told = header.tells_epoch
             marker = _read_marker(chunk, at, segment)
             history.note_marker(index, marker.configuration, marker.deleted_before)
         segment.note(header)
         yield header, chunk, at
+
+
+def ends_at_other_epoch(segment: Segment, history: History) -> bool:
+    """Whether a segment, whose end `history` has as its own, ends before a batch of which all is
+    there, and is right, but for its epoch: that is damage, and nothing that was torn."""
+    return has_other_epoch(
+        segment.file,
+        segment.size,
+        end=segment.file.size(),
+        offset=segment.end_offset,
+        epoch=history.last_epoch if segment.size else segment.name.previous_epoch,
+        is_told=bool(history.is_told),
+    )
+
+
+def _is_last_epoch_told(segments: Sequence[Segment], history: History) -> bool:
+    """Whether the marker is here with which the last epoch began, and its checksum covers that."""
+    if not history.epochs:
+        return False
+    _, first = history.epochs[-1]
+    segment = segments[segment_at_index(segments, first)]
+    try:
+        header = segment.find_index(first, history.offset_of(first))
+    except (OSError, StorageError):
+        return False
+    return header.is_marker and header.tells_epoch
 
 
 def _read_marker(chunk: bytes, at: int, segment: Segment) -> Marker:
@@ -418,9 +482,12 @@ def _read_marker(chunk: bytes, at: int, segment: Segment) -> Marker:
 def replay_producers(
     disk: Disk, directory: str, segments: list[Segment], *, now_ms: int
 ) -> ProducerStates:
-    """The producers at the end of `segments`: the newest snapshot and the headers behind it."""
+    """The producers at the end of `segments`: the newest snapshot and the headers behind it.
+
+    Raises StorageError where these are not what was written."""
     at = len(segments)
-    states = ProducerStates()
+    is_whole = not segments or segments[0].name == FIRST_SEGMENT
+    states = ProducerStates(ProducerSnapshot({}, has_forgotten=not is_whole))
     while at > 0:
         at -= 1
         producers = read_producers(disk, directory, segments[at].name)
@@ -428,27 +495,21 @@ def replay_producers(
             states = ProducerStates(producers)
             break
     for segment in segments[at:]:
+        segment.prove(0, segment.size)
         for header in segment.headers(0, segment.size):
             states.update(header, now_ms)
     return states
 
 
-def keep_producers(disk: Disk, directory: str, segments: list[Segment], *, now_ms: int) -> None:
-    """Make durable who wrote what before the last of these segments: the others are about to go,
-    and with them the headers that say it. Raises OSError.
-
-    What is there is written again: an earlier process may have failed to flush it."""
-    name = segments[-1].name
-    producers = read_producers(disk, directory, name)
-    if producers is None:
-        states = replay_producers(disk, directory, segments[:-1], now_ms=now_ms)
-        producers = states.checkpoint()
-    write_producers(disk, directory, name, producers)
-    file = disk.open(f"{directory}/{name.stem}{PRODUCERS}")
-    try:
-        disk.flush_now(file)
-    finally:
-        file.close()
+def producers_before(
+    disk: Disk, directory: str, segments: list[Segment], *, now_ms: int
+) -> ProducerSnapshot:
+    """Who wrote what before the last of these segments. Raises StorageError where damage hides that
+    from who has no snapshot."""
+    found = read_producers(disk, directory, segments[-1].name)
+    if found is None:
+        found = replay_producers(disk, directory, segments[:-1], now_ms=now_ms).checkpoint()
+    return found
 
 
 def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -> None:

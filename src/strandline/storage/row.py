@@ -100,9 +100,17 @@ class SegmentRow:
         old = self.active
         segment = self.new_segment(self.end_name(), index_interval_bytes)
         old.trim()
-        segment.create()
-        create_mark(self._disk, self.directory, segment.name)
-        self._disk.flush_directory(self.directory)
+        try:
+            segment.create()
+            create_mark(self._disk, self.directory, segment.name)
+            self._disk.flush_directory(self.directory)
+        except OSError:
+            # Nobody knows it: it would be found beside one that begins at the same index later.
+            segment.release()
+            with contextlib.suppress(OSError):
+                for suffix in (LOG, FLUSHED):
+                    self._disk.remove(segment.path(suffix))
+            raise
         self._old_marks.add(old.name)
         self._old_marks.discard(segment.name)
         self.segments.append(segment)
@@ -122,12 +130,9 @@ class SegmentRow:
         segment that holds it becomes the active one. Returns the segments that are gone."""
         at = reads.segment_at_index(self.segments, from_index)
         segment = self.segments[at]
+        position = self._place_of(segment, from_index)
         offset = self.history.offset_of(from_index)
-        header = segment.find_index(from_index, offset)
-        segment.prove_from(offset, header.position)
-        if header.base_offset != offset:
-            raise segment.damaged(header.position, f"offset {header.base_offset}, not {offset}")
-        latest = segment.latest_before(header.position, offset)
+        latest = segment.latest_before(position, offset)
         removed = self.segments[at + 1 :]
         del self.segments[at + 1 :]
         self.active = segment
@@ -137,12 +142,26 @@ class SegmentRow:
             remove_segment_files(self._disk, self.directory, names)
         self._remove_claims([segment], (SUMMARY,))
         segment.open_index()
-        segment.cut(header.position, end_offset=offset, end_index=from_index, latest=latest)
+        segment.cut(position, end_offset=offset, end_index=from_index, latest=latest)
         segment.trim()
         self._disk.flush_now(segment.file)
         self.history.truncate(from_index)
         _release(removed)
         return removed
+
+    def _place_of(self, segment: Segment, index: Index) -> int:
+        """Where the batch that begins at `index` begins in its segment: behind the one before,
+        for it may be damaged itself. Raises StorageError."""
+        if index == segment.name.base_index:
+            return 0
+        before = Index(index - 1)
+        offset = self.history.offset_of(before)
+        header = segment.find_index(before, offset)
+        end = header.position + header.size
+        segment.prove_from(offset, end)
+        if header.next_offset != self.history.offset_of(index):
+            raise segment.damaged(header.position, f"a batch that ends at {header.next_offset}")
+        return end
 
     def declare(self, name: SegmentName, suffix: str) -> None:
         """Take what space is needed to let the log begin at `name`; nothing else changes.

@@ -3,7 +3,9 @@
 Why:    after a crash the end of a file may hold anything: zeros, half a batch, a whole batch whose
         predecessor is missing.
 How:    a batch counts when its header makes sense, it follows the one before without a gap in
-        offsets, its epoch is not lower, it lies wholly in the file, and its CRC is right.
+        offsets, its epoch is not lower, it lies wholly in the file, and its CRC is right. The CRC
+        covers no batch's epoch; but a marker repeats its own where it does, each epoch begins with
+        one, and what follows is of that epoch.
 Source: design section 4, "Recovery cuts a torn tail"."""
 
 from collections.abc import Iterator
@@ -25,13 +27,21 @@ _unpack_header = HEADER.unpack_from
 
 
 def proved_batches(
-    file: File, position: int, *, end: int, until: int, offset: Offset, epoch: Epoch
+    file: File,
+    position: int,
+    *,
+    end: int,
+    until: int,
+    offset: Offset,
+    epoch: Epoch,
+    is_told: bool = False,
 ) -> Iterator[tuple[BatchHeader, bytes, int]]:
     """(header, chunk, where the batch begins in that chunk) of each batch that counts, in order.
 
     From `position`, where a batch at `offset` has to begin, of `epoch` or a later one, to the first
     batch that begins at or above `until`; no batch reaches beyond `end`. The header's `position` is
-    the file's. Ends early at a batch that does not count."""
+    the file's. Ends early at a batch that does not count. `is_told`: `epoch` was told by a marker,
+    so that records are of no other one."""
     chunk = b""
     chunk_start = 0
     while position < until and end - position >= HEADER_BYTES:
@@ -47,19 +57,49 @@ def proved_batches(
             header.magic != MAGIC
             or header.batch_length < BATCH_LENGTH_MIN
             or header.base_offset != offset
-            or header.partition_leader_epoch < epoch
             or position + length > end
             or not (header.last_offset_delta >= 0 or header.is_marker)
         ):
             return
         if at + length > len(chunk):
             chunk, chunk_start, at = file.pread(max(length, ahead), position), position, 0
+        if header.last_offset_delta < 0 or header.partition_leader_epoch != epoch:
+            if not _is_of_epoch(header, epoch, is_told=is_told):
+                return
+            is_told = header.is_marker and header.tells_epoch
         if crc_of(chunk, at, length) != header.crc:
             return
         yield header, chunk, at
         offset = header.next_offset
         epoch = header.partition_leader_epoch
         position += length
+
+
+def has_other_epoch(
+    file: File, position: int, *, end: int, offset: Offset, epoch: Epoch, is_told: bool
+) -> bool:
+    """Whether a batch does not count for its epoch alone: it is no torn one, all of it is there."""
+    head = file.pread(min(HEADER_BYTES, end - position), position)
+    if len(head) < HEADER_BYTES:
+        return False
+    header = BatchHeader(position, *_unpack_header(head, 0))
+    length = header.batch_length + LENGTH_END
+    return (
+        header.magic == MAGIC
+        and header.batch_length >= BATCH_LENGTH_MIN
+        and header.base_offset == offset
+        and position + length <= end
+        and not _is_of_epoch(header, epoch, is_told=is_told)
+        and crc_of(file.pread(length, position), 0, length) == header.crc
+    )
+
+
+def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_told: bool) -> bool:
+    """Whether a batch may follow one of `epoch`, which a marker told or not."""
+    found = header.partition_leader_epoch
+    if header.is_marker and header.tells_epoch and found != header.base_sequence:
+        return False
+    return found == epoch or (found > epoch and (header.is_marker or not is_told))
 
 
 def why_refused(file: File, position: int, *, end: int, offset: Offset, epoch: Epoch) -> str:
@@ -75,6 +115,12 @@ def why_refused(file: File, position: int, *, end: int, offset: Offset, epoch: E
         return f"a batch at offset {header.base_offset}, not {offset}"
     if header.partition_leader_epoch < epoch:
         return f"a batch of epoch {header.partition_leader_epoch} after one of {epoch}"
+    if (
+        header.is_marker
+        and header.tells_epoch
+        and header.base_sequence != header.partition_leader_epoch
+    ):
+        return f"epoch {header.partition_leader_epoch} of a marker of epoch {header.base_sequence}"
     if position + length > end:
         return f"a batch of {length} bytes, {end - position} of which are there"
     if not (header.last_offset_delta >= 0 or header.is_marker):

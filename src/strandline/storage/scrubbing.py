@@ -130,15 +130,29 @@ def _distrust(segment: Segment, history: History) -> None:
 def _place_before(segment: Segment, position: int) -> Place:
     try:
         return segment.place_before(position)
-    except StorageError:  # The index was lost, and cannot be made anew.
+    except (OSError, StorageError):  # The index was lost, and cannot be made anew.
         return Place(0, segment.name.base_offset, segment.name.base_index)
 
 
 def _walk(segment: Segment, history: History, first: Place, until: int) -> Place:
     """The end of the last proved batch of those that begin at `first` and before `until`."""
+    place, has_failed = _walk_at_once(segment, history, first, until)
+    while has_failed and place.position < until:  # Of much that was read at once, some is sound.
+        found, _ = _walk_at_once(segment, history, place, place.position + 1)
+        if found.position == place.position:
+            break
+        place = found
+    return place
+
+
+def _walk_at_once(
+    segment: Segment, history: History, first: Place, until: int
+) -> tuple[Place, bool]:
+    """(the same, whether the disk did not give out what follows, or what was read with it)."""
     position, offset, index = first
+    has_failed = False
     if index >= segment.end_index:
-        return first
+        return first, False
     batches = proved_batches(
         segment.file,
         position,
@@ -159,8 +173,8 @@ def _walk(segment: Segment, history: History, first: Place, until: int) -> Place
             offset = header.next_offset
             index = Index(index + header.index_count)
     except OSError:
-        pass  # The disk does not give the next batch out: as bad as a wrong one.
-    return Place(position, offset, index)
+        has_failed = True  # The disk does not give the next batch out: as bad as a wrong one.
+    return Place(position, offset, index), has_failed
 
 
 def _end_of_gap(segment: Segment, history: History, position: int) -> Place:
@@ -171,6 +185,6 @@ def _end_of_gap(segment: Segment, history: History, position: int) -> Place:
             place = segment.place_before(position)
             if _walk(segment, history, place, place.position + 1).position > place.position:
                 return place
-    except StorageError:
+    except (OSError, StorageError):
         pass  # Without an index, nothing in the segment can be told from its damage.
     return end

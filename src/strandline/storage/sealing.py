@@ -8,10 +8,12 @@ How:    the summary holds the segment's size and the CRCs of the index files; ea
 Source: design section 4."""
 
 import contextlib
+from errno import EIO
 from struct import Struct
 from typing import NamedTuple
 
 from strandline.base.disk import Disk, File, is_full
+from strandline.base.errors import StorageError
 from strandline.model.ids import Index
 from strandline.storage.history import History
 from strandline.storage.layout import (
@@ -127,6 +129,7 @@ def restore_segment(segment: Segment, history: History, summary: SegmentSummary)
     segment.max_timestamp_offset = summary.max_timestamp_offset
     segment.markers = [MarkerSpan(*span) for span in summary.markers]
     segment.unproved = Unproved(summary.size_bytes, summary.epochs)
+    history.is_told = None
     for epoch, index in summary.epochs:
         history.note_epoch(epoch, index)
     configurations = dict(summary.configurations)
@@ -143,9 +146,30 @@ def write_producers(
     write_checked(disk, f"{directory}/{name.stem}{PRODUCERS}", producers)
 
 
+def write_durably(
+    disk: Disk, directory: str, name: SegmentName, producers: ProducerSnapshot
+) -> None:
+    """The same for a segment before which all is about to go, and with it the headers that say it.
+    What is there is written again: an earlier process may have failed to flush it."""
+    write_producers(disk, directory, name, producers)
+    file = disk.open(f"{directory}/{name.stem}{PRODUCERS}")
+    try:
+        disk.flush_now(file)
+    finally:
+        file.close()
+
+
 def read_producers(disk: Disk, directory: str, name: SegmentName) -> ProducerSnapshot | None:
     """What `write_producers` wrote; None when it is absent or not whole."""
-    return read_checked(disk, f"{directory}/{name.stem}{PRODUCERS}", ProducerSnapshot)
+    path = f"{directory}/{name.stem}{PRODUCERS}"
+    try:
+        data = read_whole(disk, path)
+    except OSError as error:
+        if error.errno != EIO:
+            raise
+        # Maybe the only one that says who wrote what before it.
+        raise StorageError(path, 0, expected="producers", found=str(error)) from error
+    return None if data is None else decode_checked(data, ProducerSnapshot)
 
 
 def create_mark(disk: Disk, directory: str, name: SegmentName) -> None:
@@ -201,7 +225,14 @@ def write_flushed(disk: Disk, directory: str, name: SegmentName, index: Index) -
 
 def read_flushed(disk: Disk, directory: str, name: SegmentName) -> Index:
     """What `write_flushed` wrote last, or earlier; -1 when it is absent or not whole."""
-    data = read_whole(disk, f"{directory}/{name.stem}{FLUSHED}")
+    path = f"{directory}/{name.stem}{FLUSHED}"
+    try:
+        data = read_whole(disk, path)
+    except OSError as error:
+        if error.errno != EIO:
+            raise
+        # Nobody knows what was durable: no torn tail can be told from damage.
+        raise StorageError(path, 0, expected="a mark", found=str(error)) from error
     return Index(-1) if data is None else decode_mark(data)
 
 

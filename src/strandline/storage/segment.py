@@ -25,7 +25,7 @@ from strandline.records.batch import (
     BatchHeader,
 )
 from strandline.storage.index import IndexCache, SparseIndex
-from strandline.storage.layout import INDEX, LOG, TIME_INDEX, SegmentName, checksum, read_whole
+from strandline.storage.layout import INDEX, LOG, TIME_INDEX, SegmentName, checksum, read_beside
 from strandline.storage.proving import Place, Trust, Unproved
 
 _WALK_BYTES = 16 * 1024
@@ -228,8 +228,8 @@ class Segment:
         self._index = None
 
     def _load_index(self) -> SparseIndex:
-        offsets = read_whole(self._disk, self.path(INDEX))
-        times = read_whole(self._disk, self.path(TIME_INDEX))
+        offsets = read_beside(self._disk, self.path(INDEX))
+        times = read_beside(self._disk, self.path(TIME_INDEX))
         if (
             offsets is not None
             and times is not None

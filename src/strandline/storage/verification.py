@@ -31,7 +31,7 @@ from strandline.storage.layout import (
     checksum,
     read_whole,
 )
-from strandline.storage.recovery import noted_batches
+from strandline.storage.recovery import ends_at_other_epoch, noted_batches
 from strandline.storage.scan import why_refused
 from strandline.storage.sealing import read_producers, restore_segment, summarize
 from strandline.storage.state_journal import GroupState, read_states
@@ -73,6 +73,8 @@ class Verified:
     batch_count: int = 0
     size_bytes: int = 0
     last_epoch: int = 0
+    is_told: bool | None = None
+    """See `History.is_told`; of the last segment that was read."""
 
     @property
     def is_damaged(self) -> bool:
@@ -183,6 +185,7 @@ class _SegmentCheck:
         self._summary = files.summaries[name]
         self._segment = bare_segment(disk, files.directory, name)
         self._history = History(name)
+        self._history.is_told = result.is_told
         self._index = self._read_index()
         self._next_entry = 0
         self._refusal = ""
@@ -193,6 +196,7 @@ class _SegmentCheck:
         segment = self._segment
         file_bytes = segment.file.size()
         self._scan(file_bytes)
+        self._result.is_told = self._history.is_told
         self._result.size_bytes += segment.size
         self._check_producers()
         summary = self._summary
@@ -252,15 +256,18 @@ class _SegmentCheck:
         """The scan has ended early in a segment without a summary."""
         segment = self._segment
         flushed_index = self._files.flushed_index
-        if segment.end_index <= flushed_index or self._refusal:
-            missing = Offset(segment.end_offset + flushed_index + 1 - segment.end_index)
-            end = missing if self._after is None else self._after.base_offset
+        is_other = ends_at_other_epoch(segment, self._history)
+        if segment.end_index <= flushed_index or self._refusal or is_other:
+            missing = max(0, flushed_index + 1 - segment.end_index)
+            end = segment.end_offset + missing
+            if self._after is not None:
+                end = self._after.base_offset
             self._add(
                 FindingKind.DAMAGE,
                 segment.size,
                 f"{self._why(file_bytes)}; flushed up to index {flushed_index}",
                 segment.end_offset,
-                max(end, segment.end_offset),
+                Offset(max(end, segment.end_offset)),
             )
         elif not self._is_zero(segment.size, file_bytes):
             reason = f"{self._why(file_bytes)}; never flushed, the next start cuts it"

@@ -1,0 +1,74 @@
+"""A roll that finds no space, and one whose end a failure of power undoes: nothing is lost, and
+nothing is taken for damage.
+
+Source: design section 4 (closing a segment); fsync(2), ENOSPC."""
+
+import pytest
+from tests.storage.test_claims import alarm_count
+from tests.storage.test_flushed_mark import settle
+from tests.storage.test_log import DIRECTORY, World
+
+from strandline.model.ids import Index
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_a_roll_that_found_no_space_leaves_nothing_that_hides_what_follows(
+    is_marked: bool,
+) -> None:
+    world = World(segment_bytes=500)
+    sizes = [len(world.append(epoch=1)) for _ in range(4)]
+    world.flush()
+    assert len(world.files()) == 1 and 5 * sizes[0] > 500
+    last = world.log.last_index
+    world.disk.full.add("flush_directory")
+    with pytest.raises(OSError, match="space"):
+        world.append(epoch=1)
+    world.disk.full.clear()
+    assert not world.log.failed
+    # Another leader, whose entry takes the place of the last one.
+    world.log.truncate(Index(last))
+    world.append(epoch=2)
+    for _ in range(3):
+        world.append(epoch=2)
+    end = world.flush()
+    assert end == last + 3
+    if is_marked:
+        settle(world)
+    world.kill()
+    assert world.open().last_index == end
+
+
+@pytest.mark.parametrize("loses_power_before", [False, True])
+def test_the_space_that_a_roll_gave_back_is_no_damage_when_a_power_failure_undoes_that(
+    loses_power_before: bool,
+) -> None:
+    world = World(segment_bytes=100_000, preallocate=True, segment_ms=1_000)
+    world.append()
+    world.flush()
+    settle(world)
+    world.log.close()  # It has its summary.
+    world.kill()
+    world.log = world.open()
+    log = f"{DIRECTORY}/{world.files()[0]}"
+    if loses_power_before:
+        world.append()  # Space is taken ahead; the power fails: the size has arrived, and no byte.
+        content = world.disk._find(log)
+        assert content is not None
+        content.changes[:] = [one for one in content.changes if one[1] is None]
+        content.flush_up_to(content.change_count())
+        content.seen[:] = content.platter
+        world.kill()
+    else:
+        world.disk.open(log).allocate(16_384)  # The same, by hand.
+        world.disk.sync()
+        world.kill()
+    world.log = world.open()
+    assert world.log.last_index == 0
+    world.clock.advance(1_000)
+    assert world.log.roll_if_due()  # Gives the space back, and is killed before that is flushed.
+    world.kill()
+    world.log = world.open()
+    world.append()
+    assert world.flush() == 1
+    settle(world)  # What is marked is behind the closed segment.
+    assert alarm_count(world) == 0

@@ -1,0 +1,79 @@
+"""The epoch of a batch, which no checksum of Kafka's covers, is covered by those of markers.
+
+Source: `records/marker.py`, `storage/scan.py`; reliability reference 3."""
+
+import pytest
+from tests.storage.test_flushed_mark import marked, settle
+from tests.storage.test_log import DIRECTORY, World
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import Epoch, Offset
+from strandline.records.batch import read_header, seal
+from strandline.records.marker import (
+    build_configuration_marker,
+    build_deletion_marker,
+    build_epoch_marker,
+)
+
+EPOCH_AT = 15
+"""The lowest byte of the epoch in a header."""
+
+
+def flushed(*, segment_bytes: int = 100_000) -> tuple[World, list[int]]:
+    """A log that ended by a kill, so that it is scanned, and where its batches begin."""
+    world = World(segment_bytes=segment_bytes)
+    sizes = []
+    for epoch in (2, 3, 6):
+        sizes.append(len(world.mark(epoch)))
+        sizes += [len(world.append(epoch=epoch)) for _ in range(3)]
+    world.flush()
+    settle(world)
+    assert max(marked(world)) == world.log.last_index
+    world.kill()
+    world.disk.sync()
+    return world, [sum(sizes[:count]) for count in range(len(sizes))]
+
+
+@pytest.mark.parametrize("batch", range(12))
+@pytest.mark.parametrize("bit", range(8))
+def test_an_epoch_that_has_changed_below_the_mark_is_found(batch: int, bit: int) -> None:
+    world, places = flushed()
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", places[batch] + EPOCH_AT, bit)
+    with pytest.raises(StorageError):
+        world.open()
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_so_is_one_in_the_last_segment_where_summaries_spare_the_others(bit: int) -> None:
+    world, _ = flushed(segment_bytes=500)
+    assert len(world.files(".summary")) >= 2
+    last = world.files()[-1]
+    world.disk.flip_bit(f"{DIRECTORY}/{last}", EPOCH_AT, bit)
+    with pytest.raises(StorageError):
+        world.open()
+
+
+def test_logs_whose_markers_tell_no_epoch_are_read_as_they_were() -> None:
+    world = World(segment_bytes=100_000)
+    marker = bytearray(build_epoch_marker(Offset(0), Epoch(2), world.clock.wall))
+    marker[53:57] = (-1).to_bytes(4, "big", signed=True)
+    header = read_header(marker)
+    assert header is not None and not header.tells_epoch
+    seal(marker, header)
+    world.write(bytes(marker))
+    world.append(epoch=2)
+    world.append(epoch=3)
+    world.flush()
+    world.kill()
+    assert world.open().epochs == [(2, 0), (3, 2)]
+
+
+def test_every_marker_tells_its_epoch() -> None:
+    for marker in (
+        build_epoch_marker(Offset(4), Epoch(7), 5),
+        build_configuration_marker(Offset(4), Epoch(7), b"{}", 5),
+        build_deletion_marker(Offset(4), Epoch(7), Offset(2), 5),
+    ):
+        header = read_header(marker)
+        assert header is not None
+        assert (header.tells_epoch, header.base_sequence) == (True, 7)
