@@ -23,6 +23,7 @@ from strandline.replication.compactor import Compactor
 from strandline.replication.repairs import METHOD
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
+from strandline.simulation.facts import DeletionAsked
 from strandline.simulation.world import World
 
 SLOW_COPIES = ReplicationSettings(recovery_bytes_per_s=32 * 1024, append_bytes_max=4 * 1024)
@@ -276,6 +277,7 @@ def test_a_gap_that_goes_with_its_segment_is_forgotten(compacting: set[BrokerId]
     host.process.run_now(lambda: damaged.host.repairs.suspect(damaged, error))
     run_for(world, 2_000)
     assert damaged.host.repairs._gaps
+    world.checker.deletion_asked(DeletionAsked(damaged.group, second.name.base_offset))
     host.process.run_now(lambda: damaged.log.remove_segments_before(second.name.base_index))
     for one in others:
         world.hosts[one].start()
