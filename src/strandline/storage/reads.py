@@ -23,7 +23,9 @@ from strandline.storage.segment import Segment
 
 _LAST_OFFSET_DELTA_AT = 23
 _UNPROVED_BYTES_MAX = 1 << 20
-"""So much is read at once of a segment that may have to be proved: a few ms for small batches."""
+_UNPROVED_RECORDS_MAX = 4_000
+"""So much, or so many if that is more, is read at once of what may have to be proved: a batch has
+a record at least, and 2 us for each of them are a few ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def read_records(
             break
         first = segment.find_offset(offset)
         if segment.doubt() is not None:
-            budget = min(budget, _UNPROVED_BYTES_MAX)
+            budget = min(budget, _unproved_bytes_max(segment))
         if first is None:
             if offset < segment.end_offset:
                 segment.prove_from(offset, segment.size)  # It ought to have been there.
@@ -149,6 +151,11 @@ def read_entries(
         history.runs(first_index, last_index),
         history.configurations_between(first_index, last_index),
     )
+
+
+def _unproved_bytes_max(segment: Segment) -> int:
+    records_count = max(1, segment.end_offset - segment.name.base_offset)
+    return max(_UNPROVED_BYTES_MAX, segment.size * _UNPROVED_RECORDS_MAX // records_count)
 
 
 def _end_below(segment: Segment, first: BatchHeader, limit_offset: Offset) -> int:
