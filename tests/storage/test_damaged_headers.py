@@ -61,6 +61,33 @@ def test_a_cut_over_damage_leaves_the_batches_that_may_be_asked_for_again() -> N
     assert not world.log.failed
 
 
+def test_so_does_a_cut_in_the_segment_that_is_written_to() -> None:
+    world = World(segment_bytes=100_000, index_interval_bytes=1)
+    write_by_producer(world, 8)
+    world.flush()
+    settle(world)
+    flip_sequence(world, 1)
+    world.clock.advance(world.config.trust_ms)
+    world.log.truncate(Index(5))
+    entry = world.log.producers.get(7)
+    assert entry is not None
+    assert [one.base_offset for one in entry.window] == [3, 4]
+
+
+def test_a_cut_behind_a_marker_reads_nothing_of_it() -> None:
+    """Where it lies is known: a length that has changed is not gone by."""
+    world = World(segment_bytes=100_000, index_interval_bytes=1)
+    sizes = [len(world.mark(1)), len(world.append()), len(world.mark(2))]
+    for _ in range(3):
+        world.append(epoch=2)
+    world.flush()
+    settle(world)
+    world.disk.sync()
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", sum(sizes[:2]) + 11)
+    world.log.truncate(Index(3))
+    assert (world.log.last_index, world.log.size_bytes()) == (2, sum(sizes))
+
+
 def test_a_start_believes_no_header_that_nobody_has_proved() -> None:
     """An orderly end, then the power fails: what was not flushed is lost, each file for itself."""
     world = World(segment_bytes=100_000)

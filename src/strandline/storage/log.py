@@ -218,11 +218,13 @@ class Log:
 
     def batch_start(self, index: Index) -> Index:
         """The first index of the batch that holds the entry at `index`."""
+        if self._row.history.is_marker(index):
+            return index
         segment = self._row.segments[reads.segment_at_index(self._row.segments, index)]
         offset = self._row.history.offset_of(index)
         header = segment.find_index(index, offset)
         segment.prove_from(offset, header.position + header.size)
-        return index if header.is_marker else self._row.history.index_of(header.base_offset)
+        return self._row.history.index_of(header.base_offset)
 
     def epoch_end_offset(self, epoch: Epoch) -> tuple[Epoch, Offset]:
         """(the greatest epoch <= `epoch`, the offset where it ends); (-1, -1) when unknown.
@@ -403,15 +405,16 @@ class Log:
         """Let the producers be as they were at the end of `segment`, the active one, just cut."""
         now_ms = self._clock.wall_ms()
         checkpoint = self._checkpoints.cut(segment.size)
-        if checkpoint is not None:
+        if checkpoint is None:
+            segments = self._row.segments
+            states = replay_producers(self._disk, self.directory, segments, now_ms=now_ms)
+        else:
             position, snapshot = checkpoint
-            self.producers.restore(snapshot)
+            states = ProducerStates(snapshot)
             segment.prove(position, segment.size)
             for header in segment.headers(position, segment.size):
-                self.producers.update(header, now_ms)
-        else:
-            states = replay_producers(self._disk, self.directory, self._row.segments, now_ms=now_ms)
-            self.producers.restore(states.checkpoint())
+                states.update(header, now_ms)
+        self.producers.restore(states.checkpoint())
 
     def reset_to(self, start_index: Index, start_offset: Offset, *, previous_epoch: Epoch) -> None:
         """Drop everything; the log begins anew, empty, at `start_index`. Blocks to flush.

@@ -155,6 +155,9 @@ class SegmentRow:
         if index == segment.name.base_index:
             return 0
         before = Index(index - 1)
+        marker = segment.marker_at(before)
+        if marker is not None:
+            return marker.position + marker.size
         offset = self.history.offset_of(before)
         header = segment.find_index(before, offset)
         end = header.position + header.size

@@ -335,12 +335,17 @@ class Segment:
         start = self.index.floor_offset(max(0, offset - self.name.base_offset))
         return self._walk(start, offset=offset, limit=self.size)
 
+    def marker_at(self, index: Index) -> MarkerSpan | None:
+        """Where the entry at `index` lies, if it is a marker."""
+        at = bisect_left(self.markers, index, key=_index_of)
+        is_marker = at < len(self.markers) and self.markers[at].raft_index == index
+        return self.markers[at] if is_marker else None
+
     def find_index(self, index: Index, offset: Offset) -> BatchHeader:
         """The batch that holds `index`, which is in this segment and whose offset is `offset`."""
-        at = bisect_left(self.markers, index, key=_index_of)
-        if at < len(self.markers) and self.markers[at].raft_index == index:
-            position = self.markers[at].position
-            return next(self.headers(position, position + 1))
+        marker = self.marker_at(index)
+        if marker is not None:
+            return next(self.headers(marker.position, marker.position + 1))
         header = self.find_offset(offset)
         if header is None:
             self.prove_from(offset, self.size)
