@@ -97,7 +97,11 @@ class TcpTransport:
         sock = socket.create_connection(
             (address.host, address.port), timeout=max(timeout_ms, 1) / 1000
         )
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:  # The broker has hung up already.
+            sock.close()
+            raise
         return TcpStream(sock)
 
     def wait_readable(self, streams: Sequence[Stream], timeout_ms: int) -> list[Stream]:
