@@ -93,9 +93,6 @@ class Cleaning:
             try:
                 self._replica.log.remove_segments_before(start)
                 return
-            except StorageError as damage:  # It hides who wrote what; once mended, they go.
-                self._replica.on_unreadable(damage)
-                return
             except OSError as failure:
                 error = failure
         if error is not None:

@@ -39,10 +39,6 @@ class Seams:
 Program = TypeVar("Program")
 
 
-def _ignore(path: str) -> None:
-    """Nobody looks."""
-
-
 class SimHost(Generic[Program]):
     """See the module. `boot` makes the program and starts it; it runs inside the new process."""
 
@@ -57,7 +53,9 @@ class SimHost(Generic[Program]):
         flush_us: tuple[int, int] = FLUSH_US,
         disk_bytes: int = CAPACITY_BYTES,
         boot: Callable[[Seams], Program],
+        on_created: Callable[[str], None] | None = None,
     ) -> None:
+        """`on_created`: see `HostDisk`."""
         self.broker = broker
         self.name = f"broker {broker}"
         self.clock = HostClock(fabric.scheduler, drift_ppm=drift_ppm)
@@ -66,8 +64,7 @@ class SimHost(Generic[Program]):
         self._rng = rng
         self._flush_us, self._disk_bytes = flush_us, disk_bytes
         self._boot = boot
-        self.on_created: Callable[[str], None] = _ignore
-        """Called with the path of each file that is created on its disk."""
+        self._on_created = on_created
         self.disk = self._make_disk()
         self.process: Process | None = None
         self.program: Program | None = None
@@ -158,7 +155,7 @@ class SimHost(Generic[Program]):
             rng,
             flush_us=self._flush_us,
             capacity_bytes=self._disk_bytes,
-            on_created=lambda path: self.on_created(path),
+            on_created=self._on_created,
         )
 
     def _on_death(self) -> None:

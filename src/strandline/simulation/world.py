@@ -381,9 +381,9 @@ class World:
             flush_us=self.scenario.flush_us,
             disk_bytes=self.scenario.disk_bytes,
             boot=lambda seams: self._boot(broker, seams),
+            on_created=lambda path: note_created(self, broker, path),
         )
         host.on_down = lambda: self._on_down(broker)
-        host.on_created = lambda path: note_created(self, broker, path)
         return host
 
     def _make_link(self, source: BrokerId, target: BrokerId) -> Link:

@@ -128,6 +128,8 @@ class Compacting:
     def _known_before(self, segments: list[Segment], now_ms: int) -> ProducerStates:
         """Who wrote what before the last of these segments, and is known still. (What is behind may
         be cut, and then the batches before are a producer's last ones.)"""
+        if not len(self._producers):
+            return ProducerStates()
         found = producers_before(self._disk, self._row.directory, segments, now_ms=now_ms)
         known = {
             producer: entry

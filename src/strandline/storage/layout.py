@@ -29,6 +29,7 @@ import msgspec
 from fastcrc import crc32
 
 from strandline.base.disk import Disk
+from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.storage.producers import ProducerSnapshot
 
@@ -174,3 +175,14 @@ def read_beside(disk: Disk, path: str) -> bytes | None:
         if error.errno != EIO:
             raise
         return None
+
+
+def read_alone(disk: Disk, path: str, *, expected: str) -> bytes | None:
+    """A file that says what nothing else does, `expected`. Raises StorageError where the disk does
+    not give it out."""
+    try:
+        return read_whole(disk, path)
+    except OSError as error:
+        if error.errno != EIO:
+            raise
+        raise StorageError(path, 0, expected=expected, found=str(error)) from error

@@ -43,7 +43,7 @@ from strandline.storage.layout import (
 from strandline.storage.producers import ProducerSnapshot, ProducerStates
 from strandline.storage.reads import segment_at_index
 from strandline.storage.renewal import Renewal
-from strandline.storage.scan import has_other_epoch, proved_batches
+from strandline.storage.scan import proved_batches
 from strandline.storage.sealing import (
     create_mark,
     lower_mark,
@@ -340,7 +340,7 @@ class LogRecovery:
         if self._cut_corruption:
             return
         is_flushed = segment.end_index <= self._flushed_index
-        if is_flushed or ends_at_other_epoch(segment, self._history):
+        if is_flushed or ends_at_other_epoch(segment):
             why = "which was flushed" if is_flushed else "of which all is there but its epoch"
             found = segment.file.pread(16, segment.size).hex()
             raise StorageError(
@@ -444,17 +444,18 @@ def noted_batches(
         yield header, chunk, at
 
 
-def ends_at_other_epoch(segment: Segment, history: History) -> bool:
-    """Whether a segment, whose end `history` has as its own, ends before a batch of which all is
-    there, and is right, but for its epoch: that is damage, and nothing that was torn."""
-    return has_other_epoch(
+def ends_at_other_epoch(segment: Segment) -> bool:
+    """Whether a scan of the segment ended before a batch of which all is there, and is right, but
+    for its epoch: that is damage, and nothing that was torn."""
+    whole = proved_batches(
         segment.file,
         segment.size,
         end=segment.file.size(),
+        until=segment.size + 1,
         offset=segment.end_offset,
-        epoch=history.last_epoch if segment.size else segment.name.previous_epoch,
-        is_told=bool(history.is_told),
+        epoch=None,
     )
+    return next(whole, None) is not None
 
 
 def _is_last_epoch_told(segments: Sequence[Segment], history: History) -> bool:

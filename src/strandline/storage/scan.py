@@ -33,15 +33,15 @@ def proved_batches(
     end: int,
     until: int,
     offset: Offset,
-    epoch: Epoch,
+    epoch: Epoch | None,
     is_told: bool = False,
 ) -> Iterator[tuple[BatchHeader, bytes, int]]:
     """(header, chunk, where the batch begins in that chunk) of each batch that counts, in order.
 
     From `position`, where a batch at `offset` has to begin, of `epoch` or a later one, to the first
     batch that begins at or above `until`; no batch reaches beyond `end`. The header's `position` is
-    the file's. Ends early at a batch that does not count. `is_told`: `epoch` was told by a marker,
-    so that records are of no other one."""
+    the file's. Ends early at a batch that does not count. `epoch`: None for a first batch of
+    whatever epoch; `is_told`: a marker told it, so that records are of no other one."""
     chunk = b""
     chunk_start = 0
     while position < until and end - position >= HEADER_BYTES:
@@ -64,7 +64,7 @@ def proved_batches(
         if at + length > len(chunk):
             chunk, chunk_start, at = file.pread(max(length, ahead), position), position, 0
         if header.last_offset_delta < 0 or header.partition_leader_epoch != epoch:
-            if not _is_of_epoch(header, epoch, is_told=is_told):
+            if epoch is not None and not _is_of_epoch(header, epoch, is_told=is_told):
                 return
             is_told = header.is_marker and header.tells_epoch
         if crc_of(chunk, at, length) != header.crc:
@@ -75,25 +75,6 @@ def proved_batches(
         position += length
 
 
-def has_other_epoch(
-    file: File, position: int, *, end: int, offset: Offset, epoch: Epoch, is_told: bool
-) -> bool:
-    """Whether a batch does not count for its epoch alone: it is no torn one, all of it is there."""
-    head = file.pread(min(HEADER_BYTES, end - position), position)
-    if len(head) < HEADER_BYTES:
-        return False
-    header = BatchHeader(position, *_unpack_header(head, 0))
-    length = header.batch_length + LENGTH_END
-    return (
-        header.magic == MAGIC
-        and header.batch_length >= BATCH_LENGTH_MIN
-        and header.base_offset == offset
-        and position + length <= end
-        and not _is_of_epoch(header, epoch, is_told=is_told)
-        and crc_of(file.pread(length, position), 0, length) == header.crc
-    )
-
-
 def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_told: bool) -> bool:
     """Whether a batch may follow one of `epoch`, which a marker told or not."""
     found = header.partition_leader_epoch
@@ -102,7 +83,9 @@ def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_told: bool) -> bool:
     return found == epoch or (found > epoch and (header.is_marker or not is_told))
 
 
-def why_refused(file: File, position: int, *, end: int, offset: Offset, epoch: Epoch) -> str:
+def why_refused(
+    file: File, position: int, *, end: int, offset: Offset, epoch: Epoch, is_told: bool
+) -> str:
     """Why `proved_batches` ended before the batch at `position`; for people."""
     head = file.pread(min(HEADER_BYTES, end - position), position)
     if len(head) < HEADER_BYTES:
@@ -113,14 +96,8 @@ def why_refused(file: File, position: int, *, end: int, offset: Offset, epoch: E
         return f"no header of a batch, {head[:16].hex()}"
     if header.base_offset != offset:
         return f"a batch at offset {header.base_offset}, not {offset}"
-    if header.partition_leader_epoch < epoch:
+    if not _is_of_epoch(header, epoch, is_told=is_told):
         return f"a batch of epoch {header.partition_leader_epoch} after one of {epoch}"
-    if (
-        header.is_marker
-        and header.tells_epoch
-        and header.base_sequence != header.partition_leader_epoch
-    ):
-        return f"epoch {header.partition_leader_epoch} of a marker of epoch {header.base_sequence}"
     if position + length > end:
         return f"a batch of {length} bytes, {end - position} of which are there"
     if not (header.last_offset_delta >= 0 or header.is_marker):

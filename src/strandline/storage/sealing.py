@@ -8,12 +8,10 @@ How:    the summary holds the segment's size and the CRCs of the index files; ea
 Source: design section 4."""
 
 import contextlib
-from errno import EIO
 from struct import Struct
 from typing import NamedTuple
 
 from strandline.base.disk import Disk, File, is_full
-from strandline.base.errors import StorageError
 from strandline.model.ids import Index
 from strandline.storage.history import History
 from strandline.storage.layout import (
@@ -27,8 +25,8 @@ from strandline.storage.layout import (
     SegmentSummary,
     checksum,
     decode_checked,
+    read_alone,
     read_checked,
-    read_whole,
     write_checked,
     write_whole,
 )
@@ -162,13 +160,8 @@ def write_durably(
 def read_producers(disk: Disk, directory: str, name: SegmentName) -> ProducerSnapshot | None:
     """What `write_producers` wrote; None when it is absent or not whole."""
     path = f"{directory}/{name.stem}{PRODUCERS}"
-    try:
-        data = read_whole(disk, path)
-    except OSError as error:
-        if error.errno != EIO:
-            raise
-        # Maybe the only one that says who wrote what before it.
-        raise StorageError(path, 0, expected="producers", found=str(error)) from error
+    # Maybe the only one that says who wrote what before it.
+    data = read_alone(disk, path, expected="producers")
     return None if data is None else decode_checked(data, ProducerSnapshot)
 
 
@@ -226,13 +219,8 @@ def write_flushed(disk: Disk, directory: str, name: SegmentName, index: Index) -
 def read_flushed(disk: Disk, directory: str, name: SegmentName) -> Index:
     """What `write_flushed` wrote last, or earlier; -1 when it is absent or not whole."""
     path = f"{directory}/{name.stem}{FLUSHED}"
-    try:
-        data = read_whole(disk, path)
-    except OSError as error:
-        if error.errno != EIO:
-            raise
-        # Nobody knows what was durable: no torn tail can be told from damage.
-        raise StorageError(path, 0, expected="a mark", found=str(error)) from error
+    # Without it no torn tail can be told from damage.
+    data = read_alone(disk, path, expected="a mark")
     return Index(-1) if data is None else decode_mark(data)
 
 

@@ -256,7 +256,7 @@ class _SegmentCheck:
         """The scan has ended early in a segment without a summary."""
         segment = self._segment
         flushed_index = self._files.flushed_index
-        is_other = ends_at_other_epoch(segment, self._history)
+        is_other = ends_at_other_epoch(segment)
         if segment.end_index <= flushed_index or self._refusal or is_other:
             missing = max(0, flushed_index + 1 - segment.end_index)
             end = segment.end_offset + missing
@@ -286,6 +286,7 @@ class _SegmentCheck:
             end=end,
             offset=segment.end_offset,
             epoch=self._history.last_epoch,
+            is_told=bool(self._history.is_told),
         )
 
     # ---- damage in what was durable ----
