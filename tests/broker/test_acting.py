@@ -141,6 +141,7 @@ def test_an_observer_that_leads_hands_over_until_it_has() -> None:
             keeps_up=lambda broker: True,
             is_heard=lambda broker: True,
             lag_ms=0,
+            min_insync=1,
             stand_ins=stand_ins,
         )
         return None if found.verdict is None else found.verdict.code
@@ -150,6 +151,34 @@ def test_an_observer_that_leads_hands_over_until_it_has() -> None:
     assert [code(), code()] == [Code.HEALING, Code.HEALING]
     clock.advance(HANDOVER_RETRY_MS)
     assert code() is Code.HAND_OVER
+
+
+@pytest.mark.parametrize(("min_insync", "returns"), [(2, False), (3, True), (9, True)])
+def test_who_comes_back_votes_at_once_where_acks_all_is_refused_without_it(
+    min_insync: int, returns: bool
+) -> None:
+    """Where enough vote, it has to keep up for a while first: it may be gone again."""
+    clock, own = ManualClock(), (BrokerId(1), BrokerId(2), BrokerId(3))
+    acting = Acting(clock)
+    partition = Partition("t", 0, GroupId(7), own, acting=own[:2])
+    kept_up = {one: one != 3 for one in own}
+
+    def voters() -> tuple[BrokerId, ...]:
+        return acting.choose(
+            partition,
+            own[0],
+            keeps_up=kept_up.__getitem__,
+            is_heard=lambda broker: True,
+            lag_ms=0,
+            min_insync=min_insync,
+        ).voters
+
+    clock.advance(RETURN_MS)
+    assert voters() == own[:2]
+    kept_up[own[2]] = True
+    assert voters() == (own if returns else own[:2])
+    clock.advance(RETURN_MS)
+    assert voters() == own
 
 
 def test_acks_all_is_refused_where_fewer_vote_than_it_asks_for(

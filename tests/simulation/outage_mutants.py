@@ -269,7 +269,7 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(report_before_the_commit, 235, "LeaderCompleteness"),
     OutageMutant(hold_no_repair, 216, "RepairHeldIffZoneDown"),
     OutageMutant(take_nothing_for_down, 216, "RepairHeldIffZoneDown"),
-    OutageMutant(tell_who_reads_late_of_a_divergence, 63),
+    OutageMutant(tell_who_reads_late_of_a_divergence, 444),
     OutageMutant(send_readers_round_and_round, 15, "Progress"),
     OutageMutant(show_less_than_is_at_risk, 160, "OnlyShownIsLost"),
     OutageMutant(seat_another_than_was_named, 316, "OnlyShownIsLost"),

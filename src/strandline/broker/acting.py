@@ -4,7 +4,8 @@ Why:    a voter that is gone leaves a group one failure nearer to its end. Kafka
         that the last of three replicas serves; so do the voters here, where the topic asks for it.
 How:    out:     a voter that acknowledges nothing any more, at once when its broker is silent, and
                  after `replica.lag.time.max.ms` where it is only slow
-        back:    one of the topic's own voters that has kept up for a while
+        back:    one of the topic's own voters that has kept up for a while; at once where fewer
+                 vote than acks=all asks for, as in Kafka
         gone:    a voter that no longer belongs to the topic, once the others can do without it
         stands in, or does no more: an observer, once nothing of the above is to be done
                  (`controller.promotion`)
@@ -124,6 +125,7 @@ class Acting:
         keeps_up: Callable[[BrokerId], bool],
         is_heard: Callable[[BrokerId], bool],
         lag_ms: int,
+        min_insync: int,
         stand_ins: StandIns | None = None,
     ) -> Choice:
         """Who should vote in a group that `leader`, this broker, leads."""
@@ -131,6 +133,7 @@ class Acting:
         known = self._known.setdefault(partition.group, _Known())
         attendance = known.attendance
         observers = partition.observers if stand_ins is not None else ()
+        is_short = len(partition.voters) < min(min_insync, len(partition.replicas))
         voters: list[BrokerId] = []
         is_settled = True
         for broker in dict.fromkeys((*partition.replicas, *partition.voters, *observers)):
@@ -139,7 +142,7 @@ class Acting:
             votes = broker in partition.voters
             if not votes and broker in observers:
                 continue
-            patience_ms = RETURN_MS * self._ratio
+            patience_ms = 0.0 if is_short else RETURN_MS * self._ratio
             if not is_there:
                 patience_ms = lag_ms if is_heard(broker) else SILENT_MS * self._ratio
             is_due = now - last.since_ms >= patience_ms or broker == leader

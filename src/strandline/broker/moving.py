@@ -276,6 +276,7 @@ class Moving:
             keeps_up=replica.may_count,
             is_heard=self._replication.is_peer_alive,
             lag_ms=config.replica_lag_time_max_ms,
+            min_insync=config.min_insync_replicas,
             stand_ins=self._stand_ins(replica, partition, config),
         )
 
