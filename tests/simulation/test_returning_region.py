@@ -354,23 +354,22 @@ def crossed_beside_what_is_new(outage: Outage) -> float:
     return outage.crossed_ratio() - new_bytes / outage.missed_bytes
 
 
-CROSSED_AT_MOST = 1.25
+CROSSED_AT_MOST = 1.1
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_what_a_region_missed_crosses_once_under_load_too(seed: int) -> None:
-    """And so does most of what is new: one replica of the region gets it from the leader, and hands
-    it on. What comes just as they catch up may cross for each of them: ten seeds were between 1.03
-    and 1.23 (known problems)."""
+    """And so does what is new: one replica of the region gets it from the leader, and lends it to
+    the others, or hands it on."""
     assert crossed_beside_what_is_new(Outage(seed)) < CROSSED_AT_MOST
 
 
 def test_where_nobody_relays_what_is_new_crosses_for_each_replica_and_that_is_seen() -> None:
-    """For as long as they catch up: of eight seeds each was between 1.29 and 1.52."""
+    """For as long as they catch up: four seeds were between 1.31 and 1.4."""
     settings = ReplicationSettings(relays=False)
     crossed = [crossed_beside_what_is_new(Outage(seed, settings=settings)) for seed in range(1, 5)]
     assert min(crossed) > CROSSED_AT_MOST
-    assert sum(crossed) > 1.35 * len(crossed)
+    assert sum(crossed) > 1.25 * len(crossed)
 
 
 @pytest.mark.parametrize("seed", range(1, 3))

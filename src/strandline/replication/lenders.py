@@ -14,7 +14,8 @@ How:    of the replicas in the follower's region those may lend that keep acknow
         was lent, for something before that has not come: the lender's log may begin later.
             Who is in step gets nothing by others: it would have everything later. Behind is who was
         reset or silent, or lacks what has left the leader's memory, until it has been sent all that
-        was committed then.
+        was committed then. What was committed meanwhile its neighbour has by then, too, so it goes
+        on in the same way; but only while it gains on its leader, so that this comes to an end.
             Compacted logs of two replicas may differ in what was let go. A mixture of both makes
         the same table as either, but for one thing: where one has let go a tombstone, and what it
         deletes came from the other, the key is back. A tombstone goes only once nobody has anything
@@ -67,7 +68,8 @@ class Lenders:
 
     def may_lend(self, stream: FollowerStream, first_index: Index, *, is_in_memory: bool) -> bool:
         """Whether to ask who sends the entries from `first_index` on: to who is behind, of what was
-        committed when that turned out. Who has been sent all of that is behind no more.
+        committed when that turned out, and of what was since, while that is at most half as much
+        each time. Who has been sent all of that is behind no more.
 
         `is_in_memory`: it could be sent from there, and is where that is under way already."""
         commit = self._replica.raft.commit
@@ -75,8 +77,10 @@ class Lenders:
             stream.is_behind = True
         if not stream.is_behind:
             return False
-        if stream.missed_index < 0 or (not is_in_memory and first_index > stream.missed_index):
-            stream.missed_index = commit
+        lacked_count = commit - first_index + 1
+        goes_on = not is_in_memory or 2 * lacked_count <= stream.missed_count
+        if stream.missed_index < 0 or (first_index > stream.missed_index and goes_on):
+            stream.missed_index, stream.missed_count = commit, lacked_count
         if is_in_memory and first_index > stream.missed_index:
             stream.is_behind = False
             stream.missed_index = Index(-1)

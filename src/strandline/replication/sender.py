@@ -34,6 +34,7 @@ class FollowerStream:
         "is_blocked",
         "is_recovering",
         "lender",
+        "missed_count",
         "missed_index",
         "progress_ms",
         "queued_count",
@@ -51,10 +52,11 @@ class FollowerStream:
         self.progress_ms = 0
         # Whether something was not sent because there was no room.
         self.is_blocked = False
-        # Whether another replica may send it what it missed, up to here; -1 where that is not
-        # known yet. See `lenders`.
+        # Whether another replica may send it what it missed, up to here (-1 where that is not
+        # known yet), and how many entries those were. See `lenders`.
         self.is_behind = True
         self.missed_index = Index(-1)
+        self.missed_count = 0
         # Up to here everything has been handed to the socket.
         self.handed_index = Index(-1)
         # Appends that have not been.
