@@ -83,9 +83,11 @@ def note_walks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     looked_at: list[tuple[int, int]] = []
     walk = Unproved._walk
 
-    def noting(self: Unproved, segment: Segment, first: Place, end: int) -> Place:
+    def noting(
+        self: Unproved, segment: Segment, first: Place, end: int, *, sees_next: bool
+    ) -> Place:
         looked_at.append((first.position, end))
-        return walk(self, segment, first, end)
+        return walk(self, segment, first, end, sees_next=sees_next)
 
     monkeypatch.setattr(Unproved, "_walk", noting)
     return looked_at

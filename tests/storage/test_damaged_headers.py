@@ -4,12 +4,13 @@ Source: KIP-98; reliability reference 3 (a CRC per batch, checked on read)."""
 
 import contextlib
 
+import pytest
 from tests.storage.test_flushed_mark import settle
 from tests.storage.test_interrupted_cuts import write_by_producer
 from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
-from strandline.model.ids import Index
+from strandline.model.ids import Index, Offset
 
 SEQUENCE_AT = 56
 """The last byte of `baseSequence` in a header, under the batch's checksum."""
@@ -89,16 +90,17 @@ def test_a_cut_behind_a_marker_reads_nothing_of_it() -> None:
 
 
 def test_a_start_believes_no_header_that_nobody_has_proved() -> None:
-    """An orderly end, then the power fails: what was not flushed is lost, each file for itself."""
+    """An orderly end, then the power fails: what was not flushed is lost, each file for itself. The
+    log is open, for the damage is to be mended; who wrote what before it is known to be unknown."""
     world = World(segment_bytes=100_000)
     ended_in_order(world, 5)
     for name in world.files(".producers"):
         world.disk.remove(f"{DIRECTORY}/{name}")
     flip_sequence(world, 4)
-    with contextlib.suppress(StorageError):
-        entry = world.open().producers.get(7)
-        assert entry is not None
-        assert [one.first_sequence for one in entry.window] == [0, 1, 2, 3, 4]
+    world.log = world.open()
+    assert world.log.last_index == 4
+    assert world.log.producers.get(7) is None
+    assert world.log.producers.has_forgotten
 
 
 def test_retention_goes_on_over_damage_where_no_snapshot_says_who_wrote_what() -> None:
@@ -132,3 +134,68 @@ def test_who_is_known_by_one_note_alone_is_not_forgotten_without_a_word_when_it_
     with contextlib.suppress(StorageError):
         log = world.open()
         assert log.producers.get(7) is not None or log.producers.has_forgotten
+
+
+@pytest.mark.parametrize("byte", [5, 7, 11, 15, 16, 17, 23, 57, 70])
+def test_a_cut_where_a_damaged_batch_begins(byte: int) -> None:
+    """Whatever of it has changed: it goes."""
+    world = World(segment_bytes=100_000)
+    sizes = [len(world.mark(1)), *(len(world.append()) for _ in range(6))]
+    world.flush()
+    world.clock.advance(world.config.trust_ms)
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", sum(sizes[:4]) + byte, 3)
+    world.log.truncate(Index(4))
+    assert world.log.last_index == 3
+
+
+@pytest.mark.parametrize("bit", [3, 38, 40])
+@pytest.mark.parametrize("is_behind_marker", [False, True])
+def test_a_cut_believes_no_timestamp_that_nobody_has_proved(
+    bit: int, *, is_behind_marker: bool
+) -> None:
+    """Retention goes by it, and a summary would say it for good."""
+    world = World(segment_bytes=100_000)
+    now = world.clock.wall
+    sizes = [len(world.mark(1)), *(len(world.append(timestamp=now)) for _ in range(3))]
+    if is_behind_marker:
+        world.mark(2)
+    world.append(epoch=2 if is_behind_marker else 1, timestamp=now + 1)
+    world.flush()
+    world.clock.advance(world.config.trust_ms)
+    at = sum(sizes[:3]) + 35 + 7 - bit // 8
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", at, bit % 8)
+    with contextlib.suppress(StorageError):
+        world.log.truncate(world.log.last_index)
+        assert world.log._row.active.max_timestamp == now
+
+
+@pytest.mark.parametrize("byte", [4, 6])
+def test_nor_the_offset_of_the_batch_with_the_highest_timestamp(byte: int) -> None:
+    """It may lie far before what is cut."""
+    world = World(segment_bytes=100_000, index_interval_bytes=1)
+    now = world.clock.wall
+    first = len(world.mark(1))
+    for ahead_ms in (500, 0, 1, 2, 3, 4, 900):
+        world.append(timestamp=now + ahead_ms)
+    world.flush()
+    world.clock.advance(world.config.trust_ms)
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", first + byte, 2)
+    with contextlib.suppress(StorageError):
+        world.log.truncate(world.log.last_index)
+        assert world.log._row.active.max_timestamp_offset == 0
+        assert world.log.max_timestamp(start_offset=Offset(3)) == (now + 4, 5)
+
+
+def test_damage_in_a_closed_segment_costs_no_more_than_itself_where_snapshots_are_lost() -> None:
+    """They are not flushed, so a failure of power takes them."""
+    world = World(segment_bytes=300)
+    ended_in_order(world, 12)
+    for name in world.files(".producers"):
+        world.disk.remove(f"{DIRECTORY}/{name}")
+    world.disk.sync()
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", 150)
+    log = world.open()
+    assert log.last_index == 11
+    entry = log.producers.get(7)
+    assert entry is not None and entry.window[-1].base_offset == 11
+    assert log.producers.has_forgotten

@@ -13,7 +13,9 @@ from tests.storage.test_log import World
 from tests.storage.test_log_compaction import World as CompactedWorld
 
 from strandline.base.errors import StorageError
-from strandline.model.ids import Index
+from strandline.model.ids import Epoch, Index
+from strandline.records.batch import iterate_headers
+from strandline.records.record import Record, build_batch
 from strandline.records.record import decode_batches as decode
 from strandline.storage.layout import LOG
 from strandline.storage.log import Log
@@ -359,3 +361,37 @@ def test_what_was_mended_is_flushed_though_the_rest_cannot_be_read(
     world.log.mending.fill(gap, data)
     assert gap.segment.is_dirty
     assert not world.log.failed
+
+
+@pytest.mark.parametrize(("batch", "byte"), [(7, 7), (7, 15), (10, 7)])
+def test_what_a_segment_that_is_written_anew_keeps_is_looked_at(batch: int, byte: int) -> None:
+    """A gap may wait for days for who has it, and what is written is believed: no checksum covers
+    an offset, or an epoch, that rots elsewhere meanwhile."""
+    world = World(segment_bytes=100_000, index_interval_bytes=1)
+    world.mark(1)
+    for _ in range(10):
+        world.append()
+    world.clock.advance(world.config.segment_ms)
+    world.log.roll_if_due()
+    world.append()
+    world.flush()
+    sound = contents(world.log)
+    path = f"{DIRECTORY}/{world.files()[0]}"
+    data = world.disk.names[DIRECTORY][world.files()[0]].seen
+    starts = [header.position for header in iterate_headers(data)]
+    world.disk.flip_bit(path, starts[3] + 70)
+    (gap,) = scrubbed(world.log)
+    record = Record(0, world.clock.wall, b"key", b"as another replica has it after a compaction")
+    other = bytes(build_batch([record], base_offset=gap.start.offset, epoch=Epoch(1)))
+    assert not fits_in_place(gap, other)
+    world.clock.advance(world.config.trust_ms)
+    world.disk.flip_bit(path, starts[batch] + byte, 5)
+    rewrite = world.log.mending.rewrite([(gap, world.log.mending.fitting(gap, other))])
+    with pytest.raises(StorageError):
+        while rewrite.step(SLICE):
+            world.disk.run()
+            world.clock.run()
+    rewrite.abandon()
+    world.disk.flip_bit(path, starts[batch] + byte, 5)
+    world.disk.flip_bit(path, starts[3] + 70)
+    assert contents(world.log) == sound

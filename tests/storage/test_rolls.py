@@ -5,9 +5,10 @@ Source: design section 4 (closing a segment); fsync(2), ENOSPC."""
 
 import pytest
 from tests.storage.test_claims import alarm_count
-from tests.storage.test_flushed_mark import settle
+from tests.storage.test_flushed_mark import marked, settle
 from tests.storage.test_log import DIRECTORY, World
 
+from strandline.base.errors import StorageError
 from strandline.model.ids import Index
 
 
@@ -72,3 +73,40 @@ def test_the_space_that_a_roll_gave_back_is_no_damage_when_a_power_failure_undoe
     assert world.flush() == 1
     settle(world)  # What is marked is behind the closed segment.
     assert alarm_count(world) == 0
+
+
+@pytest.mark.parametrize("is_stray_there", [False, True])
+def test_the_name_of_a_roll_that_failed_hides_no_damage(*, is_stray_there: bool) -> None:
+    """Its removal was not flushed, and the power failed: an empty segment begins where the batch
+    has rotted that came instead, far below the mark."""
+    world = World(segment_bytes=100_000)
+    world.mark(1)
+    for _ in range(3):
+        world.append()
+    world.flush()
+    world.disk.flush_directory(DIRECTORY)
+    place = world.log.size_bytes()
+    if is_stray_there:
+        world.disk.full.add("flush_directory")
+        world.clock.advance(world.config.segment_ms)
+        with pytest.raises(OSError, match="space"):
+            world.log.roll_if_due()
+        world.disk.full.clear()
+    for _ in range(5):
+        world.append()
+    world.flush()
+    settle(world)
+    assert max(marked(world)) == 8
+    world.kill()
+    if is_stray_there:
+        for name, content in list(world.disk.name_changes[DIRECTORY]):
+            if content is not None:
+                world.disk._settle(DIRECTORY, (name, content))
+        world.disk.name_changes.clear()
+        world.disk.names = {path: dict(all_) for path, all_ in world.disk.platter_names.items()}
+        assert len(world.files()) == 2
+    world.disk.sync()
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", place + 70)
+    for _ in range(2):
+        with pytest.raises(StorageError):
+            world.open()

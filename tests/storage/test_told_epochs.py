@@ -2,18 +2,22 @@
 
 Source: `records/marker.py`, `storage/scan.py`; reliability reference 3."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 from tests.storage.test_flushed_mark import marked, settle
 from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
-from strandline.model.ids import Epoch, Offset
+from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import read_header, seal
 from strandline.records.marker import (
     build_configuration_marker,
     build_deletion_marker,
     build_epoch_marker,
 )
+from strandline.storage.verification import verify_log
 
 EPOCH_AT = 15
 """The lowest byte of the epoch in a header."""
@@ -77,3 +81,62 @@ def test_every_marker_tells_its_epoch() -> None:
         header = read_header(marker)
         assert header is not None
         assert (header.tells_epoch, header.base_sequence) == (True, 7)
+
+
+def shortened() -> World:
+    """Retention has let the marker go with which the present epoch began."""
+    world = World(segment_bytes=500)
+    world.mark(2)
+    for _ in range(12):
+        world.append(epoch=2)
+    world.flush()
+    world.log.remove_segments_before(world.log._row.segments[1].name.base_index)
+    assert world.log.start_index > 0 and world.log._row.active.size
+    return world
+
+
+def begun_anew() -> World:
+    """A new replica of a log that has been shortened in the middle of an epoch."""
+    world = World(segment_bytes=100_000)
+    world.log.reset_to(Index(21), Offset(20), previous_epoch=Epoch(2))
+    for _ in range(4):
+        world.append(epoch=2)
+    return world
+
+
+def with_a_wrong_epoch(world: World, *, bit: int, goes_on: bool) -> None:
+    """In the last batch of epoch 2, which a marker follows where it `goes_on`. All is marked."""
+    last = len(world.append(epoch=2))
+    end = world.log._row.active.size
+    if goes_on:
+        world.log.config = replace(world.log.config, segment_bytes=100_000)
+        world.mark(4)
+        world.append(epoch=4)
+    world.flush()
+    settle(world)
+    assert max(marked(world)) == world.log.last_index
+    world.kill()
+    world.disk.sync()
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[-1]}", end - last + 15, bit)
+
+
+@pytest.mark.parametrize("make", [shortened, begun_anew])
+@pytest.mark.parametrize("bit", range(8))
+def test_where_the_marker_is_gone_the_name_tells_the_epoch(
+    make: Callable[[], World], bit: int
+) -> None:
+    """Else a replica that lags would stand for election as one that is ahead."""
+    world = make()
+    with_a_wrong_epoch(world, bit=bit, goes_on=False)
+    with pytest.raises(StorageError):
+        world.open()
+
+
+@pytest.mark.parametrize("make", [shortened, begun_anew])
+def test_and_it_is_found_before_a_later_marker_too(make: Callable[[], World]) -> None:
+    """There it lies between sound ones, and would be handed on."""
+    world = make()
+    with_a_wrong_epoch(world, bit=0, goes_on=True)
+    assert verify_log(world.disk, DIRECTORY).is_damaged
+    with pytest.raises(StorageError):
+        world.open()

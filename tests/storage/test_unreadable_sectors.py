@@ -13,6 +13,7 @@ from tests.storage.test_interrupted_cuts import write_by_producer
 from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
+from strandline.model.ids import Index
 
 
 def lose(patch: pytest.MonkeyPatch, suffix: str, at: int | None = None) -> None:
@@ -70,7 +71,7 @@ def test_a_sector_that_cannot_be_read_at_the_start_is_damage_as_a_wrong_one_is(
     with pytest.raises(StorageError):
         world.open()
     # Whose owner has lost what he acknowledged anyway goes on.
-    assert world.open(cut_corruption=True).last_index <= 2
+    assert world.open(cut_corruption=True).last_index == 2
 
 
 @pytest.mark.parametrize("slice_bytes", [100, 1_000, 32 << 10])
@@ -107,3 +108,77 @@ def test_a_scrub_passes_a_sector_that_cannot_be_read_where_the_index_is_lost(
     while scrub.step(1_000):
         pass
     assert [gap.path for gap in scrub.gaps] == [path]
+
+
+def without(suffix: str) -> World:
+    """Several segments, from which a failure of power took these files."""
+    world = ended_in_order()
+    for name in world.files(suffix):
+        world.disk.remove(f"{DIRECTORY}/{name}")
+    return world
+
+
+def test_a_sector_of_a_closed_segment_closes_no_log_where_snapshots_are_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is mended once the log is open; an OSError would keep it closed for good."""
+    world = without(".producers")
+    lose(monkeypatch, world.files()[0], 150)
+    log = world.open()
+    assert (log.last_index, log.producers.has_forgotten) == (11, True)
+
+
+def test_retention_goes_on_over_such_a_sector(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = without(".producers")
+    world.log = world.open()
+    lose(monkeypatch, world.files()[0], 150)
+    start = world.log._row.segments[1].name.base_index
+    world.clock.advance(world.config.trust_ms)
+    world.log.remove_segments_before(start)
+    assert world.log.start_index == start
+
+
+def test_an_index_that_is_lost_beside_a_sector_that_cannot_be_read_is_damage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = without(".index")
+    lose(monkeypatch, world.files()[-1], 5)
+    with contextlib.suppress(StorageError):
+        world.open()
+    assert world.open(cut_corruption=True).last_index < 11
+
+
+def test_a_sector_behind_the_end_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In what was reserved."""
+    world = World(segment_bytes=2_000, preallocate=True)
+    write_by_producer(world, 3)
+    world.flush()
+    settle(world)
+    end = world.log.size_bytes()
+    world.kill()
+    lose(monkeypatch, ".log", end + 5)
+    with contextlib.suppress(StorageError):
+        assert world.open().last_index == 2
+
+
+@pytest.mark.parametrize("suffix", [".producers", ".flushed"])
+def test_where_damage_may_be_cut_a_small_file_beside_costs_no_log(
+    suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = ended_in_order()
+    lose(monkeypatch, suffix)
+    assert world.open(cut_corruption=True).last_index == 11
+
+
+@pytest.mark.parametrize("bad", [3, 5])
+def test_a_cut_fails_no_log_for_a_sector_that_goes_with_it(
+    bad: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(segment_bytes=100_000)
+    sizes = [len(world.mark(1)), *(len(world.append()) for _ in range(6))]
+    world.flush()
+    world.clock.advance(world.config.trust_ms)
+    lose(monkeypatch, ".log", sum(sizes[:bad]) + 70)
+    with contextlib.suppress(StorageError):
+        world.log.truncate(Index(3))
+    assert not world.log.failed

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from strandline.base.disk import Buffer
 from strandline.base.errors import ProtocolError
 from strandline.model.ids import Index, Offset
-from strandline.raft.messages import AppendRequest
+from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers, read_header
 from strandline.records.cleaning import filler, is_filler
 from strandline.storage import reads
@@ -60,7 +60,7 @@ class Entries:
         for header in iterate_headers(view):
             while run is not None and index > run.last_index:
                 run = next(runs, None)
-            if run is None or header.partition_leader_epoch != run.epoch:
+            if run is None or not _is_described(header, index, run):
                 raise ProtocolError(f"a batch at index {index} that its append does not describe")
             if offset is not None and header.base_offset != offset:
                 raise ProtocolError(f"a batch at offset {header.base_offset}, not {offset}")
@@ -124,6 +124,16 @@ class Entries:
             self.first_indexes,
             may_wait=self.may_wait,
         )
+
+
+def _is_described(header: BatchHeader, index: Index, run: Run) -> bool:
+    """Whether a batch that begins at `index` is one of `run`, and of its epoch by its own word."""
+    return (
+        header.partition_leader_epoch == run.epoch
+        and index + header.index_count - 1 <= run.last_index
+        and (header.last_offset_delta >= 0 or header.is_marker)
+        and not (header.is_marker and header.tells_epoch and header.base_sequence != run.epoch)
+    )
 
 
 def cut_before(entries: reads.Entries, index: Index) -> reads.Entries:

@@ -19,7 +19,7 @@ Map:    log.py (one group's log), which is made of
             compacting.py  one such pass after the other
             segment_work.py, segment_writer.py  making a segment anew, in slices
             producers.py  idempotence: the last five batches of each producer;  checkpoints.py
-                          the same, a while ago
+                          the same, a while ago;  replay.py  the same, as the log says it
             survey.py     what lies in a log's directory;  verification.py  what is wrong with it
         state_journal.py (epoch and vote of every group), reserve.py (space that is kept for it and
         the controller's log), identity.py (whose directory this is), kept_labels.py (where its

@@ -18,7 +18,7 @@ from strandline.storage.config import LogConfig
 from strandline.storage.flushing import Flushing
 from strandline.storage.producers import ProducerSnapshot, ProducerStates
 from strandline.storage.reads import segment_at_index, segment_at_offset
-from strandline.storage.recovery import producers_before
+from strandline.storage.replay import producers_before
 from strandline.storage.row import SegmentRow
 from strandline.storage.segment import Segment
 from strandline.storage.segment_work import Cleaned

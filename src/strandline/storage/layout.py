@@ -70,6 +70,9 @@ class SegmentName(NamedTuple):
         return f"{self.base_offset:020d}-{self.markers_before}-{self.previous_epoch}"
 
 
+FIRST_SEGMENT = SegmentName(Offset(0), 0, Epoch(0))
+
+
 class SegmentSummary(msgspec.Struct, frozen=True, array_like=True):
     """A closed segment, or the head of an open one, in short. Everything here can be found again by
     reading it."""

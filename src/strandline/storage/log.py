@@ -28,12 +28,8 @@ from strandline.storage.head_summary import HeadSummary, TakenHead
 from strandline.storage.layout import RESET, START, SegmentName
 from strandline.storage.mending import Mending
 from strandline.storage.producers import ProducerStates
-from strandline.storage.recovery import (
-    LogRecovery,
-    RecoveredLog,
-    producers_before,
-    replay_producers,
-)
+from strandline.storage.recovery import LogRecovery, RecoveredLog
+from strandline.storage.replay import producers_before, replay_producers
 from strandline.storage.room import Room
 from strandline.storage.row import SegmentRow
 from strandline.storage.sealing import write_durably, write_producers

@@ -109,7 +109,13 @@ class Mending:
         segment = replacements[0][0].segment
         if segment is self._row.active:
             self._roll()
-        self._rewrite = Rewrite(self._disk, segment, replacements, new_segment=self._new_segment)
+        self._rewrite = Rewrite(
+            self._disk,
+            segment,
+            replacements,
+            history=self._row.history,
+            new_segment=self._new_segment,
+        )
         return self._rewrite
 
     def abandon(self) -> None:

@@ -15,6 +15,7 @@ Source: reliability reference 3 (a CRC per batch, checked on read)."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from errno import EIO
 from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.base.clock import Clock
@@ -68,10 +69,13 @@ class Unproved:
             self._starts.clear()
             self._ends.clear()
 
-    def prove(self, segment: "Segment", start: int, end: int) -> bool:
+    def prove(self, segment: "Segment", start: int, end: int, *, sees_next: bool = True) -> bool:
         """See that the batches in [start, end) are those that were written, and follow each other
         up to `end <= self.end`; whether nothing is left to prove. Raises StorageError where they do
-        not."""
+        not.
+
+        `sees_next`: also that what follows has the right offset, for a search may have ended here
+        because it has not. Without that, nothing is noted."""
         at = bisect_right(self._starts, start) - 1
         if at >= 0 and self._ends[at].position >= end:
             return False
@@ -79,10 +83,13 @@ class Unproved:
             first = self._ends[at]
         else:
             first = segment.place_before(start)
-        self._add(first.position, self._walk(segment, first, end))
+        proved_end = self._walk(segment, first, end, sees_next=sees_next)
+        if not sees_next:
+            return False
+        self._add(first.position, proved_end)
         return self._starts == [0] and self._ends[0].position == self.end
 
-    def _walk(self, segment: "Segment", first: Place, end: int) -> Place:
+    def _walk(self, segment: "Segment", first: Place, end: int, *, sees_next: bool) -> Place:
         position, offset, index = first
         batches = proved_batches(
             segment.file,
@@ -92,20 +99,26 @@ class Unproved:
             offset=offset,
             epoch=self._epoch_of(segment, index),
         )
-        for header, _, _ in batches:
-            if header.partition_leader_epoch != self._epoch_of(segment, index):
-                break
-            position += header.size
-            offset = header.next_offset
-            index = Index(index + header.index_count)
-        if position == end and (end == self.end or _offset_at(segment, end) == offset):
-            return Place(position, offset, index)
-        found = segment.file.pread(16, position).hex()
+        try:
+            for header, _, _ in batches:
+                if header.partition_leader_epoch != self._epoch_of(segment, index):
+                    break
+                position += header.size
+                offset = header.next_offset
+                index = Index(index + header.index_count)
+            is_whole = not sees_next or end == self.end or _offset_at(segment, end) == offset
+            if position == end and is_whole:
+                return Place(position, offset, index)
+            found = f"damaged bytes, {segment.file.pread(16, position).hex()}"
+        except OSError as error:
+            if error.errno != EIO:
+                raise
+            found = str(error)
         raise StorageError(
             segment.path(LOG),
             position,
             expected=f"the batch of index {index} with the right checksum",
-            found=f"damaged bytes, {found}",
+            found=found,
         )
 
     def _epoch_of(self, segment: "Segment", index: Index) -> Epoch:

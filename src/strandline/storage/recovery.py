@@ -20,7 +20,7 @@ from errno import EIO
 
 from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, StorageError
-from strandline.model.ids import Epoch, Index, Offset
+from strandline.model.ids import Index
 from strandline.records.batch import BatchHeader
 from strandline.records.marker import Marker, parse_marker
 from strandline.storage.config import LogConfig
@@ -29,6 +29,7 @@ from strandline.storage.index import IndexCache
 from strandline.storage.layout import (
     CLAIMS,
     CLEANED,
+    FIRST_SEGMENT,
     FLUSHED,
     LOG,
     RESET,
@@ -40,10 +41,11 @@ from strandline.storage.layout import (
     parse_name,
     read_checked,
 )
-from strandline.storage.producers import ProducerSnapshot, ProducerStates
+from strandline.storage.producers import ProducerStates
 from strandline.storage.reads import segment_at_index
 from strandline.storage.renewal import Renewal
-from strandline.storage.scan import proved_batches
+from strandline.storage.replay import replay_producers
+from strandline.storage.scan import is_zero, proved_batches
 from strandline.storage.sealing import (
     create_mark,
     lower_mark,
@@ -56,7 +58,6 @@ from strandline.storage.sealing import (
 from strandline.storage.segment import Segment
 
 PAGE_BYTES_MAX = 64 << 10
-FIRST_SEGMENT = SegmentName(Offset(0), 0, Epoch(0))
 
 
 @dataclass(slots=True)
@@ -200,7 +201,9 @@ class LogRecovery:
         `fitting`: the summaries that fit, of the segments that are there."""
         marks = [file for file in self._files if file[1] == FLUSHED]
         summaries = [file for file in self._files if file[1] == SUMMARY]
-        self._noted_index = claimed_index(self._disk, self._directory, marks, {})
+        self._noted_index = claimed_index(
+            self._disk, self._directory, marks, {}, may_miss=self._cut_corruption
+        )
         claimed = claimed_index(self._disk, self._directory, summaries, fitting)
         self._flushed_index = max(self._flushed_index, self._noted_index, claimed)
 
@@ -295,7 +298,7 @@ class LogRecovery:
         found_bytes = file.size()
         written = file.written_end()
         if self._history.is_told is None:
-            self._history.is_told = _is_last_epoch_told([*self._segments, segment], self._history)
+            self._history.is_told = is_last_epoch_told([*self._segments, segment], self._history)
         batches = noted_batches(segment, self._history, end=found_bytes, until=written)
         renewal = Renewal(file)
         for header, chunk, at in self._readable(segment, batches):
@@ -335,10 +338,11 @@ class LogRecovery:
 
     def _check_tail(self, segment: Segment) -> None:
         """See that what ends here had not been flushed."""
-        if _name_at_end(segment, self._history) == self._next_name:
-            return  # Nothing is missing: space that a roll gave back, which was not flushed.
         if self._cut_corruption:
             return
+        follows = _name_at_end(segment, self._history) == self._next_name
+        if follows and _is_zero_behind(segment):
+            return  # Nothing is missing: space that a roll gave back, which was not flushed.
         is_flushed = segment.end_index <= self._flushed_index
         if is_flushed or ends_at_other_epoch(segment):
             why = "which was flushed" if is_flushed else "of which all is there but its epoch"
@@ -367,7 +371,9 @@ class LogRecovery:
         producers = read_producers(self._disk, self._directory, self._end_name())
         if producers is not None:
             return ProducerStates(producers)
-        return replay_producers(self._disk, self._directory, self._segments, now_ms=self._now_ms)
+        return replay_producers(
+            self._disk, self._directory, self._segments, now_ms=self._now_ms, may_forget=True
+        )
 
 
 def _is_blank(segment: Segment, written: int) -> bool:
@@ -380,6 +386,15 @@ def _is_blank(segment: Segment, written: int) -> bool:
         return rest < PAGE_BYTES_MAX and not any(segment.file.pread(rest, segment.size))
     except OSError:
         return False  # It is cut, and written anew.
+
+
+def _is_zero_behind(segment: Segment) -> bool:
+    try:
+        return is_zero(segment.file, segment.size, segment.file.size())
+    except OSError as error:
+        if error.errno != EIO:
+            raise
+        return False
 
 
 def _name_at_end(segment: Segment, history: History) -> SegmentName:
@@ -398,16 +413,24 @@ def claimed_index(
     directory: str,
     files: Iterable[tuple[SegmentName, str]],
     fitting: Mapping[SegmentName, SegmentSummary | None],
+    *,
+    may_miss: bool = False,
 ) -> Index:
     """The highest index that one of the files in the directory says is durable; -1 for none.
 
-    `fitting`: the summaries that fit, of the segments that are there."""
+    `fitting`: the summaries that fit, of the segments that are there. `may_miss`: a mark that
+    cannot be read says nothing; else StorageError."""
     claimed = Index(-1)
     for name, suffix in files:
         if suffix not in CLAIMS:
             continue
         if suffix == FLUSHED:
-            index = read_flushed(disk, directory, name)
+            try:
+                index = read_flushed(disk, directory, name)
+            except StorageError:
+                if not may_miss:
+                    raise
+                continue
         else:
             path = f"{directory}/{name.stem}{suffix}"
             summary = fitting.get(name) or read_checked(disk, path, SegmentSummary)
@@ -455,14 +478,23 @@ def ends_at_other_epoch(segment: Segment) -> bool:
         offset=segment.end_offset,
         epoch=None,
     )
-    return next(whole, None) is not None
+    try:
+        return next(whole, None) is not None
+    except OSError as error:
+        if error.errno != EIO:
+            raise
+        return False  # Nobody can tell.
 
 
-def _is_last_epoch_told(segments: Sequence[Segment], history: History) -> bool:
-    """Whether the marker is here with which the last epoch began, and its checksum covers that."""
+def is_last_epoch_told(segments: Sequence[Segment], history: History) -> bool:
+    """Whether it is certain what the last epoch is: by the checksum of the marker with which it
+    began, or by the name of the first segment, where that one is not here any more."""
+    start = history.start
     if not history.epochs:
-        return False
-    _, first = history.epochs[-1]
+        return start != FIRST_SEGMENT
+    last, first = history.epochs[-1]
+    if first == start.base_index and not history.is_marker(first):
+        return start != FIRST_SEGMENT and last == start.previous_epoch
     segment = segments[segment_at_index(segments, first)]
     try:
         header = segment.find_index(first, history.offset_of(first))
@@ -478,39 +510,6 @@ def _read_marker(chunk: bytes, at: int, segment: Segment) -> Marker:
         raise StorageError(
             segment.path(LOG), segment.size, expected="a marker of a known kind", found=str(error)
         ) from error
-
-
-def replay_producers(
-    disk: Disk, directory: str, segments: list[Segment], *, now_ms: int
-) -> ProducerStates:
-    """The producers at the end of `segments`: the newest snapshot and the headers behind it.
-
-    Raises StorageError where these are not what was written."""
-    at = len(segments)
-    is_whole = not segments or segments[0].name == FIRST_SEGMENT
-    states = ProducerStates(ProducerSnapshot({}, has_forgotten=not is_whole))
-    while at > 0:
-        at -= 1
-        producers = read_producers(disk, directory, segments[at].name)
-        if producers is not None:
-            states = ProducerStates(producers)
-            break
-    for segment in segments[at:]:
-        segment.prove(0, segment.size)
-        for header in segment.headers(0, segment.size):
-            states.update(header, now_ms)
-    return states
-
-
-def producers_before(
-    disk: Disk, directory: str, segments: list[Segment], *, now_ms: int
-) -> ProducerSnapshot:
-    """Who wrote what before the last of these segments. Raises StorageError where damage hides that
-    from who has no snapshot."""
-    found = read_producers(disk, directory, segments[-1].name)
-    if found is None:
-        found = replay_producers(disk, directory, segments[:-1], now_ms=now_ms).checkpoint()
-    return found
 
 
 def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from strandline.base.disk import Disk
 from strandline.records.batch import iterate_headers
+from strandline.storage.history import History
 from strandline.storage.scrubbing import Gap
 from strandline.storage.segment import Segment
 from strandline.storage.segment_work import SegmentWork, read_proved
@@ -28,10 +29,12 @@ class Rewrite(SegmentWork):
         segment: Segment,
         replacements: Sequence[tuple[Gap, bytes]],
         *,
+        history: History,
         new_segment: Callable[[Segment], Segment],
     ) -> None:
         super().__init__(disk, [segment])
         self._segment = segment
+        self._history = history
         self._replacements = replacements
         self._target = new_segment(segment)
 
@@ -47,10 +50,22 @@ class Rewrite(SegmentWork):
             position = gap.end.position
         yield from self._keep(writer, position, self._segment.size)
         writer.finish()
+        found, expected = self._target.end_index, self._segment.end_index
+        if found != expected:
+            raise self._segment.damaged(self._segment.size, f"an end at {found}, not {expected}")
         yield from self._finish(self._target, file, [self._segment])
 
     def _keep(self, writer: SegmentWriter, start: int, end: int) -> Iterator[bool]:
+        target = self._target
         for header in self._segment.headers(start, end):
-            writer.write(header, read_proved(self._segment, header))
+            batch = read_proved(self._segment, header)
+            # No checksum covers these; and what is written is believed for a while.
+            if (
+                header.base_offset != target.end_offset
+                or header.partition_leader_epoch != self._history.epoch_of(target.end_index)
+                or header.is_marker != self._history.is_marker(target.end_index)
+            ):
+                raise self._segment.damaged(header.position, f"offset {header.base_offset}")
+            writer.write(header, batch)
             if self._spend(header.size):
                 yield True

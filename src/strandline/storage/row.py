@@ -161,7 +161,7 @@ class SegmentRow:
         offset = self.history.offset_of(before)
         header = segment.find_index(before, offset)
         end = header.position + header.size
-        segment.prove_from(offset, end)
+        segment.prove_from(offset, end, sees_next=False)
         if header.next_offset != self.history.offset_of(index):
             raise segment.damaged(header.position, f"a batch that ends at {header.next_offset}")
         return end

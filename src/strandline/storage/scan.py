@@ -9,6 +9,7 @@ How:    a batch counts when its header makes sense, it follows the one before wi
 Source: design section 4, "Recovery cuts a torn tail"."""
 
 from collections.abc import Iterator
+from errno import EIO
 
 from strandline.base.disk import File
 from strandline.model.ids import Epoch, Offset
@@ -48,7 +49,7 @@ def proved_batches(
         at = position - chunk_start
         ahead = min(max(until - position, HEADER_BYTES), _CHUNK_BYTES)
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_start, at = file.pread(ahead, position), position, 0
+            chunk, chunk_start, at = _read(file, position, HEADER_BYTES, ahead), position, 0
             if len(chunk) < HEADER_BYTES:
                 return
         header = BatchHeader(position, *_unpack_header(chunk, at))
@@ -62,7 +63,7 @@ def proved_batches(
         ):
             return
         if at + length > len(chunk):
-            chunk, chunk_start, at = file.pread(max(length, ahead), position), position, 0
+            chunk, chunk_start, at = _read(file, position, length, ahead), position, 0
         if header.last_offset_delta < 0 or header.partition_leader_epoch != epoch:
             if epoch is not None and not _is_of_epoch(header, epoch, is_told=is_told):
                 return
@@ -73,6 +74,22 @@ def proved_batches(
         offset = header.next_offset
         epoch = header.partition_leader_epoch
         position += length
+
+
+def _read(file: File, position: int, needed: int, ahead: int) -> bytes:
+    """`ahead` bytes or more; where the disk does not give out all of that, what is `needed`."""
+    try:
+        return file.pread(max(needed, ahead), position)
+    except OSError as error:
+        if error.errno != EIO or ahead <= needed:
+            raise
+        return file.pread(needed, position)
+
+
+def is_zero(file: File, start: int, end: int) -> bool:
+    """Whether nothing was written in [start, end). Raises OSError."""
+    chunks = range(start, end, _CHUNK_BYTES)
+    return not any(any(file.pread(min(_CHUNK_BYTES, end - at), at)) for at in chunks)
 
 
 def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_told: bool) -> bool:

@@ -136,23 +136,9 @@ def _place_before(segment: Segment, position: int) -> Place:
 
 def _walk(segment: Segment, history: History, first: Place, until: int) -> Place:
     """The end of the last proved batch of those that begin at `first` and before `until`."""
-    place, has_failed = _walk_at_once(segment, history, first, until)
-    while has_failed and place.position < until:  # Of much that was read at once, some is sound.
-        found, _ = _walk_at_once(segment, history, place, place.position + 1)
-        if found.position == place.position:
-            break
-        place = found
-    return place
-
-
-def _walk_at_once(
-    segment: Segment, history: History, first: Place, until: int
-) -> tuple[Place, bool]:
-    """(the same, whether the disk did not give out what follows, or what was read with it)."""
     position, offset, index = first
-    has_failed = False
     if index >= segment.end_index:
-        return first, False
+        return first
     batches = proved_batches(
         segment.file,
         position,
@@ -173,8 +159,8 @@ def _walk_at_once(
             offset = header.next_offset
             index = Index(index + header.index_count)
     except OSError:
-        has_failed = True  # The disk does not give the next batch out: as bad as a wrong one.
-    return Place(position, offset, index), has_failed
+        pass  # The disk does not give the next batch out: as bad as a wrong one.
+    return Place(position, offset, index)
 
 
 def _end_of_gap(segment: Segment, history: History, position: int) -> Place:

@@ -26,6 +26,7 @@ from strandline.storage.layout import (
     checksum,
     decode_checked,
     read_alone,
+    read_beside,
     read_checked,
     write_checked,
     write_whole,
@@ -158,10 +159,8 @@ def write_durably(
 
 
 def read_producers(disk: Disk, directory: str, name: SegmentName) -> ProducerSnapshot | None:
-    """What `write_producers` wrote; None when it is absent or not whole."""
-    path = f"{directory}/{name.stem}{PRODUCERS}"
-    # Maybe the only one that says who wrote what before it.
-    data = read_alone(disk, path, expected="producers")
+    """What `write_producers` wrote; None when it is absent, or not whole, or cannot be read."""
+    data = read_beside(disk, f"{directory}/{name.stem}{PRODUCERS}")
     return None if data is None else decode_checked(data, ProducerSnapshot)
 
 

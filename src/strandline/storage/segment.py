@@ -10,6 +10,7 @@ Source: design section 4."""
 import contextlib
 from bisect import bisect_left
 from collections.abc import Iterator
+from errno import EIO
 from struct import Struct
 from typing import NamedTuple
 
@@ -174,10 +175,14 @@ class Segment:
         start, timestamp = self.index.latest_before(position)
         if self.max_timestamp_offset < end_offset:
             return self.max_timestamp, self.max_timestamp_offset
+        self.prove(start, position, sees_next=False)
         for header in self.headers(start, position):
             if not header.is_marker:
                 timestamp = max(timestamp, header.max_timestamp)
-        found = self.find_time(timestamp, self.name.base_offset, end=position)
+        base_offset = self.name.base_offset
+        found = self.find_time(timestamp, base_offset, end=position)
+        end = position if found is None else found.position + found.size
+        self.prove(self.floor_time(timestamp, base_offset), end, sees_next=False)
         return timestamp, Offset(-1) if found is None else found.base_offset
 
     def cut(
@@ -284,21 +289,22 @@ class Segment:
                 self.unproved = Unproved(self.size, trust.epochs_of(self)) if self.size else None
         return self.unproved
 
-    def prove(self, start: int, end: int) -> None:
+    def prove(self, start: int, end: int, *, sees_next: bool = True) -> None:
         """See that the batches in [start, end) are what was written, unless that has been seen.
 
-        `end` is the end of a batch, as far as can be told from headers that are not proved. Raises
-        StorageError."""
+        `end` is the end of a batch, as far as can be told from headers that are not proved;
+        `sees_next`: see `Unproved.prove`. Raises StorageError."""
         unproved = self.doubt()
         if unproved is not None:
             end = min(end, unproved.end)
-            if start < end and unproved.prove(self, start, end):
+            if start < end and unproved.prove(self, start, end, sees_next=sees_next):
                 self.unproved = None
 
-    def prove_from(self, offset: Offset, end: int) -> None:
+    def prove_from(self, offset: Offset, end: int, *, sees_next: bool = True) -> None:
         """The same from where a search for `offset` begins: it has believed what it passed."""
         if self.doubt() is not None:
-            self.prove(self.index.floor_offset(max(0, offset - self.name.base_offset)), end)
+            start = self.index.floor_offset(max(0, offset - self.name.base_offset))
+            self.prove(start, end, sees_next=sees_next)
 
     def place_before(self, position: int) -> Place:
         """The nearest place at or before `position` that is known without reading the segment."""
@@ -313,13 +319,12 @@ class Segment:
         """The headers of the batches that begin in [position, end); their `position` is the file's.
 
         Raises StorageError where there is no header."""
-        file = self.file
         chunk = b""
         chunk_start = position
         while position < end:
             at = position - chunk_start
             if at + HEADER_BYTES > len(chunk):
-                chunk = file.pread(min(self.size - position, _WALK_BYTES), position)
+                chunk = self._read(min(self.size - position, _WALK_BYTES), position)
                 chunk_start = position
                 at = 0
                 if len(chunk) < HEADER_BYTES:
@@ -387,7 +392,7 @@ class Segment:
         The hot loop of every read: it looks at four fields per batch."""
         size = self.size
         while position < size:
-            chunk = self.file.pread(min(self._interval + HEADER_BYTES, size - position), position)
+            chunk = self._read(min(self._interval + HEADER_BYTES, size - position), position)
             at = 0
             stop = len(chunk) - HEADER_BYTES
             if stop < 0:
@@ -409,6 +414,15 @@ class Segment:
             return []
         low = bisect_left(self.markers, start, key=_position_of)
         return self.markers[low : bisect_left(self.markers, end, key=_position_of)]
+
+    def _read(self, count: int, position: int) -> bytes:
+        """What the disk does not give out is damaged, as what it gives out changed."""
+        try:
+            return self.file.pread(count, position)
+        except OSError as error:
+            if error.errno != EIO:
+                raise
+            raise self.damaged(position, str(error)) from error
 
     def damaged(self, position: int, found: str) -> StorageError:
         """What to raise where a batch is not what it ought to be."""

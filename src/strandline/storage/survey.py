@@ -17,14 +17,16 @@ from strandline.records.marker import MarkerKind, parse_marker
 from strandline.storage.config import LogConfig
 from strandline.storage.history import History
 from strandline.storage.index import IndexCache
-from strandline.storage.layout import LOG, RESET, START, SegmentName, SegmentSummary
-from strandline.storage.recovery import (
+from strandline.storage.layout import (
     FIRST_SEGMENT,
-    claimed_index,
-    noted_batches,
-    parsed_names,
-    replay_producers,
+    LOG,
+    RESET,
+    START,
+    SegmentName,
+    SegmentSummary,
 )
+from strandline.storage.recovery import claimed_index, noted_batches, parsed_names
+from strandline.storage.replay import replay_producers
 from strandline.storage.sealing import read_producers, read_summary, restore_segment
 from strandline.storage.segment import Segment
 

@@ -31,13 +31,12 @@ from strandline.storage.layout import (
     checksum,
     read_whole,
 )
-from strandline.storage.recovery import ends_at_other_epoch, noted_batches
-from strandline.storage.scan import why_refused
+from strandline.storage.recovery import ends_at_other_epoch, is_last_epoch_told, noted_batches
+from strandline.storage.scan import is_zero, why_refused
 from strandline.storage.sealing import read_producers, restore_segment, summarize
 from strandline.storage.state_journal import GroupState, read_states
 from strandline.storage.survey import LogFiles, bare_segment, end_name, read_files
 
-_ZEROS_CHUNK_BYTES = 1 << 20
 _OFFSET_UNKNOWN = Offset(-1)
 
 
@@ -186,6 +185,8 @@ class _SegmentCheck:
         self._segment = bare_segment(disk, files.directory, name)
         self._history = History(name)
         self._history.is_told = result.is_told
+        if result.is_told is None:
+            self._history.is_told = is_last_epoch_told([], self._history)
         self._index = self._read_index()
         self._next_entry = 0
         self._refusal = ""
@@ -269,14 +270,9 @@ class _SegmentCheck:
                 segment.end_offset,
                 Offset(max(end, segment.end_offset)),
             )
-        elif not self._is_zero(segment.size, file_bytes):
+        elif not is_zero(segment.file, segment.size, file_bytes):
             reason = f"{self._why(file_bytes)}; never flushed, the next start cuts it"
             self._add(FindingKind.TORN, segment.size, reason, segment.end_offset)
-
-    def _is_zero(self, start: int, end: int) -> bool:
-        file = self._segment.file
-        chunks = range(start, end, _ZEROS_CHUNK_BYTES)
-        return not any(any(file.pread(min(_ZEROS_CHUNK_BYTES, end - at), at)) for at in chunks)
 
     def _why(self, end: int) -> str:
         segment = self._segment
