@@ -282,8 +282,8 @@ def test_a_call_is_answered_or_fails_with_the_reason() -> None:
             loop.call_soon(ends[to].on_message, sender, memoryview(message))
             return True
 
-        one = Calls(lambda to, message: send(to, ONE, message))
-        two = Calls(lambda to, message: send(to, TWO, message))
+        one = Calls(lambda to, message: send(to, ONE, message), first_number=1)
+        two = Calls(lambda to, message: send(to, TWO, message), first_number=7)
         ends[ONE], ends[TWO] = one, two
 
         async def echo(sender: BrokerId, payload: bytes) -> bytes:

@@ -31,7 +31,13 @@ class Host:
     """One broker's replication, with what it stands on."""
 
     def __init__(
-        self, broker: BrokerId, directory: Path, port: int = 0, *, log: LogConfig = LOG
+        self,
+        broker: BrokerId,
+        directory: Path,
+        port: int = 0,
+        *,
+        log: LogConfig = LOG,
+        rng: random.Random | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.broker = broker
@@ -43,7 +49,7 @@ class Host:
         self.replication = Replication(
             self_id=broker,
             clock=LoopClock(loop),
-            rng=random.Random(broker),
+            rng=rng or random.Random(broker),
             disk=self.disk,
             network=self.network,
             settings=ReplicationSettings(),

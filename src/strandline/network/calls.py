@@ -2,8 +2,10 @@
 
 Why:    commands for the controller, and later questions between brokers, want an answer or an
         error, not a stream.
-How:    each call has a number; the answer carries it back. Lost messages end as a time-out at the
-        caller; a broken connection ends the calls to that peer at once. Handlers run as tasks.
+How:    each call has a number; the answer carries it back. Numbers begin somewhere else in each
+        process, for an answer to an earlier one comes to the next one of that broker. Lost
+        messages end as a time-out at the caller; a broken connection ends the calls to that peer at
+        once. Handlers run as tasks.
 Owns:   the calls in flight.
 Source: design section 5 (control lane)."""
 
@@ -45,12 +47,13 @@ class CallMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Calls:
-    """See the module. `send` queues one encoded message to a peer on the control lane."""
+    """See the module. `send` queues one encoded message to a peer on the control lane;
+    `first_number`: drawn for this process, in [1, 2^62]."""
 
-    def __init__(self, send: Callable[[BrokerId, bytes], bool]) -> None:
+    def __init__(self, send: Callable[[BrokerId, bytes], bool], *, first_number: int) -> None:
         self._send = send
         self._handlers: dict[str, Handler] = {}
-        self._next_number = 1
+        self._next_number = first_number
         self._waiting: dict[int, tuple[BrokerId, asyncio.Future[bytes]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._encoder = msgspec.msgpack.Encoder()

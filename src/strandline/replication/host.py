@@ -109,11 +109,11 @@ class Replication:
         self.on_forgotten: list[Callable[[GroupId], None]] = []
         self.on_outdated: list[Callable[[Replica], None]] = []
         self.leaders = Leaders(self._on_leader_known)
-        self.calls = Calls(self._send_call)
+        session = rng.getrandbits(62) + 1
+        self.calls = Calls(self._send_call, first_number=session)
         self.repairs = Repairs(self)
         self.starts = Starts(self)
         self.fencing = Fencing(self)
-        session = rng.getrandbits(62) + 1
         self.founding = Founding(self, session)
         self.latecomers = Latecomers(self)
         self.liveness = Liveness(
