@@ -11,7 +11,7 @@ from tests.broker.test_lost_disk import lose_disk
 from tests.storage.storage_world import ManualClock
 
 from strandline.broker import arbitrating
-from strandline.broker.acting import RETURN_MS, SILENT_MS, Acting, Lag, StandIns
+from strandline.broker.acting import CALM_MS, RETURN_MS, SILENT_MS, Acting, Lag, StandIns
 from strandline.broker.hosting import Hosting
 from strandline.broker.moving import ATTENDANCE_INTERVAL_MS
 from strandline.controller.commands import BeginGrant, CreateTopics, NewTopic, TopicResults
@@ -142,6 +142,7 @@ def test_an_observer_that_leads_hands_over_until_it_has() -> None:
             is_heard=lambda broker: True,
             lag_ms=0,
             min_insync=1,
+            is_ready=lambda broker: True,
             stand_ins=stand_ins,
         )
         return None if found.verdict is None else found.verdict.code
@@ -153,32 +154,72 @@ def test_an_observer_that_leads_hands_over_until_it_has() -> None:
     assert code() is Code.HAND_OVER
 
 
-@pytest.mark.parametrize(("min_insync", "returns"), [(2, False), (3, True), (9, True)])
-def test_who_comes_back_votes_at_once_where_acks_all_is_refused_without_it(
-    min_insync: int, returns: bool
-) -> None:
-    """Where enough vote, it has to keep up for a while first: it may be gone again."""
-    clock, own = ManualClock(), (BrokerId(1), BrokerId(2), BrokerId(3))
-    acting = Acting(clock)
-    partition = Partition("t", 0, GroupId(7), own, acting=own[:2])
-    kept_up = {one: one != 3 for one in own}
+class Short:
+    """A group of three of which broker 3 does not vote."""
 
-    def voters() -> tuple[BrokerId, ...]:
-        return acting.choose(
+    own = (BrokerId(1), BrokerId(2), BrokerId(3))
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.acting = Acting(self.clock)
+        self.is_there, self.is_ready = False, True
+
+    def returns(self, min_insync: int) -> bool:
+        """Whether it should vote."""
+        partition = Partition("t", 0, GroupId(7), self.own, acting=self.own[:2])
+        choice = self.acting.choose(
             partition,
-            own[0],
-            keeps_up=kept_up.__getitem__,
+            self.own[0],
+            keeps_up=lambda broker: broker != self.own[2] or self.is_there,
             is_heard=lambda broker: True,
             lag_ms=0,
             min_insync=min_insync,
-        ).voters
+            is_ready=lambda broker: self.is_ready,
+        )
+        return choice.voters == self.own
 
-    clock.advance(RETURN_MS)
-    assert voters() == own[:2]
-    kept_up[own[2]] = True
-    assert voters() == (own if returns else own[:2])
-    clock.advance(RETURN_MS)
-    assert voters() == own
+    def come_after(self, ms: int) -> None:
+        """It is away for so long, and then keeps up."""
+        self.is_there = False
+        assert not self.returns(3)
+        self.clock.advance(ms)
+        self.is_there = True
+
+
+@pytest.mark.parametrize(("min_insync", "is_short"), [(2, False), (3, True), (9, True)])
+def test_who_comes_back_votes_at_once_where_acks_all_is_refused_without_it(
+    min_insync: int, *, is_short: bool
+) -> None:
+    """Where enough vote, it has to keep up for a while first: it may be gone again."""
+    group = Short()
+    group.come_after(RETURN_MS)
+    assert group.returns(min_insync) == is_short
+    group.clock.advance(RETURN_MS)
+    assert group.returns(min_insync)
+
+
+def test_who_lacks_what_was_written_meanwhile_does_not() -> None:
+    group = Short()
+    group.come_after(RETURN_MS)
+    group.is_ready = False
+    assert not group.returns(3)
+    group.is_ready = True
+    assert group.returns(3)
+
+
+def test_nor_who_comes_and_goes() -> None:
+    """Where it takes what is left with it each time, each time costs one of the grants."""
+    group = Short()
+    group.come_after(RETURN_MS)
+    assert group.returns(3) and group.returns(3)
+    for _ in range(3):
+        group.acting.forget(GroupId(7))
+        group.come_after(RETURN_MS)
+        assert not group.returns(3)
+        group.clock.advance(RETURN_MS)
+        assert group.returns(3)
+    group.come_after(CALM_MS)
+    assert group.returns(3)
 
 
 def test_acks_all_is_refused_where_fewer_vote_than_it_asks_for(

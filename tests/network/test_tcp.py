@@ -206,6 +206,32 @@ def test_what_does_not_greet_like_a_broker_is_closed(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
+def test_of_several_connections_for_one_lane_only_the_latest_is_read() -> None:
+    """What is left in the others may be of a process that is gone: a heartbeat of it came after
+    those of the next one."""
+
+    async def scenario() -> None:
+        one, heard = await endpoint(ONE)
+        made = [await asyncio.open_connection("127.0.0.1", one.port) for _ in range(3)]
+        (_, earliest), (_, earlier), (_, latest) = made
+        earlier.write(frame(GREETING) + frame(b"before"))
+        await heard.until(lambda: len(heard.messages) == 1)
+        latest.write(frame(GREETING) + frame(b"now"))
+        await heard.until(lambda: len(heard.messages) == 2)
+        earliest.write(frame(GREETING) + frame(b"late"))
+        for reader, _ in made[:2]:
+            async with asyncio.timeout(DEADLINE_S):
+                assert await reader.read() == b""
+        latest.write(frame(b"later"))
+        await heard.until(lambda: len(heard.messages) == 3)
+        assert [message for _, _, message in heard.messages] == [b"before", b"now", b"later"]
+        for _, writer in made:
+            writer.close()
+        one.stop()
+
+    asyncio.run(scenario())
+
+
 def test_a_message_that_breaks_its_receiver_costs_one_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -58,6 +58,21 @@ def test_what_is_not_durable_in_time_is_answered_by_nobody_and_kept_by_nobody(
     asyncio.run(scenario())
 
 
+def test_what_a_leader_was_answered_until_the_fence_was_durable_is_promised() -> None:
+    """A replica that is busy takes the fence up later, and its broker answers heartbeats."""
+
+    async def scenario() -> None:
+        room = made(Replica())
+        promised = [0, 700]
+        room._host.liveness.promised_ms = lambda replica: promised.pop(0)  # type: ignore[method-assign]
+        fenced = asyncio.ensure_future(room.fence(BrokerId(1), [(GROUP, 1)]))
+        await asyncio.sleep(0)
+        room.on_fenced(GROUP, Fenced(first_epoch(1), Epoch(3), Index(9), amnesiac=False))
+        assert [one.promised_ms for one in await fenced] == [700]
+
+    asyncio.run(scenario())
+
+
 def test_a_leader_counts_on_who_has_left_its_epoch_at_the_word_of_another(tmp_path: Path) -> None:
     """Somebody who was fenced refuses, in the grant's epoch: a fence that comes then must not be
     answered as if nothing had been promised (outage seed 15403431)."""

@@ -1,12 +1,17 @@
 """Coalesced heartbeats: what a heartbeat stands for, and when it must not. Source:
 replication.sessions."""
 
+import random
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.storage.storage_world import ManualClock
 
-from strandline.model.ids import Epoch, GroupId
+from strandline.model.ids import BrokerId, Epoch, GroupId
+from strandline.replication.liveness import Liveness
 from strandline.replication.sessions import NEVER_MS, FollowSession, LeadSession
+from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Ability, decode_heartbeat
 
 G1, G2 = GroupId(1), GroupId(2)
@@ -148,6 +153,46 @@ def test_a_restarted_leader_broker_covers_nothing_of_its_former_life() -> None:
     _, uncovered = follow.on_heartbeat(present.heartbeat(200), 200)
     assert uncovered == [G1]
     assert follow.covers(G2, E2)
+
+
+def test_a_late_heartbeat_of_an_earlier_process_takes_nothing_from_the_present_one() -> None:
+    """That one leads by a lease that rests on what was answered: nobody else may be voted for."""
+    earlier, present, follow = LeadSession(7), LeadSession(8), FollowSession()
+    earlier.lead(G1, E1)
+    exchange(earlier, follow)
+    late = earlier.heartbeat(200)
+    present.lead(G1, E2)
+    present.lead(G2, E1)
+    exchange(present, follow, 1_000)
+    assert present.is_confirmed(G1)
+    follow.moved_on(G2, E3, vouches=True)
+    assert follow.left_ms(G2) == 1_000
+    assert follow.on_heartbeat(late, 1_001) == ([], [])
+    assert follow.covers(G1, E2)
+    assert (follow.left_ms(G2), follow.heard_ms) == (1_000, 1_000)
+
+
+def test_who_was_forgotten_and_is_a_peer_again_hears_of_another_session() -> None:
+    """The numbers begin anew, so it would pass all over that its session has surpassed, and its
+    answers would be taken for promises."""
+    liveness = Liveness(
+        clock=ManualClock(),
+        rng=random.Random(1),
+        settings=ReplicationSettings(),
+        session=7,
+        replicas={},
+        remembered=lambda group: Epoch(0),
+    )
+    peer, follow = BrokerId(2), FollowSession()
+    for now in range(100, 600, 100):
+        exchange(liveness.lead_session(peer), follow, now)
+    liveness.forget(peer)
+    lead = liveness.lead_session(peer)
+    lead.lead(G1, E1)
+    exchange(lead, follow, 20_000)
+    assert lead.is_confirmed(G1)
+    assert follow.covers(G1, E1)
+    assert follow.heard_ms == 20_000
 
 
 def test_an_answer_to_an_older_heartbeat_does_not_lengthen_a_lease() -> None:

@@ -5,7 +5,8 @@ Why:    a voter that is gone leaves a group one failure nearer to its end. Kafka
 How:    out:     a voter that acknowledges nothing any more, at once when its broker is silent, and
                  after `replica.lag.time.max.ms` where it is only slow
         back:    one of the topic's own voters that has kept up for a while; at once where fewer
-                 vote than acks=all asks for, as in Kafka
+                 vote than acks=all asks for, as in Kafka, but only once in ten minutes: who is gone
+                 again may take what is left with it, and each seat costs one of the grants
         gone:    a voter that no longer belongs to the topic, once the others can do without it
         stands in, or does no more: an observer, once nothing of the above is to be done
                  (`controller.promotion`)
@@ -41,6 +42,8 @@ SILENT_MS = 2_000
 """So long a voter acknowledges nothing, and its broker is not heard, before it is out."""
 RETURN_MS = 5_000
 """So long who comes back has to keep up before."""
+CALM_MS = 600_000
+"""Who came back so lately, before this time, has to do so even where acks=all is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,14 @@ class StandIns:
 
 
 @dataclass(slots=True)
+class _Coming:
+    """When a member that does not vote was last seen to keep up. `is_calm`: it had not for long."""
+
+    since_ms: int
+    is_calm: bool = True
+
+
+@dataclass(slots=True)
 class _Known:
     """What is remembered of a group that is led here."""
 
@@ -108,6 +119,8 @@ class Acting:
         self._clock = clock
         self._ratio = patience_ratio
         self._known: dict[GroupId, _Known] = {}
+        # Also of groups that others lead meanwhile: a link that flaps takes the lead away, too.
+        self._comings: dict[tuple[GroupId, BrokerId], _Coming] = {}
 
     def forget(self, group: GroupId) -> None:
         """It is not led here any more."""
@@ -126,9 +139,11 @@ class Acting:
         is_heard: Callable[[BrokerId], bool],
         lag_ms: int,
         min_insync: int,
+        is_ready: Callable[[BrokerId], bool],
         stand_ins: StandIns | None = None,
     ) -> Choice:
-        """Who should vote in a group that `leader`, this broker, leads."""
+        """Who should vote in a group that `leader`, this broker, leads. `is_ready`: who keeps up
+        and has what was written while it did not vote."""
         now = self._clock.monotonic_ms()
         known = self._known.setdefault(partition.group, _Known())
         attendance = known.attendance
@@ -142,7 +157,11 @@ class Acting:
             votes = broker in partition.voters
             if not votes and broker in observers:
                 continue
-            patience_ms = 0.0 if is_short else RETURN_MS * self._ratio
+            patience_ms = RETURN_MS * self._ratio
+            if is_there and not votes:
+                coming = self._see_coming(partition.group, broker, last.since_ms)
+                if is_short and coming.is_calm and is_ready(broker):
+                    patience_ms = 0.0
             if not is_there:
                 patience_ms = lag_ms if is_heard(broker) else SILENT_MS * self._ratio
             is_due = now - last.since_ms >= patience_ms or broker == leader
@@ -163,6 +182,15 @@ class Acting:
         if not _can_go_on(wanted, partition.voters, attendance):
             return Choice(partition.voters, is_settled)
         return Choice(wanted, is_settled, verdict)
+
+    def _see_coming(self, group: GroupId, broker: BrokerId, since_ms: int) -> _Coming:
+        coming = self._comings.get((group, broker))
+        if coming is None:
+            coming = self._comings[group, broker] = _Coming(since_ms)
+        elif coming.since_ms != since_ms:
+            coming.is_calm = since_ms - coming.since_ms >= CALM_MS * self._ratio
+            coming.since_ms = since_ms
+        return coming
 
     def is_stuck(
         self,

@@ -277,6 +277,7 @@ class Moving:
             is_heard=self._replication.is_peer_alive,
             lag_ms=config.replica_lag_time_max_ms,
             min_insync=config.min_insync_replicas,
+            is_ready=replica.is_ready_to_vote,
             stand_ins=self._stand_ins(replica, partition, config),
         )
 

@@ -3,7 +3,7 @@
 Why:    gives `base.network.Network` over TCP; the simulator gives the same over virtual time.
 How:    listens for peers; opens one connection for each (peer, lane); an incoming connection must
         greet with this cluster's name before anything else, so that two clusters on one machine
-        never mix.
+        never mix. Of several from one peer for one lane only the latest is read.
 Owns:   every socket between brokers.
 Source: design section 5."""
 
@@ -241,11 +241,25 @@ class TcpNetwork:
     def _on_frame(self, incoming: Incoming, frame: memoryview) -> None:
         greeting = self._incoming.get(incoming)
         if greeting is None:
-            self._incoming[incoming] = self._check_greeting(frame)
+            greeting = self._check_greeting(frame)
+            self._close_earlier(incoming, greeting)
+            self._incoming[incoming] = greeting
             incoming.frame_bytes_max = FRAME_BYTES_MAX
             return
         if self._events is not None:
             self._events.on_message(greeting.sender, Lane(greeting.lane), frame)
+
+    def _close_earlier(self, incoming: Incoming, greeting: Greeting) -> None:
+        """End connections that this one takes the place of: what is still in them is of the time
+        before, maybe of a process that is gone. Raises ValueError where this is such a one."""
+        is_earlier = True
+        for other, known in list(self._incoming.items()):  # In the order in which they were made.
+            if other is incoming:
+                is_earlier = False
+            elif known == greeting and is_earlier:
+                other.close()
+            elif known == greeting:
+                raise ValueError("there is a later connection")
 
     def _check_greeting(self, frame: memoryview) -> Greeting:
         try:

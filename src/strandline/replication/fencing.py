@@ -193,11 +193,13 @@ class Fencing:
                 await asyncio.wait(futures, timeout=DURABLE_TIMEOUT_MS / 1000)
             finally:
                 self._give_up({group: future for group, (_, future) in waiting.items()})
-        answers = tuple(
-            _answer(group, future.result(), promised_ms)
-            for group, (promised_ms, future) in waiting.items()
-            if future.done()
-        )
+        answers: list[FencedGroup] = []
+        for group, (promised_ms, future) in waiting.items():
+            if future.done():
+                # The replica may have been busy, and have answered a leader until it was not.
+                replica = self._host.replicas.get(group)
+                left_ms = 0 if replica is None else self._promise_left_ms(replica)
+                answers.append(_answer(group, future.result(), max(promised_ms, left_ms)))
         return _encoder.encode(answers)
 
     def _give_up(self, asked: Mapping[GroupId, asyncio.Future[Fenced]]) -> None:

@@ -67,6 +67,9 @@ class Liveness:
         self._rng = rng
         self._settings = settings
         self._session = session
+        # How many peers were forgotten: who is a peer again is told by another session, as the
+        # numbers begin anew.
+        self._forgotten_count = 0
         self._leads: dict[BrokerId, LeadSession] = {}
         # The longest of the smoothed round trips.
         self._slowest_rtt_ms = 0
@@ -100,7 +103,7 @@ class Liveness:
         """The session towards `peer`."""
         session = self._leads.get(peer)
         if session is None:
-            session = self._leads[peer] = LeadSession(self._session)
+            session = self._leads[peer] = LeadSession(self._session + self._forgotten_count)
         return session
 
     def follow_session(self, peer: BrokerId) -> FollowSession:
@@ -162,6 +165,7 @@ class Liveness:
 
     def forget(self, peer: BrokerId) -> None:
         """A broker is no part of the cluster any more: nobody waits for it."""
+        self._forgotten_count += 1
         for known in (self._leads, self._follows, self._heard_ms, self._losses):
             known.pop(peer, None)
         self._hung_up.discard(peer)

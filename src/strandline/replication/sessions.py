@@ -113,6 +113,8 @@ class FollowSession:
 
     def __init__(self) -> None:
         self._session = -1
+        # Those before: of earlier processes.
+        self._ended: set[int] = set()
         self._number = -1
         self._version = -1
         self.followed: dict[GroupId, Epoch] = {}
@@ -134,8 +136,11 @@ class FollowSession:
         session.
 
         One that comes after a later one, from a connection that broke, is passed over: its changes
-        may have been taken back since."""
+        may have been taken back since. So is one of a process before the present one: that one has
+        been answered, and counts on what it said."""
         if heartbeat.session == self._session and heartbeat.number <= self._number:
+            return [], []
+        if heartbeat.session in self._ended:
             return [], []
         self.abilities = Ability(heartbeat.abilities & ABILITIES)
         uncovered: list[GroupId] = []
@@ -148,6 +153,8 @@ class FollowSession:
                     del self._left_ms[group]
             self.followed.clear()
             self._refused.clear()
+            if is_new:
+                self._ended.add(self._session)
             self._session = heartbeat.session
             self._version = 0 if heartbeat.from_version == 0 else -1
         self._number = heartbeat.number
