@@ -164,9 +164,11 @@ def test_a_cut_believes_no_timestamp_that_nobody_has_proved(
     world.clock.advance(world.config.trust_ms)
     at = sum(sizes[:3]) + 35 + 7 - bit // 8
     world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", at, bit % 8)
-    with contextlib.suppress(StorageError):
+    with contextlib.suppress(StorageError):  # Where it is by the damaged one alone where to cut.
         world.log.truncate(world.log.last_index)
-        assert world.log._row.active.max_timestamp == now
+        assert is_behind_marker
+        # The latest that is left, or, where damage hides it, the latest that there was.
+        assert world.log._row.active.max_timestamp == now + 1
 
 
 @pytest.mark.parametrize("byte", [4, 6])
@@ -180,10 +182,31 @@ def test_nor_the_offset_of_the_batch_with_the_highest_timestamp(byte: int) -> No
     world.flush()
     world.clock.advance(world.config.trust_ms)
     world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", first + byte, 2)
+    world.log.truncate(world.log.last_index)
+    assert world.log._row.active.max_timestamp >= now + 500
     with contextlib.suppress(StorageError):
-        world.log.truncate(world.log.last_index)
-        assert world.log._row.active.max_timestamp_offset == 0
         assert world.log.max_timestamp(start_offset=Offset(3)) == (now + 4, 5)
+
+
+@pytest.mark.parametrize("is_behind_marker", [False, True])
+def test_a_cut_goes_through_where_what_has_rotted_tells_no_more_than_a_timestamp(
+    *, is_behind_marker: bool
+) -> None:
+    """Its replica would fail for it, and be out until its broker begins anew."""
+    world = World(segment_bytes=100_000, index_interval_bytes=1)
+    sizes = [len(world.append(timestamp=5_000))]
+    sizes += [len(world.append(timestamp=1_000 + at)) for at in range(3)]
+    if is_behind_marker:
+        world.mark(2)
+    world.append(epoch=2 if is_behind_marker else 1, timestamp=9_000)
+    world.flush()
+    world.clock.advance(world.config.trust_ms)
+    rotten = sum(sizes) if is_behind_marker else sizes[0]
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", rotten - 3)
+    last = world.log.last_index
+    world.log.truncate(last)
+    assert world.log.last_index == last - 1
+    assert world.log._row.active.max_timestamp >= 5_000
 
 
 def test_damage_in_a_closed_segment_costs_no_more_than_itself_where_snapshots_are_lost() -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.storage.test_claims import alarm_count
 from tests.storage.test_flushed_mark import marked, settle
 from tests.storage.test_log import DIRECTORY, World
+from tests.storage.test_unreadable_sectors import lose
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index
@@ -110,3 +111,25 @@ def test_the_name_of_a_roll_that_failed_hides_no_damage(*, is_stray_there: bool)
     for _ in range(2):
         with pytest.raises(StorageError):
             world.open()
+
+
+@pytest.mark.parametrize("at", [5, 50])
+def test_nor_is_a_sector_of_it_that_cannot_be_read(
+    at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The space that a roll gave back holds nothing."""
+    world = World(segment_bytes=300)
+    for _ in range(12):
+        world.append()
+    world.flush()
+    settle(world)
+    world.kill()
+    first = world.files()[0]
+    file = world.disk.open(f"{DIRECTORY}/{first}")
+    size = file.size()
+    file.truncate(size + 100)
+    for name in world.files(".summary"):
+        world.disk.remove(f"{DIRECTORY}/{name}")
+    world.disk.sync()
+    lose(monkeypatch, first, size + at)
+    assert world.open().last_index == 11

@@ -13,19 +13,23 @@ from tests.storage.test_interrupted_cuts import write_by_producer
 from tests.storage.test_log import DIRECTORY, World
 
 from strandline.base.errors import StorageError
-from strandline.model.ids import Index
+from strandline.model.ids import Index, Offset
 
 
-def lose(patch: pytest.MonkeyPatch, suffix: str, at: int | None = None) -> None:
-    """Files whose paths end so are given out no more; or the byte at `at` of them alone."""
+def lose(patch: pytest.MonkeyPatch, suffix: str, at: int | None = None) -> list[int]:
+    """Files whose paths end so are given out no more; or the byte at `at` of them alone. Returns
+    the lengths that were asked for in vain, as they come."""
     pread = ForgetfulFile.pread
+    asked: list[int] = []
 
     def unreadable(self: ForgetfulFile, length: int, position: int) -> bytes:
         if self.path.endswith(suffix) and (at is None or position <= at < position + length):
+            asked.append(length)
             raise OSError(EIO, "Input/output error")
         return pread(self, length, position)
 
     patch.setattr(ForgetfulFile, "pread", unreadable)
+    return asked
 
 
 def ended_in_order() -> World:
@@ -170,15 +174,39 @@ def test_where_damage_may_be_cut_a_small_file_beside_costs_no_log(
     assert world.open(cut_corruption=True).last_index == 11
 
 
-@pytest.mark.parametrize("bad", [3, 5])
-def test_a_cut_fails_no_log_for_a_sector_that_goes_with_it(
+@pytest.mark.parametrize("bad", [3, 4, 5])
+def test_a_cut_goes_through_where_the_sector_goes_with_it(
     bad: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(segment_bytes=100_000)
-    sizes = [len(world.mark(1)), *(len(world.append()) for _ in range(6))]
+    sizes = [len(world.append()) for _ in range(6)]
     world.flush()
     world.clock.advance(world.config.trust_ms)
     lose(monkeypatch, ".log", sum(sizes[:bad]) + 70)
-    with contextlib.suppress(StorageError):
-        world.log.truncate(Index(3))
-    assert not world.log.failed
+    world.log.truncate(Index(3))
+    assert world.log.last_index == 2
+
+
+@pytest.mark.parametrize("reader", ["scrub", "start", "consumer"])
+def test_a_sector_is_asked_for_a_few_times_only(
+    reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time may cost the disk seconds, and everything waits."""
+    world = World(segment_bytes=10_000_000)
+    sizes = [len(world.append()) for _ in range(2_000)]
+    world.flush()
+    world.clock.advance(world.config.trust_ms)
+    asked = lose(monkeypatch, ".log", sum(sizes) - 70)
+    if reader == "scrub":
+        scrub = world.log.mending.scrub(world.log.start_index)
+        while scrub.step(256 << 10):
+            pass
+        assert scrub.gaps
+    elif reader == "start":
+        world.kill()
+        with pytest.raises(StorageError):
+            world.open(flushed_index=Index(1_999))
+    else:
+        with pytest.raises(StorageError):
+            world.log.read_records(Offset(0), 10_000_000, world.log.end_offset)
+    assert 0 < len(asked) < 20

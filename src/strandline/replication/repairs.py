@@ -306,7 +306,9 @@ class Repairs:
                 if replica.failed is not None:
                     break
         except StorageError as error:
-            self.suspect(replica, error)
+            # Something else than the known gaps: the same would be refused again and again.
+            self._suspects.setdefault(replica.group, error.path)
+            self._wake.set()
         except OSError as error:
             if replica.log.failed:
                 replica.fail(error)

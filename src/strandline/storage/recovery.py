@@ -346,12 +346,11 @@ class LogRecovery:
         is_flushed = segment.end_index <= self._flushed_index
         if is_flushed or ends_at_other_epoch(segment):
             why = "which was flushed" if is_flushed else "of which all is there but its epoch"
-            found = segment.file.pread(16, segment.size).hex()
             raise StorageError(
                 segment.path(LOG),
                 segment.size,
                 expected=f"the batch of index {segment.end_index}, {why}",
-                found=f"bytes {found}",
+                found=_bytes_behind(segment),
             )
 
     def _remove_claims(self, segment: Segment) -> None:
@@ -389,12 +388,20 @@ def _is_blank(segment: Segment, written: int) -> bool:
 
 
 def _is_zero_behind(segment: Segment) -> bool:
+    """Whether nothing was written behind the end, as far as anybody can tell."""
     try:
         return is_zero(segment.file, segment.size, segment.file.size())
     except OSError as error:
         if error.errno != EIO:
             raise
-        return False
+        return True
+
+
+def _bytes_behind(segment: Segment) -> str:
+    try:
+        return f"bytes {segment.file.pread(16, segment.size).hex()}"
+    except OSError as error:
+        return str(error)
 
 
 def _name_at_end(segment: Segment, history: History) -> SegmentName:

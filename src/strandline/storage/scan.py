@@ -45,11 +45,12 @@ def proved_batches(
     whatever epoch; `is_told`: a marker told it, so that records are of no other one."""
     chunk = b""
     chunk_start = 0
+    read = _Reader(file).read
     while position < until and end - position >= HEADER_BYTES:
         at = position - chunk_start
         ahead = min(max(until - position, HEADER_BYTES), _CHUNK_BYTES)
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_start, at = _read(file, position, HEADER_BYTES, ahead), position, 0
+            chunk, chunk_start, at = read(position, HEADER_BYTES, ahead), position, 0
             if len(chunk) < HEADER_BYTES:
                 return
         header = BatchHeader(position, *_unpack_header(chunk, at))
@@ -63,7 +64,7 @@ def proved_batches(
         ):
             return
         if at + length > len(chunk):
-            chunk, chunk_start, at = _read(file, position, length, ahead), position, 0
+            chunk, chunk_start, at = read(position, length, ahead), position, 0
         if header.last_offset_delta < 0 or header.partition_leader_epoch != epoch:
             if epoch is not None and not _is_of_epoch(header, epoch, is_told=is_told):
                 return
@@ -76,14 +77,26 @@ def proved_batches(
         position += length
 
 
-def _read(file: File, position: int, needed: int, ahead: int) -> bytes:
-    """`ahead` bytes or more; where the disk does not give out all of that, what is `needed`."""
-    try:
-        return file.pread(max(needed, ahead), position)
-    except OSError as error:
-        if error.errno != EIO or ahead <= needed:
-            raise
-        return file.pread(needed, position)
+class _Reader:
+    """Reads much at once, until the disk does not give out all of that: then what is needed, for
+    each sector that it cannot read may cost it seconds."""
+
+    __slots__ = ("_file", "_has_failed")
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._has_failed = False
+
+    def read(self, position: int, needed: int, ahead: int) -> bytes:
+        """`ahead` bytes, or what is `needed`."""
+        if ahead > needed and not self._has_failed:
+            try:
+                return self._file.pread(ahead, position)
+            except OSError as error:
+                if error.errno != EIO:
+                    raise
+                self._has_failed = True
+        return self._file.pread(needed, position)
 
 
 def is_zero(file: File, start: int, end: int) -> bool:

@@ -170,11 +170,18 @@ class Segment:
 
     def latest_before(self, position: int, end_offset: Offset) -> tuple[int, Offset]:
         """(the highest timestamp, base offset of the first batch that reaches it) of what is before
-        `position`, a beginning of a batch, whose offset is `end_offset`. The index is there then.
-        Raises StorageError where that cannot be told for damage, or the index cannot be made."""
+        `position`, a beginning of a batch, whose offset is `end_offset`. The index is there then;
+        raises StorageError where it cannot be made. What damage hides counts as being as late as
+        anything here: retention waits for it."""
         start, timestamp = self.index.latest_before(position)
         if self.max_timestamp_offset < end_offset:
             return self.max_timestamp, self.max_timestamp_offset
+        try:
+            return self._latest_between(start, position, timestamp)
+        except StorageError:
+            return self.max_timestamp, self.name.base_offset
+
+    def _latest_between(self, start: int, position: int, timestamp: int) -> tuple[int, Offset]:
         self.prove(start, position, sees_next=False)
         for header in self.headers(start, position):
             if not header.is_marker:
@@ -416,13 +423,16 @@ class Segment:
         return self.markers[low : bisect_left(self.markers, end, key=_position_of)]
 
     def _read(self, count: int, position: int) -> bytes:
-        """What the disk does not give out is damaged, as what it gives out changed."""
-        try:
-            return self.file.pread(count, position)
-        except OSError as error:
-            if error.errno != EIO:
-                raise
-            raise self.damaged(position, str(error)) from error
+        """Many bytes, or where the disk does not give them out, a header. What it does not give
+        out is damaged, as what it gives out changed."""
+        for wanted in (count, HEADER_BYTES):
+            try:
+                return self.file.pread(wanted, position)
+            except OSError as error:
+                if error.errno != EIO:
+                    raise
+                reason = str(error)
+        raise self.damaged(position, reason)
 
     def damaged(self, position: int, found: str) -> StorageError:
         """What to raise where a batch is not what it ought to be."""
