@@ -5,6 +5,7 @@ Source: KIP-98; decision 0009 (moving replicas)."""
 from dataclasses import replace
 
 import pytest
+from tests.simulation.outage_mutants import number_calls_as_an_earlier_process_did
 from tests.simulation.test_tombstones import moved_from_who_is_down
 
 from strandline.records.batch import BatchHeader
@@ -15,7 +16,9 @@ from strandline.storage.compaction import Compaction
 
 def scenario(patch: pytest.MonkeyPatch) -> Scenario:
     """Seed 31059, with more moves and deletions than it draws: the answer to a producer is lost,
-    and its partition moves to a broker that knows the log as it was compacted."""
+    and its partition moves to a broker that knows the log as it was compacted. Calls are numbered
+    as they were when it was found: their size decides when each of them comes."""
+    number_calls_as_an_earlier_process_did(patch)
     return replace(
         moved_from_who_is_down(patch, 31059),
         key_count=30,
