@@ -4,7 +4,7 @@ import asyncio
 import random
 from pathlib import Path
 
-from tests.replication.hosts import BROKERS, Host
+from tests.replication.hosts import BROKERS, Host, until
 
 from strandline.network.calls import CallMessage
 from strandline.replication.host import Replication
@@ -34,7 +34,7 @@ def test_an_answer_to_an_earlier_process_is_none_to_the_next(tmp_path: Path) -> 
             loop.create_task(calls.call(BROKERS[1], "ask", b"", timeout_ms=5_000))
             for calls in (earlier, now)
         ]
-        await asyncio.sleep(0)
+        await until(lambda: len(sent) == 2, "both have asked")
         for question, payload in zip(sent, (b"late", b"its own"), strict=True):
             answer = CallMessage(question.number, "", payload)
             now.on_message(BROKERS[1], memoryview(now._encoder.encode(answer)))

@@ -66,7 +66,7 @@ def test_what_a_leader_was_answered_until_the_fence_was_durable_is_promised() ->
         promised = [0, 700]
         room._host.liveness.promised_ms = lambda replica: promised.pop(0)  # type: ignore[method-assign]
         fenced = asyncio.ensure_future(room.fence(BrokerId(1), [(GROUP, 1)]))
-        await asyncio.sleep(0)
+        await until(lambda: GROUP in room._waiting, "the fence is taken up")
         room.on_fenced(GROUP, Fenced(first_epoch(1), Epoch(3), Index(9), amnesiac=False))
         assert [one.promised_ms for one in await fenced] == [700]
 

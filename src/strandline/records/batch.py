@@ -118,6 +118,15 @@ class BatchHeader(msgspec.Struct, gc=False):
         return self.base_sequence >= 0
 
     @property
+    def belies_itself(self) -> bool:
+        """Whether it is a marker whose epoch is another one than it repeats under its checksum."""
+        return (
+            self.is_marker
+            and self.tells_epoch
+            and self.base_sequence != self.partition_leader_epoch
+        )
+
+    @property
     def is_transactional(self) -> bool:
         """Whether the batch belongs to a transaction."""
         return bool(self.attributes & TRANSACTIONAL_BIT)

@@ -107,9 +107,9 @@ def is_zero(file: File, start: int, end: int) -> bool:
 
 def _is_of_epoch(header: BatchHeader, epoch: Epoch, *, is_told: bool) -> bool:
     """Whether a batch may follow one of `epoch`, which a marker told or not."""
-    found = header.partition_leader_epoch
-    if header.is_marker and header.tells_epoch and found != header.base_sequence:
+    if header.belies_itself:
         return False
+    found = header.partition_leader_epoch
     return found == epoch or (found > epoch and (header.is_marker or not is_told))
 
 
