@@ -9,7 +9,7 @@ Source: design section 4; a failed flush is final for a file (ATC'20, "Can Appli
         fsync Failures?")."""
 
 from collections.abc import Callable, Sequence
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, EIO, ENOSPC
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -18,6 +18,11 @@ Buffer = bytes | bytearray | memoryview
 def is_full(error: BaseException) -> bool:
     """Whether an error says that there is no space: what can be undone may be tried again later."""
     return isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT)
+
+
+def is_unreadable(error: OSError) -> bool:
+    """Whether the disk does not give out what it has: as bad as wrong bytes, and mended so."""
+    return error.errno == EIO
 
 
 class File(Protocol):

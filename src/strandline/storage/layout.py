@@ -21,14 +21,13 @@ How:    {base offset, 20 digits}-{markers before}-{previous epoch}.SUFFIX
 Source: design section 4."""
 
 import re
-from errno import EIO
 from struct import Struct
 from typing import NamedTuple, TypeVar
 
 import msgspec
 from fastcrc import crc32
 
-from strandline.base.disk import Disk
+from strandline.base.disk import Disk, is_unreadable
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.storage.producers import ProducerSnapshot
@@ -175,7 +174,7 @@ def read_beside(disk: Disk, path: str) -> bytes | None:
     try:
         return read_whole(disk, path)
     except OSError as error:
-        if error.errno != EIO:
+        if not is_unreadable(error):
             raise
         return None
 
@@ -186,6 +185,6 @@ def read_alone(disk: Disk, path: str, *, expected: str) -> bytes | None:
     try:
         return read_whole(disk, path)
     except OSError as error:
-        if error.errno != EIO:
+        if not is_unreadable(error):
             raise
         raise StorageError(path, 0, expected=expected, found=str(error)) from error

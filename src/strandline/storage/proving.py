@@ -15,10 +15,10 @@ Source: reliability reference 3 (a CRC per batch, checked on read)."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from errno import EIO
 from typing import TYPE_CHECKING, NamedTuple
 
 from strandline.base.clock import Clock
+from strandline.base.disk import is_unreadable
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.batch import OFFSET_FIELD
@@ -111,7 +111,7 @@ class Unproved:
                 return Place(position, offset, index)
             found = f"damaged bytes, {segment.file.pread(16, position).hex()}"
         except OSError as error:
-            if error.errno != EIO:
+            if not is_unreadable(error):
                 raise
             found = str(error)
         raise StorageError(

@@ -16,9 +16,8 @@ Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from errno import EIO
 
-from strandline.base.disk import Disk
+from strandline.base.disk import Disk, is_unreadable
 from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import Index
 from strandline.records.batch import BatchHeader
@@ -326,7 +325,7 @@ class LogRecovery:
         try:
             yield from batches
         except OSError as error:
-            if error.errno != EIO:
+            if not is_unreadable(error):
                 raise
             if not self._cut_corruption:
                 raise StorageError(
@@ -392,7 +391,7 @@ def _is_zero_behind(segment: Segment) -> bool:
     try:
         return is_zero(segment.file, segment.size, segment.file.size())
     except OSError as error:
-        if error.errno != EIO:
+        if not is_unreadable(error):
             raise
         return True
 
@@ -488,7 +487,7 @@ def ends_at_other_epoch(segment: Segment) -> bool:
     try:
         return next(whole, None) is not None
     except OSError as error:
-        if error.errno != EIO:
+        if not is_unreadable(error):
             raise
         return False  # Nobody can tell.
 

@@ -9,9 +9,8 @@ How:    a batch counts when its header makes sense, it follows the one before wi
 Source: design section 4, "Recovery cuts a torn tail"."""
 
 from collections.abc import Iterator
-from errno import EIO
 
-from strandline.base.disk import File
+from strandline.base.disk import File, is_unreadable
 from strandline.model.ids import Epoch, Offset
 from strandline.records.batch import (
     BATCH_LENGTH_MIN,
@@ -93,7 +92,7 @@ class _Reader:
             try:
                 return self._file.pread(ahead, position)
             except OSError as error:
-                if error.errno != EIO:
+                if not is_unreadable(error):
                     raise
                 self._has_failed = True
         return self._file.pread(needed, position)

@@ -10,11 +10,10 @@ Source: design section 4."""
 import contextlib
 from bisect import bisect_left
 from collections.abc import Iterator
-from errno import EIO
 from struct import Struct
 from typing import NamedTuple
 
-from strandline.base.disk import Disk, File
+from strandline.base.disk import Disk, File, is_unreadable
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset
 from strandline.records.batch import (
@@ -429,7 +428,7 @@ class Segment:
             try:
                 return self.file.pread(wanted, position)
             except OSError as error:
-                if error.errno != EIO:
+                if not is_unreadable(error):
                     raise
                 reason = str(error)
         raise self.damaged(position, reason)
