@@ -250,6 +250,29 @@ def test_a_silent_peer_that_lacks_what_was_sent_gets_it_once_it_says_so() -> Non
     assert (request.prev_index, request.runs) == (2, (Run(1, 4),))
 
 
+def test_a_peer_whose_marks_may_be_lost_is_told_them_again_and_asked_nothing() -> None:
+    """A question would overtake what others send it, and be refused."""
+    member = Member().lead_established()
+    member.propose(2)
+    member.send_all(2)
+    assert member.raft.plan_append(2) is None
+    assert ready(member.step(events.PeerUntold(2))) == [2]
+    plan = member.raft.plan_append(2)
+    assert isinstance(plan, AppendPlan)
+    assert (plan.is_probe, plan.prev_index, plan.last_index, plan.commit) == (False, 2, 2, 0)
+
+
+def test_a_probe_that_may_be_lost_with_the_marks_is_asked_again() -> None:
+    member = Member().lead_established()
+    member.step(events.PeerReset(2))
+    member.send_all(2)
+    assert member.raft.plan_append(2) is None
+    assert ready(member.step(events.PeerUntold(2))) == [2]
+    plan = member.raft.plan_append(2)
+    assert isinstance(plan, AppendPlan)
+    assert plan.is_probe
+
+
 def test_an_old_acknowledgement_is_no_answer_to_a_probe() -> None:
     """What the probe carries would be sent a second time over the same connection."""
     member = Member().lead_established()

@@ -9,6 +9,7 @@ import pytest
 from tests.replication.hosts import BROKERS, bring_back, contents, led, until, write
 
 from strandline.base.errors import ProtocolError
+from strandline.base.network import Lane
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.raft.messages import AppendRequest, Lend, Run
@@ -97,11 +98,16 @@ def test_orders_that_wait_are_forgotten_where_their_leader_begins_anew(tmp_path:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("connects_late", [False, True], ids=["at once", "once it is connected"])
+@pytest.mark.parametrize(
+    ("connects_late", "is_told_late"),
+    [(False, False), (True, False), (True, True)],
+    ids=["at once", "once it is connected", "its leader comes on two ways"],
+)
 def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(
-    tmp_path: Path, connects_late: bool
+    tmp_path: Path, connects_late: bool, is_told_late: bool
 ) -> None:
-    """Byte for byte what its leader has; also where the leader reaches it before the other does."""
+    """Byte for byte what its leader has; also where the leader reaches it before the other does,
+    and where that one's second connection comes up while something is on its way by others."""
 
     async def scenario() -> None:
         async with led(tmp_path) as (hosts, leader):
@@ -120,6 +126,11 @@ def test_a_replica_that_returns_is_sent_what_it_lacks_by_the_one_near_it(
             lending = hosts[near].replication.lending
             if connects_late:
                 await until(lambda: lending.order_count > 0, "the other was ordered to lend")
+                if is_told_late:
+                    events = leader.host.inbound
+                    events.on_peer_connected(hosts[away].broker, Lane.CONTROL)
+                    asked = leader.raft.progress[hosts[away].broker]
+                    await until(lambda: not asked.is_probing, "the leader knows how far it is")
                 hosts[near].network.set_peer(hosts[away].broker, "127.0.0.1", hosts[away].port)
             await until(lambda: returned.high_watermark == 410, "the returned replica has all")
             assert contents(returned) == contents(leader)

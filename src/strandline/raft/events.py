@@ -87,6 +87,13 @@ class PeerSilent(msgspec.Struct, frozen=True, gc=False):
     peer: BrokerId
 
 
+class PeerUntold(msgspec.Struct, frozen=True, gc=False):
+    """For a leader: the marks that `peer` was told may be lost, or a reset, but no entries: where
+    they are under way, it is not asked for them."""
+
+    peer: BrokerId
+
+
 class ChangeConfiguration(msgspec.Struct, frozen=True, gc=False):
     """For a leader: go to these voters and observers, through a joint configuration where voters
     change.
@@ -140,6 +147,7 @@ Event = (
     | PrefixDropped
     | PeerReset
     | PeerSilent
+    | PeerUntold
     | ChangeConfiguration
     | TransferLeadership
     | AbandonTransfer

@@ -120,6 +120,12 @@ class Progress:
             self.probe_from(self.next_index, is_empty=True)
         self.told_commit = self.told_visible = Index(-1)
 
+    def tell_again(self) -> None:
+        """The marks may be lost; and while probing the question, or the reset in its place."""
+        if self.is_probing:
+            self.ask()
+        self.told_commit = self.told_visible = Index(-1)
+
 
 class AppendPlan(msgspec.Struct, frozen=True, gc=False):
     """What to send to a peer next: entries from `first_index` to at most `last_index`.

@@ -5,7 +5,7 @@ Owns:   nothing.
 Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
 
 from strandline.model.ids import NO_BROKER, BrokerId
-from strandline.raft.events import PeerReset, PeerSilent
+from strandline.raft.events import PeerReset, PeerSilent, PeerUntold
 from strandline.raft.messages import NO_HINT, AppendResponse
 from strandline.raft.rejoin import count_only_whole, grant_rejoins
 from strandline.raft.state import ReplicaState
@@ -69,4 +69,12 @@ class Replies:
         progress = None if reign is None else reign.progress.get(event.peer)
         if progress is not None:
             progress.ask()
+            self._state.wake.append(progress.ready)
+
+    def on_peer_untold(self, event: PeerUntold) -> None:
+        """Marks may be lost: tell them again."""
+        reign = self._state.reign
+        progress = None if reign is None else reign.progress.get(event.peer)
+        if progress is not None:
+            progress.tell_again()
             self._state.wake.append(progress.ready)

@@ -10,7 +10,8 @@ Map, from the outside in:
         (how each effect is performed), parting.py (leadership handed over), appender.py (the
         batcher: what waits becomes one append), sink.py (the replica as the batcher sees it),
         flushes.py (of its log, one at a time), waiters.py (who waits for which mark), leading.py
-        (what exists only while leading), sender.py (the leader's stream to one follower), window.py
+        (what exists only while leading), parcel.py (what an append carries), sender.py (the
+        leader's stream to one follower), window.py
         (how much of it may be under way), queues.py (what waits for a peer's socket), throttle.py
         and credit.py (how fast who is behind is served from the log), lenders.py, lending.py and
         nearness.py (by a replica near it, where one has what it lacks), relays.py and relaying.py

@@ -82,7 +82,7 @@ class Inbound(PeerEvents):
             host.led.reset(peer)
             host.lending.on_connected(peer)
         else:
-            host.led.ask(peer)
+            host.led.on_untold(peer)
 
     def on_peer_lost(self, peer: BrokerId, lane: Lane) -> None:
         """See `base.network.PeerEvents`."""

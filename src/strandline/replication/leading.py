@@ -15,15 +15,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, Index, Offset
 from strandline.raft.configuration import Configuration
-from strandline.raft.events import PeerSilent, Propose
-from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest, Run
+from strandline.raft.events import PeerSilent, PeerUntold, Propose
+from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
 from strandline.replication.append_times import AppendTimes
@@ -32,6 +30,7 @@ from strandline.replication.compactor import outlived_to_tell
 from strandline.replication.entries import cut_before
 from strandline.replication.lenders import LEADER, SHUN_MS, Lenders, turn_to
 from strandline.replication.lending import LEND_MS_MAX
+from strandline.replication.parcel import NOTHING, Parcel, describe, describe_read
 from strandline.replication.relays import Relays
 from strandline.replication.sender import FollowerStream
 from strandline.replication.tail import BEYOND, Chunk, Tail
@@ -271,13 +270,13 @@ class Leading:
 
     def _send(self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan") -> bool:
         if plan.first_index > plan.last_index:
-            return self._dispatch(peer, stream, plan, _NOTHING)
+            return self._dispatch(peer, stream, plan, NOTHING)
         chunks = self._tail.take(plan.first_index, self._settings.append_bytes_max)
         lender: BrokerId | None = LEADER
         if self._lenders.may_lend(stream, plan.first_index, is_in_memory=bool(chunks)):
             if plan.is_probe and self._lenders.are_there(peer):
                 # Who lends is known once it has said how far it is.
-                return self._dispatch(peer, stream, plan, _NOTHING)
+                return self._dispatch(peer, stream, plan, NOTHING)
             lender = self._lenders.choose(peer, plan.first_index)
         if lender is None:
             self._lenders.wait(peer)
@@ -302,19 +301,20 @@ class Leading:
                 return False
             stream.is_recovering = False
             stream.allowance_bytes = 0
-            parcel = _describe(chunks)
+            parcel = describe(chunks)
             is_throttled = lender != LEADER and not self.is_urgent(peer)
         else:
             found = self._read(peer, stream, plan.first_index, is_lent=lender != LEADER)
             if found is None:
                 return False
-            parcel, is_throttled = self._describe_read(found[0]), found[1]
+            parcel = describe_read(found[0], self._replica.host.decode_configuration)
+            is_throttled = found[1]
         if lender == LEADER:
             return self._dispatch(peer, stream, plan, parcel)
         return self._order(peer, stream, plan, parcel, is_throttled=is_throttled)
 
     def _dispatch(
-        self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", parcel: "_Parcel"
+        self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", parcel: Parcel
     ) -> bool:
         """Send an append from here, and through `peer` to those who wait for the same."""
         replica = self._replica
@@ -347,7 +347,7 @@ class Leading:
         peer: BrokerId,
         stream: FollowerStream,
         plan: "AppendPlan",
-        parcel: "_Parcel",
+        parcel: Parcel,
         *,
         is_throttled: bool,
     ) -> bool:
@@ -413,15 +413,6 @@ class Leading:
         elif can_spare:
             stream.allowance_bytes -= len(entries.data)
         return entries, is_throttled
-
-    def _describe_read(self, entries: "reads.Entries") -> "_Parcel":
-        decode = self._replica.host.decode_configuration
-        return _Parcel(
-            [entries.data],
-            entries.last_index,
-            [Run(epoch, last) for epoch, last in entries.runs],
-            [(index, decode(payload)) for index, payload in entries.configurations],
-        )
 
     def is_copied_to(self, peer: BrokerId) -> bool:
         """Whether `peer` is to become a replica, and is none yet; all follow the controller."""
@@ -497,6 +488,15 @@ class Leading:
             self.ask(other)
         self.relays.on_gone(peer)
 
+    def on_untold(self, peer: BrokerId) -> None:
+        """What `peer` was told of marks may be lost, and nothing else; it is asked for the answers
+        that may be, too, where a question would not overtake what others send it."""
+        stream = self._streams.get(peer)
+        if stream is not None and stream.is_sent_by_others:
+            self._replica.step(PeerUntold(peer))
+        else:
+            self.ask(peer)
+
     def on_returned(self, peer: BrokerId) -> None:
         """`peer` was silent, and is heard again."""
         stream = self._streams.get(peer)
@@ -567,34 +567,3 @@ class Leading:
         if stream is None or stream.is_recovering:
             return False
         return stream.has_room and now - stream.progress_ms < limit
-
-
-class _Parcel(msgspec.Struct, frozen=True, gc=False):
-    """Entries up to `last_index`, and what an append says of them. `is_relaxed`: nobody waits for
-    their flush. `is_in_memory`: they were not read from the log."""
-
-    parts: Sequence[Buffer]
-    last_index: Index
-    runs: Sequence[Run]
-    configurations: Sequence[tuple[Index, Configuration]]
-    is_relaxed: bool = False
-    is_in_memory: bool = False
-
-
-_NOTHING = _Parcel((), Index(-1), (), ())
-
-
-def _describe(chunks: Sequence[Chunk]) -> _Parcel:
-    parts: list[Buffer] = []
-    runs: list[Run] = []
-    configurations: list[tuple[Index, Configuration]] = []
-    for chunk in chunks:
-        parts.extend(chunk.buffers)
-        if runs and runs[-1].epoch == chunk.epoch:
-            runs[-1] = Run(chunk.epoch, chunk.last_index)
-        else:
-            runs.append(Run(chunk.epoch, chunk.last_index))
-        if chunk.configuration is not None:
-            configurations.append((chunk.first_index, chunk.configuration))
-    is_relaxed = all(chunk.relaxed for chunk in chunks)
-    return _Parcel(parts, chunks[-1].last_index, runs, configurations, is_relaxed, True)

@@ -46,11 +46,11 @@ class LedGroups:
         for replica in self.all:
             replica.on_peer_reset(peer)
 
-    def ask(self, peer: BrokerId) -> None:
+    def on_untold(self, peer: BrokerId) -> None:
         """What `peer` was told of marks may be lost, and nothing else."""
         for replica in self.all:
             if replica.leading is not None:
-                replica.leading.ask(peer)
+                replica.leading.on_untold(peer)
 
     def ask_returned(self, peer: BrokerId) -> None:
         """`peer` is heard again: what it acknowledged meanwhile may be lost, and who asked in vain

@@ -83,6 +83,11 @@ class FollowerStream:
         """Whether another replica sends what is under way."""
         return self.lender != NO_BROKER and bool(self.inflight)
 
+    @property
+    def is_sent_by_others(self) -> bool:
+        """Whether what is under way does not come from the leader itself, all of it."""
+        return bool(self.inflight) and (self.lender != NO_BROKER or self.relay != NO_BROKER)
+
     def on_sent(self, last_index: Index, size_bytes: int, now_ms: int) -> None:
         """An append up to `last_index` left."""
         if not self.inflight:
