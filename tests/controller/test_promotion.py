@@ -81,10 +81,17 @@ def test_no_more_are_wanted_than_there_are_voters() -> None:
 
 def test_an_observer_that_leads_has_others_promoted_beside_it() -> None:
     case = three_voters("leader-is-observer", promoted=(4,))
-    assert wanted_count(case) == 0
+    assert wanted_count(case) == 1
     led = replace(case, leader=BrokerId(4))
     assert wanted_count(led) == 2
     assert step(led) == (Code.PROMOTE, 5)
+
+
+def test_who_stands_in_beside_an_observer_that_leads_stays_while_acks_all_needs_it() -> None:
+    """A voter that is back may lead, and not be enough."""
+    case = three_voters("leader-is-observer", 1, promoted=(4, 5))
+    assert wanted_count(case) == 1
+    assert wanted_count(replace(case, voting=brokers(1, 2))) == 0
 
 
 def test_a_region_is_lost_when_it_is_down_and_none_of_its_voters_is_left() -> None:
@@ -94,6 +101,14 @@ def test_a_region_is_lost_when_it_is_down_and_none_of_its_voters_is_left() -> No
     assert wanted_count(case) == 0
     assert wanted_count(replace(case, regions_down=frozenset(("west",)))) == 2
     assert wanted_count(replace(case, regions_down=frozenset(("north",)))) == 0
+
+
+@pytest.mark.parametrize(("voting", "wanted"), [((3,), 2), ((1, 3), 1), ((1, 2, 3), 0)])
+def test_who_stands_in_for_a_region_stays_until_its_voters_are_back(
+    voting: tuple[int, ...], wanted: int
+) -> None:
+    """Its brokers are heard before they have what they missed, and some may never come."""
+    assert wanted_count(three_voters("region-lost", *voting, promoted=(4, 5))) == wanted
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ How:    a policy says how many observers should vote, by the voters that placeme
             leader-is-observer  m - H while an observer leads, as after a declared loss
             region-lost         the voters of each region that is down and has none left that votes
 
-        Fewer vote than that: the nearest that has caught up is promoted. More do, and have for
+        Who stands in stays, whatever began it, while m - H are needed; for a lost region, until its
+        voters are back, not only the region.
+            Fewer vote than that: the nearest that has caught up is promoted. More do, and have for
         `Bounds.demote_ms`, with all of H there: the last of them in the same order leaves; a leader
         gives up its lead before, and goes last. One at a time, whatever is needed.
             "Nearest": to a voter that is missing, so that copies stay where they are wanted; then
@@ -121,7 +123,7 @@ class Verdict:
 
 def wanted_count(case: Situation) -> int:
     """How many observers should vote."""
-    usual, present = len(case.own), len(case.voting)
+    usual, present, promoted = len(case.own), len(case.voting), len(case.promoted)
     least = min(case.min_insync, usual)
     match case.policy:
         case "under-min-isr":
@@ -129,9 +131,11 @@ def wanted_count(case: Situation) -> int:
         case "under-replicated":
             wanted = usual - present
         case "leader-is-observer":
-            wanted = least - present if case.leader in case.promoted else 0
+            needed = least - present
+            wanted = needed if case.leader in case.promoted else min(promoted, needed)
         case "region-lost":
-            wanted = len(_lost_with_their_region(case))
+            lost = len(_lost_with_their_region(case))
+            wanted = max(lost, min(promoted, usual - present))
         case _:
             wanted = 0
     return max(0, wanted)
