@@ -1,7 +1,7 @@
 """Voters that are lost leave, and return, while others write. Source: decision 0020."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from tests.broker.broker_world import batch_of
@@ -11,7 +11,7 @@ from tests.broker.test_lost_disk import lose_disk
 from tests.storage.storage_world import ManualClock
 
 from strandline.broker import arbitrating
-from strandline.broker.acting import CALM_MS, RETURN_MS, SILENT_MS, Acting, Lag, StandIns
+from strandline.broker.acting import CALM_MS, RETURN_MS, SILENT_MS, Acting, Health, Lag, StandIns
 from strandline.broker.hosting import Hosting
 from strandline.broker.moving import ATTENDANCE_INTERVAL_MS
 from strandline.controller.commands import BeginGrant, CreateTopics, NewTopic, TopicResults
@@ -116,6 +116,11 @@ def append(world: MovingWorld, value: bytes, *, acks: int, **options: int) -> li
     return answers
 
 
+def health(keeps_up: Callable[[BrokerId], bool]) -> Health:
+    """All are heard; who does not keep up leaves at once."""
+    return Health(keeps_up, lambda broker: True, lambda broker: 0, lag_ms=0)
+
+
 def test_an_observer_that_leads_hands_over_until_it_has() -> None:
     """Who asks what should be done, and does something else, has handed over nothing."""
     clock = ManualClock()
@@ -138,9 +143,7 @@ def test_an_observer_that_leads_hands_over_until_it_has() -> None:
         found = acting.choose(
             partition,
             observer,
-            keeps_up=lambda broker: True,
-            is_heard=lambda broker: True,
-            lag_ms=0,
+            health(lambda broker: True),
             min_insync=1,
             is_ready=lambda broker: True,
             stand_ins=stand_ins,
@@ -170,9 +173,7 @@ class Short:
         choice = self.acting.choose(
             partition,
             self.own[0],
-            keeps_up=lambda broker: broker != self.own[2] or self.is_there,
-            is_heard=lambda broker: True,
-            lag_ms=0,
+            health(lambda broker: broker != self.own[2] or self.is_there),
             min_insync=min_insync,
             is_ready=lambda broker: self.is_ready,
         )

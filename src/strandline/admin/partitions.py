@@ -78,14 +78,16 @@ def values_of(replica: "Replica", partition: Partition) -> Sequence[int]:
         int(told.caught_up < told.replicas),
         told.observers_in_sync,
         int(voters < len(partition.replicas)),
-        int(told.in_sync < _min_isr(replica, partition)),
+        int(replica.appender.lacks_voters or told.in_sync < _min_isr(replica, partition)),
         replica.log_start_offset,
         replica.log_end_offset,
     )
 
 
 def _min_isr(replica: "Replica", partition: Partition) -> int:
-    return min(replica.configuration.min_insync, len(partition.replicas))
+    """As the topic asks, also where less is enough for a commit while voters are lost."""
+    present = min(replica.configuration.min_insync, len(partition.replicas))
+    return max(present, replica.appender.voter_count_min)
 
 
 def _count(

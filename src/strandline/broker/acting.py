@@ -3,7 +3,7 @@
 Why:    a voter that is gone leaves a group one failure nearer to its end. Kafka's ISR shrinks, so
         that the last of three replicas serves; so do the voters here, where the topic asks for it.
 How:    out:     a voter that acknowledges nothing any more, at once when its broker is silent, and
-                 after `replica.lag.time.max.ms` where it is only slow
+                 once it lacks something for `replica.lag.time.max.ms` where it is only slow
         back:    one of the topic's own voters that has kept up for a while; at once where fewer
                  vote than acks=all asks for, as in Kafka, but only once in ten minutes: who is gone
                  again may take what is left with it, and each seat costs one of the grants
@@ -73,6 +73,23 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
+class Health:
+    """How members do, as their leader knows it. `lacks_ms`: for how long one lacks something;
+    `lag_ms`: the topic's `replica.lag.time.max.ms`."""
+
+    keeps_up: Callable[[BrokerId], bool]
+    is_heard: Callable[[BrokerId], bool]
+    lacks_ms: Callable[[BrokerId], int]
+    lag_ms: int
+
+    def patience_ms(self, broker: BrokerId, silent_ms: float) -> float:
+        """How long one that does not keep up is waited for."""
+        if not self.is_heard(broker):
+            return silent_ms
+        return 0 if self.lacks_ms(broker) >= self.lag_ms else self.lag_ms
+
+
+@dataclass(frozen=True, slots=True)
 class StandIns:
     """What the promotion of observers goes by."""
 
@@ -134,10 +151,8 @@ class Acting:
         self,
         partition: Partition,
         leader: BrokerId,
+        health: Health,
         *,
-        keeps_up: Callable[[BrokerId], bool],
-        is_heard: Callable[[BrokerId], bool],
-        lag_ms: int,
         min_insync: int,
         is_ready: Callable[[BrokerId], bool],
         stand_ins: StandIns | None = None,
@@ -152,7 +167,7 @@ class Acting:
         voters: list[BrokerId] = []
         is_settled = True
         for broker in dict.fromkeys((*partition.replicas, *partition.voters, *observers)):
-            is_there = broker == leader or keeps_up(broker)
+            is_there = broker == leader or health.keeps_up(broker)
             last = known.see(broker, now, is_there=is_there)
             votes = broker in partition.voters
             if not votes and broker in observers:
@@ -163,7 +178,7 @@ class Acting:
                 if is_short and coming.is_calm and is_ready(broker):
                     patience_ms = 0.0
             if not is_there:
-                patience_ms = lag_ms if is_heard(broker) else SILENT_MS * self._ratio
+                patience_ms = health.patience_ms(broker, SILENT_MS * self._ratio)
             is_due = now - last.since_ms >= patience_ms or broker == leader
             if votes != is_there and not is_due:
                 is_settled = False
@@ -173,7 +188,7 @@ class Acting:
         verdict = None
         is_usual = not partition.acting  # Then no observer votes, nor is one needed.
         if stand_ins is not None and not is_usual and set(wanted) == set(partition.voters):
-            verdict = self._decide(partition, leader, known, stand_ins, is_heard)
+            verdict = self._decide(partition, leader, known, stand_ins, health.is_heard)
             is_settled = is_settled and _is_settled(verdict, partition, attendance)
             if verdict.code is Code.PROMOTE and verdict.broker is not None:
                 wanted = (*wanted, verdict.broker)
@@ -197,10 +212,7 @@ class Acting:
         group: GroupId,
         leader: BrokerId,
         present: Configuration,
-        *,
-        keeps_up: Callable[[BrokerId], bool],
-        is_heard: Callable[[BrokerId], bool],
-        lag_ms: int,
+        health: Health,
     ) -> bool:
         """Whether `leader`, this broker, can commit nothing without voters that have been lost for
         long enough to leave, though a majority keeps up."""
@@ -211,11 +223,11 @@ class Acting:
         ready: list[BrokerId] = []
         left: list[BrokerId] = []
         for broker in present.all_voters:
-            is_there = broker == leader or keeps_up(broker)
+            is_there = broker == leader or health.keeps_up(broker)
             since_ms = known.see(broker, now, is_there=is_there).since_ms
             if is_there:
                 ready.append(broker)
-            patience_ms = lag_ms if is_heard(broker) else SILENT_MS * self._ratio
+            patience_ms = health.patience_ms(broker, SILENT_MS * self._ratio)
             if is_there or now - since_ms < patience_ms:
                 left.append(broker)
         return not present.can_commit(left) and present.wins_election(ready)

@@ -305,7 +305,7 @@ class Hosting:
             return [self._spec(terms, partition, succession)]
         self._succeed(replica, succession)
         replica.place(partition)
-        replica.appender.voter_count_min = _voter_count_min(partition, terms.config)
+        _bind(replica, partition, terms.config)
         if replica.log.config != terms.log:
             replica.configure(terms.log)
         return []
@@ -345,7 +345,7 @@ class Hosting:
         partition = cluster.groups.get(replica.group)
         if partition is not None:
             config = self._topic_configs.of(cluster.topics[partition.topic], cluster)
-            replica.appender.voter_count_min = _voter_count_min(partition, config)
+            _bind(replica, partition, config)
             self.moving.adjust(replica, partition, config)
 
     def remove_strays(self) -> None:
@@ -437,6 +437,7 @@ class Hosting:
             grant=partition.grant,
             rejoined=self._controller.state.rejoined(self._self_id, partition.group),
             voter_count_min=_voter_count_min(partition, terms.config),
+            lag_ms_max=terms.config.replica_lag_time_max_ms,
         )
 
     def _know_peers(self) -> None:
@@ -565,6 +566,12 @@ def _is_behind(partition: Partition, replica: Replica) -> bool:
     """Whether the state known here is older than the replica's log: who hears of the controller
     late may have been removed, and given back what it holds, and be needed again by now."""
     return replica.configuration.version > partition.last_version
+
+
+def _bind(replica: Replica, partition: Partition, config: TopicConfig) -> None:
+    """What the topic asks of its replicas, beside what their log is kept by."""
+    replica.appender.voter_count_min = _voter_count_min(partition, config)
+    replica.lag_ms_max = config.replica_lag_time_max_ms
 
 
 def _voter_count_min(partition: Partition, config: TopicConfig) -> int:

@@ -29,7 +29,7 @@ from collections.abc import Callable, Collection
 
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import ApiError
-from strandline.broker.acting import Acting, Choice, Lag, StandIns
+from strandline.broker.acting import Acting, Choice, Health, Lag, StandIns
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.giving_way import GivingWay
 from strandline.broker.leader_ranks import LeaderRanks
@@ -261,8 +261,15 @@ class Moving:
             replica.group,
             replica.self_id,
             replica.configuration,
+            self._health(replica, config),
+        )
+
+    def _health(self, replica: Replica, config: TopicConfig) -> Health:
+        assert replica.leading is not None
+        return Health(
             keeps_up=replica.may_count,
             is_heard=self._replication.is_peer_alive,
+            lacks_ms=replica.leading.lacks_ms,
             lag_ms=config.replica_lag_time_max_ms,
         )
 
@@ -273,9 +280,7 @@ class Moving:
         return self._acting.choose(
             partition,
             replica.self_id,
-            keeps_up=replica.may_count,
-            is_heard=self._replication.is_peer_alive,
-            lag_ms=config.replica_lag_time_max_ms,
+            self._health(replica, config),
             min_insync=config.min_insync_replicas,
             is_ready=replica.is_ready_to_vote,
             stand_ins=self._stand_ins(replica, partition, config),

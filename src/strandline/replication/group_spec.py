@@ -9,6 +9,9 @@ from strandline.raft.configuration import Configuration
 from strandline.replication.succession import Succession
 from strandline.storage.config import LogConfig
 
+LAG_MS_MAX = 30_000
+"""Kafka's default of `replica.lag.time.max.ms`."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
@@ -18,7 +21,7 @@ class GroupSpec:
     that is so, nobody here knows; where nothing is remembered, see `founding`. `grant`: the last
     that the controller began; who has forgotten what it promised lives in no epoch before it.
     `rejoined`: the last time that this broker took part again, as the controller counts; 0 for
-    never. `voter_count_min`: see `Appender`."""
+    never. `voter_count_min`: see `Appender`. `lag_ms_max`: see `Replica`."""
 
     group: GroupId
     name: str
@@ -31,3 +34,4 @@ class GroupSpec:
     grant: int = 0
     rejoined: int = 0
     voter_count_min: int = 0
+    lag_ms_max: int = LAG_MS_MAX

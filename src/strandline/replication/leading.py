@@ -554,10 +554,22 @@ class Leading:
         is_lent_nothing = stream is not None and now < stream.shuns_until_ms
         return is_lent_nothing or self.relays.is_going_round(peer, now)
 
+    def lacks_ms(self, peer: BrokerId) -> int:
+        """For how long a member lacks something that was appended here, as far as it has told in
+        this reign; 0 where it lacks nothing."""
+        replica = self._replica
+        progress = replica.raft.progress.get(peer)
+        flushed = Index(-1) if progress is None else progress.match_flushed
+        if flushed >= replica.log.last_index:
+            return 0
+        since = self.append_times.of(Index(flushed + 1))
+        return replica.host.clock.monotonic_ms() - max(since or 0, replica.leading_since_ms)
+
     def is_in_step(self, peer: BrokerId) -> bool:
-        """Whether `peer` has everything committed, or keeps acknowledging what it is sent."""
+        """Whether `peer` has everything committed, or keeps acknowledging what it is sent, and
+        lacks nothing for long: no commit that needs it is ahead of it."""
         progress = self._replica.raft.progress.get(peer)
-        if progress is None:
+        if progress is None or self.lacks_ms(peer) >= self._replica.lag_ms_max:
             return False
         if progress.match_flushed >= self._replica.raft.commit:
             return True

@@ -171,6 +171,7 @@ class Opening:
             is_fresh=is_new and not state.amnesiac,
         )
         replica.appender.voter_count_min = spec.voter_count_min
+        replica.lag_ms_max = spec.lag_ms_max
         host.replicas[spec.group] = replica
         host.liveness.add(replica)
         if (is_new and replica.is_preferred) or replica.was_always_alone:

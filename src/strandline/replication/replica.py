@@ -57,6 +57,7 @@ from strandline.replication.deleting import Deletions
 from strandline.replication.effects import PERFORM
 from strandline.replication.entries import Entries
 from strandline.replication.flushes import Flushes
+from strandline.replication.group_spec import LAG_MS_MAX
 from strandline.replication.leading import Leading
 from strandline.replication.lease import Lease
 from strandline.replication.parting import Parting
@@ -120,6 +121,8 @@ class Replica:
         self.look_ms = 0
         """Before then the liveness need not look whether to stand: what counts only moves on."""
         self.leading_since_ms = 0
+        self.lag_ms_max = LAG_MS_MAX
+        """Who lacks something for so long is not in sync."""
         self.high_watermark = log.start_offset
         self.marks = NO_MARKS
         """commit and visible as far as the log has what they speak of: the core may be ahead of it,
@@ -216,7 +219,7 @@ class Replica:
 
     def in_sync(self) -> list[BrokerId]:
         """Voters whose broker is alive and, as far as the leader knows, not behind by more than a
-        window."""
+        window, nor for longer than `lag_ms_max`."""
         if self.leading is None:
             return [b for b in self.configuration.voters if b == self.self_id or self._alive(b)]
         return [

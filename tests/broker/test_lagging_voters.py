@@ -1,0 +1,100 @@
+"""Voters that are heard and take nothing: told, refused by, and left out after
+`replica.lag.time.max.ms`. Source: decision 0020; Kafka's `replica.lag.time.max.ms`."""
+
+import pytest
+from tests.admin.scrapes import Monitor
+from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_acting import HOME, append, votes
+from tests.broker.test_promotion import kill
+
+from strandline.model.ids import BrokerId
+from strandline.protocol.errors import Error
+from strandline.raft.configuration import Configuration
+from strandline.replication.standing import standings
+
+LAG_MS = 5_000
+
+
+def configs(
+    min_insync: int, *, shrink: bool = True, lag_ms: int = LAG_MS
+) -> tuple[tuple[str, str], ...]:
+    return (
+        ("voters.shrink.enable", str(shrink).lower()),
+        ("min.insync.replicas", str(min_insync)),
+        ("replica.lag.time.max.ms", str(lag_ms)),
+    )
+
+
+def hang(world: MovingWorld, broker: int) -> None:
+    """Its disk flushes nothing of the topic any more."""
+    replica = world.replicas_of(TOPIC)[broker]
+    world.until(lambda: not replica.flushes.is_under_way)
+    replica.flushes.is_under_way = True
+
+
+def hang_one(world: MovingWorld) -> int:
+    """A voter that does not lead."""
+    world.until(lambda: len(world.acked) > 0)
+    slow = next(one for one in reversed(HOME) if one != world.leader_of(TOPIC))
+    hang(world, slow)
+    return slow
+
+
+def told(world: MovingWorld, metric: str) -> float:
+    scrape = Monitor(world).scrape(world.leader_of(TOPIC))
+    return scrape.value(f"strandline_partition_{metric}", topic=TOPIC, partition="0")
+
+
+@pytest.mark.parametrize("min_insync", [2, 3])
+def test_a_voter_that_flushes_nothing_leaves_though_it_is_asked_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, min_insync: int
+) -> None:
+    """With 3, nothing is committed without it either, so it is never behind a commit."""
+    lag_ms = 6 * LAG_MS
+    with moving_world(monkeypatch, HOME, configs=configs(min_insync, lag_ms=lag_ms)) as world:
+        slow = hang_one(world)
+        left = [one for one in HOME if one != slow]
+        since_ms = world.scheduler.now_us // 1_000
+        world.until(lambda: votes(world, *left))
+        assert lag_ms <= world.scheduler.now_us // 1_000 - since_ms < lag_ms + 10_000
+        before = len(world.acked)
+        if min_insync == 2:
+            world.until(lambda: len(world.acked) > before)
+        else:
+            answers = append(world, b"refused", acks=-1)
+            world.until(lambda: len(answers) == 1)
+            assert answers[0].error_code == Error.NOT_ENOUGH_REPLICAS
+            assert told(world, "under_min_isr") == 1
+
+
+def test_where_none_leaves_it_is_not_in_sync_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So acks=all is refused rather than held for ever, and the figures say so; not before."""
+    with moving_world(monkeypatch, HOME, configs=configs(3, shrink=False)) as world:
+        slow = hang_one(world)
+        world.advance(LAG_MS - 1_000)
+        assert told(world, "in_sync_replicas") == 3
+        world.advance(2_000)
+        leader = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
+        for _ in range(40):  # It is asked how far it is meanwhile, and answers.
+            world.advance(250)
+            found = {one.broker: one for one in standings(leader)}
+            assert not found[BrokerId(slow)].is_in_isr
+            assert not found[BrokerId(slow)].is_caught_up
+        assert [told(world, one) for one in ("in_sync_replicas", "not_caught_up")] == [2, 1]
+        assert told(world, "under_min_isr") == told(world, "under_replicated") == 1
+        assert world.known.voters == HOME
+
+
+def test_a_write_quorum_that_was_lowered_leaves_no_partition_at_its_minimum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The controller is away, so the one that is lost stays a voter."""
+    with moving_world(monkeypatch, HOME, configs=configs(3)) as world:
+        world.until(lambda: len(world.acked) > 0)
+        kill(world, 1, 2)
+        lost = next(one for one in (5, 4) if one != world.leader_of(TOPIC))
+        kill(world, lost)
+        lowered = Configuration(tuple(map(BrokerId, HOME)), min_insync=1)
+        world.until(lambda: world.any_leader(lambda one: one.configuration == lowered))
+        assert told(world, "in_sync_replicas") == 2
+        assert told(world, "under_min_isr") == 1
