@@ -272,6 +272,21 @@ def test_who_is_much_farther_away_than_its_neighbours_is_no_relay() -> None:
     stretched.end()
 
 
+def test_no_voter_is_served_through_an_observer() -> None:
+    """Nor where the way to the observer is the shorter one: a commit would wait for it."""
+    stretched = Stretched(1, absent=WEST[1:])
+    leader = stretched.leader
+    leader.change_configuration(voters=leader.configuration.voters, observers=WEST[1:])
+    stretched.run(3_000)
+    for one in EAST:
+        for way in ((one, WEST[0]), (WEST[0], one)):
+            stretched.world.fabric.link(*way).slow_factor = 3
+    stretched.run(ORDER_MS + 2_000)
+    assert stretched.relay() == WEST[0]
+    assert stretched.crossed_ratio(2_000) < 1.02
+    stretched.end()
+
+
 def slow_world(*, producers: int, bytes_per_ms: int) -> Stretched:
     """East leads, and one producer has begun."""
     load = tuple(ProducerPlan(f"p{n}", GROUP, -1, False, 100, 8_000) for n in range(producers))

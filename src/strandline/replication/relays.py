@@ -6,8 +6,8 @@ How:    of the followers in one region those are served through one of them, the
         to the relay names them; it hands the bytes on before it writes them (`relaying`), and each
         acknowledges to the leader, for itself alone. To the core, and to `last_sent`, the leader
         has sent to each. All else goes directly: probes, marks, what somebody missed (`lenders`).
-            Voters are relays before observers are, and both before those to whom the way is much
-        longer than to others in their region; which of them, depends on the group. A relay
+            Voters are relays before observers are, so that no voter waits for one; both after those
+        of their kind to whom the way is much shorter; which of them, depends on the group. A relay
         whose window is full has those behind it wait, and so it may not last: who was to be sent
         something through it and acknowledges nothing for two round trips, and a little more, is
         asked how far it is; what it lacks then is sent directly, and for a while all else: for a
@@ -20,7 +20,7 @@ Owns:   who may relay to whom, as long as members and labels stay; one per leadi
 Source: design section 5 ("Relay"); decision 0034."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
@@ -265,15 +265,18 @@ class Relays:
                 turn = replica.group % len(voting) if voting else 0
                 rest = [one for one in region if one not in voters]
                 order = (*voting[turn:], *voting[:turn], *rest)
-                ways |= dict.fromkeys(region, self._distant_last(order))
+                ways |= dict.fromkeys(region, self._distant_last(order, voting))
         return ways
 
-    def _distant_last(self, order: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
-        """The same, but for those to whom the way is much longer than to others in the region."""
+    def _distant_last(
+        self, order: tuple[BrokerId, ...], voting: Collection[BrokerId]
+    ) -> tuple[BrokerId, ...]:
+        """The same, but for those to whom the way is much longer than to others in the region: they
+        come last, of those that vote and of those that do not."""
         rtt_ms = self._replica.host.liveness.rtt_ms
         known = [rtt for one in order if (rtt := rtt_ms(one)) > 0]
         limit_ms = DISTANT_RATIO * min(known, default=0) + DISTANT_MS
-        return tuple(sorted(order, key=lambda one: rtt_ms(one) > limit_ms))
+        return tuple(sorted(order, key=lambda one: (one not in voting, rtt_ms(one) > limit_ms)))
 
     def _may_be_behind(self, peer: BrokerId, next_index: Index) -> bool:
         """Whether `peer` is sent the same next, and may get it through another one."""
