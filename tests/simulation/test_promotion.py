@@ -7,20 +7,28 @@ import random
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import bench.promotion
 import pytest
 from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
+from strandline.base.errors import ApiError
 from strandline.broker import acting, arbitrating, moving
 from strandline.broker.moving import Moving
 from strandline.controller.promotion import Bounds
 from strandline.model.cluster import Partition, Roles
+from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.placement.policy.document import Promotion
+from strandline.replication.appender import QUORUM_ACK
 from strandline.replication.replica import Replica
+from strandline.simulation.checker import Checker
+from strandline.simulation.facts import Acknowledged
+from strandline.simulation.group_consumers import GroupConsumer
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
+from strandline.simulation.world import World
 
 SCENARIO = Path(__file__).parent / "scenarios" / "observers-stand-in-for-a-region.toml"
 SEEDS = (5, 19, 21, 24)
@@ -50,11 +58,68 @@ def promoting(seed: int, faults: Collection[str] = FAULTS) -> Scenario:
     return on_five_brokers(drawn, groups, rng, faults=faults, active_ms=16_000)
 
 
+class Service:
+    """When what was acknowledged with acks=all, and when a consumer group read what was new."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.written_ms: dict[GroupId, list[int]] = {}
+        self.read_ms: dict[GroupId, list[int]] = {}
+        acknowledged, on_read = Checker.acknowledged, GroupConsumer._on_read
+        construct = World.__init__
+        worlds: list[World] = []
+
+        def now_ms() -> int:
+            return worlds[-1].scheduler.now_us // 1_000
+
+        def made(world: World, *args: Any, **options: Any) -> None:
+            construct(world, *args, **options)
+            worlds.append(world)
+
+        def written(checker: Checker, fact: Acknowledged) -> None:
+            acknowledged(checker, fact)
+            if fact.acks == QUORUM_ACK:
+                self.written_ms.setdefault(fact.group, []).append(now_ms())
+
+        def read(
+            member: GroupConsumer,
+            broker: BrokerId,
+            group: GroupId,
+            positions: dict[GroupId, Offset],
+            data: bytes,
+            error: ApiError | None,
+        ) -> None:
+            before = positions[group]
+            on_read(member, broker, group, positions, data, error)
+            if positions[group] > before:
+                self.read_ms.setdefault(group, []).append(now_ms())
+
+        patch.setattr(World, "__init__", made)
+        patch.setattr(Checker, "acknowledged", written)
+        patch.setattr(GroupConsumer, "_on_read", read)
+
+    def expect(self, from_s: int, to_s: int, *groups: int) -> None:
+        """Each of these groups is written and read."""
+        for times_ms in (self.written_ms, self.read_ms):
+            for group in map(GroupId, groups):
+                assert any(from_s * 1_000 <= one < to_s * 1_000 for one in times_ms[group])
+
+
 @pytest.mark.simulation
-def test_observers_stand_in_for_a_region_and_leave_when_it_is_back() -> None:
-    """Both examples of Confluent's, one group each, under load, with a consumer group."""
+def test_observers_stand_in_for_a_region_and_leave_when_it_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both examples of Confluent's, one group each; whoever writes and reads goes on."""
+    service = Service(monkeypatch)
     outcome = run_scenario(load_scenario(SCENARIO), log_level=logging.INFO)
     assert outcome.violation is None
+    service.expect(1, 4, 1, 2)
+    service.expect(9, 12, 1)  # West has no power since 4 s; both voters of group 2 are there.
+    service.expect(13, 16, 1)
+    service.expect(21, 45, 1, 2)
+    service.expect(49, 52, 1, 2)  # Broker 4 is dead since 45 s, and broker 1 since 52 s.
+    service.expect(58, 61, 1, 2)
+    service.expect(61, 65, 1, 2)
+    service.expect(75, 95, 1, 2)
     told = [line.partition("-0: ")[0][-7:] + " " + word for line, word in steps(outcome.trace)]
     assert [one for one in told if one.startswith("group-1")] == [
         "group-1 promote",
