@@ -5,12 +5,13 @@ Why:    half of the replicas is left when a data centre is gone, and holds every
 How:    every 200 ms on the broker that leads the controller, for the groups of topics whose voters
         may change (`voters.shrink.enable`), or of which a loss was declared:
 
-            no majority of some configuration that may be in force is heard and can vote, N - W + 1
-            of each are, and none of them knows a living leader: for a while
+            no majority of some configuration that may be in force is heard, can vote, and hears
+            each other, N - W + 1 of each do, and none of them knows a living leader: for a while
                 --> a grant is begun (a record)
             a grant that nobody was seated for: its members that are heard are fenced, until enough
-                have answered, and their promises to earlier leaders are over; also where the key
-                was switched off meanwhile, for who was fenced does not stand for election
+                have answered that hear each other, and their promises to earlier leaders are over;
+                also where the key was switched off meanwhile, for who was fenced does not stand for
+                election
                 --> the best log is seated, with those as voters (a record)
             a seat: its leader is told, until it reports its voters stable
                 --> for too long, though enough are heard: the next grant
@@ -18,7 +19,8 @@ How:    every 200 ms on the broker that leads the controller, for the groups of 
         One step follows the other without waiting for the next look, as far as they come.
         Who has lost its disk is heard, and cannot vote until a leader has it rejoin: of two voters
         the other one alone can go on. So every second all who are heard are asked which replicas
-        of theirs cannot vote.
+        of theirs cannot vote, and whom they do not hear; the latter they also tell with the answers
+        that the grant and the seat rest on.
         What was answered is forgotten with this broker's lead, and asked again by the next one.
 Owns:   since when each group is stuck; the present errand; its timer.
 Source: design section 6, 2; decisions 0016 and 0020; `controller.arbiter` for the rules."""
@@ -32,17 +34,20 @@ from strandline.base.errors import ApiError
 from strandline.broker.context import Services
 from strandline.broker.errand import Errand
 from strandline.broker.ticker import Ticker
-from strandline.controller.arbiter import register_of
 from strandline.controller.commands import BeginGrant, Command, Refused, SeatLeader
+from strandline.controller.sides import Need, Reach, cuts_of
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.network.calls import CallError
+from strandline.placement.policy.document import Promotion
 from strandline.raft.configuration import Configuration
 from strandline.replication.fencing import GROUPS_PER_CALL_MAX, FencedGroup, SeatGroup
 
 LOOK_INTERVAL_MS = 200
 UNABLE_INTERVAL_MS = 1_000
-"""How often brokers are asked which of their replicas cannot vote."""
+"""How often brokers are asked which of their replicas cannot vote, and whom they do not hear."""
+TOLD_VALID_MS = 5_000
+"""For how long it counts whom a broker did not hear, where it answers no more."""
 STUCK_MS = 1_000
 """So long a group has no quorum that is heard before it is fenced; silence itself takes longer."""
 SEAT_MS = 5_000
@@ -50,6 +55,8 @@ SEAT_MS = 5_000
 twice as long, for a group has `GRANT_MAX` grants for ever."""
 SEAT_DOUBLINGS_MAX = 10
 SUBMIT_TIMEOUT_MS = 5_000
+STANDING_IN: tuple[Promotion, ...] = ("under-min-isr", "under-replicated")
+"""The policies by which observers vote where no region is lost."""
 
 _log = logging.getLogger("strandline.controller")
 
@@ -77,6 +84,9 @@ class Arbitrating:
         self._surveyed_ms: int | None = None
         # {group: the brokers whose replicas cannot vote, and hear no leader}
         self._unable: dict[GroupId, set[BrokerId]] = {}
+        # {broker: (when it told, whom it did not hear)}
+        self._told: dict[BrokerId, tuple[int, tuple[BrokerId, ...]]] = {}
+        self._reach = Reach(frozenset())
         self._stuck: dict[GroupId, _Stuck] = {}
         self._ticker = Ticker(
             services.clock,
@@ -101,13 +111,14 @@ class Arbitrating:
         if not controller.is_active:
             self._stuck.clear()
             self._unable.clear()
+            self._told.clear()
             return
         now = self._clock.monotonic_ms()
         is_due = self._surveyed_ms is None or now - self._surveyed_ms >= UNABLE_INTERVAL_MS
         if is_due and not self._survey.is_under_way:
             self._surveyed_ms = now
-            if self._may_begin():
-                self._survey.begin(self._ask_who_cannot_vote)
+            if self._may_begin() or self._stuck:
+                self._survey.begin(self._ask_all)
             else:
                 self._unable.clear()  # What was told is not asked again, and would count for ever.
         if not self._errand.is_under_way:
@@ -120,8 +131,8 @@ class Arbitrating:
     def _groups(self) -> Iterator[Partition]:
         """Those that something has to be done about now."""
         cluster = self._services.cluster
-        is_heard = self._replication.is_peer_alive
-        heard = frozenset(one for one in cluster.brokers if is_heard(one))
+        reach = self._look_around()
+        heard = reach.heard
         present: dict[GroupId, _Stuck] = {}
         now = self._clock.monotonic_ms()
         for topic in cluster.topics.values():
@@ -133,12 +144,10 @@ class Arbitrating:
                     able = heard
                     if partition.group in self._unable:
                         able = heard.difference(self._unable[partition.group])
-                    if not partition.pending and able.issuperset(partition.voters):
+                    voters = partition.voters
+                    if not partition.pending and able.issuperset(voters) and reach.is_whole(voters):
                         continue  # So are nearly all of thousands.
-                    register = register_of(partition)
-                    if all(one.wins_election(able) for one in register.possible):
-                        continue
-                    if not register.may_seat(able):
+                    if not reach.stands_still(partition, able):
                         continue
                 known = self._stuck.get(partition.group)
                 if known is None or known.grant != partition.grant:
@@ -155,13 +164,32 @@ class Arbitrating:
         topics = cluster.topics.values()
         return any(configs.of(topic, cluster).voters_shrink_enable for topic in topics)
 
-    async def _ask_who_cannot_vote(self) -> None:
-        async def ask(broker: BrokerId) -> tuple[BrokerId, frozenset[GroupId]]:
+    def _look_around(self) -> Reach:
+        """Who is heard now, and who of them is cut off from whom; the same object as long as that
+        is as it was."""
+        is_heard = self._replication.is_peer_alive
+        heard = frozenset(one for one in self._services.cluster.brokers if is_heard(one))
+        since_ms = self._clock.monotonic_ms() - TOLD_VALID_MS
+        silent = {one: some for one, (at_ms, some) in self._told.items() if at_ms > since_ms}
+        reach = Reach(heard, cuts_of(silent, heard))
+        if reach != self._reach:
+            self._reach = reach
+        return self._reach
+
+    def _note_silent(self, broker: BrokerId, silent: tuple[BrokerId, ...]) -> None:
+        self._told[broker] = self._clock.monotonic_ms(), silent
+
+    async def _ask_all(self) -> None:
+        """Which replicas cannot vote, and who hears whom."""
+
+        async def ask(broker: BrokerId) -> tuple[BrokerId, tuple[GroupId, ...]]:
             try:
-                return broker, await self._replication.fencing.unable(broker)
+                told = await self._replication.fencing.unable(broker)
             except CallError as error:
                 _log.debug("broker %d does not say what cannot vote: %s", broker, error)
-                return broker, frozenset()
+                return broker, ()
+            self._note_silent(broker, told.silent)
+            return broker, told.groups
 
         brokers = self._services.cluster.brokers
         heard = [one for one in sorted(brokers) if self._replication.is_peer_alive(one)]
@@ -169,7 +197,7 @@ class Arbitrating:
         for broker, groups in await asyncio.gather(*map(ask, heard)):
             for group in groups:
                 unable.setdefault(group, set()).add(broker)
-        self._unable = unable
+        self._unable = unable if self._may_begin() else {}
 
     def _has_lasted(self, stuck: _Stuck) -> bool:
         return self._clock.monotonic_ms() - stuck.since_ms >= STUCK_MS * self._ratio
@@ -179,6 +207,7 @@ class Arbitrating:
     async def _arbitrate(self, partitions: list[Partition]) -> None:
         try:
             lost = await self._not_led([one for one in partitions if self._needs_grant(one)])
+            lost = [one for one in lost if self._can_be_helped(one)]  # Whom they hear is told, too.
             await asyncio.gather(*(self._begin(one) for one in lost))
             await self._fence([one for one in self._present(partitions) if one.is_fenced])
             seated = [one for one in self._present(partitions) if one.seating]
@@ -196,12 +225,18 @@ class Arbitrating:
             return False
         if partition.seating is None:
             return True
-        heard = frozenset(one for one in partition.hosts if self._replication.is_peer_alive(one))
-        able = heard.difference(self._unable.get(partition.group, ()))
         stuck = self._stuck[partition.group]
         patience_ms = (SEAT_MS << min(stuck.seat_count, SEAT_DOUBLINGS_MAX)) * self._ratio
         has_lasted = self._clock.monotonic_ms() - stuck.since_ms >= patience_ms
-        return has_lasted and register_of(partition).may_seat(able)
+        return has_lasted and self._can_be_helped(partition)
+
+    def _can_be_helped(self, partition: Partition) -> bool:
+        """Whether a grant may bring forth a leader, where elections or the last seat do not."""
+        reach = self._look_around()
+        able = reach.heard.difference(self._unable.get(partition.group, ()))
+        if partition.seating is None:
+            return reach.stands_still(partition, able)
+        return reach.may_seat(partition, able)
 
     async def _not_led(self, partitions: list[Partition]) -> list[Partition]:
         """Those of which nobody who is heard knows a living leader: what is cut off from here may
@@ -215,10 +250,12 @@ class Arbitrating:
         async def ask(broker: BrokerId) -> frozenset[GroupId]:
             groups = asked[broker]
             try:
-                return await self._replication.fencing.led(broker, groups)
+                told = await self._replication.fencing.led(broker, groups)
             except CallError as error:
                 _log.info("broker %d does not say who leads: %s", broker, error)
                 return frozenset(groups)
+            self._note_silent(broker, told.silent)
+            return frozenset(told.groups)
 
         led = frozenset().union(*await asyncio.gather(*map(ask, sorted(asked))))
         now = self._clock.monotonic_ms()
@@ -249,14 +286,30 @@ class Arbitrating:
         ready = [
             (partition, fenced)
             for partition in partitions
-            if (fenced := _fenced(partition, ends.get(partition.group, {})))
-            and register_of(partition).may_seat(fenced)
+            if (fenced := self._side(partition, ends.get(partition.group, {})))
         ]
         if not ready:
             return
         promised_ms = max(one.promised_ms for _, fenced in ready for one in fenced.values())
         await asyncio.sleep(promised_ms / 1000)
         await asyncio.gather(*(self._choose(*one) for one in ready))
+
+    def _side(
+        self, partition: Partition, answers: dict[BrokerId, FencedGroup]
+    ) -> dict[BrokerId, FencedGroup]:
+        """Those of the answers that somebody is seated by: they count, and these members hear each
+        other. None where that is nobody."""
+        cluster = self._services.cluster
+        topic = cluster.topics[partition.topic]
+        fenced = _fenced(partition, answers)
+        cuts = cuts_of({broker: one.silent for broker, one in fenced.items()}, fenced)
+        least = self._services.topic_configs.of(topic, cluster).min_insync_replicas
+        need = Need(
+            min(least, len(partition.replicas)),
+            promotes=self._services.leader_ranks.of(topic, cluster).promotion in STANDING_IN,
+        )
+        side = Reach(frozenset(fenced), cuts).side(partition, fenced, need)
+        return {broker: one for broker, one in fenced.items() if broker in side}
 
     async def _ask(
         self, asked: dict[BrokerId, list[tuple[GroupId, int]]]
@@ -319,7 +372,7 @@ class Arbitrating:
 def _fenced(
     partition: Partition, answers: dict[BrokerId, FencedGroup]
 ) -> dict[BrokerId, FencedGroup]:
-    """Those of the answers that count."""
+    """Those of the answers that count: of this grant, from a log that proves something."""
     epoch = first_epoch(partition.grant)
     return {
         broker: one for broker, one in answers.items() if one.epoch == epoch and not one.amnesiac

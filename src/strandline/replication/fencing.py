@@ -13,7 +13,8 @@ How:    "who leads these groups?" --> those of which a living leader is known he
         seated.
         "lead this group" --> the core takes the seat, if its log still ends there.
             A question is answered for the groups that are open here, and that could be made durable
-        in time; it is asked again.
+        in time; it is asked again. With the answers goes who is not heard here: who is to vote has
+        to hear the others (`controller.sides`).
 Owns:   who waits for a fence to be durable; one per broker.
 Source: design section 6, 2; decisions 0016 and 0020."""
 
@@ -40,9 +41,11 @@ DURABLE_TIMEOUT_MS = 1_000
 
 
 class LedGroups(msgspec.Struct, frozen=True, array_like=True):
-    """Groups that are asked about; in the answer those of which what was asked is so."""
+    """Groups that are asked about; in the answer those of which what was asked is so. `silent`: the
+    brokers that are not heard there; nobody of releases that do not tell."""
 
     groups: tuple[GroupId, ...]
+    silent: tuple[BrokerId, ...] = ()
 
 
 class FenceGroups(msgspec.Struct, frozen=True, array_like=True):
@@ -54,7 +57,8 @@ class FenceGroups(msgspec.Struct, frozen=True, array_like=True):
 class FencedGroup(msgspec.Struct, frozen=True, array_like=True):
     """The replica here is in `epoch`, durably; its log ends there. `configured`: see `Fenced`.
 
-    `promised_ms`: so long from now it may count as a holder of an earlier leader's lease."""
+    `promised_ms`: so long from now it may count as a holder of an earlier leader's lease. `silent`:
+    the members of the group that are not heard there."""
 
     group: GroupId
     epoch: Epoch
@@ -63,6 +67,7 @@ class FencedGroup(msgspec.Struct, frozen=True, array_like=True):
     amnesiac: bool
     promised_ms: int
     configured: Index = Index(-1)
+    silent: tuple[BrokerId, ...] = ()
 
 
 class SeatGroup(msgspec.Struct, frozen=True, array_like=True):
@@ -97,23 +102,23 @@ class Fencing:
 
     # ---- for the controller's leader -------------------------------------------------------------
 
-    async def led(self, broker: BrokerId, groups: list[GroupId]) -> frozenset[GroupId]:
+    async def led(self, broker: BrokerId, groups: list[GroupId]) -> LedGroups:
         """Those of these groups of which a broker knows a living leader. Raises CallError."""
         question = _encoder.encode(LedGroups(tuple(groups)))
         if broker == self._host.self_id:
             answer = await self._on_led(broker, question)
         else:
             answer = await self._host.calls.call(broker, LED, question, timeout_ms=CALL_TIMEOUT_MS)
-        return _groups_of(answer)
+        return _told(answer)
 
-    async def unable(self, broker: BrokerId) -> frozenset[GroupId]:
+    async def unable(self, broker: BrokerId) -> LedGroups:
         """The groups of a broker's replicas that cannot vote, and hear no leader. Raises
         CallError."""
         if broker == self._host.self_id:
             answer = await self._on_unable(broker, b"")
         else:
             answer = await self._host.calls.call(broker, UNABLE, b"", timeout_ms=CALL_TIMEOUT_MS)
-        return _groups_of(answer)
+        return _told(answer)
 
     async def fence(
         self, broker: BrokerId, groups: list[tuple[GroupId, int]]
@@ -155,7 +160,7 @@ class Fencing:
         except msgspec.DecodeError as error:
             raise ProtocolError(f"bad question who leads: {error}") from error
         led = tuple(one for one in asked.groups if self._is_led(one))
-        return _encoder.encode(LedGroups(led))
+        return self._tell(led)
 
     def _is_led(self, group: GroupId) -> bool:
         replica = self._host.replicas.get(group)
@@ -170,7 +175,11 @@ class Fencing:
             if (replica.failed is not None or replica.raft.is_amnesiac)
             and not self._is_led(replica.group)
         )
-        return _encoder.encode(LedGroups(unable))
+        return self._tell(unable)
+
+    def _tell(self, groups: tuple[GroupId, ...]) -> bytes:
+        silent = self._host.liveness.silent(self._host.peers)
+        return _encoder.encode(LedGroups(groups, silent))
 
     async def _on_fence(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
@@ -198,9 +207,17 @@ class Fencing:
             if future.done():
                 # The replica may have been busy, and have answered a leader until it was not.
                 replica = self._host.replicas.get(group)
-                left_ms = 0 if replica is None else self._promise_left_ms(replica)
-                answers.append(_answer(group, future.result(), max(promised_ms, left_ms)))
+                if replica is not None:
+                    promised_ms = max(promised_ms, self._promise_left_ms(replica))
+                answers.append(
+                    _answer(group, future.result(), promised_ms, self._silent_of(replica))
+                )
         return _encoder.encode(answers)
+
+    def _silent_of(self, replica: "Replica | None") -> tuple[BrokerId, ...]:
+        members = () if replica is None else replica.configuration.members
+        others = (one for one in members if one != self._host.self_id)
+        return self._host.liveness.silent(others)
 
     def _give_up(self, asked: Mapping[GroupId, asyncio.Future[Fenced]]) -> None:
         """Wait no longer for those that are not durable: a full disk may last for days."""
@@ -232,14 +249,16 @@ class Fencing:
         return b""
 
 
-def _groups_of(answer: bytes) -> frozenset[GroupId]:
+def _told(answer: bytes) -> LedGroups:
     try:
-        return frozenset(_led.decode(answer).groups)
+        return _led.decode(answer)
     except msgspec.DecodeError as error:
         raise CallError(f"bad answer to a question about groups: {error}") from error
 
 
-def _answer(group: GroupId, fenced: Fenced, promised_ms: int) -> FencedGroup:
+def _answer(
+    group: GroupId, fenced: Fenced, promised_ms: int, silent: tuple[BrokerId, ...]
+) -> FencedGroup:
     return FencedGroup(
         group,
         fenced.epoch,
@@ -248,4 +267,5 @@ def _answer(group: GroupId, fenced: Fenced, promised_ms: int) -> FencedGroup:
         fenced.amnesiac,
         promised_ms,
         fenced.configured,
+        silent,
     )

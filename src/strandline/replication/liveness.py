@@ -158,6 +158,14 @@ class Liveness:
         heard = self._heard_ms.get(peer, NEVER_MS)
         return self._clock.monotonic_ms() - heard < 2 * self._settings.election_timeout_ms
 
+    def silent(self, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+        """Those of these that were not heard for long: nobody, where this process has not run for
+        so long without a gap, and cannot tell."""
+        limit = 2 * self._settings.election_timeout_ms
+        if self._clock.monotonic_ms() - max(self._started_ms, self._forgiven_ms) < limit:
+            return ()
+        return tuple(one for one in peers if not self.is_alive(one))
+
     def silence_ms(self, peer: BrokerId) -> int | None:
         """For how long nothing was heard of `peer`; None where nothing ever was."""
         heard = self._heard_ms.get(peer)

@@ -1,0 +1,136 @@
+"""Which of those who hold a group's log hear each other, and which of these go on. Pure.
+
+Why:    the controller may hear all voters of a group, and these not each other: where the cable
+        between two cities is cut and a third site reaches both, half of four voters is on either
+        side, and none of them is elected.
+How:    brokers tell whom they do not hear. Two are cut off from each other where one of them says
+        so: votes and acknowledgements need both ways. A side is a largest set of which all hear
+        each other; who is heard by all is on every side. A group stands still where no side elects
+        a leader by all voters that may be in force, and one of them may be seated.
+            Of sides that may be seated that one goes on which has enough copies for acks=all, if
+        any has; then the one with the replica that placement names first, the preferred leader; of
+        these the one with more voters.
+            What brokers tell may be old, or wrong: it decides when a grant is tried, and who is to
+        vote then. Who may be seated is the register's alone (`controller.arbiter`).
+            Where a loss was declared all who are left are needed, and there is one side.
+Owns:   nothing.
+Source: decision 0020, "Cut off from each other"."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from strandline.controller.arbiter import register_of
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId
+
+Cuts = Mapping[BrokerId, frozenset[BrokerId]]
+"""{broker: those that it does not hear, or that do not hear it}; nobody is in it for whom there is
+none."""
+Key = tuple[tuple[BrokerId, ...], tuple[tuple[BrokerId, ...], ...], frozenset[BrokerId]]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What acks=all takes: so many voters, and whether observers stand in where too few are left
+    on a side."""
+
+    voter_count: int
+    promotes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Who is heard by the controller, and who of these is cut off from whom."""
+
+    heard: frozenset[BrokerId]
+    cuts: Cuts = field(default_factory=dict)
+    # {who holds the log, who may be in force, who of them is able: whether that stands still}
+    _known: dict[Key, bool] = field(default_factory=dict, compare=False, repr=False)
+
+    def is_whole(self, brokers: Collection[BrokerId]) -> bool:
+        """Whether none of these is cut off from anybody."""
+        return not self.cuts or self.cuts.keys().isdisjoint(brokers)
+
+    def stands_still(self, partition: Partition, able: frozenset[BrokerId]) -> bool:
+        """Whether nobody can be elected by these, and somebody be seated."""
+        if partition.is_declared or self.is_whole(partition.hosts):
+            return self._stands_still(partition, able)
+        key = partition.hosts, partition.possible, able.intersection(partition.hosts)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._stands_still(partition, able)
+        return known
+
+    def _stands_still(self, partition: Partition, able: frozenset[BrokerId]) -> bool:
+        possible = register_of(partition).possible
+        for side in self._sides(partition, able):
+            if all(one.wins_election(side) for one in possible):
+                return False
+        return self.may_seat(partition, able)
+
+    def may_seat(self, partition: Partition, able: Collection[BrokerId]) -> bool:
+        """Whether one side of these may be seated."""
+        register = register_of(partition)
+        return any(register.may_seat(side) for side in self._sides(partition, able))
+
+    def side(
+        self, partition: Partition, able: Collection[BrokerId], need: Need
+    ) -> frozenset[BrokerId]:
+        """The side of these that goes on; nobody where none may be seated."""
+        register = register_of(partition)
+        sides = [one for one in self._sides(partition, able) if register.may_seat(one)]
+        if len(sides) < 2:
+            return sides[0] if sides else frozenset()
+        voters = {one for voters in partition.possible for one in voters} | {*partition.replicas}
+        copies = voters | {*partition.observers} if need.promotes else voters
+        places = {one: place for place, one in enumerate(partition.hosts)}
+        first = {one: place for place, one in enumerate(partition.replicas)}
+
+        def rank(side: frozenset[BrokerId]) -> tuple[bool, int, int, list[int]]:
+            return (
+                len(side & copies) < need.voter_count,
+                min((first[one] for one in side if one in first), default=len(first)),
+                -len(side & voters),
+                sorted(places[one] for one in side),
+            )
+
+        return min(sides, key=rank)
+
+    def _sides(self, partition: Partition, able: Collection[BrokerId]) -> list[frozenset[BrokerId]]:
+        members = frozenset(one for one in partition.hosts if one in able)
+        return [members] if partition.is_declared else sides_of(members, self.cuts)
+
+
+def cuts_of(
+    silent: Mapping[BrokerId, Collection[BrokerId]], heard: Collection[BrokerId]
+) -> dict[BrokerId, frozenset[BrokerId]]:
+    """Who of those that are heard is cut off from whom of them. `silent`: {who tells: whom it does
+    not hear}."""
+    cuts: dict[BrokerId, set[BrokerId]] = {}
+    for one, others in silent.items():
+        if one not in heard:
+            continue
+        for other in others:
+            if other != one and other in heard:
+                cuts.setdefault(one, set()).add(other)
+                cuts.setdefault(other, set()).add(one)
+    return {one: frozenset(others) for one, others in cuts.items()}
+
+
+def sides_of(members: frozenset[BrokerId], cuts: Cuts) -> list[frozenset[BrokerId]]:
+    """The largest sets of these of which nobody is cut off from another one."""
+    found = sorted(_split(members, cuts), key=len, reverse=True)
+    sides: list[frozenset[BrokerId]] = []
+    for one in found:
+        if not any(one <= side for side in sides):
+            sides.append(one)
+    return sides
+
+
+def _split(members: frozenset[BrokerId], cuts: Cuts) -> list[frozenset[BrokerId]]:
+    """Each largest set is among these: who is in a cut is not in it, or those at its other end."""
+    for one in sorted(members):
+        others = cuts.get(one, frozenset())
+        if not others.isdisjoint(members):
+            return _split(members - others, cuts) + _split(members - {one}, cuts)
+    return [members]
