@@ -5,7 +5,8 @@ import pytest
 from tests.admin.scrapes import Monitor
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_acting import HOME, append, votes
-from tests.broker.test_promotion import kill
+from tests.broker.test_balancing import TOPIC_SCOPE, alter
+from tests.broker.test_promotion import WEST, constraints, kill, voting, watched_world, writes
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -98,3 +99,37 @@ def test_a_write_quorum_that_was_lowered_leaves_no_partition_at_its_minimum(
         world.until(lambda: world.any_leader(lambda one: one.configuration == lowered))
         assert told(world, "in_sync_replicas") == 2
         assert told(world, "under_min_isr") == 1
+
+
+def test_of_two_voters_one_goes_on_where_the_other_flushes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No majority keeps up, and a leader lives: the controller has it go on alone."""
+    with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        (slow,) = (one for one in (4, 5) if one != leader)
+        hang(world, slow)
+        world.until(lambda: votes(world, leader))
+        before = len(world.acked)
+        world.until(lambda: len(world.acked) > before)
+        assert world.known.grant == 1
+        world.replicas_of(TOPIC)[slow].flushes.is_under_way = False
+        world.replicas_of(TOPIC)[slow].flush()
+        world.until(lambda: votes(world, 4, 5))
+        world.finish(4, 5)
+        assert world.known.grant == 1
+
+
+def test_an_observer_stands_in_for_one_of_two_voters_that_flushes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy = constraints({"west": 2}, {"east": 2})
+    with watched_world(monkeypatch, policy=policy) as world:
+        alter(world, TOPIC_SCOPE, TOPIC, "replica.lag.time.max.ms", str(LAG_MS))
+        leader = world.leader_of(TOPIC)
+        (slow,) = (one for one in WEST if one != leader)
+        hang(world, slow)
+        world.until(lambda: voting(world, own=(leader,), observers=1))
+        writes(world)
+        assert told(world, "under_min_isr") == 0

@@ -6,7 +6,8 @@ How:    every 200 ms on the broker that leads the controller, for the groups of 
         may change (`voters.shrink.enable`), or of which a loss was declared:
 
             no majority of some configuration that may be in force is heard, can vote, and hears
-            each other, N - W + 1 of each do, and none of them knows a living leader: for a while
+            each other, N - W + 1 of each do, and none of them knows a living leader, but one that
+            commits nothing because of others: for a while
                 --> a grant is begun (a record)
             a grant that nobody was seated for: its members that are heard are fenced, until enough
                 have answered that hear each other, and their promises to earlier leaders are over;
@@ -18,9 +19,10 @@ How:    every 200 ms on the broker that leads the controller, for the groups of 
 
         One step follows the other without waiting for the next look, as far as they come.
         Who has lost its disk is heard, and cannot vote until a leader has it rejoin: of two voters
-        the other one alone can go on. So every second all who are heard are asked which replicas
-        of theirs cannot vote, and whom they do not hear; the latter they also tell with the answers
-        that the grant and the seat rest on.
+        the other one alone can go on; and so where one of two takes nothing that its leader sends,
+        as its disk is full, or hangs. So every second all who are heard are asked which replicas of
+        theirs cannot vote, what they lead in vain, and whom they do not hear; the last they also
+        tell with the answers that the grant and the seat rest on.
         What was answered is forgotten with this broker's lead, and asked again by the next one.
 Owns:   since when each group is stuck; the present errand; its timer.
 Source: design section 6, 2; decisions 0016 and 0020; `controller.arbiter` for the rules."""
@@ -41,7 +43,12 @@ from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.network.calls import CallError
 from strandline.placement.policy.document import Promotion
 from strandline.raft.configuration import Configuration
-from strandline.replication.fencing import GROUPS_PER_CALL_MAX, FencedGroup, SeatGroup
+from strandline.replication.fencing import (
+    GROUPS_PER_CALL_MAX,
+    FencedGroup,
+    SeatGroup,
+    UnableGroups,
+)
 
 LOOK_INTERVAL_MS = 200
 UNABLE_INTERVAL_MS = 1_000
@@ -84,6 +91,8 @@ class Arbitrating:
         self._surveyed_ms: int | None = None
         # {group: the brokers whose replicas cannot vote, and hear no leader}
         self._unable: dict[GroupId, set[BrokerId]] = {}
+        # {group: whom its leader waits for in vain, or did before it was fenced}
+        self._stalled: dict[GroupId, tuple[BrokerId, ...]] = {}
         # {broker: (when it told, whom it did not hear)}
         self._told: dict[BrokerId, tuple[int, tuple[BrokerId, ...]]] = {}
         self._reach = Reach(frozenset())
@@ -111,6 +120,7 @@ class Arbitrating:
         if not controller.is_active:
             self._stuck.clear()
             self._unable.clear()
+            self._stalled.clear()
             self._told.clear()
             return
         now = self._clock.monotonic_ms()
@@ -141,9 +151,7 @@ class Arbitrating:
                 if not partition.is_fenced and partition.seating is None:
                     if not may_begin and not partition.is_declared:
                         continue
-                    able = heard
-                    if partition.group in self._unable:
-                        able = heard.difference(self._unable[partition.group])
+                    able = self._able(partition, heard)
                     voters = partition.voters
                     if not partition.pending and able.issuperset(voters) and reach.is_whole(voters):
                         continue  # So are nearly all of thousands.
@@ -157,6 +165,15 @@ class Arbitrating:
                 if partition.is_fenced or partition.seating or self._has_lasted(known):
                     yield partition
         self._stuck = present
+
+    def _able(self, partition: Partition, heard: frozenset[BrokerId]) -> frozenset[BrokerId]:
+        """Those that are heard, but for those that cannot vote, or take nothing."""
+        group = partition.group
+        if group in self._unable:
+            heard = heard.difference(self._unable[group])
+        if group in self._stalled:
+            heard = heard.difference(self._stalled[group])
+        return heard
 
     def _may_begin(self) -> bool:
         """Whether any topic asks for it."""
@@ -182,22 +199,33 @@ class Arbitrating:
     async def _ask_all(self) -> None:
         """Which replicas cannot vote, and who hears whom."""
 
-        async def ask(broker: BrokerId) -> tuple[BrokerId, tuple[GroupId, ...]]:
+        async def ask(broker: BrokerId) -> tuple[BrokerId, UnableGroups]:
             try:
                 told = await self._replication.fencing.unable(broker)
             except CallError as error:
                 _log.debug("broker %d does not say what cannot vote: %s", broker, error)
-                return broker, ()
+                return broker, UnableGroups(())
             self._note_silent(broker, told.silent)
-            return broker, told.groups
+            return broker, told
 
         brokers = self._services.cluster.brokers
         heard = [one for one in sorted(brokers) if self._replication.is_peer_alive(one)]
         unable: dict[GroupId, set[BrokerId]] = {}
-        for broker, groups in await asyncio.gather(*map(ask, heard)):
-            for group in groups:
+        stalled: dict[GroupId, tuple[BrokerId, ...]] = {}
+        for broker, told in await asyncio.gather(*map(ask, heard)):
+            for group in told.groups:
                 unable.setdefault(group, set()).add(broker)
+            for group, some in told.stalled:
+                known = self._replication.leaders.get(group)
+                if known is not None and known.leader == broker:  # No earlier leader.
+                    stalled[group] = some
         self._unable = unable if self._may_begin() else {}
+        groups = self._services.cluster.groups
+        for group, some in self._stalled.items():
+            partition = groups.get(group)
+            if partition is not None and (partition.is_fenced or partition.seating is not None):
+                stalled.setdefault(group, some)  # Nobody leads who could tell.
+        self._stalled = stalled
 
     def _has_lasted(self, stuck: _Stuck) -> bool:
         return self._clock.monotonic_ms() - stuck.since_ms >= STUCK_MS * self._ratio
@@ -233,7 +261,7 @@ class Arbitrating:
     def _can_be_helped(self, partition: Partition) -> bool:
         """Whether a grant may bring forth a leader, where elections or the last seat do not."""
         reach = self._look_around()
-        able = reach.heard.difference(self._unable.get(partition.group, ()))
+        able = self._able(partition, reach.heard)
         if partition.seating is None:
             return reach.stands_still(partition, able)
         return reach.may_seat(partition, able)
@@ -258,6 +286,7 @@ class Arbitrating:
             return frozenset(told.groups)
 
         led = frozenset().union(*await asyncio.gather(*map(ask, sorted(asked))))
+        led -= self._stalled.keys()
         now = self._clock.monotonic_ms()
         for group in led & self._stuck.keys():
             self._stuck[group].since_ms = now
@@ -265,7 +294,7 @@ class Arbitrating:
 
     async def _begin(self, partition: Partition) -> None:
         _log.warning(
-            "%s: no majority of its voters is heard; those that are hold all that was "
+            "%s: no majority of its voters is heard, and keeps up; those that do hold all that was "
             "acknowledged: grant %d begins",
             partition.name,
             partition.grant + 1,
@@ -308,7 +337,8 @@ class Arbitrating:
             min(least, len(partition.replicas)),
             promotes=self._services.leader_ranks.of(topic, cluster).promotion in STANDING_IN,
         )
-        side = Reach(frozenset(fenced), cuts).side(partition, fenced, need)
+        able = self._able(partition, frozenset(fenced))
+        side = Reach(able, cuts).side(partition, able, need)
         return {broker: one for broker, one in fenced.items() if broker in side}
 
     async def _ask(

@@ -6,7 +6,8 @@ How:    "who leads these groups?" --> those of which a living leader is known he
         off from some of a group's members must not disturb a group that serves.
         "which replicas of yours cannot vote?" --> those that have lost their log, and have not
         rejoined, or failed, and of which no living leader is known: they count for no majority,
-        though their brokers are heard.
+        though their brokers are heard. And those that a leader here waits for, so that it commits
+        nothing: they are heard, too, and take nothing.
         "fence these groups" --> each core moves to the first epoch of its grant, durably
         (`raft.arbitration`) --> where its log ends, and for how long it has promised a leader not
         to vote against it. Until that time has passed that leader may answer reads, so nobody is
@@ -20,7 +21,7 @@ Source: design section 6, 2; decisions 0016 and 0020."""
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -29,11 +30,13 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, fir
 from strandline.network.calls import CallError
 from strandline.raft.configuration import Configuration
 from strandline.raft.messages import Fence, Fenced, Seat
+from strandline.replication.standing import stalled_by
 
 if TYPE_CHECKING:
     from strandline.replication.host import Replication
     from strandline.replication.replica import Replica
 
+T = TypeVar("T")
 LED, UNABLE, FENCE, SEAT = "led", "unable", "fence", "seat"
 GROUPS_PER_CALL_MAX = 500
 CALL_TIMEOUT_MS = 2_000
@@ -46,6 +49,13 @@ class LedGroups(msgspec.Struct, frozen=True, array_like=True):
 
     groups: tuple[GroupId, ...]
     silent: tuple[BrokerId, ...] = ()
+
+
+class UnableGroups(LedGroups, frozen=True, array_like=True):
+    """`stalled`: groups that are led there, and who keeps them from committing anything; none of
+    releases that do not tell."""
+
+    stalled: tuple[tuple[GroupId, tuple[BrokerId, ...]], ...] = ()
 
 
 class FenceGroups(msgspec.Struct, frozen=True, array_like=True):
@@ -82,6 +92,7 @@ class SeatGroup(msgspec.Struct, frozen=True, array_like=True):
 
 _encoder = msgspec.msgpack.Encoder()
 _led = msgspec.msgpack.Decoder(LedGroups)
+_unable = msgspec.msgpack.Decoder(UnableGroups)
 _fences = msgspec.msgpack.Decoder(FenceGroups)
 _seats = msgspec.msgpack.Decoder(SeatGroup)
 _answers = msgspec.msgpack.Decoder(tuple[FencedGroup, ...])
@@ -109,16 +120,16 @@ class Fencing:
             answer = await self._on_led(broker, question)
         else:
             answer = await self._host.calls.call(broker, LED, question, timeout_ms=CALL_TIMEOUT_MS)
-        return _told(answer)
+        return _told(_led, answer)
 
-    async def unable(self, broker: BrokerId) -> LedGroups:
-        """The groups of a broker's replicas that cannot vote, and hear no leader. Raises
-        CallError."""
+    async def unable(self, broker: BrokerId) -> UnableGroups:
+        """The groups of a broker's replicas that cannot vote, and hear no leader; and those that it
+        leads, and cannot commit anything in. Raises CallError."""
         if broker == self._host.self_id:
             answer = await self._on_unable(broker, b"")
         else:
             answer = await self._host.calls.call(broker, UNABLE, b"", timeout_ms=CALL_TIMEOUT_MS)
-        return _told(answer)
+        return _told(_unable, answer)
 
     async def fence(
         self, broker: BrokerId, groups: list[tuple[GroupId, int]]
@@ -160,7 +171,7 @@ class Fencing:
         except msgspec.DecodeError as error:
             raise ProtocolError(f"bad question who leads: {error}") from error
         led = tuple(one for one in asked.groups if self._is_led(one))
-        return self._tell(led)
+        return _encoder.encode(LedGroups(led, self._silent()))
 
     def _is_led(self, group: GroupId) -> bool:
         replica = self._host.replicas.get(group)
@@ -175,11 +186,13 @@ class Fencing:
             if (replica.failed is not None or replica.raft.is_amnesiac)
             and not self._is_led(replica.group)
         )
-        return self._tell(unable)
+        stalled = tuple(
+            (replica.group, some) for replica in self._host.led.all if (some := stalled_by(replica))
+        )
+        return _encoder.encode(UnableGroups(unable, self._silent(), stalled))
 
-    def _tell(self, groups: tuple[GroupId, ...]) -> bytes:
-        silent = self._host.liveness.silent(self._host.peers)
-        return _encoder.encode(LedGroups(groups, silent))
+    def _silent(self) -> tuple[BrokerId, ...]:
+        return self._host.liveness.silent(self._host.peers)
 
     async def _on_fence(self, sender: BrokerId, payload: bytes) -> bytes:
         try:
@@ -249,9 +262,9 @@ class Fencing:
         return b""
 
 
-def _told(answer: bytes) -> LedGroups:
+def _told(decoder: msgspec.msgpack.Decoder[T], answer: bytes) -> T:
     try:
-        return _led.decode(answer)
+        return decoder.decode(answer)
     except msgspec.DecodeError as error:
         raise CallError(f"bad answer to a question about groups: {error}") from error
 

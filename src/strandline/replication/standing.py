@@ -109,6 +109,30 @@ def lag_of(replica: "Replica", broker: BrokerId) -> tuple[int, int]:
     return count, _caught_up_lag_ms(replica, broker)
 
 
+def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
+    """For a leader that commits nothing for `lag_ms_max`, though its voters are heard: those that
+    lack something for so long, where those that keep up are no majority. Nobody else."""
+    leading, raft, log = replica.leading, replica.raft, replica.log
+    if leading is None or raft.commit >= log.last_index:
+        return ()
+    since = leading.append_times.of(Index(raft.commit + 1))
+    now = replica.host.clock.monotonic_ms()
+    if now - max(since or 0, replica.leading_since_ms) < replica.lag_ms_max:
+        return ()
+    configuration = replica.configuration
+    voters = configuration.all_voters
+    ready = [one for one in voters if replica.may_count(one)]
+    if configuration.wins_election(ready):
+        return ()
+    return tuple(
+        one
+        for one in voters
+        if one not in ready
+        and replica.host.is_peer_alive(one)
+        and leading.lacks_ms(one) >= replica.lag_ms_max
+    )
+
+
 def leading_ms(replica: "Replica") -> int:
     """For how long a leader leads."""
     return replica.host.clock.monotonic_ms() - replica.leading_since_ms
