@@ -265,8 +265,8 @@ class Arbitrating:
 
     async def _begin(self, partition: Partition) -> None:
         _log.warning(
-            "%s: no majority of its voters is heard; those that are hold all that was "
-            "acknowledged: grant %d begins",
+            "%s: no majority of its voters is heard and hears each other; some that do hold all "
+            "that was acknowledged: grant %d begins",
             partition.name,
             partition.grant + 1,
         )
