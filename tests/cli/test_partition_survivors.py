@@ -143,11 +143,21 @@ def test_who_lives_and_does_not_answer_is_waited_for(world: World, run: Run) -> 
 def test_nothing_is_at_risk_where_somebody_leads_or_could(world: World, run: Run) -> None:
     world.ends = {2: (12, 12), 3: (10, 12)}
     world.lose(1)
-    assert told(run)[-1].startswith("a majority of its voters answers")
+    assert told(run)[-2].startswith("a majority of its voters answers")
     world.led = {2}
     assert told(run)[-1].startswith("it is led")
     _, out, _ = run("partition", "survivors", "t", "0", "--json")
     assert (json.loads(out)["at_risk_from"], json.loads(out)["standing"]) == (None, "led")
+
+
+def test_voters_that_answer_and_do_not_hear_each_other_are_helped_by_a_mended_link_or_a_command(
+    world: World, run: Run
+) -> None:
+    world.ends = {1: (12, 12), 2: (12, 12), 3: (10, 12)}
+    assert "zone status names the link: mend it, or have one side" in told(run)[-1]
+    assert told(run)[-1].endswith("topic alter t -c voters.shrink.enable=true")
+    world.shrinks = "true"
+    assert told(run)[-1].endswith("the controller seats one side, if that holds everything")
 
 
 def test_half_of_the_voters_go_on_by_a_command_that_is_told(world: World, run: Run) -> None:

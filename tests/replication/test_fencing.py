@@ -1,6 +1,7 @@
 """Who is asked to fence a group, and cannot make that durable. Source: decision 0020."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,9 +10,10 @@ import pytest
 from tests.replication.hosts import led, until
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, first_epoch
+from strandline.raft.configuration import Configuration
 from strandline.raft.messages import NO_HINT, AppendResponse, Fenced
 from strandline.replication import fencing
-from strandline.replication.fencing import FencedGroup, Fencing
+from strandline.replication.fencing import FencedGroup, Fencing, LedGroups
 
 GROUP = GroupId(7)
 
@@ -21,6 +23,8 @@ class Replica:
 
     def __init__(self) -> None:
         self.group, self.failed, self.room = GROUP, None, False
+        self.configuration = Configuration((BrokerId(1), BrokerId(2), BrokerId(3)))
+        self.is_leader, self.raft = False, SimpleNamespace(is_amnesiac=False)
         self.fencing: Fencing
 
     def on_message(self, sender: BrokerId, message: object) -> None:
@@ -29,13 +33,19 @@ class Replica:
             self.fencing.on_fenced(GROUP, Fenced(epoch, Epoch(3), Index(9), amnesiac=False))
 
 
+def silent_of(peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+    """Of all others broker 3 alone is heard."""
+    return tuple(one for one in peers if one != 3)
+
+
 def made(replica: Replica) -> Fencing:
     host = SimpleNamespace(
         self_id=BrokerId(1),
         replicas={GROUP: replica},
         calls=SimpleNamespace(register=lambda name, handler: None),
         clock=SimpleNamespace(monotonic_ms=lambda: 5),
-        liveness=SimpleNamespace(promised_ms=lambda replica: 0),
+        liveness=SimpleNamespace(promised_ms=lambda replica: 0, silent=silent_of),
+        peers=[BrokerId(2), BrokerId(3), BrokerId(4)],
     )
     replica.fencing = Fencing(host)  # type: ignore[arg-type]
     return replica.fencing
@@ -52,7 +62,9 @@ def test_what_is_not_durable_in_time_is_answered_by_nobody_and_kept_by_nobody(
             assert await room.fence(BrokerId(1), [(GROUP, 1)]) == ()
         assert room._waiting == {}
         replica.room = True
-        answer = FencedGroup(GROUP, first_epoch(1), Epoch(3), Index(9), False, 0)
+        answer = FencedGroup(
+            GROUP, first_epoch(1), Epoch(3), Index(9), False, 0, silent=(BrokerId(2),)
+        )
         assert await room.fence(BrokerId(1), [(GROUP, 1)]) == (answer,)
 
     asyncio.run(scenario())
@@ -71,6 +83,36 @@ def test_what_a_leader_was_answered_until_the_fence_was_durable_is_promised() ->
         assert [one.promised_ms for one in await fenced] == [700]
 
     asyncio.run(scenario())
+
+
+def test_with_each_answer_goes_who_is_not_heard() -> None:
+    """Of all brokers; of the group's members where it is fenced."""
+
+    async def scenario() -> None:
+        room = made(Replica())
+        room._host.liveness.is_leader_alive = lambda replica: True  # type: ignore[method-assign]
+        silent = BrokerId(2), BrokerId(4)
+        told = await room.led(BrokerId(1), [GROUP, GroupId(8)])
+        assert told == LedGroups((GROUP,), silent)
+        assert await room.unable(BrokerId(1)) == LedGroups((), silent)
+
+    asyncio.run(scenario())
+
+
+def test_releases_that_do_not_tell_whom_they_hear_are_understood_and_understand() -> None:
+    before = msgspec.msgpack.encode(LedBefore((GROUP,)))
+    assert msgspec.msgpack.decode(before, type=LedGroups) == LedGroups((GROUP,))
+    now = msgspec.msgpack.encode(LedGroups((GROUP,), (BrokerId(2),)))
+    assert msgspec.msgpack.decode(now, type=LedBefore) == LedBefore((GROUP,))
+    fenced = msgspec.msgpack.encode([[GROUP, 1, 0, 0, False, 0, 0]])
+    (one,) = msgspec.msgpack.decode(fenced, type=tuple[FencedGroup, ...])
+    assert one.silent == ()
+
+
+class LedBefore(msgspec.Struct, frozen=True, array_like=True):
+    """As releases before have it."""
+
+    groups: tuple[GroupId, ...]
 
 
 def test_a_leader_counts_on_who_has_left_its_epoch_at_the_word_of_another(tmp_path: Path) -> None:

@@ -195,6 +195,32 @@ def test_who_was_forgotten_and_is_a_peer_again_hears_of_another_session() -> Non
     assert follow.heard_ms == 20_000
 
 
+def test_nobody_is_told_to_be_silent_before_that_can_be_known() -> None:
+    """At the start nobody was heard yet, and after a while in which the process did not run."""
+    clock, settings = ManualClock(), ReplicationSettings()
+    liveness = Liveness(
+        clock=clock,
+        rng=random.Random(1),
+        settings=settings,
+        session=7,
+        replicas={},
+        remembered=lambda group: Epoch(0),
+    )
+    peers = BrokerId(2), BrokerId(3)
+    limit_ms = 2 * settings.election_timeout_ms
+    clock.advance(limit_ms - 1)
+    liveness.heard_from(peers[0])
+    assert liveness.silent(peers) == ()
+    clock.advance(1)
+    assert liveness.silent(peers) == peers[1:]
+    clock.advance(2 * limit_ms)
+    assert liveness.silent(peers) == peers
+    assert liveness.forgive()
+    assert liveness.silent(peers) == ()
+    clock.advance(limit_ms)
+    assert liveness.silent(peers) == peers
+
+
 def test_an_answer_to_an_older_heartbeat_does_not_lengthen_a_lease() -> None:
     lead, follow = LeadSession(7), FollowSession()
     lead.lead(G1, E1)

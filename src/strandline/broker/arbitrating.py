@@ -294,8 +294,8 @@ class Arbitrating:
 
     async def _begin(self, partition: Partition) -> None:
         _log.warning(
-            "%s: no majority of its voters is heard, and keeps up; those that do hold all that was "
-            "acknowledged: grant %d begins",
+            "%s: no majority of its voters is heard, hears each other and keeps up; some that do "
+            "hold all that was acknowledged: grant %d begins",
             partition.name,
             partition.grant + 1,
         )

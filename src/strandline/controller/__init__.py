@@ -11,8 +11,9 @@ Map:    records.py (what the controller's log says), state.py (the only way it b
         broker), reports.py (what brokers tell of themselves), space.py (whether there is room for
         what leaves one), balancer/ (which move, so that it stays so), outages/ (which zones are
         down, and whose repair waits for a person), shares.py (what each broker may take of what
-        moves may), arbiter.py (who leads a group next that has lost its quorum), promotion.py
-        (which observer votes meanwhile), survivors.py (what is left of one that cannot).
+        moves may), arbiter.py (who leads a group next that has lost its quorum), sides.py
+        (whose voters do not hear each other, and which of them go on), promotion.py (which observer
+        votes meanwhile), survivors.py (what is left of one that cannot).
 How:    command + committed state -> records to append + the answer, given once they are committed.
         Nothing here changes state but `ControllerState.replay`.
 Source: design sections 3 and 7."""

@@ -26,7 +26,9 @@ from strandline.model.ids import BrokerId
 Cuts = Mapping[BrokerId, frozenset[BrokerId]]
 """{broker: those that it does not hear, or that do not hear it}; nobody is in it for whom there is
 none."""
-Key = tuple[tuple[BrokerId, ...], tuple[tuple[BrokerId, ...], ...], frozenset[BrokerId]]
+Pattern = tuple[tuple[int, ...], int | tuple[tuple[int, ...], ...]]
+"""Of a partition: what each of its hosts is like, and how many of them, or which, may vote."""
+UNABLE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +40,49 @@ class Need:
     promotes: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reach:
     """Who is heard by the controller, and who of these is cut off from whom."""
 
     heard: frozenset[BrokerId]
     cuts: Cuts = field(default_factory=dict)
-    # {who holds the log, who may be in force, who of them is able: whether that stands still}
-    _known: dict[Key, bool] = field(default_factory=dict, compare=False, repr=False)
+    # {broker: a number for all that are cut off from the same ones}; these hear each other.
+    _kinds: dict[BrokerId, int] = field(init=False, compare=False, repr=False)
+    # {pattern: whether such a partition stands still}; there are few among thousands of partitions.
+    _known: dict[Pattern, bool] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        numbers: dict[frozenset[BrokerId], int] = {}
+        self._kinds = {
+            one: numbers.setdefault(others, len(numbers) + 1) for one, others in self.cuts.items()
+        }
+        self._known = {}
 
     def is_whole(self, brokers: Collection[BrokerId]) -> bool:
         """Whether none of these is cut off from anybody."""
         return not self.cuts or self.cuts.keys().isdisjoint(brokers)
 
-    def stands_still(self, partition: Partition, able: frozenset[BrokerId]) -> bool:
+    def stands_still(self, partition: Partition, able: Collection[BrokerId]) -> bool:
         """Whether nobody can be elected by these, and somebody be seated."""
-        if partition.is_declared or self.is_whole(partition.hosts):
+        if partition.is_declared:
             return self._stands_still(partition, able)
-        key = partition.hosts, partition.possible, able.intersection(partition.hosts)
-        known = self._known.get(key)
+        pattern = self._pattern(partition, able)
+        known = self._known.get(pattern)
         if known is None:
-            known = self._known[key] = self._stands_still(partition, able)
+            known = self._known[pattern] = self._stands_still(partition, able)
         return known
 
-    def _stands_still(self, partition: Partition, able: frozenset[BrokerId]) -> bool:
+    def _pattern(self, partition: Partition, able: Collection[BrokerId]) -> Pattern:
+        hosts, kinds = partition.hosts, self._kinds
+        alike = tuple([kinds.get(one, 0) if one in able else UNABLE for one in hosts])
+        if not (partition.target or partition.acting or partition.pending or partition.doubtful):
+            return alike, len(partition.replicas)  # They are the voters, and the first of `hosts`.
+        places = {one: place for place, one in enumerate(hosts)}
+        return alike, tuple(
+            tuple([places.get(one, UNABLE) for one in voters]) for voters in partition.possible
+        )
+
+    def _stands_still(self, partition: Partition, able: Collection[BrokerId]) -> bool:
         possible = register_of(partition).possible
         for side in self._sides(partition, able):
             if all(one.wins_election(side) for one in possible):

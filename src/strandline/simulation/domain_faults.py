@@ -42,6 +42,21 @@ def cut_region(world: "World", rng: random.Random) -> End | None:
     return cut(world, [one for way in lost for one in way])
 
 
+def cut_between_regions(world: "World", rng: random.Random) -> End | None:
+    """Two regions do not reach each other; all others reach both."""
+    regions = sorted(set(world.scenario.regions))
+    if len(regions) < 3:
+        return None
+    one, other = rng.sample(regions, 2)
+    brokers = world.scenario.brokers
+    here = [broker for broker in brokers if world.region_of(broker) == one]
+    there = [broker for broker in brokers if world.region_of(broker) == other]
+    ways = [list(product(here, there)), list(product(there, here))]
+    lost = ways if rng.random() < 0.6 else [rng.choice(ways)]
+    world.trace.add("world", f"regions {one} and {other} are cut off, {len(lost)} of 2 ways")
+    return cut(world, [pair for way in lost for pair in way])
+
+
 def fail_power_of_zone(world: "World", rng: random.Random) -> End | None:
     """All brokers of a zone at once."""
     brokers = _zone(world, rng)

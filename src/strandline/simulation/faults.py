@@ -34,6 +34,7 @@ from strandline.simulation.damage import (
     rot_without_power,
 )
 from strandline.simulation.domain_faults import (
+    cut_between_regions,
     cut_region,
     drill_region,
     fail_power_of_zone,
@@ -422,6 +423,7 @@ FAULTS: dict[str, FaultKind] = {
     "journal-rot": FaultKind(rot_journal),
     "power-failure-rot": FaultKind(rot_without_power, loses_page_cache=True),
     "region-cut": FaultKind(cut_region, duration_ms=(300, 5_000)),
+    "cut-between-regions": FaultKind(cut_between_regions, duration_ms=(300, 5_000)),
     "region-drill": FaultKind(drill_region),
     "zone-power-failure": FaultKind(fail_power_of_zone, loses_page_cache=True),
     "zone-kill": FaultKind(kill_zone, duration_ms=(300, 5_000)),

@@ -49,6 +49,7 @@ TOMBSTONE_MS_MIN = 1_000
 ASKING_SHARE = 0.3
 DOMAIN_FAULTS = (
     "region-cut",
+    "cut-between-regions",
     "zone-power-failure",
     "zone-kill",
     "flapping-link",

@@ -61,7 +61,14 @@ def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
                 "its leader lives; ask again after an election timeout"
             ]
         case Standing.ELECTABLE:
-            return ["a majority of its voters answers, and elects a leader: nothing is lost"]
+            text = "if nobody leads for long, they do not hear each other: "
+            text += f"{program()} zone status names the link: mend it"
+            text += (
+                "; meanwhile the controller seats one side, if that holds everything"
+                if shrinks
+                else f", or have one side go on by: {alter} -c {SHRINK}=true"
+            )
+            return ["a majority of its voters answers, and elects a leader: nothing is lost", text]
         case Standing.WHOLE:
             text = "those who answer hold all that was acknowledged: nothing is lost, and "
             if shrinks:
