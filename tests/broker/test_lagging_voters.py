@@ -8,6 +8,7 @@ from tests.broker.test_acting import HOME, append, votes
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_promotion import WEST, constraints, kill, voting, watched_world, writes
 
+from strandline.base.errors import RejectedError
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
@@ -99,6 +100,24 @@ def test_a_write_quorum_that_was_lowered_leaves_no_partition_at_its_minimum(
         world.until(lambda: world.any_leader(lambda one: one.configuration == lowered))
         assert told(world, "in_sync_replicas") == 2
         assert told(world, "under_min_isr") == 1
+
+
+def close_log(world: MovingWorld, broker: int) -> None:
+    """As for damage."""
+    world.replicas_of(TOPIC)[broker].fail(RejectedError(Error.KAFKA_STORAGE_ERROR, "damaged"))
+
+
+def test_of_two_voters_one_goes_on_where_the_log_of_the_other_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        (closed,) = (one for one in (4, 5) if one != leader)
+        close_log(world, closed)
+        world.until(lambda: votes(world, leader))
+        before = len(world.acked)
+        world.until(lambda: len(world.acked) > before)
 
 
 def test_of_two_voters_one_goes_on_where_the_other_flushes_nothing(
