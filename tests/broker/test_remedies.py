@@ -4,7 +4,7 @@ Source: decision 0026."""
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
-from tests.broker.test_promotion import constraints, watched_world
+from tests.broker.test_promotion import constraints, start, votes, watched_world
 
 from strandline.controller.commands import (
     AlterConfigs,
@@ -132,5 +132,54 @@ def test_half_of_the_voters_refuse_acks_all_where_the_observer_is_lost_with_the_
             world.hosts[one].kill()
         is_stopped(world)
         alter(world, min_insync_replicas="2")
+        goes_on(world)
+        world.check()
+
+
+def test_an_observer_stands_in_once_the_region_is_taken_for_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`...; then, once the region is taken for down, 1 observer stands in: acks=all goes on`"""
+    regions = {1: "west", 2: "west", 3: "west", 4: "east", 5: "east"}
+    text = '{"rules":[{"count":4,"where":[%s]},{"role":"observer","count":1,"where":[%s]}],'
+    text += '"promotion":"region-lost"}'
+    rule = '{"label":"broker","op":"in","values":[%s]}'
+    text %= (rule % '"1","2","4","5"', rule % '"3"')
+    with watched_world(
+        monkeypatch, (4, 1, 5, 2), (3,), policy=text, key="placement.policy", min_insync=3,
+        regions=regions,
+    ) as world:  # fmt: skip
+        for one in (4, 5):
+            world.hosts[one].kill()
+        world.until(lambda: votes(world, 1, 2, 3))
+        goes_on(world)
+        world.check()
+
+
+@pytest.mark.parametrize("back", [2, 5])
+def test_of_four_voters_one_that_is_left_needs_one_more(
+    monkeypatch: pytest.MonkeyPatch, back: int
+) -> None:
+    """`nobody leads; 1 of 4 voters is left: bring 1 more back`, and the observer is the third."""
+    text = constraints({"west": 2, "east": 2}, {"north": 1})
+    with watched_world(monkeypatch, (4, 1, 5, 2), (3,), policy=text, min_insync=3) as world:
+        for one in (4, 5, 2):
+            world.hosts[one].kill()
+        is_stopped(world)
+        start(world, back)
+        world.until(lambda: votes(world, 1, back, 3))
+        goes_on(world)
+        world.check()
+
+
+def test_of_two_voters_that_are_lost_one_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`no voter is left: bring 1 back`, where an observer stands in beside it."""
+    text = constraints({"west": 2}, {"east": 2})
+    with watched_world(monkeypatch, policy=text) as world:
+        for one in (1, 4):
+            world.hosts[one].kill()
+        is_stopped(world)
+        start(world, 4)
+        world.until(lambda: 4 in world.known.voters and len(world.known.voters) == 2)
         goes_on(world)
         world.check()

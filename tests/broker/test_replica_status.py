@@ -8,6 +8,7 @@ import pytest
 from tests.broker.cluster_world import BROKERS, ClusterWorld
 from tests.broker.moving_world import MovingWorld, moving_world
 from tests.broker.test_broker_in_a_cluster import produce
+from tests.broker.test_promotion import EAST, WEST, constraints, kill, voting, watched_world
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -145,19 +146,38 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
         yield made
 
 
-def test_a_replica_that_is_added_is_an_observer_until_it_votes(moving: MovingWorld) -> None:
+def told(world: MovingWorld) -> dict[int, ReplicaStatus]:
     request = DescribeReplicaStatusRequest(topics=[ReplicaStatusTopic("moved", [0])])
+    answer = world.ask(world.leader_of("moved"), request, DescribeReplicaStatusResponse, 0)
+    return {one.broker_id: one for one in answer.topics[0].partitions[0].replicas}
 
-    def told() -> dict[int, ReplicaStatus]:
-        leader = moving.leader_of("moved")
-        answer = moving.ask(leader, request, DescribeReplicaStatusResponse, 0)
-        return {one.broker_id: one for one in answer.topics[0].partitions[0].replicas}
 
+def test_a_replica_that_is_added_is_an_observer_until_it_votes(moving: MovingWorld) -> None:
     assert moving.move(1, 2, 4) == 0
     moving.until(lambda: moving.any_leader(lambda one: bool(one.configuration.observers)))
-    added = told()[4]
+    added = told(moving)[4]
     assert (added.is_observer, added.is_isr_eligible, added.is_in_isr) == (True, False, False)
     moving.until(lambda: moving.is_settled(1, 2, 4))
-    settled = told()
+    settled = told(moving)
     assert sorted(settled) == [1, 2, 4]
     assert (settled[4].is_observer, settled[4].is_isr_eligible) == (False, True)
+
+
+def test_who_may_be_in_sync_is_a_voter_though_it_has_left_or_an_observer_that_stands_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The tutorial's: one of two voters is lost, and one of two observers promoted."""
+    with watched_world(monkeypatch, policy=constraints({"west": 2}, {"east": 2})) as world:
+        lost = next(one for one in WEST if one != world.leader_of("moved"))
+        kill(world, lost)
+        world.until(lambda: voting(world, own=(world.leader_of("moved"),), observers=1))
+        (promoted,) = set(world.known.voters) & set(EAST)
+        (other,) = set(EAST) - {promoted}
+
+        def flags(broker: int) -> tuple[bool, bool, bool]:
+            one = told(world)[broker]
+            return one.is_observer, one.is_isr_eligible, one.is_in_isr
+
+        assert flags(lost) == (False, True, False)
+        assert flags(promoted) == (True, True, True)
+        assert flags(other) == (True, False, False)

@@ -98,6 +98,7 @@ class World:
     maintained: set[int] = field(default_factory=set)
     used_percent: dict[int, int] = field(default_factory=dict)
     disk_full_percent: int = 99
+    outage_brokers_min: int = 2
     observers: dict[int, list[int]] = field(default_factory=dict)
     created: dict[str, list[tuple[BrokerId, ...]]] = field(default_factory=dict)
 
@@ -218,6 +219,7 @@ class World:
             rows |= {"default.replication.factor": ("3", DEFAULT)}
             rows |= {"placement.disk.full.percent": (str(self.disk_full_percent), DEFAULT)}
             rows |= {"balancer.disk.high.percent": ("85", DEFAULT)}
+            rows |= {"outage.brokers.min": (str(self.outage_brokers_min), DEFAULT)}
         return DescribeConfigsResponse(
             results=[
                 DescribeConfigsResult(

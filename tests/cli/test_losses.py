@@ -2,7 +2,11 @@
 
 Source: decision 0026."""
 
+import json
+
 import pytest
+from tests.cli.test_commands import run
+from tests.cli.test_explain_commands import FROM_TOPIC, Lines, World, cells, told, world
 from tests.placement.test_outcomes import HALVES, THREE, one_of
 from tests.placement.test_survival import placed
 
@@ -12,8 +16,10 @@ from strandline.placement.explain.outcomes import Rules, outcomes
 from strandline.placement.policy.document import Policy, Promotion
 from strandline.placement.solver.request import Request
 
+__all__ = ["run", "told", "world"]
 
-def told(paths: tuple[str, ...], observers: tuple[str, ...], promotion: Promotion) -> str:
+
+def how(paths: tuple[str, ...], observers: tuple[str, ...], promotion: Promotion) -> str:
     """How the loss of a region goes, where three have to acknowledge and voters may leave."""
     placement = placed(*paths, observers=observers, min_insync_replicas=3)
     rules = Rules(min_insync_replicas=3, shrinks=True, promotion=promotion)
@@ -37,7 +43,64 @@ LOWER = "acks=all is refused until: strandline topic alter orders -c min.insync.
 )
 def test_what_an_observer_gives_is_told(paths: tuple[str, ...], begin: str) -> None:
     stands_in = "then 1 observer stands in: acks=all goes on"
-    assert told(paths, ("d/1",), "under-min-isr") == begin + stands_in
-    assert told(paths, (), "under-min-isr") == begin + LOWER
-    assert told(paths, ("d/1",), "leader-is-observer") == begin + LOWER
-    assert told(paths, ("a/1",), "under-min-isr") == begin + LOWER, "it is lost with a region"
+    assert how(paths, ("d/1",), "under-min-isr") == begin + stands_in
+    assert how(paths, (), "under-min-isr") == begin + LOWER
+    assert how(paths, ("d/1",), "leader-is-observer") == begin + LOWER
+    assert how(paths, ("a/1",), "under-min-isr") == begin + LOWER, "it is lost with a region"
+
+
+REGION_LOST = (
+    '{"rules":[{"count":2,"where":[{"label":"region","op":"in","values":["east"]}]},'
+    '{"count":2,"where":[{"label":"region","op":"in","values":["west"]}]},'
+    '{"role":"observer","count":1,"where":[{"label":"region","op":"in","values":["south"]}]}],'
+    '"promotion":"region-lost"}'
+)
+
+
+@pytest.fixture
+def halves(world: World) -> World:
+    """Two voters in each of two regions and an observer in the third, of "region-lost"."""
+    world.voters, world.policy = [[1, 2, 3, 4]], (REGION_LOST, FROM_TOPIC)
+    world.min_insync, world.shrinks, world.observers = 3, "true", {0: [5]}
+    return world
+
+
+def test_a_region_that_is_taken_for_down_has_observers_stand_in(halves: World, told: Lines) -> None:
+    lines = told("topic", "explain", "t")
+    rows = {row[0]: row[1:] for row in cells(lines, "LOST ")}
+    begin = "the controller seats a leader among the 2 of 4 voters that are left; "
+    then = "then, once the region is taken for down, 1 observer stands in: acks=all goes on"
+    assert rows["1 region"] == ["by itself", "kept", begin + then]
+    assert rows["2 brokers"][0] == "operator"
+    assert not any(line.startswith("note: ") for line in lines)
+
+
+def test_regions_that_are_too_small_to_be_taken_for_down_are_noted(
+    halves: World, told: Lines
+) -> None:
+    halves.outage_brokers_min = 3
+    note = (
+        "region-lost: regions east, west have fewer brokers than outage.brokers.min, too few to be "
+        "taken for down: no observer stands in for their voters"
+    )
+    lines = told("topic", "explain", "t")
+    assert f"note: {note}" in lines
+    assert {row[0]: row[1] for row in cells(lines, "LOST ")}["1 region"] == "operator"
+    assert json.loads("\n".join(told("topic", "explain", "t", "--json")))["notes"] == [note]
+    assert f"note: {note}" in told("topic", "create", "t")
+
+
+def test_where_no_voter_is_left_an_observer_that_may_go_on_is_told(
+    halves: World, told: Lines
+) -> None:
+    halves.seeds = (5,)
+    rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
+    assert rows["2 regions"] == [
+        "operator", "may be lost",
+        "no voter is left: bring 3 back; or see what may be lost: strandline partition survivors t "
+        "PARTITION, and have an observer go on without it: strandline partition declare-lost t "
+        "PARTITION",
+    ]  # fmt: skip
+    halves.observers = {}
+    rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
+    assert rows["2 regions"] == ["operator", "lost", "no voter is left: bring 3 back"]

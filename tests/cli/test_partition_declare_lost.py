@@ -121,6 +121,17 @@ def test_scripts_are_not_asked(world: Declaring, run: Run) -> None:
     assert (told["at_risk_from"], told["on_nobody_from"]) == (12, 15)
 
 
+def test_programs_that_are_asked_get_one_object(
+    world: Declaring, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who types the name reads on standard error what it is about."""
+    typed(monkeypatch, "t\n")
+    code, out, err = run("partition", "declare-lost", "t", "0", "--json")
+    assert code == 0 and json.loads(out)["leader"] == 3
+    assert err.splitlines()[0] == "t-0:" and "given up: brokers 1,2" in err
+    assert err.splitlines()[-1] == "Type t to do it: "
+
+
 def test_it_is_told_that_an_observer_goes_on(world: Declaring, run: Run) -> None:
     world.voters = [1, 2]
     code, out, err = run("partition", "declare-lost", "t", "0", "--yes", "--json")

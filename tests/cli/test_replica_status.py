@@ -122,6 +122,10 @@ def test_each_leader_is_asked_once_for_all_that_it_leads(run: Run, leaders: Lead
         (["--observers", "only"], [9]),
         (["--observers", "exclude"], [1, 8]),
         (["--leaders", "only", "--observers", "only"], []),
+        (["--leaders"], [1]),
+        (["--observers"], [9]),
+        (["--observers", "--leaders", "exclude"], [9]),
+        (["--leaders", "--observers=exclude"], [1]),
     ],
 )
 def test_replicas_are_shown_by_their_kind(
@@ -180,6 +184,11 @@ def test_who_does_not_answer_is_named(run: Run, leaders: Leaders, cluster: FakeC
         "metrics": {},
         "replicas": [],
     }
+
+
+def test_a_kind_that_there_is_not_is_refused(run: Run, leaders: Leaders) -> None:
+    code, _, err = run("replica", "status", "--leaders", "both")
+    assert code == 2 and "'both' is not one of 'only', 'exclude'" in err
 
 
 @pytest.mark.parametrize("text", ["x", "1-", "-1", "3-1-2", "0-999999999"])

@@ -81,6 +81,16 @@ def test_a_voter_that_is_lost_leaves_and_what_placement_wants_stays() -> None:
     assert (world.partition.voters, world.partition.acting) == ((1, 2, 3), ())
 
 
+def test_observers_stay_the_last_replicas_whoever_votes() -> None:
+    """As Kafka's clients see them (decision 0017): also while one is granted a vote, and has it."""
+    world = Shrinking()
+    assert world.request(1, 2, observers=(3, 4)) and world.report(1, 2)
+    assert world.request(1, 2, 4, observers=(3,))
+    assert world.partition.pending == (1, 2, 4) and world.partition.hosts == (1, 2, 3, 4)
+    assert world.report(1, 2, 4)
+    assert world.partition.acting == (1, 2, 4) and world.partition.hosts == (1, 2, 3, 4)
+
+
 def test_other_voters_are_asked_for_among_those_who_hold_the_log() -> None:
     world = Shrinking()
     assert not world.request(1, 2, observers=(4,))

@@ -227,6 +227,54 @@ def test_a_default_of_the_cluster_holds_for_topics_without_a_policy_of_their_own
     assert (result.error_code, result.replication_factor) == (0, 3)
 
 
+LOG_CONSTRAINTS = "confluent.log.placement.constraints"
+
+
+@pytest.mark.parametrize("factor", [1, 3, 4])
+def test_a_replication_factor_leaves_the_default_of_constraints_out(factor: int) -> None:
+    """Confluent's rule: whoever gives a factor has it, whatever the cluster's default asks for."""
+    world = World()
+    assert set_default(world, LOG_CONSTRAINTS, CONSTRAINTS)[0] == 0
+    (result,) = world.create(NewTopic(name="flights", replication_factor=factor))
+    assert (result.error_code, result.replication_factor) == (0, factor)
+    topic, defaults = world.state.cluster.topics["flights"], world.state.cluster.cluster_configs
+    assert topic.configs == {"confluent.placement.constraints": ""}
+    # Nor does it hold later, until that is taken away.
+    assert policy_of(topic.configs, defaults) is None
+    change = changes(TOPIC, "flights", ("confluent.placement.constraints", DELETE, None))
+    assert isinstance(world.run(AlterConfigs((change,))), ResourceResults)
+    found = policy_of(world.state.cluster.topics["flights"].configs, defaults)
+    assert found is not None and found[0] == LOG_CONSTRAINTS
+
+
+def test_without_a_replication_factor_the_default_of_constraints_holds() -> None:
+    """So do topics that are created by themselves, and those of the brokers."""
+    world = World()
+    assert set_default(world, LOG_CONSTRAINTS, CONSTRAINTS)[0] == 0
+    (result,) = world.create(NewTopic(name="flights", partitions=4))
+    assert result.error_code == 0 and regions_of(world) == [["east", "east", "south"]] * 4
+    answer = world.run(EnsureInternalTopic(OFFSETS_TOPIC))
+    assert isinstance(answer, TopicResults) and answer.topics[0].replication_factor == 3
+    assert "confluent.placement.constraints" not in (
+        world.state.cluster.topics[OFFSETS_TOPIC].configs
+    )
+
+
+def test_the_offsets_topic_has_constraints_of_its_own() -> None:
+    world, key = World(), "confluent.offsets.topic.placement.constraints"
+    assert set_default(world, "strandline.placement.policy", "survive: [region, 2 brokers]")[0] == 0
+    assert set_default(world, key, "{")[0] == 40
+    code, message = set_default(world, key, CONSTRAINTS.replace("south", "mars"))
+    assert code == 44 and message is not None and message.startswith(f"{key}: ")
+    assert set_default(world, key, CONSTRAINTS)[0] == 0
+    answer = world.run(EnsureInternalTopic(OFFSETS_TOPIC))
+    assert isinstance(answer, TopicResults)
+    assert (answer.topics[0].error_code, answer.topics[0].replication_factor) == (0, 3)
+    assert world.state.cluster.topics[OFFSETS_TOPIC].configs["confluent.placement.constraints"] == (
+        CONSTRAINTS
+    )
+
+
 def given(world: World, *replicas: int, partitions: int = 2) -> tuple[int, str]:
     """(error code, message) of a topic whose last partition is put on these brokers, and the others
     on 1, 3, 5."""

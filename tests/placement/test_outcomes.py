@@ -1,5 +1,6 @@
 """After which losses a partition goes on by itself (design section 6; decision 0026)."""
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import combinations
 
@@ -11,6 +12,7 @@ from tests.placement.test_survival import placed
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.outcomes import Course, Outcome, Rules, outcomes
+from strandline.placement.explain.regions import Regions
 from strandline.placement.policy.goals import parse_goal
 from strandline.placement.survival.replicas import Placement, Replica
 
@@ -128,10 +130,69 @@ def test_who_may_let_voters_leave_is_told_of_the_observers_that_stand_in_then() 
 
 @pytest.mark.parametrize("promotion", ["", "leader-is-observer", "region-lost"])
 def test_an_observer_that_may_not_be_promoted_is_counted_on_by_nobody(promotion: str) -> None:
-    """ "region-lost" waits until the region is down for the controller: that is not sure."""
+    """Nobody says here when a region is down, so no region ever is."""
     placement = placed(*HALVES, observers=("c/1",), min_insync_replicas=3)
     rules = {"shrinks": True, "min_insync_replicas": 3, "promotion": promotion}
     assert told(placement, **rules)["1 region"] == ("lower-min-insync", 2)
+
+
+def of_regions(placement: Placement, *others: str, silent_at: int = 2) -> Regions:
+    """The replicas' brokers, and others without one, of regions that are down with so many."""
+    brokers = [
+        *placement.replicas,
+        *(Replica(BrokerId(200 + n), Labels(region=path)) for n, path in enumerate(others)),
+    ]
+    counts = Counter(one.labels.region for one in brokers)
+    return Regions(brokers, {one: silent_at for one, count in counts.items() if count >= silent_at})
+
+
+def test_an_observer_stands_in_for_a_lost_region_once_that_is_taken_for_down() -> None:
+    placement = placed(*HALVES, observers=("c/1",), min_insync_replicas=3)
+    rules = Rules(3, True, seeds("a", "b", "c"), "region-lost", of_regions(placement))
+    found = outcomes([(placement, (0,))], rules)
+    for is_cut in (False, True):
+        one = one_of(found, "1 region", is_cut=is_cut)
+        assert (one.course, one.left, one.stand_ins) == (Course.STANDS_IN, 2, 1)
+        assert one.awaits_region
+    # One of each region: neither is down.
+    assert one_of(found, "2 brokers").course == Course.LOWER
+
+
+def test_a_region_counts_with_its_brokers_that_hold_no_replica() -> None:
+    placement = placed(*THREE, observers=("d",), min_insync_replicas=3)
+    rules = {"shrinks": True, "min_insync_replicas": 3, "promotion": "region-lost"}
+    whole = of_regions(placement, *THREE)
+    found = told(placement, **rules, regions=whole)
+    assert found["1 region"] == ("stands-in", 2)
+    assert found["1 broker"] == ("lower-min-insync", 2)
+    alone = of_regions(placement)
+    assert told(placement, **rules, regions=alone)["1 region"] == ("lower-min-insync", 2)
+    assert alone.never_down([placement]) == THREE
+    assert whole.never_down([placement]) == ()
+
+
+def test_so_many_have_to_be_back_as_go_on_by_themselves() -> None:
+    """Of four voters half is enough, where as many acknowledge or observers make up the number."""
+
+    def back(*observers: str, least: int = 3, **rules: object) -> int:
+        placement = placed(*HALVES, observers=observers, min_insync_replicas=least)
+        given = Rules(least, promotion="under-min-isr", **rules)  # type: ignore[arg-type]
+        return one_of(outcomes([(placement, (0,))], given), "1 region and 1 broker").back
+
+    assert back("c", shrinks=True) == 1
+    assert back(least=1, shrinks=True) == 1
+    assert back("c") == back(least=1) == back(shrinks=True) == 2
+    # Without the controller as many as a write needs.
+    assert back("c", shrinks=True, controllers=seeds("a", "a", "b")) == 2
+
+
+def test_observers_that_are_left_where_no_voter_is_are_told() -> None:
+    placement = placed("a/1", "a/2", observers=("b", "b"), min_insync_replicas=2)
+    for promotion in ("", "under-min-isr"):
+        found = outcomes([(placement, (0,))], Rules(2, True, promotion=promotion))  # type: ignore[arg-type]
+        gone = one_of(found, "1 region")
+        assert (gone.course, gone.observers) == (Course.GONE, 2)
+        assert gone.back == (1 if promotion else 2)
 
 
 def test_as_many_observers_stand_in_as_are_missing_or_none_is_enough() -> None:
@@ -213,7 +274,10 @@ def test_what_survives_goes_on_and_what_may_be_lost_is_told(
         assert (one.course == Course.ELECTION) == (len(voters) - lost >= quorum)
         can_hold_all = any(len(choice) >= quorum for choice in choices)
         assert one.keeps_data == (not can_hold_all)
-        assert one.back == (0 if one.acts_alone else max(quorum - (len(voters) - lost), 0))
+        enough = quorum
+        if shrinks and min(min_insync, len(voters)) <= len(voters) // 2:
+            enough = len(voters) - len(voters) // 2  # As many as the controller seats.
+        assert one.back == (0 if one.acts_alone else max(enough - (len(voters) - lost), 0))
 
 
 @pytest.mark.parametrize("shrinks", [False, True])

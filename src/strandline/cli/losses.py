@@ -2,10 +2,12 @@
 
 Why:    the same words when a topic is made and whenever somebody asks.
 How:    what happens is worked out from the replicas as they are placed, `min.insync.replicas`,
-        `voters.shrink.enable` and the controller's voters; where these are not told, from the rest.
+        `voters.shrink.enable`, the controller's voters and the cluster's outage marks; where these
+        are not told, from the rest.
 Source: decision 0026; `placement.explain.outcomes`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from strandline.base.json_value import Json
@@ -15,13 +17,29 @@ if TYPE_CHECKING:
     from strandline.cli.live_cluster import LiveCluster, LiveTopic
     from strandline.client.cluster import Client
     from strandline.placement.explain.outcomes import Outcome
-    from strandline.placement.survival.replicas import Replica
+    from strandline.placement.explain.regions import Regions
+    from strandline.placement.survival.replicas import Placement, Replica
+
+OUTAGE_KEYS = (
+    "outage.brokers.min",
+    "outage.high.percent",
+    "outage.low.percent",
+    "outage.marks",
+)
+"""The keys of the cluster by which a region is taken for down."""
 
 
-def look_at_losses(
-    client: "Client", names: Sequence[str]
-) -> "dict[str, tuple[LiveTopic, tuple[Outcome, ...]]]":
-    """{topic: it, and what each class of loss does}; nothing where the cluster does not say."""
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What each class of loss does to a topic, and what its promotion does not do, as notes."""
+
+    topic: "LiveTopic"
+    outcomes: "tuple[Outcome, ...]"
+    notes: tuple[str, ...]
+
+
+def look_at_losses(client: "Client", names: Sequence[str]) -> dict[str, Foretold]:
+    """By topic; nothing where the cluster does not say."""
     from strandline.base.errors import StrandlineError
     from strandline.cli.live_cluster import look
 
@@ -29,8 +47,13 @@ def look_at_losses(
         cluster = look(client, names)
     except StrandlineError:
         return {}
-    controllers = controller_voters(client, cluster)
-    return {one.name: (one, outcomes_of(one, cluster, controllers)) for one in cluster.topics}
+    return foretell(client, cluster)
+
+
+def foretell(client: "Client", cluster: "LiveCluster") -> dict[str, Foretold]:
+    """By topic, of a cluster that was looked at."""
+    controllers, regions = controller_voters(client, cluster), regions_of(client, cluster)
+    return {one.name: _foretold(one, cluster, controllers, regions) for one in cluster.topics}
 
 
 def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
@@ -53,9 +76,44 @@ def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replic
     return tuple(Replica(one.id, one.labels) for one in cluster.candidates if one.id in seeds)
 
 
-def outcomes_of(
-    topic: "LiveTopic", cluster: "LiveCluster", controllers: "Sequence[Replica]"
-) -> "tuple[Outcome, ...]":
+def regions_of(client: "Client", cluster: "LiveCluster") -> "Regions":
+    """When regions are taken for down, where a promotion goes by that; of no brokers where it does
+    not, or nobody tells."""
+    from strandline.base.errors import StrandlineError
+    from strandline.cli.live_cluster import THE_CLUSTER
+    from strandline.client.configs import describe_configs
+    from strandline.config.cluster import ClusterConfig
+    from strandline.controller.outages.domains import is_region, members
+    from strandline.controller.outages.marks import configured, silent_needed
+    from strandline.placement.explain.outcomes import REGION_LOST
+    from strandline.placement.explain.regions import Regions
+    from strandline.placement.survival.replicas import Replica
+
+    if all(one.request.policy.promotion != REGION_LOST for one in cluster.topics):
+        return Regions()
+    try:
+        rows = describe_configs(client, [THE_CLUSTER], OUTAGE_KEYS)[THE_CLUSTER]
+    except StrandlineError:
+        return Regions()
+    marks_of = configured(ClusterConfig.from_values({one.name: one.value for one in rows}))
+    brokers = {one.id: one.labels for one in cluster.candidates}
+    needed = {
+        domain[0]: silent_needed(len(inside), marks_of(domain))
+        for domain, inside in members(brokers).items()
+        if is_region(domain)
+    }
+    return Regions(
+        (Replica(broker, labels) for broker, labels in brokers.items()),
+        {region: count for region, count in needed.items() if count is not None},
+    )
+
+
+def _foretold(
+    topic: "LiveTopic",
+    cluster: "LiveCluster",
+    controllers: "Sequence[Replica]",
+    regions: "Regions",
+) -> Foretold:
     """What each class of loss does to a topic, as it is placed."""
     from strandline.model.cluster import Roles
     from strandline.placement.explain.outcomes import Rules, outcomes
@@ -71,26 +129,49 @@ def outcomes_of(
         for roles, indexes in alike.items()
     ]
     policy = topic.request.policy
-    rules = Rules(topic.request.min_insync_replicas, topic.shrinks, controllers, policy.promotion)
-    return outcomes(placements, rules, goals=policy.survive)
+    rules = Rules(
+        topic.request.min_insync_replicas, topic.shrinks, controllers, policy.promotion, regions
+    )
+    found = outcomes(placements, rules, goals=policy.survive)
+    return Foretold(topic, found, _notes(topic, [one for one, _ in placements], regions))
 
 
-def losses_json(topic: "LiveTopic", found: "Sequence[Outcome]") -> list[Json]:
+def _notes(
+    topic: "LiveTopic", placements: "Sequence[Placement]", regions: "Regions"
+) -> tuple[str, ...]:
+    """Which of the regions nobody stands in for."""
+    from strandline.placement.explain.outcomes import REGION_LOST
+
+    if topic.request.policy.promotion != REGION_LOST or not regions.brokers:
+        return ()
+    never = regions.never_down(placements)
+    if not never:
+        return ()
+    noun = "region" if len(never) == 1 else "regions"
+    have, their = ("has", "its") if len(never) == 1 else ("have", "their")
+    return (
+        f"{REGION_LOST}: {noun} {', '.join(never)} {have} fewer brokers than outage.brokers.min, "
+        f"too few to be taken for down: no observer stands in for {their} voters",
+    )
+
+
+def losses_json(foretold: Foretold) -> list[Json]:
     """All of them, each with what is told to people."""
     from strandline.cli.explaining import builtins
 
     told: list[Json] = []
-    for one in found:
+    for one in foretold.outcomes:
         fields = builtins(one)
         assert isinstance(fields, dict)
-        told.append({**fields, "text": tell(topic, one)})
+        told.append({**fields, "text": tell(foretold.topic, one)})
     return told
 
 
-def tell_losses(topic: "LiveTopic", found: "Sequence[Outcome]") -> None:
+def tell_losses(foretold: Foretold) -> None:
     """A table: who acts after each class of loss, and how."""
     from strandline.cli.explaining import ranges
 
+    topic, found = foretold.topic, foretold.outcomes
     if not found:
         return
     count = len(topic.partitions)
@@ -116,7 +197,7 @@ def _data(one: "Outcome") -> str:
 
     if one.keeps_data:
         return "kept"
-    return "lost" if one.course == Course.GONE else "may be lost"
+    return "lost" if one.course == Course.GONE and not one.observers else "may be lost"
 
 
 def tell(topic: "LiveTopic", one: "Outcome") -> str:
@@ -135,14 +216,15 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
             return f"the controller seats a leader among the {there} that {verb} left"
         case Course.STANDS_IN:
             stand = "stands" if one.stand_ins == 1 else "stand"
-            return f"{_go_on(one, there)}; then {_stand_ins(one)} {stand} in: acks=all goes on"
+            then = f"then{_once(one)} {_stand_ins(one)} {stand} in"
+            return f"{_go_on(one, there)}; {then}: acks=all goes on"
         case Course.LOWER:
             return (
                 f"{_go_on(one, there)}; acks=all is refused until: "
                 f"{_alter(topic, one, lets_leave=False)}"
             )
         case Course.LET_LEAVE:
-            comes = f", with {_stand_ins(one)}," if one.stand_ins else ""
+            comes = f", with {_stand_ins(one)}{_once(one) or ','}" if one.stand_ins else ""
             return (
                 f"nobody leads; the {there} that {verb} left have all that was acknowledged, and "
                 f"go on{comes} after: {_alter(topic, one, lets_leave=True)}"
@@ -155,11 +237,26 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
                 f"be lost: strandline partition survivors {topic.name} PARTITION"
             )
         case Course.GONE:
-            return f"no voter is left: bring {one.back} back"
+            return _tell_gone(topic, one)
 
 
 def _stand_ins(one: "Outcome") -> str:
     return f"{one.stand_ins} observer{'' if one.stand_ins == 1 else 's'}"
+
+
+def _once(one: "Outcome") -> str:
+    return ", once the region is taken for down," if one.awaits_region else ""
+
+
+def _tell_gone(topic: "LiveTopic", one: "Outcome") -> str:
+    text = f"no voter is left: bring {one.back} back"
+    if not one.observers or one.without_controller:
+        return text
+    which = f"{topic.name} PARTITION"
+    return (
+        f"{text}; or see what may be lost: strandline partition survivors {which}, and have an "
+        f"observer go on without it: strandline partition declare-lost {which}"
+    )
 
 
 def _go_on(one: "Outcome", there: str) -> str:

@@ -103,6 +103,14 @@ class ClusterConfig:
         example="east=10.1.0.0/16,west=10.2.0.0/16",
         reloadable=True,
     )
+    confluent_offsets_topic_placement_constraints: str = key(
+        "",
+        "Where the replicas of `__consumer_offsets` go, in Confluent's JSON: its own "
+        "`confluent.placement.constraints` when it is created. Without it they go where the "
+        "cluster's default policy has them, or `offsets.topic.replication.factor`. Not a key of "
+        "Kafka's. Transactions are not supported, so there is no such key for their topic.",
+        example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}]}',
+    )
     default_replication_factor: int = key(
         3,
         "Replicas of a topic for which nothing is said; as many as there are brokers where there "

@@ -54,8 +54,9 @@ class TopicConfig:
         "",
         "The same in Confluent's JSON, versions 1 and 2, with `replicas` and `observers`; `rack` "
         "is the label `region`. With observers, `observerPromotionPolicy` says when they stand in "
-        "for lost voters (`voters.shrink.enable`). Replicas move when it is changed. Not a key of "
-        "Kafka's.",
+        "for lost voters (`voters.shrink.enable`). Replicas move when it is changed. Set to "
+        "nothing, as on a topic that is created with a replication factor, the cluster's default "
+        "of it does not hold either. Not a key of Kafka's.",
         cluster_name="confluent.log.placement.constraints",
         reloadable=True,
         example='{"version":2,"replicas":[{"count":3,"constraints":{"rack":"east"}}],'

@@ -3,7 +3,9 @@
 Why:    what a user types is refused when the topic is made, with the reason and what could be met;
         what was accepted is kept in one spelling, so that every broker reads the same.
 How:    a topic's own `placement.policy` or `confluent.placement.constraints` wins; then the
-        cluster's default; without any, placement spreads evenly. Redpanda's leader preference
+        cluster's default; without any, placement spreads evenly. A topic whose constraints are set
+        to nothing has none of Confluent's, nor the cluster's default of them: so is one that was
+        made with a replication factor of its own. Redpanda's leader preference
         adds where leaders should be: the topic's own word on leaders before the cluster's.
 Owns:   nothing.
 Source: design section 7; decision 0008."""
@@ -40,6 +42,9 @@ SHRINK = "voters.shrink.enable"
 TOPIC_POLICY_KEYS = (POLICY, CONSTRAINTS, PREFERENCE)
 CLUSTER_POLICY_KEYS = tuple(TOPIC_KEYS_BY_NAME[name].cluster_name for name in TOPIC_POLICY_KEYS)
 """The cluster's defaults of these, in the same order."""
+CLUSTER_CONSTRAINTS = TOPIC_KEYS_BY_NAME[CONSTRAINTS].cluster_name
+OFFSETS_CONSTRAINTS = "confluent.offsets.topic.placement.constraints"
+"""What `__consumer_offsets` is created with, as its own constraints."""
 
 
 def _read_preference(text: str, *, source: str) -> Policy:
@@ -54,6 +59,7 @@ _READERS = {
     for name, read in zip(names, _INPUTS, strict=True)
 }
 """{key: what reads its value}."""
+_READERS[OFFSETS_CONSTRAINTS] = import_confluent
 Said = tuple[str, Policy]
 """A key, and the policy that it gives."""
 _Texts = tuple[tuple[str, str], ...]
@@ -86,6 +92,8 @@ def policy_of(own: Mapping[str, str], cluster: Mapping[str, str]) -> Said | None
     *defaults, default_preference = CLUSTER_POLICY_KEYS
     base = _said(keys, own)
     leaders = _preferred(preference, own, beside=base)
+    if own.get(CONSTRAINTS) == "":
+        defaults.remove(CLUSTER_CONSTRAINTS)
     found = _said(defaults, cluster) if base is None else base
     if leaders is None and not _tells_leaders(base):
         leaders = _preferred(default_preference, cluster, beside=found if base is None else None)
@@ -97,6 +105,18 @@ def policy_of(own: Mapping[str, str], cluster: Mapping[str, str]) -> Said | None
     key, policy = found
     where = msgspec.structs.replace(policy.leaders, prefer=prefer, follow="")
     return key, msgspec.structs.replace(policy, leaders=where)
+
+
+def with_factor(
+    own: dict[str, str], cluster: Mapping[str, str], policy: Said | None
+) -> tuple[dict[str, str], Said | None]:
+    """(what is set on a topic that is created with a replication factor of its own, the policy that
+    it follows): as Confluent's brokers do, the cluster's default of constraints counts for nothing
+    then. Arguments as for `policy_of`, and what that says."""
+    if policy is None or policy[0] != CLUSTER_CONSTRAINTS:
+        return own, policy
+    own = {**own, CONSTRAINTS: ""}
+    return own, policy_of(own, cluster)
 
 
 def derived_defaults(own: Mapping[str, str], cluster: Mapping[str, str]) -> dict[str, str]:

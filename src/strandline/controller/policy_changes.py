@@ -17,6 +17,7 @@ from strandline.controller.listing import listed
 from strandline.controller.policies import (
     CLUSTER_POLICY_KEYS,
     MIN_INSYNC,
+    OFFSETS_CONSTRAINTS,
     TOPIC_POLICY_KEYS,
     candidates_of,
     policy_of,
@@ -25,6 +26,7 @@ from strandline.controller.policies import (
 )
 from strandline.model.cluster import Topic
 from strandline.model.ids import BrokerId
+from strandline.placement.policy.confluent import CONFIG as CONSTRAINTS
 from strandline.placement.policy.document import Policy
 from strandline.placement.solver.refusal import Refusal
 from strandline.placement.solver.request import Request
@@ -55,7 +57,7 @@ class PolicyChecks:
         before = TopicConfig.from_overrides(self._values, topic.configs)
         after = TopicConfig.from_overrides(self._values, own)
         is_policy_changed = any(
-            own.get(name, "") != topic.configs.get(name, "") for name in TOPIC_POLICY_KEYS
+            own.get(name) != topic.configs.get(name) for name in TOPIC_POLICY_KEYS
         )
         if is_policy_changed:
             require_networks(policy_of(own, self._values), self._values)
@@ -81,6 +83,9 @@ class PolicyChecks:
             TopicConfig.from_overrides(values, {}).min_insync_replicas
             for values in (self._values, after)
         )
+        offsets = after.get(OFFSETS_CONSTRAINTS, "")
+        if offsets != self._values.get(OFFSETS_CONSTRAINTS, ""):
+            self._check_offsets(offsets, after)
         refused: dict[str, tuple[str, str]] = {}
         for topic in self._facts.state.cluster.topics.values():
             is_dearer = least_after > least and MIN_INSYNC not in topic.configs
@@ -91,9 +96,22 @@ class PolicyChecks:
         if refused:
             raise refusal_of(refused)
 
+    def _check_offsets(self, constraints: str, values: Mapping[str, str]) -> None:
+        """Refuse constraints with which the offsets topic could not be made."""
+        found = policy_of({CONSTRAINTS: constraints}, {})
+        if found is None:
+            return
+        least = TopicConfig.from_overrides(values, {}).min_insync_replicas
+        refusal = self._refusal(
+            found[1], least, self._facts.config.offsets_topic_replication_factor
+        )
+        if refusal:
+            raise refuse(Error.POLICY_VIOLATION, f"{OFFSETS_CONSTRAINTS}: {refusal}")
+
     def _is_other(self, topic: Topic, after: Mapping[str, str]) -> bool:
         """Whether a topic has another policy with these defaults of the cluster."""
-        own = tuple((name, topic.configs.get(name, "")) for name in TOPIC_POLICY_KEYS)
+        configs = topic.configs
+        own = tuple((name, configs[name]) for name in TOPIC_POLICY_KEYS if name in configs)
         if own not in self._others:
             values = dict(own)
             self._others[own] = policy_of(values, after) != policy_of(values, self._values)
@@ -109,9 +127,12 @@ class PolicyChecks:
             return "", ""
         key, policy = found
         least = TopicConfig.from_overrides(inherited, own).min_insync_replicas
-        voters = len(topic.partitions[0].replicas)
+        return key, self._refusal(policy, least, len(topic.partitions[0].replicas))
+
+    def _refusal(self, policy: Policy, least: int, voters: int) -> str:
+        """Why it cannot be met, by so many voters where it says nothing; empty where it can."""
         if (policy, least, voters) in self._solved:
-            return key, self._solved[policy, least, voters]
+            return self._solved[policy, least, voters]
         if not self._candidates:
             self._candidates = candidates_of(self._facts, Draft(self._facts.state), self._leaving)
         request = Request(
@@ -125,7 +146,7 @@ class PolicyChecks:
         if isinstance(answer, Refusal):
             refusal = f"{answer}{unknown_to(self._candidates, policy)}"
         self._solved[policy, least, voters] = refusal
-        return key, refusal
+        return refusal
 
 
 def refusal_of(refused: Mapping[str, tuple[str, str]]) -> ApiError:

@@ -260,11 +260,14 @@ class Partition:
     @property
     def hosts(self) -> tuple[BrokerId, ...]:
         """Who holds the log: what is wanted first, then who holds it until that is so; of each,
-        voters before observers."""
+        voters before observers. Where nothing moves, placement's order, whoever votes."""
         if not self.target and not self.acting:  # Asked of every partition for one answer.
             return self.replicas + self.observers if self.observers else self.replicas
         others = [one for voters in self.possible for one in voters]
-        members = (*self.wanted.all, *self.granted.all, *self.roles.all, *others)
+        first, then = self.roles, self.granted
+        if self.target:
+            first, then = then, first
+        members = (*self.wanted.all, *first.all, *then.all, *others)
         return tuple(dict.fromkeys(members))
 
     @property

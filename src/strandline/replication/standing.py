@@ -37,7 +37,8 @@ class Counts:
 class Standing:
     """One replica; -1 where the leader does not know.
 
-    `is_isr_eligible`: it is a voter. `is_caught_up`: it keeps up, voter or not. `caught_up_lag_ms`:
+    `is_isr_eligible`: it may be in sync: it votes, or is one of placement's voters, which may vote
+    again by itself. `is_caught_up`: it keeps up, voter or not. `caught_up_lag_ms`:
     since when it lacks something. `heard_lag_ms`: since its broker was last heard.
     `log_start_offset`: known of the leader only. `log_end_offset`: up to there its log is flushed;
     of the leader: written."""
@@ -61,12 +62,13 @@ def standings(replica: "Replica") -> list[Standing]:
     configuration = replica.configuration
     in_sync = replica.in_sync()
     voters = configuration.all_voters
+    observers = {one for one in configuration.members if _is_observer(replica, one, voters)}
     return [
         Standing(
             broker=broker,
             is_leader=broker == replica.self_id,
-            is_observer=_is_observer(replica, broker, voters),
-            is_isr_eligible=broker in voters,
+            is_observer=broker in observers,
+            is_isr_eligible=broker in voters or broker not in observers,
             is_in_isr=broker in in_sync,
             is_caught_up=replica.may_count(broker),
             caught_up_lag_ms=_caught_up_lag_ms(replica, broker),

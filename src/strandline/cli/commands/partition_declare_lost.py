@@ -4,6 +4,8 @@ Why:    it gives up records for ever, so what is left, and exactly what is at ri
         and the topic's name has to be typed. The controller refuses wherever nothing need be lost.
 Source: decision 0027; docs/operating/outages.md."""
 
+import contextlib
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,7 +42,8 @@ def declare_lost(
         foretold = foretell_loss(client, topic, partition, brokers=lost, grant=grant)
         lines = _tell(lost, found, foretold)
         if not yes:
-            _confirm(topic, partition, found, lines)
+            with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+                _confirm(topic, partition, found, lines)
         done = declare(client, topic, partition, brokers=lost, foretold=foretold, by=_who())
     told: dict[str, Json] = {
         "topic": topic,
@@ -103,8 +106,6 @@ def _tell(
 
 def _confirm(topic: str, partition: int, found: "ReplicaLogs", lines: list[str]) -> None:
     """Show what is left, and have the name typed again; raises OperatorError."""
-    import sys
-
     from strandline.base.errors import OperatorError
 
     print_logs(topic, partition, found)

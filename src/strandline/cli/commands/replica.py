@@ -7,12 +7,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from strandline.base.json_value import Json
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import Table, print_line, print_table, show
 
 if TYPE_CHECKING:
+    from typer._click.core import Context
+
     from strandline.client.replica_status import PartitionStatus
     from strandline.protocol.messages.describe_replica_status import ReplicaStatus
 
@@ -29,12 +32,31 @@ class Shown(Enum):
     EXCLUDE = "exclude"
 
 
+KINDS = ("--leaders", "--observers")
+"""The options that mean "only" where nothing follows them, as those of kafka-replica-status."""
+
+
+class _Command(TyperCommand):
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _completed(args))
+
+
+def _completed(words: list[str]) -> list[str]:
+    """The words, with what is left out after an option of `KINDS`."""
+    found: list[str] = []
+    for word, following in zip(words, [*words[1:], "-"], strict=True):
+        found.append(word)
+        if word in KINDS and following.startswith("-"):
+            found.append(Shown.ONLY.value)
+    return found
+
+
 @app.callback()
 def group() -> None:
     """See how far each replica is."""
 
 
-@app.command()
+@app.command(cls=_Command)
 def status(
     topics: Annotated[
         str, typer.Option("--topics", metavar="NAME,...", help="These topics; all without it.")
@@ -46,10 +68,16 @@ def status(
         ),
     ] = "",
     leaders: Annotated[
-        Shown | None, typer.Option("--leaders", help="Show leaders only, or leave them out.")
+        Shown | None,
+        typer.Option(
+            "--leaders", metavar="[only|exclude]", help="Show leaders only, or leave them out."
+        ),
     ] = None,
     observers: Annotated[
-        Shown | None, typer.Option("--observers", help="Show observers only, or leave them out.")
+        Shown | None,
+        typer.Option(
+            "--observers", metavar="[only|exclude]", help="Show observers only, or leave them out."
+        ),
     ] = None,
     exclude_internal: Annotated[
         bool, typer.Option("--exclude-internal", help="Leave internal topics out.")

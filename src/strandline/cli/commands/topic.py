@@ -3,7 +3,7 @@ what explains them is in `topic_explain`.
 
 Source: docs/reference/cli.md."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,12 +25,11 @@ from strandline.cli.options import (
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
-    from strandline.cli.live_cluster import LiveTopic
+    from strandline.cli.losses import Foretold
     from strandline.client.cluster import Client, TopicView
     from strandline.client.configs import ConfigView
     from strandline.client.observers import AllObserved
     from strandline.model.ids import BrokerId
-    from strandline.placement.explain.outcomes import Outcome
 
 
 app = typer.Typer(
@@ -87,6 +86,7 @@ def create(
         observed = describe_observers(client, names)
         notes = notes_on_changes(client, dict(configs))
         losses = look_at_losses(client, names)
+        notes += dict.fromkeys(note for one in losses.values() for note in one.notes)
     _show_list(topics, observed, as_json=as_json, notes=notes, losses=losses)
 
 
@@ -323,7 +323,7 @@ def _show_list(
     *,
     as_json: bool,
     notes: "list[str] | None" = None,
-    losses: "Mapping[str, tuple[LiveTopic, Sequence[Outcome]]] | None" = None,
+    losses: "Mapping[str, Foretold] | None" = None,
 ) -> None:
     """`notes` and `losses`: None where there can be none."""
     from strandline.cli.losses import losses_json, tell_losses
@@ -333,14 +333,14 @@ def _show_list(
     for one in found:
         name = str(one["name"])
         if losses is not None:
-            one["losses"] = losses_json(*losses[name]) if name in losses else None
+            one["losses"] = losses_json(losses[name]) if name in losses else None
 
     def people() -> None:
         _list(found)
         tell_notes(notes or ())
-        for topic, outcomes in (losses or {}).values():
+        for one in (losses or {}).values():
             print_line("")
-            tell_losses(topic, outcomes)
+            tell_losses(one)
 
     told: dict[str, Json] = {"topics": [*found]}
     show(as_json, told if notes is None else {**told, "notes": notes}, people=people)

@@ -20,12 +20,12 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.live_cluster import LiveCluster, LiveTopic
+    from strandline.cli.losses import Foretold
     from strandline.client.cluster import Client
     from strandline.client.leadership import LeaderWaiting
     from strandline.model.cluster import Roles
     from strandline.model.ids import BrokerId
     from strandline.placement.explain.explanation import Explanation
-    from strandline.placement.explain.outcomes import Outcome
     from strandline.placement.explain.prices import Prices
     from strandline.placement.explain.topics import PartitionState, TopicExplanation
     from strandline.placement.solver.refusal import Refusal
@@ -54,7 +54,7 @@ def explain(
     regions."""
     from strandline.cli.explaining import builtins, check_prices, read_prices
     from strandline.cli.live_cluster import look
-    from strandline.cli.losses import controller_voters, losses_json, outcomes_of
+    from strandline.cli.losses import foretell, losses_json
     from strandline.cli.losses_declared import declared_json
     from strandline.cli.policy_notes import notes_on
     from strandline.cli.writers import writers_json
@@ -67,10 +67,10 @@ def explain(
         (topic,) = cluster.topics
         written = _writers(client, topic)
         waits = _led_elsewhere(client, cluster, name)
-        losses = outcomes_of(topic, cluster, controller_voters(client, cluster))
+        losses = foretell(client, cluster)[name]
         declared = describe_losses(client, [name])
     check_prices(table, prices, cluster.candidates)
-    notes = notes_on(topic.request.policy, cluster.candidates)
+    notes = [*notes_on(topic.request.policy, cluster.candidates), *losses.notes]
     told = explain_topic(topic.request, cluster.candidates, topic.partitions, prices=table)
     index = told.alike[0].partitions[0] if partition is None else partition
     one = _partition(topic, index)
@@ -82,7 +82,7 @@ def explain(
             topic, told, waits, notes=notes, currency="" if table is None else table.currency
         )
         _tell_written(written)
-        _tell_losses(topic, losses, declared)
+        _tell_losses(losses, declared)
         _tell_partition(one, closely, cluster)
         if found is not None:
             _tell_mending(topic, one, found)
@@ -94,7 +94,7 @@ def explain(
             "policy_key": topic.policy_key,
             "min_insync_replicas": topic.request.min_insync_replicas,
             "explanation": builtins(told),
-            "losses": losses_json(topic, losses),
+            "losses": losses_json(losses),
             "declared_lost": declared_json(name, declared),
             "partition": index,
             "leader": one.leader,
@@ -124,15 +124,13 @@ def _tell_written(written: "list[WrittenPartition]") -> None:
         tell_writers(written)
 
 
-def _tell_losses(
-    topic: "LiveTopic", losses: "tuple[Outcome, ...]", declared: "Sequence[DeclaredLoss]"
-) -> None:
+def _tell_losses(losses: "Foretold", declared: "Sequence[DeclaredLoss]") -> None:
     from strandline.cli.losses import tell_losses
     from strandline.cli.losses_declared import tell_declared
 
     print_line("")
-    tell_losses(topic, losses)
-    tell_declared(topic.name, declared)
+    tell_losses(losses)
+    tell_declared(losses.topic.name, declared)
 
 
 def _explain_partition(

@@ -23,6 +23,7 @@ from strandline.controller.policies import (
     choose_by_policy,
     policy_of,
     require_networks,
+    with_factor,
 )
 from strandline.controller.records import TopicCreated
 from strandline.model.cluster import Roles
@@ -61,8 +62,11 @@ def add_topic(facts: Facts, draft: Draft, topic: NewTopic) -> TopicResult:
     if topic.name in facts.state.cluster.topics:
         raise refuse(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     configs = _checked_configs(topic.configs)
-    policy = policy_of(configs, facts.state.cluster.cluster_configs)
-    require_networks(policy, facts.state.cluster.cluster_configs)
+    cluster = facts.state.cluster.cluster_configs
+    policy = policy_of(configs, cluster)
+    if topic.replication_factor != USE_DEFAULT:
+        configs, policy = with_factor(configs, cluster, policy)
+    require_networks(policy, cluster)
     if topic.assignments:
         if policy is not None and policy[0] in configs:
             raise refuse(

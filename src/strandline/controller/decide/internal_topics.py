@@ -13,6 +13,7 @@ from strandline.controller.decide.create_topics import add_topic
 from strandline.controller.decision import Decision, Draft, Facts, refuse
 from strandline.controller.names import is_internal
 from strandline.controller.policies import policy_of
+from strandline.placement.policy.confluent import CONFIG as CONSTRAINTS
 from strandline.protocol.errors import Error
 
 OFFSETS_TOPIC_CONFIGS = (
@@ -38,12 +39,15 @@ def decide_ensure_internal_topic(facts: Facts, command: EnsureInternalTopic) -> 
         return Decision(TopicResults((present,)))
     config = facts.config
     factor = facts.capped(config.offsets_topic_replication_factor)
-    by_policy = policy_of({}, facts.state.cluster.cluster_configs)
+    configs: tuple[tuple[str, str], ...] = OFFSETS_TOPIC_CONFIGS
+    if config.confluent_offsets_topic_placement_constraints:
+        configs += ((CONSTRAINTS, config.confluent_offsets_topic_placement_constraints),)
+    by_policy = policy_of(dict(configs), facts.state.cluster.cluster_configs)
     draft = Draft(facts.state)
     wanted = NewTopic(
         name=command.name,
         partitions=config.offsets_topic_num_partitions,
         replication_factor=USE_DEFAULT if by_policy is not None else factor,
-        configs=OFFSETS_TOPIC_CONFIGS,
+        configs=configs,
     )
     return Decision(TopicResults((add_topic(facts, draft, wanted),)), tuple(draft.records))

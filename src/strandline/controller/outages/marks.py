@@ -78,3 +78,9 @@ def is_down(share: Share, marks: Marks, *, was_down: bool) -> bool:
     if was_down:
         return share.silent > 0 and share.is_below(marks.back_percent)
     return share.silent >= marks.silent_min and share.is_below(marks.low_percent)
+
+
+def silent_needed(total: int, marks: Marks) -> int | None:
+    """So many of a domain's brokers have to be silent before it is down; None: it never is."""
+    counts = range(marks.silent_min, total + 1)
+    return next((one for one in counts if Share(total, one).is_below(marks.low_percent)), None)

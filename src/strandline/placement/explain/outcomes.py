@@ -21,26 +21,28 @@ How:    for each class of loss all choices of such domains are tried, over the b
 
         A network cut is the same for each of its two sides, but that nothing is lost by it: who is
         on the other side lives. An observer counts where the policy promotes by how many voters are
-        left; not where it waits for a region to be taken for down, which is not sure to happen.
+        left; by "region-lost", for each voter of a region that the controller takes for down.
 Source: design section 6; decisions 0016, 0020, 0025 and 0026."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations, product
 
 import msgspec
 
 from strandline.model.ids import BrokerId
+from strandline.placement.explain.regions import Regions, lost_with_their_region
 from strandline.placement.policy.document import Goal, Promotion, goal_levels
 from strandline.placement.policy.goals import format_goal
-from strandline.placement.survival.replicas import Placement, Quorum, Replica
+from strandline.placement.survival.replicas import Placement, Quorum, Replica, domain_at
 from strandline.placement.survival.report import common_goals, loss_levels
 from strandline.placement.topology.labels import BROKER_LABEL
 
 REGION = "region"
 COUNTED: tuple[Promotion, ...] = ("under-min-isr", "under-replicated")
 """Promotions that go by how many voters are left, and nothing else."""
+REGION_LOST: Promotion = "region-lost"
 
 
 class Course(StrEnum):
@@ -92,7 +94,7 @@ class Outcome(msgspec.Struct, frozen=True):
     voters: int
     write_quorum: int
     back: int
-    """So many of those that are lost have to return before a write has its quorum."""
+    """So many voters of those that are lost have to return before acks=all goes on by itself."""
     without_controller: bool
     """Whether the majority of the controller's voters is lost with them."""
     is_inside: bool
@@ -101,18 +103,23 @@ class Outcome(msgspec.Struct, frozen=True):
     """The partitions that fare so; others fare better."""
     stand_ins: int = 0
     """So many observers are promoted; once voters may leave, where they may not."""
+    awaits_region: bool = False
+    """Whether they are promoted no sooner than a region is taken for down."""
+    observers: int = 0
+    """So many are left, whether they may be promoted or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What decides beside the placement. `shrinks`: `voters.shrink.enable` of the topic;
     `controllers`: the controller's voters, nobody where that is not known; `promotion`: the
-    policy's."""
+    policy's; `regions`: when they are down, none ever where that is not known."""
 
     min_insync_replicas: int = 1
     shrinks: bool = False
     controllers: Sequence[Replica] = ()
     promotion: Promotion = ""
+    regions: Regions = field(default_factory=Regions)
 
     def lacking(self, quorum: Quorum, left: int) -> int:
         """How many voters more acks=all asks for."""
@@ -129,10 +136,13 @@ class _Fate:
     without_controller: bool = False
     is_inside: bool = False
     stand_ins: int = 0
+    observers: int = 0
+    ready: int = 0
+    """The observers that may be promoted, whoever of the voters returns."""
 
     @property
-    def badness(self) -> tuple[int, bool, int]:
-        return _WORSE[self.course], self.without_controller, -self.left
+    def badness(self) -> tuple[int, bool, int, int]:
+        return _WORSE[self.course], self.without_controller, -self.left, -self.observers
 
 
 def outcomes(
@@ -202,73 +212,106 @@ def _outcome(
         left=worst.left,
         voters=quorum.voters,
         write_quorum=quorum.write_quorum,
-        back=0 if course.acts_alone else max(quorum.write_quorum - worst.left, 0),
+        back=_back(worst, rules),
         without_controller=worst.without_controller,
         is_inside=worst.is_inside,
         partitions=tuple(
             sorted(index for fate, some in fates if fate.course == course for index in some)
         ),
         stand_ins=worst.stand_ins,
+        awaits_region=worst.stand_ins > 0 and rules.promotion == REGION_LOST,
+        observers=worst.observers,
+    )
+
+
+def _back(fate: _Fate, rules: Rules) -> int:
+    """How many voters have to return, whichever."""
+    if fate.course.acts_alone:
+        return 0
+    quorum, without = fate.quorum, fate.without_controller
+    return next(
+        left - fate.left
+        for left in range(fate.left + 1, quorum.voters + 1)
+        if course_of(quorum, left, fate.ready, rules, without_controller=without).acts_alone
     )
 
 
 def _fates(placement: Placement, goal: Goal, rules: Rules, *, is_cut: bool) -> Iterator[_Fate]:
-    others = (*rules.controllers, *_observers(placement, rules))
-    for lost in _choices(placement, goal, others):
+    for lost in _choices(placement, goal, rules):
         yield _fate_of_cut(placement, lost, rules) if is_cut else _fate(placement, lost, rules)
 
 
-def _choices(
-    placement: Placement, goal: Goal, others: Sequence[Replica]
-) -> Iterator[frozenset[BrokerId]]:
-    """Every choice of such domains, as the brokers that it takes; no others matter here."""
-    known = {one.broker: one for one in (*placement.voters, *others)}
-    everybody = Placement([Replica(one.broker, one.labels) for one in known.values()])
-    brokers = [one.broker for one in everybody.voters]
+def _choices(placement: Placement, goal: Goal, rules: Rules) -> Iterator[frozenset[BrokerId]]:
+    """Every choice of such domains, of those in which somebody matters, as the brokers that it
+    takes."""
+    mattering = (*placement.voters, *rules.controllers, *_observers(placement))
     by_level = []
     for level, count in goal_levels(goal).items():
-        domains = [
-            frozenset(one for bit, one in enumerate(brokers) if mask >> bit & 1)
-            for mask in everybody.domains(level).values()
-        ]
-        by_level.append(combinations(domains, min(count, len(domains))))
+        domains: dict[tuple[str, ...], set[BrokerId]] = {}
+        for one in mattering:
+            domains.setdefault(domain_at(one, level), set()).add(one.broker)
+        for one in rules.regions.brokers:
+            domains.get(domain_at(one, level), set()).add(one.broker)
+        by_level.append(combinations(domains.values(), min(count, len(domains))))
     for chosen in product(*by_level):
         yield frozenset().union(*(domain for some in chosen for domain in some))
 
 
-def _observers(placement: Placement, rules: Rules) -> tuple[Replica, ...]:
-    """Those that would be promoted where too few voters are left, and voters may leave."""
-    if rules.promotion not in COUNTED:
-        return ()
+def _observers(placement: Placement) -> tuple[Replica, ...]:
     return tuple(one for one in placement.replicas if one.role == "observer")
 
 
+def _promotable(
+    placement: Placement, lost: frozenset[BrokerId], observers: int, rules: Rules
+) -> int:
+    """How many of the observers that are left would be promoted where too few voters are left, and
+    voters may leave."""
+    if rules.promotion in COUNTED:
+        return observers
+    if rules.promotion != REGION_LOST:
+        return 0
+    down = rules.regions.down(lost)
+    return min(observers, lost_with_their_region(placement.voters, lost, down))
+
+
 def _fate(placement: Placement, lost: frozenset[BrokerId], rules: Rules) -> _Fate:
-    quorum = placement.quorum
-    left = sum(1 for one in placement.voters if one.broker not in lost)
-    observers = sum(1 for one in _observers(placement, rules) if one.broker not in lost)
     without = not _has_controller(rules, lost, is_lost=True)
-    course = course_of(quorum, left, observers, rules, without_controller=without)
-    stand_ins = _stand_ins(course, rules.lacking(quorum, left), observers)
-    return _Fate(course, left, quorum, without, stand_ins=stand_ins)
+    return _fate_without(placement, lost, rules, without_controller=without)
 
 
 def _fate_of_cut(placement: Placement, inside: frozenset[BrokerId], rules: Rules) -> _Fate:
     quorum = placement.quorum
     within = sum(1 for one in placement.voters if one.broker in inside)
     outside = quorum.voters - within
-    left = max(within, outside)
-    if left > quorum.voters // 2:
+    if max(within, outside) > quorum.voters // 2:
         is_inside = within > outside
         without = not _has_controller(rules, inside, is_lost=not is_inside)
     else:  # Halves: that one goes on which reaches the controller.
         is_inside = not _has_controller(rules, inside, is_lost=True)
         without = is_inside and not _has_controller(rules, inside, is_lost=False)
-    observers = _observers(placement, rules)
-    there = sum(1 for one in observers if (one.broker in inside) == is_inside)
-    course = course_of(quorum, left, there, rules, without_controller=without)
-    stand_ins = _stand_ins(course, rules.lacking(quorum, left), there)
-    return _Fate(course, left, quorum, without, is_inside, stand_ins)
+    others = frozenset(one.broker for one in placement.replicas) - inside
+    lost = others | rules.regions.all_but(inside) if is_inside else inside
+    fate = _fate_without(placement, lost, rules, without_controller=without)
+    return replace(fate, is_inside=is_inside)
+
+
+def _fate_without(
+    placement: Placement, lost: frozenset[BrokerId], rules: Rules, *, without_controller: bool
+) -> _Fate:
+    quorum = placement.quorum
+    left = sum(1 for one in placement.voters if one.broker not in lost)
+    observers = sum(1 for one in _observers(placement) if one.broker not in lost)
+    promotable = _promotable(placement, lost, observers, rules)
+    course = course_of(quorum, left, promotable, rules, without_controller=without_controller)
+    return _Fate(
+        course,
+        left,
+        quorum,
+        without_controller,
+        stand_ins=_stand_ins(course, rules.lacking(quorum, left), promotable),
+        observers=observers,
+        ready=observers if rules.promotion in COUNTED else 0,
+    )
 
 
 def _stand_ins(course: Course, lacking: int, observers: int) -> int:

@@ -28,6 +28,11 @@ class Replica:
     role: Role = "voter"
 
 
+def domain_at(one: Replica, level: str) -> tuple[str, ...]:
+    """The domain of a level that a replica is lost with, as a path."""
+    return (str(one.broker),) if level == BROKER_LABEL else domain_of(one.labels, level)
+
+
 @dataclass(frozen=True, slots=True)
 class Quorum:
     """How many voters there are and how many a write needs."""
@@ -78,11 +83,7 @@ class Placement:
         if level not in self._domains:
             masks: dict[tuple[str, ...], int] = {}
             for bit, voter in enumerate(self.voters):
-                domain = (
-                    (str(voter.broker),)
-                    if level == BROKER_LABEL
-                    else domain_of(voter.labels, level)
-                )
+                domain = domain_at(voter, level)
                 masks[domain] = masks.get(domain, 0) | 1 << bit
             self._domains[level] = masks
         return self._domains[level]
