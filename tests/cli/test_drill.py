@@ -21,6 +21,7 @@ from strandline.cli.drill.verdict import NO_OFFSET, Place, Verdict, compare
 from strandline.cli.live_cluster import LiveCluster, LiveTopic
 from strandline.client.admin import GroupListing
 from strandline.client.cluster import Client
+from strandline.client.leadership import LeaderWaiting
 from strandline.client.replica_status import PartitionStatus
 from strandline.client.topology import PlacedBroker, Topology
 from strandline.coordinator.partitioning import partition_for
@@ -246,15 +247,43 @@ def status(leader: int, *in_sync: int, answers: bool = True) -> PartitionStatus:
     [
         (status(1, 1, 2), []),
         (status(1, 1, 2, 3), []),
-        (status(2, 1, 2), ["t-0: led by broker 2, and not 1"]),
         (status(1, 1), ["t-0: not in sync: broker 2"]),
         (status(1, answers=False), ["t-0: no leader answers"]),
     ],
 )
 def test_steady_is_as_it_was_before(found: PartitionStatus, lines: list[str]) -> None:
     before = {("t", 0): Was(BrokerId(1), frozenset({1, 2}))}
-    assert missing(before, [found]) == lines
-    assert missing({}, [found]) == []
+    assert missing(before, [found], lambda _: pytest.fail("nobody need be asked")) == lines
+    assert missing({}, [found], lambda _: None) == []
+
+
+def waits_for(code: str) -> list[LeaderWaiting]:
+    two = BrokerId(2)
+    return [
+        LeaderWaiting("t", 1, two, BrokerId(1), "delay", "of another partition"),
+        LeaderWaiting("t", 0, two, BrokerId(1), code, "300 s are left"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("waits", "is_steady"),
+    [
+        (waits_for("")[:1], True),  # It is led by the preferred one, and was not before.
+        (waits_for("off"), True),
+        (waits_for("writers"), True),
+        (waits_for("maintenance"), True),
+        (waits_for("delay"), False),
+        (waits_for("behind"), False),
+        (None, False),  # It does not say.
+    ],
+)
+def test_who_led_or_should_lead_is_a_leader_that_is_back_and_anybody_where_none_goes_back(
+    waits: list[LeaderWaiting] | None, is_steady: bool
+) -> None:
+    before = {("t", 0): Was(BrokerId(1), frozenset({1, 2}))}
+    why = ": 300 s are left" if waits else ""
+    lines = [] if is_steady else [f"t-0: led by broker 2, and not 1{why}"]
+    assert missing(before, [status(2, 1, 2)], lambda _: waits) == lines
 
 
 # ---- the command ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ Source: docs/decisions/0019-drills.md."""
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_hex
 
 from strandline.base.errors import OperatorError, StrandlineError
@@ -28,6 +29,7 @@ from strandline.client.admin import LATEST, NewTopic, create_topic, delete_topic
 from strandline.client.cluster import Client
 from strandline.client.consumer import Consumer
 from strandline.client.isolation import isolate_broker, takes_clients
+from strandline.client.leadership import leader_waits
 from strandline.client.replica_status import replica_status
 from strandline.client.topology import describe_topology
 from strandline.coordinator.partitioning import partition_for
@@ -193,7 +195,8 @@ class RegionDrill:
         ended_ms = begun_ms + self._settings.duration_ms
         self._sleep_until(ended_ms)
         self._tell("the region comes back")
-        unsteady = self._wait_steady(lambda: missing(before, replica_status(self._client)))
+        waits = partial(leader_waits, self._client)
+        unsteady = self._wait_steady(lambda: missing(before, replica_status(self._client), waits))
         steady_ms = now_ms()
         groups.stop()
         load.stop_producing()
