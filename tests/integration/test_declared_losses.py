@@ -3,19 +3,22 @@
 Source: docs/decisions/0027-declared-losses.md; docs/operating/outages.md."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster, wait_until
 from tests.integration.metadata import partitions_of
-from tests.integration.pages import commands, try_line
+from tests.integration.pages import commands, shown, try_line, type_in
 from tests.integration.test_kill import Writer, read_back
 
 pytestmark = pytest.mark.integration
 
 TOPIC, HOME, LEFT, LOST = "orders", "3,4,5", 3, (4, 5)
 TIMEOUT_S = 60
+PAGE, TITLE = "outages.md", "Fewer are left than hold everything"
+CONTROLLER_LOST = "Most of the controller's voters are lost"
 
 
 def tell(cluster: DevCluster, *arguments: str) -> Any:
@@ -45,9 +48,17 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
         five.kill(broker)
         (five.directory / f"broker-{broker}").rename(five.directory / f"away-{broker}")
 
+    # What those who answer prove, and who would save it all.
+    def survivors_told() -> str:
+        return type_in(five, commands(PAGE, TITLE))
+
+    saved = "nothing is at risk once 1 of brokers 4,5 is back with what is on their disks"
+    wait_until(lambda: saved in survivors_told(), what="the table", timeout_s=TIMEOUT_S)
+    assert "and above: AT RISK: on nobody who answers" in survivors_told()
+
     # While they may be heard of, and while one lives who would do, nothing is given up; nor where
     # another name is typed.
-    (line,) = commands("outages.md", "Fewer are left than hold everything", 1)
+    (line,) = commands(PAGE, TITLE, 1)
     assert line == f"strandline partition declare-lost {TOPIC} 0"
 
     def declared() -> bool:
@@ -85,3 +96,20 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
     survivors = tell(five, "partition", "survivors", TOPIC, "0")
     ends = {one["broker"]: one["end"] for one in survivors["replicas"] if one["end"] is not None}
     assert survivors["standing"] == "led" and set(ends) == {3, 5}
+    expect_the_page_to_help_without_a_controller(five)
+
+
+def expect_the_page_to_help_without_a_controller(cluster: DevCluster) -> None:
+    """Brokers 3 and 5 are left of five that vote in the controller, and hold the partition."""
+    for broker in (1, 2):
+        cluster.kill(broker)
+    refused = try_line(cluster, "strandline zone status --timeout 5")
+    (said,) = shown(PAGE, CONTROLLER_LOST)
+    assert (refused.returncode, refused.stderr) == (1, f"{said}\n")
+    wait_until(lambda: leader(cluster) in (3, 5), what="a leader", timeout_s=TIMEOUT_S)
+    told = type_in(cluster, commands(PAGE, CONTROLLER_LOST, 1))
+    assert re.search(rf"^{TOPIC} +1 +3 +0 +1$", told, re.MULTILINE), told
+    assert re.search(r"^ +0 +[35]@", told, re.MULTILINE), told
+    assert "it is led, or was a moment ago" in told
+    cluster.start(1)
+    assert type_in(cluster, ["strandline zone status"])
