@@ -452,6 +452,24 @@ def test_what_came_of_it_is_told(run: Run, drilled: list[Outcome]) -> None:
     code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force", "--json")
     told = json.loads(out)
     assert (code, told["rpo_records"], told["producer_rto_ms"]) == (0, 0, 1_100)
+    assert told["led_there"] == 1
+
+
+def test_a_region_that_leads_nothing_is_told_before_and_afterwards(
+    run: Run, drilled: list[Outcome]
+) -> None:
+    drilled[0] = replace(OUTCOME, waits=(replace(OUTCOME.waits[0], leader=BrokerId(1)),))
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force")
+    last = "warning: none of the drill's partitions was led there: what was measured is not how "
+    assert code == 0 and out.splitlines()[-1].startswith(last)
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force", "--json")
+    assert (code, json.loads(out)["led_there"]) == (0, 0)
+    told: list[str] = []
+    for leader, count in ((1, 1), (2, 1)):
+        found = {0: BrokerId(leader)}
+        region.warn_of(found, "west", [BrokerId(2)], told.append)
+        assert len(told) == count
+    assert told[0].startswith("warning: west leads no partition of the drill's topic: ")
 
 
 @pytest.mark.parametrize(
