@@ -8,6 +8,7 @@ from tests.broker.broker_world import batch_of
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_lost_disk import lose_disk
+from tests.broker.test_outages import described
 from tests.storage.storage_world import ManualClock
 
 from strandline.broker import arbitrating
@@ -304,6 +305,9 @@ def test_the_controller_tells_of_partitions_that_go_on_with_less_and_when_that_i
             "low-quorum: acks=all is refused, for fewer voters are left than min.insync.replicas "
             "asks for: 1 partition, moved-0",
         ]
+        shown = described(world).happenings
+        assert told() == sorted(f"{one.kind}: {one.text}" for one in shown if one.kind != "broker")
+        assert {one.subject for one in shown if one.kind != "broker"} == {"partitions"}
         world.hosts[lost].start()
         world.until_started(lost)
         caplog.clear()

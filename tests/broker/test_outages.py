@@ -144,6 +144,17 @@ def test_a_hold_by_hand_outlives_the_controller_and_holds_one_broker(world: Movi
     world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
 
 
+def test_a_hold_spares_who_is_silent_and_keeps_nobody_from_moving_what_is_wanted_elsewhere(
+    world: MovingWorld,
+) -> None:
+    rule(world, Ruling.HOLD)
+    want(world, 1, 2, 3)
+    world.until(lambda: set(world.known.replicas) == {1, 2, 3} and not world.known.is_moving)
+    want(world, 1, 2, 4)
+    world.until(lambda: set(world.known.replicas) == {1, 2, 4} and not world.known.is_moving)
+    world.finish(1, 2, 4)
+
+
 def test_a_broker_that_only_the_controller_does_not_hear_is_not_replaced(
     world: MovingWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -178,6 +189,46 @@ def test_the_controller_describes_zones_and_takes_rulings(world: MovingWorld) ->
         answer = world.ask(broker, request, RuleZoneResponse, 0)
         assert answer.error_code == 0 and answer.ruling == "release" and answer.ruling_until_ms > 0
     world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
+
+
+def waiting(world: MovingWorld) -> int:
+    (west,) = [one for one in described(world).zones if one.name == "west"]
+    return west.waiting_count
+
+
+@pytest.mark.parametrize("ruling", [Ruling.HOLD, Ruling.RELEASE])
+def test_partitions_wait_for_a_region_whether_it_is_held_or_no_other_broker_may_have_them(
+    monkeypatch: pytest.MonkeyPatch, ruling: Ruling
+) -> None:
+    regions = {1: "east", 2: "south", 3: "south", 4: "west", 5: "west"}
+    with moving_world(monkeypatch, HELD_BY, regions) as world:
+        alter(world, CLUSTER, "", "broker.lost.after.ms", str(LOST_AFTER_MS))
+        alter(world, TOPIC_SCOPE, TOPIC, "placement.policy", "survive: region")
+        world.advance(2 * LOST_AFTER_MS)
+        assert waiting(world) == 0
+        lose_west(world)
+        world.advance(4 * LOST_AFTER_MS)
+        rule(world, ruling)
+        world.advance(LOST_AFTER_MS)
+        assert list(waits(world)) == ["zone-down" if ruling is Ruling.HOLD else "needs-broker"]
+        assert waiting(world) == 1 and not world.known.is_moving
+        start_west(world)
+        world.finish(*world.known.replicas)
+        world.advance(2_000)  # The next look sees it.
+        assert waiting(world) == 0
+
+
+def test_partitions_with_an_observer_that_is_away_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with moving_world(monkeypatch, (1, 2, 3), REGIONS) as world:
+        world.balance((1, 2, 3), (4,))
+        world.finish(1, 2, 3, observers=(4,))
+        lose_west(world)
+        world.until(lambda: WEST in world.broker(1).controller.cluster.outages)
+        assert waiting(world) == 1
+        start_west(world)
+        world.finish(1, 2, 3, observers=(4,))
 
 
 def test_a_region_has_marks_of_its_own_from_the_next_look_on(world: MovingWorld) -> None:

@@ -191,10 +191,34 @@ def test_the_observer_that_was_chosen_dies_before_it_leads(world: MovingWorld, d
     assert check(world, second, before)
 
 
-def test_an_observer_whose_log_was_copied_anew_and_may_lack_its_word_stands_in_the_way(
-    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+def test_where_nobody_comes_back_the_partition_moves_to_other_brokers(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It cannot be seated; it has to be given up, or another one has to come back."""
+    """To as many as it had; then it is led by a voter, and the observer is one."""
+    with moving_world(monkeypatch, LOST, configs=(("min.insync.replicas", "1"),)) as world:
+        world.balance(LOST, (1,))
+        world.finish(*LOST, observers=(1,))
+        for one in LOST:
+            world.hosts[one].kill()
+        before = list(world.acked)
+        loss = declare(world, *LOST)
+        world.until(lambda: world.leader_of(TOPIC) == loss.leader == 1)
+        goes_on(world)
+        assert world.move(2, 1) == Error.INVALID_REPLICA_ASSIGNMENT
+        assert world.move(2, 3, 1) == Error.NONE
+        world.until(lambda: world.is_settled(2, 3, observers=(1,)))
+        goes_on(world)
+        start(world, *LOST)
+        world.until(lambda: world.is_settled(2, 3, observers=(1,)))
+        values = set(fetch(world, TOPIC, at=world.leader_of(TOPIC)))
+        gone = [one for one in world.acked if one not in values]
+        assert set(gone) <= set(before) and world.violations == []
+        assert all(world.offsets[one] >= loss.committed for one in gone)
+
+
+def stand_in_the_way(world: MovingWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An observer whose log was copied anew, and that has not rejoined, has the best log of all
+    that are left: nothing is declared without it, nor with it."""
     world.hosts[WITNESS].kill()
     lose_disk(world, WITNESS)
     monkeypatch.setattr(Rejoin, "is_due", lambda self, matched: False)
@@ -209,8 +233,31 @@ def test_an_observer_whose_log_was_copied_anew_and_may_lack_its_word_stands_in_t
         world.advance(500)
     assert found.error_code == Error.POLICY_VIOLATION
     assert f"broker {WITNESS}, which may not lead" in (found.error_message or "")
+
+
+def test_an_observer_whose_log_was_copied_anew_and_may_lack_its_word_stands_in_the_way(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot be seated; it has to be given up, or another one has to come back."""
+    stand_in_the_way(world, monkeypatch)
     world.hosts[WITNESS].kill()
     assert look(world, *LOST, WITNESS).leader_id in (LEFT, OTHER)
     monkeypatch.undo()
     start(world, *LOST, WITNESS)
     world.finish(*HOME, observers=OBSERVERS)
+
+
+def test_who_stood_in_the_way_is_given_up_with_the_others_and_may_be_started_then(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in_the_way(world, monkeypatch)
+    before = list(world.acked)
+    world.hosts[WITNESS].kill()
+    loss = declare(world, *LOST, WITNESS)
+    assert {one.broker for one in loss.lost} == {*LOST, WITNESS} and loss.leader in (LEFT, OTHER)
+    monkeypatch.undo()
+    world.until(lambda: world.leader_of(TOPIC) == loss.leader)
+    start(world, WITNESS)
+    goes_on(world)
+    start(world, *LOST)
+    assert check(world, loss, before)  # What only it had, and those who were lost, is gone.

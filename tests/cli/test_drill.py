@@ -21,6 +21,7 @@ from strandline.cli.drill.verdict import NO_OFFSET, Place, Verdict, compare
 from strandline.cli.live_cluster import LiveCluster, LiveTopic
 from strandline.client.admin import GroupListing
 from strandline.client.cluster import Client
+from strandline.client.leadership import LeaderWaiting
 from strandline.client.replica_status import PartitionStatus
 from strandline.client.topology import PlacedBroker, Topology
 from strandline.coordinator.partitioning import partition_for
@@ -246,15 +247,43 @@ def status(leader: int, *in_sync: int, answers: bool = True) -> PartitionStatus:
     [
         (status(1, 1, 2), []),
         (status(1, 1, 2, 3), []),
-        (status(2, 1, 2), ["t-0: led by broker 2, and not 1"]),
         (status(1, 1), ["t-0: not in sync: broker 2"]),
         (status(1, answers=False), ["t-0: no leader answers"]),
     ],
 )
 def test_steady_is_as_it_was_before(found: PartitionStatus, lines: list[str]) -> None:
     before = {("t", 0): Was(BrokerId(1), frozenset({1, 2}))}
-    assert missing(before, [found]) == lines
-    assert missing({}, [found]) == []
+    assert missing(before, [found], lambda _: pytest.fail("nobody need be asked")) == lines
+    assert missing({}, [found], lambda _: None) == []
+
+
+def waits_for(code: str) -> list[LeaderWaiting]:
+    two = BrokerId(2)
+    return [
+        LeaderWaiting("t", 1, two, BrokerId(1), "delay", "of another partition"),
+        LeaderWaiting("t", 0, two, BrokerId(1), code, "300 s are left"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("waits", "is_steady"),
+    [
+        (waits_for("")[:1], True),  # It is led by the preferred one, and was not before.
+        (waits_for("off"), True),
+        (waits_for("writers"), True),
+        (waits_for("maintenance"), True),
+        (waits_for("delay"), False),
+        (waits_for("behind"), False),
+        (None, False),  # It does not say.
+    ],
+)
+def test_who_led_or_should_lead_is_a_leader_that_is_back_and_anybody_where_none_goes_back(
+    waits: list[LeaderWaiting] | None, is_steady: bool
+) -> None:
+    before = {("t", 0): Was(BrokerId(1), frozenset({1, 2}))}
+    why = ": 300 s are left" if waits else ""
+    lines = [] if is_steady else [f"t-0: led by broker 2, and not 1{why}"]
+    assert missing(before, [status(2, 1, 2)], lambda _: waits) == lines
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -423,6 +452,24 @@ def test_what_came_of_it_is_told(run: Run, drilled: list[Outcome]) -> None:
     code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force", "--json")
     told = json.loads(out)
     assert (code, told["rpo_records"], told["producer_rto_ms"]) == (0, 0, 1_100)
+    assert told["led_there"] == 1
+
+
+def test_a_region_that_leads_nothing_is_told_before_and_afterwards(
+    run: Run, drilled: list[Outcome]
+) -> None:
+    drilled[0] = replace(OUTCOME, waits=(replace(OUTCOME.waits[0], leader=BrokerId(1)),))
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force")
+    last = "warning: none of the drill's partitions was led there: what was measured is not how "
+    assert code == 0 and out.splitlines()[-1].startswith(last)
+    code, out, _ = run("drill", "region", "--name", "west", "--yes", "--force", "--json")
+    assert (code, json.loads(out)["led_there"]) == (0, 0)
+    told: list[str] = []
+    for leader, count in ((1, 1), (2, 1)):
+        found = {0: BrokerId(leader)}
+        region.warn_of(found, "west", [BrokerId(2)], told.append)
+        assert len(told) == count
+    assert told[0].startswith("warning: west leads no partition of the drill's topic: ")
 
 
 @pytest.mark.parametrize(

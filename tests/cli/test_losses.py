@@ -1,8 +1,10 @@
-"""What is told of each class of loss; that it is so, `tests/broker/test_remedies.py` does.
+"""What is told of each class of loss, and shown on the page; that it is so,
+`tests/broker/test_remedies.py` does.
 
 Source: decision 0026."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.cli.test_commands import run
@@ -11,8 +13,10 @@ from tests.placement.test_outcomes import HALVES, THREE, one_of
 from tests.placement.test_survival import placed
 
 from strandline.cli.live_cluster import LiveTopic
-from strandline.cli.losses import tell
+from strandline.cli.losses import Foretold, tell, tell_losses
+from strandline.model.ids import BrokerId
 from strandline.placement.explain.outcomes import Rules, outcomes
+from strandline.placement.explain.topics import PartitionState
 from strandline.placement.policy.document import Policy, Promotion
 from strandline.placement.solver.request import Request
 
@@ -104,3 +108,23 @@ def test_where_no_voter_is_left_an_observer_that_may_go_on_is_told(
     halves.observers = {}
     rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
     assert rows["2 regions"] == ["operator", "lost", "no voter is left: bring 3 back"]
+
+
+PAGE = Path(__file__).parents[2] / "docs/operating/outages.md"
+
+
+def test_the_table_on_the_page_is_what_is_told_of_such_a_topic(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two replicas in each of two regions; a line may end before the command that it names."""
+    request = Request(policy=Policy(), min_insync_replicas=1)
+    partition = PartitionState(0, tuple(map(BrokerId, range(1, 5))), BrokerId(1))
+    topic = LiveTopic("orders", "", request, (partition,), {}, shrinks=False)
+    tell_losses(Foretold(topic, outcomes([(placed(*HALVES), (0,))], Rules(1)), ()))
+    lines = capsys.readouterr().out.splitlines()[1:]
+    section = PAGE.read_text().partition("## Who acts after which loss\n")[2]
+    shown = section.partition("```text\n")[2].partition("\n```")[0].splitlines()
+    assert len(shown) == 4
+    for line in shown:
+        begin = line.removesuffix("...").split()
+        assert any(one.split()[: len(begin)] == begin for one in lines), (line, lines)

@@ -115,6 +115,19 @@ def test_a_cluster_without_labels_is_told_how_to_get_them(run: Run, zones: Zones
     ]
 
 
+def test_partitions_that_go_on_with_less_are_told_of_where_nothing_is_down(
+    run: Run, zones: Zones
+) -> None:
+    text = "fewer voters than placement asks for: 1 partition, orders-0"
+    zones.described = DescribeZonesResponse(
+        happenings=[ZoneHappening("fewer-voters", "partitions", text, 60_000)]
+    )
+    assert run("zone", "status")[1].splitlines()[1:] == [
+        f"fewer-voters: {text}",
+        "nothing is down, and nothing is cut off",
+    ]
+
+
 def test_a_hold_is_asked_for_with_its_end(run: Run, zones: Zones) -> None:
     zones.answer = RuleZoneResponse(ruling="hold", ruling_until_ms=1_700_000_000_000)
     code, out, _ = run("zone", "hold", "west/a", "--for", "30m")

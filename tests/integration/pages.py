@@ -11,10 +11,21 @@ PAGES = Path(__file__).parents[2] / "docs/operating"
 
 def commands(page: str, heading: str, block: int = 0) -> list[str]:
     """The commands of a block of a section of a page."""
-    section = (PAGES / page).read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    lines = section.split("```")[2 * block + 1].strip().splitlines()
+    lines = section(page, heading).split("```")[2 * block + 1].strip().splitlines()
     assert lines and all(line.startswith("strandline ") for line in lines)
     return lines
+
+
+def shown(page: str, heading: str) -> list[str]:
+    """What the first block of a section, which is no command, says that a command prints."""
+    return section(page, heading).partition("```text\n")[2].partition("\n```")[0].splitlines()
+
+
+def section(page: str, heading: str) -> str:
+    """What stands under a heading."""
+    found = (PAGES / page).read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    assert found, heading
+    return found
 
 
 def type_in(cluster: DevCluster, lines: list[str], *, directory: Path | None = None) -> str:

@@ -3,19 +3,23 @@
 Source: docs/decisions/0027-declared-losses.md; docs/operating/outages.md."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import DevCluster, wait_until
 from tests.integration.metadata import partitions_of
-from tests.integration.pages import commands, try_line
+from tests.integration.pages import commands, shown, try_line, type_in
+from tests.integration.ports import free_ports
 from tests.integration.test_kill import Writer, read_back
 
 pytestmark = pytest.mark.integration
 
 TOPIC, HOME, LEFT, LOST = "orders", "3,4,5", 3, (4, 5)
 TIMEOUT_S = 60
+PAGE, TITLE = "outages.md", "Fewer are left than hold everything"
+CONTROLLER_LOST = "Most of the controller's voters are lost"
 
 
 def tell(cluster: DevCluster, *arguments: str) -> Any:
@@ -33,6 +37,20 @@ def in_sync(cluster: DevCluster) -> set[int]:
     return set(topic["partitions"][0]["in_sync"])
 
 
+def give_new_address(cluster: DevCluster, broker: int) -> None:
+    """From its next start on; the others are told by nobody but itself."""
+    file = cluster.directory / "cluster.json"
+    plan = json.loads(file.read_text())
+    (one,) = [each for each in plan["brokers"] if each["id"] == broker]
+    config = cluster.directory / f"broker-{broker}/config.toml"
+    text = config.read_text()
+    for key, port in zip(("kafka_port", "rpc_port"), free_ports(2), strict=True):
+        text = text.replace(str(one[key]), str(port))
+        one[key] = port
+    config.write_text(text)
+    file.write_text(json.dumps(plan))
+
+
 def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster) -> None:
     where = ("-b", five.bootstrap)
     five.run("topic", "create", TOPIC, "-p", "1", "-r", "3", "-c", "min.insync.replicas=1", *where)
@@ -45,9 +63,17 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
         five.kill(broker)
         (five.directory / f"broker-{broker}").rename(five.directory / f"away-{broker}")
 
+    # What those who answer prove, and who would save it all.
+    def survivors_told() -> str:
+        return type_in(five, commands(PAGE, TITLE))
+
+    saved = "nothing is at risk once 1 of brokers 4,5 is back with what is on their disks"
+    wait_until(lambda: saved in survivors_told(), what="the table", timeout_s=TIMEOUT_S)
+    assert "and above: AT RISK: on nobody who answers" in survivors_told()
+
     # While they may be heard of, and while one lives who would do, nothing is given up; nor where
     # another name is typed.
-    (line,) = commands("outages.md", "Fewer are left than hold everything", 1)
+    (line,) = commands(PAGE, TITLE, 1)
     assert line == f"strandline partition declare-lost {TOPIC} 0"
 
     def declared() -> bool:
@@ -70,8 +96,9 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
     (loss,) = topic["declared_lost"]
     assert (loss["lost"], loss["leader"]) == ([4, 5], LEFT)
     assert "declared lost on" in five.run("topic", "describe", TOPIC, *where).stdout
-    # One comes back with all that it had; the other never does.
+    # One comes back with all that it had, in another machine; the other never does.
     (five.directory / "away-5").rename(five.directory / "broker-5")
+    give_new_address(five, 5)
     five.start(5)
     wait_until(lambda: 5 in in_sync(five), what="its copy", timeout_s=TIMEOUT_S)
     assert leader(five) in (LEFT, 5)
@@ -85,3 +112,20 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
     survivors = tell(five, "partition", "survivors", TOPIC, "0")
     ends = {one["broker"]: one["end"] for one in survivors["replicas"] if one["end"] is not None}
     assert survivors["standing"] == "led" and set(ends) == {3, 5}
+    expect_the_page_to_help_without_a_controller(five)
+
+
+def expect_the_page_to_help_without_a_controller(cluster: DevCluster) -> None:
+    """Brokers 3 and 5 are left of five that vote in the controller, and hold the partition."""
+    for broker in (1, 2):
+        cluster.kill(broker)
+    refused = try_line(cluster, "strandline zone status --timeout 5")
+    (said,) = shown(PAGE, CONTROLLER_LOST)
+    assert (refused.returncode, refused.stderr) == (1, f"{said}\n")
+    wait_until(lambda: leader(cluster) in (3, 5), what="a leader", timeout_s=TIMEOUT_S)
+    told = type_in(cluster, commands(PAGE, CONTROLLER_LOST, 1))
+    assert re.search(rf"^{TOPIC} +1 +3 +0 +1$", told, re.MULTILINE), told
+    assert re.search(r"^ +0 +[35]@", told, re.MULTILINE), told
+    assert "it is led, or was a moment ago" in told
+    cluster.start(1)
+    assert type_in(cluster, ["strandline zone status"])

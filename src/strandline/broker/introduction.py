@@ -5,9 +5,11 @@ Why:    brokers answer each other over connections of their own making, so a vot
         whom it knows; and it knows the voters, and those who have registered, which is what the new
         broker wants to do. One that was unregistered while it was cut off is told nothing more.
 How:    until it is registered, the broker tells its address to every seed now and then. The answer
-        arrives as soon as the seed has connected back. Later it does so again when it hears no
-        controller; a seed that knows more than the broker, and not the broker, knows that it is
-        gone for good.
+        arrives as soon as the seed has connected back: it does so where it does not know the
+        broker, or cannot reach it where it was before (its disk was put into another machine).
+        Seeds have each other's addresses in their configuration, and tell theirs where that does
+        not help for a while. Later a broker does so again when it hears no controller; a seed that
+        knows more than the broker, and not the broker, knows that it is gone for good.
 Owns:   nothing.
 Source: design section 3; decision 0011."""
 
@@ -17,6 +19,7 @@ import logging
 import msgspec
 
 from strandline.base.errors import ProtocolError
+from strandline.base.network import Lane
 from strandline.broker.controller_host import ControllerHost
 from strandline.config.broker import BrokerConfig
 from strandline.model.cluster import Address
@@ -54,7 +57,8 @@ def answer_introductions(replication: Replication, controller: ControllerHost) -
             told = msgspec.msgpack.decode(payload, type=Introduction)
         except msgspec.MsgspecError as error:
             raise ProtocolError(f"broker {sender} introduced itself unreadably") from error
-        if sender not in replication.peers:
+        is_reached = replication.network.is_connected(sender, Lane.CONTROL)
+        if sender not in replication.peers or not is_reached:
             _log.info("broker %d introduced itself from %s:%d", sender, told.host, told.port)
             replication.set_peer(sender, told.host, told.port)
         known = controller.cluster
@@ -74,17 +78,20 @@ async def introduce(replication: Replication, seed: BrokerId, own: Address) -> A
 
 
 def _others(config: BrokerConfig) -> set[BrokerId]:
-    """The seeds that may not know this broker: none where it is one itself, for then the others
-    have its address in their configuration."""
+    """The seeds that may not know this broker: none where it is one itself, for then it is in the
+    others' configuration."""
     seeds = {seed.id for seed in config.seeds}
     return set() if config.broker_id in seeds else seeds
 
 
 async def introduce_to_all(replication: Replication, config: BrokerConfig) -> None:
-    """Make this broker known to the seeds that do not know it, until this is cancelled: they forget
-    who falls silent before it is registered."""
+    """Make this broker known to the seeds that do not know it, or its address, until this is
+    cancelled: they forget who falls silent before it is registered."""
+    others = {seed.id for seed in config.seeds if seed.id != config.broker_id}
+    if not _others(config):
+        await asyncio.sleep(WATCH_INTERVAL_MS / 1000)
     while True:
-        unknown = _others(config)
+        unknown = set(others)
         while unknown:
             for seed in sorted(unknown):
                 if await introduce(replication, seed, config.rpc_advertised) is not None:

@@ -58,21 +58,13 @@ def foretell(client: "Client", cluster: "LiveCluster") -> dict[str, Foretold]:
 
 def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
     """Where the controller's voters are; nobody where that cannot be asked."""
-    from strandline.base.errors import StrandlineError
-    from strandline.cli.restarts import SEEDS
-    from strandline.client.configs import describe_broker_configs
-    from strandline.config.addresses import parse_seed
+    from strandline.client import configs
     from strandline.model.ids import NO_BROKER
     from strandline.placement.survival.replicas import Replica
 
     if cluster.controller == NO_BROKER:
         return ()
-    try:
-        rows = describe_broker_configs(client, cluster.controller, [SEEDS]) or ()
-    except StrandlineError:
-        return ()
-    text = next((one.value for one in rows if one.name == SEEDS), "")
-    seeds = {parse_seed(one).id for one in text.split(",") if one}
+    seeds = configs.controller_voters(client, cluster.controller)
     return tuple(Replica(one.id, one.labels) for one in cluster.candidates if one.id in seeds)
 
 

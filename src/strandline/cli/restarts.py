@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from strandline.base.errors import OperatorError
 from strandline.cli.live_cluster import LiveCluster, look
 from strandline.client.cluster import Client
-from strandline.client.configs import describe_controller_configs
+from strandline.client.configs import SEEDS, describe_controller_configs
 from strandline.client.lives import describe_lives
 from strandline.config.addresses import parse_seed
 from strandline.controller.life import CONTROLLER
@@ -27,8 +27,6 @@ from strandline.placement.survival.restarts import (
     need_of,
     plan_restarts,
 )
-
-SEEDS = "cluster.seeds"
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,9 +126,8 @@ def _create(
     # Set when an answer was lost: then it may have been done already.
     was_asked = False
 
-    def create(until: int) -> None:
+    def create(controller: BrokerId, until: int) -> None:
         nonlocal was_asked
-        controller = client.find_controller(deadline_ms=until)
         try:
             answer = client.ask(controller, request, CreateTopicsResponse, deadline_ms=until)
         except CannotConnectError:
@@ -141,7 +140,7 @@ def _create(
                 about = subject or f"topic {one.name}"
                 raise refusal(one.error_code, about, one.error_message)
 
-    client.attempt(create, until)
+    client.attempt_at_controller(create, until)
 
 
 def delete_topic(client: Client, name: str) -> None:
@@ -151,9 +150,8 @@ def delete_topic(client: Client, name: str) -> None:
     # Set when an answer was lost: then it may have been done already.
     was_asked = False
 
-    def delete(until: int) -> None:
+    def delete(controller: BrokerId, until: int) -> None:
         nonlocal was_asked
-        controller = client.find_controller(deadline_ms=until)
         try:
             answer = client.ask(controller, request, DeleteTopicsResponse, deadline_ms=until)
         except CannotConnectError:
@@ -167,7 +165,7 @@ def delete_topic(client: Client, name: str) -> None:
             if one.error_code:
                 raise refusal(one.error_code, f"topic {name}", one.error_message)
 
-    client.attempt(delete)
+    client.attempt_at_controller(delete)
 
 
 def list_offsets(

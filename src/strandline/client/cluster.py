@@ -227,8 +227,7 @@ class Client:
         """Ask the controller, until it answers or time is over. Raises ApiError, which names
         `subject`, where it refuses; ClientError where there is no answer."""
 
-        def ask(until: int) -> A:
-            controller = self.find_controller(deadline_ms=until)
+        def ask(controller: BrokerId, until: int) -> A:
             schema = cast("type[Message]", response)
             answer = self.ask(controller, request, schema, deadline_ms=until)
             assert isinstance(answer, response)
@@ -236,7 +235,26 @@ class Client:
                 raise refusal(answer.error_code, subject, answer.error_message)
             return answer
 
-        return self.attempt(ask, deadline_ms)
+        return self.attempt_at_controller(ask, deadline_ms)
+
+    def attempt_at_controller(
+        self, operation: Callable[[BrokerId, int], T], deadline_ms: int | None = None
+    ) -> T:
+        """Run `operation(controller, deadline)` as `attempt` does. Where time is over because too
+        few of the controller's voters are left, the ClientError says who is missing."""
+        from strandline.client.no_controller import why_no_controller
+
+        try:
+            return self.attempt(
+                lambda until: operation(self.find_controller(deadline_ms=until), until), deadline_ms
+            )
+        except (CannotConnectError, ApiError) as error:
+            if isinstance(error, ApiError) and not is_retriable(error.code):
+                raise
+            why = why_no_controller(self)
+            if not why:
+                raise
+            raise ClientError(why) from error
 
     def connection(self, broker: BrokerId, deadline_ms: int) -> Connection:
         """The connection to a broker that metadata told of."""

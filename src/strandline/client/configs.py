@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.errors import refusal
+from strandline.config.addresses import parse_seed
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -25,6 +26,8 @@ TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 """Without a name, it is the cluster."""
 SET, DELETE = 0, 1
+SEEDS = "cluster.seeds"
+"""Of a broker's file: names the controller's voters."""
 
 Changes = Mapping[str, str | None]
 """{key: its new value, or None where it is to be no more set}"""
@@ -66,11 +69,9 @@ def describe_configs(
 def describe_controller_configs(client: Client, keys: Sequence[str]) -> list[ConfigView]:
     """These keys of the broker that leads the controller, those of its file too."""
 
-    def describe(until: int) -> list[ConfigView]:
-        broker = client.find_controller(deadline_ms=until)
-        return _of_broker(client, broker, keys, until=until)
-
-    return client.attempt(describe)
+    return client.attempt_at_controller(
+        lambda controller, until: _of_broker(client, controller, keys, until=until)
+    )
 
 
 def describe_broker_configs(
@@ -81,6 +82,13 @@ def describe_broker_configs(
         return _of_broker(client, broker, keys, until=client.look_deadline())
     except StrandlineError:
         return None
+
+
+def controller_voters(client: Client, broker: BrokerId) -> frozenset[BrokerId]:
+    """The controller's voters, by the seeds of one broker; nobody where it does not say."""
+    rows = describe_broker_configs(client, broker, [SEEDS]) or ()
+    text = next((one.value for one in rows if one.name == SEEDS), "")
+    return frozenset(parse_seed(one).id for one in text.split(",") if one)
 
 
 def _of_broker(
@@ -151,15 +159,14 @@ def _alter(
 ) -> None:
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
 
-    def alter(until: int) -> None:
-        controller = client.find_controller(deadline_ms=until)
+    def alter(controller: BrokerId, until: int) -> None:
         answer = client.ask(controller, request, IncrementalAlterConfigsResponse, deadline_ms=until)
         for one in answer.responses:
             if one.error_code:
                 subject = _subject(one.resource_type, one.resource_name)
                 raise refusal(one.error_code, subject, one.error_message)
 
-    client.attempt(alter)
+    client.attempt_at_controller(alter)
 
 
 def _subject(kind: int, name: str) -> str:

@@ -28,15 +28,16 @@ class LeaderWaiting:
 
 def describe_leadership(client: Client, brokers: Iterable[BrokerId]) -> list[LeaderWaiting]:
     """What these brokers say of what they lead."""
-    found = []
-    for broker in brokers:
-        answer = client.look(broker, DescribeLeadershipRequest(), DescribeLeadershipResponse)
-        if answer is None:
-            continue
-        found += [
-            LeaderWaiting(
-                one.topic, one.partition, broker, BrokerId(one.preferred), one.code, one.text
-            )
-            for one in answer.waits
-        ]
+    found = [one for broker in brokers for one in leader_waits(client, broker) or ()]
     return sorted(found, key=lambda one: (one.topic, one.partition))
+
+
+def leader_waits(client: Client, broker: BrokerId) -> list[LeaderWaiting] | None:
+    """What one broker leads and another should; None where it does not say soon."""
+    answer = client.look(broker, DescribeLeadershipRequest(), DescribeLeadershipResponse)
+    if answer is None:
+        return None
+    return [
+        LeaderWaiting(one.topic, one.partition, broker, BrokerId(one.preferred), one.code, one.text)
+        for one in answer.waits
+    ]

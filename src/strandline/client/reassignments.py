@@ -52,11 +52,10 @@ def move_replicas(
     what moves. Returns when that is taken down."""
     wanted = ReassignablePartition(partition, None if replicas is None else list(replicas))
 
-    def ask(until: int) -> None:
+    def ask(controller: BrokerId, until: int) -> None:
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=client.left_ms(until), topics=[ReassignableTopic(topic, [wanted])]
         )
-        controller = client.find_controller(deadline_ms=until)
         answer = client.ask(
             controller, request, AlterPartitionReassignmentsResponse, deadline_ms=until
         )
@@ -67,7 +66,7 @@ def move_replicas(
         if one.error_code:
             raise refusal(one.error_code, name, one.error_message)
 
-    client.attempt(ask)
+    client.attempt_at_controller(ask)
 
 
 def list_moves(client: Client) -> list[MoveView]:

@@ -60,9 +60,17 @@ def test_many_partitions_are_one_alarm_when_it_begins_and_when_it_is_over(told: 
     assert told.alarms.counts[Kind.FEWER_VOTERS] == 5
     told.act(of=range(3))
     assert told.wait(120_000) == []
+    (shown,) = told.alarms.happenings
+    assert (shown.kind, shown.subject) == (Kind.FEWER_VOTERS, "partitions")
+    assert shown.text.endswith(": 2 partitions, flights-3, flights-4")
+    assert told.now_ms - shown.since_ms >= 120_000
     told.act(of=range(5))
+    assert told.wait(STEP_MS) == []
+    assert [one.text for one in told.alarms.happenings] == [
+        "all voters are back since a moment ago"
+    ]
     assert told.wait(OVER_MS + STEP_MS) == ["- fewer-voters: all voters are back, after 2 min"]
-    assert told.alarms.told == []
+    assert told.alarms.told == [] and told.alarms.happenings == []
 
 
 def test_observers_that_stand_in_are_told_though_as_many_vote_as_should(told: Told) -> None:

@@ -27,13 +27,14 @@ def describe(services: Services) -> DescribeZonesResponse:
     """What was found in the last look; raises ApiError on a broker that is not the controller."""
     if services.balancing.findings is None:
         raise ApiError(Error.NOT_CONTROLLER, "this broker is not the controller")
-    found, now = services.balancing.outages.judgement, services.clock.monotonic_ms()
+    outages, now = services.balancing.outages, services.clock.monotonic_ms()
+    found = outages.judgement
     known = found.domains
     return DescribeZonesResponse(
         zones=[_zone(domain, view, found, services.cluster, now) for domain, view in known.items()],
         happenings=[
             ZoneHappening(one.kind, one.subject, one.text, now - one.since_ms)
-            for one in found.happenings
+            for one in (*found.happenings, *outages.voting.happenings)
         ],
         brokers=[
             SeenBroker(
@@ -50,10 +51,9 @@ def describe(services: Services) -> DescribeZonesResponse:
 def _zone(
     domain: Domain, view: DomainView, found: Judgement, cluster: Cluster, now_ms: int
 ) -> DescribedZone:
-    held = view.brokers & found.held.keys()
     waiting = 0
-    if held:  # All groups are looked at: not for each zone of a cluster in which nothing waits.
-        waiting = sum(not held.isdisjoint(one.replicas) for one in cluster.groups.values())
+    if view.silent:  # All groups are looked at: not for each zone in which nobody is missed.
+        waiting = sum(not view.silent.isdisjoint(one.hosts) for one in cluster.groups.values())
     # A ruling holds from when it is in the log, not from the next look.
     outage = cluster.outages.get(domain, Outage())
     return DescribedZone(

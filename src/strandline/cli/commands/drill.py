@@ -208,6 +208,7 @@ def _describe(name: str, outcome: "Outcome") -> Json:
         "given_up": outcome.given_up_count,
         "lost_examples": [_describe_place(one) for one in verdict.lost[:EXAMPLES_MAX]],
         "retracted_examples": [_describe_place(one) for one in verdict.retracted[:EXAMPLES_MAX]],
+        "led_there": outcome.led_there_count,
         "producer_rto_ms": outcome.producer_rto_ms,
         "consumer_rto_ms": outcome.consumer_rto_ms,
         "group_rto_ms": outcome.group_rto_ms,
@@ -296,3 +297,8 @@ def _tell(outcome: "Outcome") -> None:
         f"RTO: producers waited at most {outcome.producer_rto_ms} ms, "
         f"consumers {outcome.consumer_rto_ms} ms{groups}"
     )
+    if not outcome.led_there_count:
+        print_line(
+            "warning: none of the drill's partitions was led there: what was measured is not how "
+            "long clients wait for another leader"
+        )

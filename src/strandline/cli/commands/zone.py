@@ -192,6 +192,8 @@ def _time(wall_ms: int) -> str:
 
 
 def _print(found: "DescribeZonesResponse") -> None:
+    from strandline.controller.outages.voting import CLASSES
+
     if not found.zones:
         print_line("no broker has a label region or zone: `strandline broker label` sets them")
     else:
@@ -200,7 +202,7 @@ def _print(found: "DescribeZonesResponse") -> None:
         print_table(Table(heads=heads, rows=rows, right=frozenset(("HEARD", "WAITING"))))
     for one in found.happenings:
         print_line(f"{one.kind}: {one.text}")
-    if not found.happenings:
+    if all(one.kind in CLASSES for one in found.happenings):
         print_line("nothing is down, and nothing is cut off")
     for seen in found.brokers:
         if seen.not_heard_from:

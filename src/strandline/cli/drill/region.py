@@ -6,8 +6,9 @@ How:    baseline -> load -> cut -> look whether it is one -> back -> steady -> r
 Source: docs/decisions/0019-drills.md."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_hex
 
 from strandline.base.errors import OperatorError, StrandlineError
@@ -28,6 +29,7 @@ from strandline.client.admin import LATEST, NewTopic, create_topic, delete_topic
 from strandline.client.cluster import Client
 from strandline.client.consumer import Consumer
 from strandline.client.isolation import isolate_broker, takes_clients
+from strandline.client.leadership import leader_waits
 from strandline.client.replica_status import replica_status
 from strandline.client.topology import describe_topology
 from strandline.coordinator.partitioning import partition_for
@@ -81,6 +83,11 @@ class Outcome:
     """Empty where these brokers coordinated none."""
 
     @property
+    def led_there_count(self) -> int:
+        """How many partitions the region led: where it is 0, nobody waited for another leader."""
+        return sum(1 for one in self.waits if one.leader in self.brokers)
+
+    @property
     def producer_rto_ms(self) -> int:
         """The longest that any producer waited."""
         return max(one.producer_longest_ms for one in self.waits)
@@ -120,6 +127,21 @@ def check_allowed(client: Client, brokers: Sequence[BrokerId], settings: Setting
             delay_ms=BEGIN_MS,
             duration_ms=settings.duration_ms,
             validate_only=True,
+        )
+
+
+def warn_of(
+    leaders: Mapping[int, BrokerId],
+    region: str,
+    brokers: Collection[BrokerId],
+    tell: Callable[[str], None],
+) -> None:
+    """Say so where the region leads none of the drill's partitions. `leaders`: of each of them."""
+    if not set(leaders.values()) & set(brokers):
+        tell(
+            f"warning: {region} leads no partition of the drill's topic: the cluster's default "
+            "policy prefers others, or there are too few --partitions; how long clients wait for "
+            "another leader is not measured"
         )
 
 
@@ -185,6 +207,7 @@ class RegionDrill:
         found = replica_status(self._client)
         before = remember(found)
         leaders = {one.partition: one.leader for one in found if one.topic == self._topic}
+        warn_of(leaders, self._settings.region, self._brokers, self._tell)
         known = self._client.metadata().brokers
         addresses = [known[broker].address for broker in self._brokers]
         begun_ms = self._cut()
@@ -193,7 +216,8 @@ class RegionDrill:
         ended_ms = begun_ms + self._settings.duration_ms
         self._sleep_until(ended_ms)
         self._tell("the region comes back")
-        unsteady = self._wait_steady(lambda: missing(before, replica_status(self._client)))
+        waits = partial(leader_waits, self._client)
+        unsteady = self._wait_steady(lambda: missing(before, replica_status(self._client), waits))
         steady_ms = now_ms()
         groups.stop()
         load.stop_producing()

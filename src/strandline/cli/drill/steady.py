@@ -1,12 +1,21 @@
 """Whether a cluster is as it was: every replica in sync that was, every leader back.
 
+How:    a leader is back that led before, or that is the preferred one: a drill may begin while
+        leaders are still away from where they should be. Where leaders do not go back by
+        themselves, any will do.
 Source: docs/decisions/0019-drills.md."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from strandline.client.leadership import LeaderWaiting
 from strandline.client.replica_status import Name, PartitionStatus
 from strandline.model.ids import BrokerId
+
+STAYS = ("off", "writers", "maintenance")
+"""Why a partition is led elsewhere than it should be, and goes on to be: of `LEADER_WAITS`."""
+AskWaits = Callable[[BrokerId], Sequence[LeaderWaiting] | None]
+"""What a broker leads and another should; None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +35,15 @@ def remember(found: Sequence[PartitionStatus]) -> Mapping[Name, Was]:
     }
 
 
-def missing(before: Mapping[Name, Was], found: Sequence[PartitionStatus]) -> list[str]:
+def missing(
+    before: Mapping[Name, Was], found: Sequence[PartitionStatus], ask: AskWaits
+) -> list[str]:
     """What is not as it was, a line each; topics that are gone are passed over."""
     lines = []
+    asked: dict[BrokerId, Mapping[Name, LeaderWaiting] | None] = {}
     for one in found:
-        was = before.get((one.topic, one.partition))
+        place = one.topic, one.partition
+        was = before.get(place)
         if was is None:
             continue
         name = f"{one.topic}-{one.partition}"
@@ -40,8 +53,18 @@ def missing(before: Mapping[Name, Was], found: Sequence[PartitionStatus]) -> lis
         elif behind:
             lines.append(f"{name}: not in sync: broker {', '.join(map(str, behind))}")
         elif one.leader != was.leader:
-            lines.append(f"{name}: led by broker {one.leader}, and not {was.leader}")
+            if one.leader not in asked:
+                asked[one.leader] = _by_name(ask(one.leader))
+            waits = asked[one.leader]
+            wait = None if waits is None else waits.get(place)
+            if waits is None or (wait is not None and wait.code not in STAYS):
+                why = "" if wait is None else f": {wait.text}"
+                lines.append(f"{name}: led by broker {one.leader}, and not {was.leader}{why}")
     return lines
+
+
+def _by_name(waits: Sequence[LeaderWaiting] | None) -> Mapping[Name, LeaderWaiting] | None:
+    return None if waits is None else {(one.topic, one.partition): one for one in waits}
 
 
 def _in_sync(one: PartitionStatus) -> frozenset[int]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from strandline.controller.outages.alarms import Alarm
-from strandline.controller.outages.happenings import MINUTE_MS, Kind
+from strandline.controller.outages.happenings import MINUTE_MS, Happening, Kind
 from strandline.model.cluster import Partition
 from strandline.model.ids import GroupId
 
@@ -63,6 +63,15 @@ class VotingAlarms:
         """The classes that were told and are not over."""
         return [kind for kind, one in self._classes.items() if one.begun_ms is not None]
 
+    @property
+    def happenings(self) -> list[Happening]:
+        """What was told and is not over, with the partitions that are in it now."""
+        return [
+            Happening(kind, SUBJECT, _text(kind, one.names), one.begun_ms)
+            for kind, one in self._classes.items()
+            if one.begun_ms is not None
+        ]
+
     def step(
         self, now_ms: int, groups: Mapping[GroupId, Partition], refusing: Iterable[GroupId]
     ) -> list[Alarm]:
@@ -93,15 +102,20 @@ class VotingAlarms:
 
 def _alarm_of(kind: Kind, one: _Class, now_ms: int) -> Alarm | None:
     lasting_ms = now_ms - one.since_ms
-    begun, over = _TEXTS[kind]
     if one.has_some and one.begun_ms is None and lasting_ms >= BEGUN_MS:
         one.begun_ms = one.since_ms
-        return Alarm(kind, SUBJECT, False, f"{begun}: {_counted(one.names)}, {_named(one.names)}")
+        return Alarm(kind, SUBJECT, False, _text(kind, one.names))
     if not one.has_some and one.begun_ms is not None and lasting_ms >= OVER_MS:
         minutes = (one.since_ms - one.begun_ms) // MINUTE_MS
         one.begun_ms = None
+        _, over = _TEXTS[kind]
         return Alarm(kind, SUBJECT, True, over + (f", after {minutes} min" if minutes else ""))
     return None
+
+
+def _text(kind: Kind, names: list[str]) -> str:
+    begun, over = _TEXTS[kind]
+    return f"{begun}: {_counted(names)}, {_named(names)}" if names else f"{over} since a moment ago"
 
 
 def _counted(names: list[str]) -> str:

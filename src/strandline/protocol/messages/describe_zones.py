@@ -34,7 +34,9 @@ class DescribedZone(Message):
     brokers: Annotated[list[int], F("[]int32")] = []
     silent: Annotated[list[int], F("[]int32")] = []
     planned: Annotated[list[int], F("[]int32")] = []  # in maintenance, or to be emptied
-    waiting_count: Annotated[int, F("int32")] = 0  # partitions with a replica that is held there
+    waiting_count: Annotated[int, F("int32")] = (
+        0  # partitions with a replica, or an observer, on a silent broker there
+    )
     # Down below this share of brokers that are heard, back at that one; 0: it was not told.
     low_percent: Annotated[int, F("int32", "0+", tag=0)] = 0
     high_percent: Annotated[int, F("int32", "0+", tag=1)] = 0
@@ -43,7 +45,8 @@ class DescribedZone(Message):
 class ZoneHappening(Message):
     """Something that goes on."""
 
-    kind: Annotated[str, F("string")] = ""  # broker, zone, region, network-cut, planned
+    # broker, zone, region, network-cut, planned; fewer-voters, observers-vote, low-quorum
+    kind: Annotated[str, F("string")] = ""
     subject: Annotated[str, F("string")] = ""
     text: Annotated[str, F("string")] = ""
     lasted_ms: Annotated[int, F("int64")] = 0

@@ -1,0 +1,61 @@
+"""Why no controller answers: how many of its voters do, whom they hear, and who is to be started.
+
+Why:    nothing can be decided without a majority of the controller's voters, and who types a
+        command then wants to know whose machines to look at.
+How:    its voters are the seeds that each broker has in its configuration. Those that the brokers
+        hear are asked, each for a short time, whom they hear themselves.
+Source: docs/operating/outages.md."""
+
+from collections.abc import Collection, Mapping
+
+from strandline.base.errors import StrandlineError
+from strandline.client.cluster import Client
+from strandline.client.configs import controller_voters
+from strandline.model.ids import BrokerId
+from strandline.protocol.messages.describe_topology import (
+    DescribeTopologyRequest,
+    DescribeTopologyResponse,
+)
+
+
+def why_no_controller(client: Client) -> str:
+    """One line; empty where that is not known, or enough voters answer and hear each other."""
+    try:
+        known = client.metadata(deadline_ms=client.look_deadline()).brokers
+    except StrandlineError:
+        return ""
+    told = (controller_voters(client, broker) for broker in known)
+    voters = next(filter(None, told), frozenset())
+    if not voters:
+        return ""
+    return tell(
+        voters, {one: heard for one in voters if (heard := _heard(client, one)) is not None}
+    )
+
+
+def tell(voters: Collection[BrokerId], heard: Mapping[BrokerId, Collection[BrokerId]]) -> str:
+    """`heard`: {voter that answers: the brokers that it hears}."""
+    needed = len(voters) // 2 + 1
+    silent = [one for one in sorted(voters) if one not in heard]
+    verb = "answers" if len(heard) == 1 else "answer"
+    found = f"no controller: {len(heard)} of {len(voters)} of its voters {verb}"
+    if len(heard) < needed:
+        missing = needed - len(heard)
+        which = "start" if missing == len(silent) else f"start {missing} of"
+        return f"{found}, {needed} are needed: {which} broker {', '.join(map(str, silent))}"
+    together = {one: sorted({one, *others} & set(voters)) for one, others in heard.items()}
+    if max(map(len, together.values())) >= needed:
+        return ""
+    said = "; ".join(
+        f"broker {one} hears {', '.join(str(each) for each in others if each != one) or 'none'}"
+        for one, others in sorted(together.items())
+    )
+    return f"{found}, and do not hear each other: mend the network between them ({said})"
+
+
+def _heard(client: Client, broker: BrokerId) -> frozenset[BrokerId] | None:
+    """Whom a broker hears; None where it does not answer."""
+    answer = client.look(broker, DescribeTopologyRequest(), DescribeTopologyResponse)
+    if answer is None:
+        return None
+    return frozenset(BrokerId(one.broker_id) for one in answer.brokers if one.is_alive)
