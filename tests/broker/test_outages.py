@@ -159,6 +159,29 @@ def test_a_broker_that_only_the_controller_does_not_hear_is_not_replaced(
     assert any(one.startswith("network-cut: broker 4 in region west") for one in caplog.messages)
 
 
+def test_no_controller_takes_a_region_that_is_merely_cut_off_for_down(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new one has heard from nobody yet whom they hear."""
+    caplog.set_level(logging.INFO, "strandline.controller")
+    regions = {1: "east", 2: "east", 3: "east", 4: "north", 5: "west"}
+    with moving_world(monkeypatch, HELD_BY, regions) as world:
+        alter(world, CLUSTER, "", "broker.lost.after.ms", "60000")
+        alter(world, CLUSTER, "", "outage.brokers.min", "1")
+        world.advance(20_000)
+        for one in (1, 2, 3):
+            for source, target in ((one, 5), (5, one)):
+                world.fabric.cut(BrokerId(source), BrokerId(target))
+        world.advance(60_000)
+        for _ in range(3):
+            before = world.controller_leader()
+            world.lose_power_of(before, for_ms=500)
+            world.until(lambda last=before: world.controller_leader() not in (0, last))
+            world.advance(20_000)
+        assert not [one for one in caplog.messages if one.startswith("region: ")]
+        assert [one for one in caplog.messages if one.startswith("network-cut: ")]
+
+
 def described(world: MovingWorld) -> DescribeZonesResponse:
     leader = world._controller_known_at()
     return world.ask(leader, DescribeZonesRequest(), DescribeZonesResponse, 0)

@@ -15,6 +15,7 @@ from tests.controller.outages.watched_world import (
 )
 
 from strandline.config.cluster import ClusterConfig
+from strandline.controller.outages.happenings import Kind
 from strandline.controller.outages.judging import Rules
 from strandline.controller.outages.marks import Marks, configured, everywhere
 from strandline.controller.outages.sight import Verdict
@@ -190,6 +191,45 @@ def test_who_is_merely_cut_off_is_told_and_not_replaced(watched: Watched) -> Non
         watched.now_ms += 1_000
         watched.look()
         assert not watched.replaced
+
+
+def test_a_new_controller_takes_nothing_for_down_before_others_have_told_it(
+    watched: Watched,
+) -> None:
+    watched.unheard = {one: {7, 8, 9} for one in (1, 2, 3)}
+    watched.unheard |= {one: {1, 2, 3} for one in (7, 8, 9)}
+    watched.wait(60_000)
+    watched.raised.clear()
+    watched.new_controller()
+    watched.is_answered = False
+    watched.wait(9_000)
+    assert not watched.kinds and not watched.outages and not watched.raised
+    watched.is_answered = True
+    watched.wait(60_000)
+    assert {one.kind for one in watched.raised} <= {Kind.CUT} and not watched.outages
+
+
+def test_a_new_controller_that_nobody_answers_judges_once_it_has_looked_long_enough(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(9_000)
+    watched.new_controller()
+    watched.is_answered = False
+    watched.wait(9_000)
+    assert not watched.kinds and not watched.raised
+    watched.wait(1_000)
+    assert watched.kinds == ["zone: zone b"] and watched.outages.keys() == {WEST_B}
+
+
+def test_a_new_controller_waits_for_no_answer_of_those_who_were_silent_before(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(9_000)
+    watched.new_controller()
+    watched.wait(1_000)
+    assert watched.kinds == ["zone: zone b"]
 
 
 def test_a_cut_far_from_the_controller_is_told(watched: Watched) -> None:

@@ -39,6 +39,8 @@ class Alarms:
         self, judgement: Judgement, scene: Scene, noted: Collection[BrokerId] = ()
     ) -> list[Alarm]:
         """What is to be told now. `noted`: the brokers that the log says are silent."""
+        if not judgement.is_settled:
+            return []
         now = {one.key: one for one in judgement.happenings}
         if self._is_new:
             self._is_new = False

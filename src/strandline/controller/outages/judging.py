@@ -9,6 +9,8 @@ How:    brokers that have been silent for a while count against their zone and t
         merely cut off is never replaced. What is left silent when a domain is back is given as long
         as any broker before it is lost; who has come back is not lost for having been away, also
         where it falls silent again before it has settled.
+        A new controller takes nothing for newly down before others have told it whom they hear:
+        until then whoever is cut off from it looks silent, and has been for long, by the log.
         Brokers in maintenance count neither as silent nor at all; nor those that are emptied.
 Owns:   since when domains are down, and what is cut; on the active controller. Whether a domain is
         down, and rulings, are in the log (`Cluster.outages`): what is handed in.
@@ -101,6 +103,8 @@ class Judgement:
     """Those that a person has declared lost."""
     wanted: Mapping[Domain, Outage] = field(default_factory=dict)
     """{domain: what should be taken down of it}, where that is something else than there is."""
+    is_settled: bool = True
+    """Whether this controller knows enough to take anything for newly down."""
 
     @property
     def has_cut(self) -> bool:
@@ -118,6 +122,9 @@ class Outages:
     """See the module."""
 
     def __init__(self) -> None:
+        self._began_ms: int | None = None
+        """When this controller looked for the first time; monotonic."""
+        self._is_settled = False
         self._down: dict[Domain, _Down] = {}
         # {domain that was down: since when it is not}
         self._back_ms: dict[Domain, int] = {}
@@ -133,8 +140,11 @@ class Outages:
         unheard = frozenset(
             one for one in down_since_ms if one in seen and seen[one].verdict is Verdict.SILENT
         )
+        self._settle(scene, patience_ms)
         silent = frozenset(
-            one for one in unheard if scene.now_ms - down_since_ms[one] >= patience_ms
+            one
+            for one in unheard
+            if self._is_settled and scene.now_ms - down_since_ms[one] >= patience_ms
         )
         planned = scene.condition.spared.union(scene.leaving)
         counted = members(scene.brokers)
@@ -152,7 +162,18 @@ class Outages:
         happenings = tuple(self._happenings(scene, domains, seen, silent))
         lost, held = self._held_and_lost(scene, rules, domains, seen, silent)
         self._held = held
-        return Judgement(seen, domains, happenings, held, lost, wanted)
+        return Judgement(seen, domains, happenings, held, lost, wanted, self._is_settled)
+
+    def _settle(self, scene: Scene, patience_ms: int) -> None:
+        """Once everybody has told who was not silent before, or after as long as it looks itself
+        before anybody is lost."""
+        if self._began_ms is None:
+            self._began_ms = scene.now_ms
+        began_ms, down_since_ms = self._began_ms, scene.condition.down_since_ms
+        untold = scene.brokers.keys() - scene.hears.keys()
+        awaited = [one for one in untold if down_since_ms.get(one, began_ms) >= began_ms]
+        is_late = scene.now_ms - began_ms >= patience_ms
+        self._is_settled = self._is_settled or is_late or not awaited
 
     # ---- domains ---------------------------------------------------------------------------------
 
