@@ -144,16 +144,20 @@ def test_a_hold_by_hand_outlives_the_controller_and_holds_one_broker(world: Movi
     world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
 
 
+def cut_from_the_controller(world: MovingWorld, *brokers: int) -> None:
+    controller = BrokerId(world.controller_leader())
+    for broker in map(BrokerId, brokers):
+        for source, target in ((controller, broker), (broker, controller)):
+            world.fabric.cut(source, target)
+    world.advance(4 * LOST_AFTER_MS)
+    assert world.controller_leader() == controller
+
+
 def test_a_broker_that_only_the_controller_does_not_hear_is_not_replaced(
     world: MovingWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "strandline.controller")
-    controller = world.controller_leader()
-    cut = BrokerId(4)
-    for one, other in ((controller, cut), (cut, controller)):
-        world.fabric.cut(BrokerId(one), BrokerId(other))
-    world.advance(4 * LOST_AFTER_MS)
-    assert world.controller_leader() == controller
+    cut_from_the_controller(world, 4)
     assert not world.known.is_moving and set(world.known.replicas) == set(HELD_BY)
     assert "cut-off" in waits(world)
     assert any(one.startswith("network-cut: broker 4 in region west") for one in caplog.messages)
@@ -226,6 +230,27 @@ def test_rulings_that_make_no_sense_are_refused(world: MovingWorld) -> None:
     refused = ask(region="west", ruling="lost")
     assert refused.error_code == Error.POLICY_VIOLATION
     assert refused.error_message == "region west is not lost: brokers 4, 5 of its 2 are heard"
+
+
+def test_a_loss_that_is_declared_before_it_is_told_holds(world: MovingWorld) -> None:
+    lose_west(world)
+    heard = world.broker(world.controller_leader()).controller.alive
+    world.until(lambda: not {4, 5} & heard())
+    world.advance(500)  # Nor by the others.
+    request = RuleZoneRequest(region="west", ruling="lost")
+    answer = world.ask(1, request, RuleZoneResponse, 0)
+    assert answer.error_code == 0 and not answer.is_down
+    world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
+    assert [one.ruling for one in described(world).zones if one.name == "west"] == ["lost"]
+    assert findings(world).begun == {"broker-lost": 1}
+
+
+def test_a_region_that_is_merely_cut_off_is_not_declared_lost(world: MovingWorld) -> None:
+    cut_from_the_controller(world, 4, 5)
+    request = RuleZoneRequest(region="west", ruling="lost")
+    answer = world.ask(1, request, RuleZoneResponse, 0)
+    assert answer.error_code == Error.POLICY_VIOLATION
+    assert (answer.error_message or "").endswith("are heard, though not by the controller")
 
 
 def test_a_ruling_is_told_as_soon_as_it_holds_and_is_over(world: MovingWorld) -> None:

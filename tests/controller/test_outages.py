@@ -14,7 +14,9 @@ from strandline.controller.commands import (
     decode_command,
     encode,
 )
+from strandline.controller.life import question_of
 from strandline.controller.records import ConfigsChanged, decode_record
+from strandline.controller.reports import Report
 from strandline.model.cluster import NO_END_MS, Domain, Outage, Ruling
 from strandline.model.ids import BrokerId
 
@@ -83,6 +85,32 @@ def test_who_is_heard_is_not_lost() -> None:
     assert refusal(answer) == "region west is not lost: broker 4 of its 2 is heard"
     world.alive.discard(BrokerId(4))
     assert rule(world, WEST, Ruling.LOST) == DomainAnswer(Outage(False, Ruling.LOST))
+
+
+def hearing(world: World, **heard: tuple[int, ...]) -> None:
+    """Have brokers tell whom they hear: `b1=(1, 2)`."""
+    for name, brokers in heard.items():
+        hears = tuple(map(BrokerId, brokers))
+        world.reports[BrokerId(int(name[1:]))] = Report(0, 0, hears=hears)
+
+
+def test_who_is_merely_cut_off_from_the_controller_is_not_lost() -> None:
+    world = World()
+    world.alive -= {BrokerId(3), BrokerId(4)}
+    hearing(world, b1=(1, 2, 5), b2=(1, 2, 5), b5=(1, 2, 3, 4, 5))
+    answer = rule(world, WEST, Ruling.LOST)
+    assert refusal(answer) == (
+        "region west is not lost: brokers 3, 4 of its 2 are heard, though not by the controller"
+    )
+    hearing(world, b5=(1, 2, 5))
+    assert rule(world, WEST, Ruling.LOST) == DomainAnswer(Outage(False, Ruling.LOST))
+
+
+def test_before_a_loss_is_declared_brokers_are_asked_whom_they_hear() -> None:
+    for ruling in (Ruling.LOST, Ruling.RELEASE):
+        asked = question_of(RuleDomain(WEST, ruling, NO_END_MS))
+        assert asked is not None and asked.hears
+    assert question_of(RuleDomain(WEST, Ruling.HOLD, NO_END_MS)) is None
 
 
 def test_who_is_heard_is_judged_by_the_marks_of_that_region() -> None:

@@ -281,6 +281,44 @@ def test_what_is_declared_lost_is_not_waited_for(watched: Watched) -> None:
     assert not watched.outages and watched.down == set()
 
 
+def test_what_is_declared_lost_before_it_is_told_stays_lost(watched: Watched) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(3_000)
+    watched.rule(WEST_B, Ruling.LOST)
+    watched.wait(4_000)
+    assert watched.outages[WEST_B].ruling is Ruling.LOST and not watched.replaced
+    watched.wait(3_000)
+    assert watched.replaced == {7, 8, 9} and watched.outages[WEST_B].is_down
+    watched.silent = set()
+    watched.look()
+    assert not watched.outages and not watched.replaced
+
+
+def test_what_is_declared_lost_and_is_back_before_it_is_told_is_lost_no_more(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(3_000)
+    watched.rule(WEST_B, Ruling.LOST)
+    watched.wait(1_000)
+    watched.silent = {7}
+    watched.wait(60_000)
+    assert not watched.outages and not watched.replaced
+
+
+def test_who_turns_out_to_be_merely_cut_off_is_not_lost_whatever_was_declared(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(3_000)
+    watched.rule(WEST_B, Ruling.LOST)
+    watched.silent = set()
+    watched.unheard = {one: {7, 8, 9} for one in (1, 2, 3)}
+    watched.unheard |= {one: {1, 2, 3} for one in (7, 8, 9)}
+    watched.wait(2 * LOST_AFTER_MS)
+    assert watched.condition.lost == {7, 8, 9} and not watched.replaced
+
+
 def test_a_hold_by_hand_holds_single_failures_until_it_is_over(watched: Watched) -> None:
     watched.rule(WEST_B, Ruling.HOLD, until_ms=WALL_MS + 3 * LOST_AFTER_MS)
     watched.silent = {9}

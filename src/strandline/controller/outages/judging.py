@@ -188,7 +188,8 @@ class Outages:
     ) -> DomainView:
         known = scene.outages.get(domain, _NOTHING)
         share, marks = Share(len(inside - planned), len(gone)), rules.marks_of(domain)
-        down = is_down(share, marks, was_down=known.is_down or domain in self._down)
+        was_down = known.is_down or domain in self._down
+        down = is_down(share, marks, was_down=was_down)
         if down and domain not in self._down:
             since_ms = _since(gone, scene, share, marks)
             since_wall_ms = scene.wall_ms - (scene.now_ms - since_ms)
@@ -198,8 +199,10 @@ class Outages:
             self._back_ms[domain] = scene.now_ms
         ruling, until_ms = known.ruling, known.until_ms
         is_over = until_ms != NO_END_MS and scene.wall_ms >= until_ms
-        is_back = not gone or not share.is_below(marks.back_percent)
-        if is_over or (is_back and not down and ruling in (Ruling.RELEASE, Ruling.LOST)):
+        missing = Share(share.total, len((inside & scene.condition.down_since_ms.keys()) - planned))
+        is_back = was_down or not missing.silent or not missing.is_below(marks.back_percent)
+        is_back = is_back and not down and self._is_settled
+        if is_over or (is_back and ruling in (Ruling.RELEASE, Ruling.LOST)):
             ruling, until_ms = Ruling.NONE, NO_END_MS
         outage = Outage(down, ruling, until_ms)
         since = self._down.get(domain)
@@ -326,6 +329,8 @@ class Outages:
             ruling = Ruling.NONE if ruled is None else domains[ruled].outage.ruling
             if ruling is Ruling.LOST and broker in silent:
                 lost.add(broker)
+            elif ruling is Ruling.LOST and seen[broker].verdict is Verdict.CUT:
+                held[broker] = _cut_off(broker)
             elif ruling is Ruling.HOLD and ruled is not None:
                 held[broker] = "zone-down", _hold_text(ruled, domains)
             elif ruling is Ruling.NONE:
@@ -350,8 +355,7 @@ class Outages:
                 text += f": until it is back, or by `strandline zone release {name}`"
                 return "zone-down", text
         if seen[broker].verdict is Verdict.CUT:
-            text = f"broker {broker} is cut off from the controller, and others hear it"
-            return "cut-off", text
+            return _cut_off(broker)
         for domain in mine:
             back_ms = self._back_ms.get(domain, scene.back_ms.get(domain))
             if back_ms is not None and scene.now_ms - back_ms < rules.lost_after_ms:
@@ -377,6 +381,10 @@ def _since(gone: Collection[BrokerId], scene: Scene, share: Share, marks: Marks)
 
 def _is_over(since: _Down, scene: Scene, rules: Rules) -> bool:
     return rules.hold_max_ms != NO_LIMIT and scene.now_ms - since.since_ms >= rules.hold_max_ms
+
+
+def _cut_off(broker: BrokerId) -> Wait:
+    return "cut-off", f"broker {broker} is cut off from the controller, and others hear it"
 
 
 def _hold_text(domain: Domain, domains: Mapping[Domain, DomainView]) -> str:
