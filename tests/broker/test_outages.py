@@ -12,7 +12,7 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import CLUSTER, TOPIC_SCOPE, alter, findings, want
 
 from strandline.config.cluster import validate_cluster_config
-from strandline.controller.commands import DomainAnswer, RuleDomain
+from strandline.controller.commands import DomainAnswer, ResourceType, RuleDomain
 from strandline.model.cluster import Outage, Ruling
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -230,6 +230,37 @@ def test_rulings_that_make_no_sense_are_refused(world: MovingWorld) -> None:
     refused = ask(region="west", ruling="lost")
     assert refused.error_code == Error.POLICY_VIOLATION
     assert refused.error_message == "region west is not lost: brokers 4, 5 of its 2 are heard"
+
+
+def test_a_broker_that_is_cut_off_from_the_controller_is_replaced_once_it_is_released(
+    world: MovingWorld,
+) -> None:
+    cut_from_the_controller(world, 4)
+    request = RuleZoneRequest(region="west", ruling="release")
+    assert world.ask(1, request, RuleZoneResponse, 0).error_code == 0
+    world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
+    assert findings(world).begun == {"broker-lost": 1}
+    for one in world.hosts:
+        for source, target in ((one, 4), (4, one)):
+            world.fabric.heal(BrokerId(source), BrokerId(target))
+    world.until(lambda: world.broker(1).controller.cluster.outages == {})
+    # It did not hear that it is no voter any more; nobody elects it.
+    assert all(one.startswith("4 stands for election") for one in world.violations)
+    world.violations.clear()
+    world.finish(*world.known.replicas)
+
+
+def test_a_region_whose_dead_brokers_are_decommissioned_is_not_told_to_be_back(
+    world: MovingWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "strandline.controller")
+    lose_west(world)
+    world.advance(4 * LOST_AFTER_MS)
+    for broker in ("4", "5"):
+        alter(world, ResourceType.BROKER, broker, "broker.decommission", "true")
+    world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
+    assert world.broker(1).controller.cluster.outages == {WEST: Outage(is_down=True)}
+    assert not [one for one in caplog.messages if "is back" in one]
 
 
 def test_a_loss_that_is_declared_before_it_is_told_holds(world: MovingWorld) -> None:

@@ -1,5 +1,7 @@
 """What is down, and what a person says of it, is taken down. Source: decision 0018."""
 
+from dataclasses import replace
+
 import msgspec
 from tests.controller.controller_world import World
 
@@ -17,7 +19,7 @@ from strandline.controller.commands import (
 from strandline.controller.life import question_of
 from strandline.controller.records import ConfigsChanged, decode_record
 from strandline.controller.reports import Report
-from strandline.model.cluster import NO_END_MS, Domain, Outage, Ruling
+from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling
 from strandline.model.ids import BrokerId
 
 WEST, SOUTH = ("west",), ("south",)
@@ -76,6 +78,34 @@ def test_release_ends_a_hold_or_lets_what_is_down_be_repaired() -> None:
 def test_what_is_up_and_held_by_nobody_cannot_be_released() -> None:
     answer = rule(World(), WEST, Ruling.RELEASE)
     assert refusal(answer) == ("region west is not down, and nobody holds it: nothing waits for it")
+
+
+def test_a_zone_is_released_from_what_holds_its_region_and_the_other_way_round() -> None:
+    world = World()
+    for number, zone in ((3, "a"), (4, "b")):
+        known = world.state.cluster.brokers
+        labels = Labels(region="west", zone=zone)
+        known[BrokerId(number)] = replace(known[BrokerId(number)], labels=labels)
+    zone = ("west", "a")
+    released = DomainAnswer(Outage(False, Ruling.RELEASE))
+    for holding in (DOWN, Outage(False, Ruling.HOLD)):
+        assert "nothing waits for it" in refusal(rule(world, zone, Ruling.RELEASE))
+        world.state.cluster.outages[WEST] = holding
+        assert rule(world, zone, Ruling.RELEASE) == released
+        world.state.cluster.outages.clear()
+    world.state.cluster.outages[zone] = DOWN
+    assert rule(world, WEST, Ruling.RELEASE) == released
+    assert "nothing waits for it" in refusal(rule(world, ("west", "b"), Ruling.RELEASE))
+
+
+def test_who_is_cut_off_from_the_controller_can_be_released() -> None:
+    world = World()
+    world.alive.discard(BrokerId(3))
+    hearing(world, b1=(1, 2, 4, 5), b2=(1, 2, 4, 5), b4=(3, 4), b5=(1, 2, 4, 5))
+    assert "nothing waits for it" in refusal(rule(world, WEST, Ruling.RELEASE))  # Merely down.
+    hearing(world, b5=(1, 2, 3, 4, 5))
+    assert rule(world, WEST, Ruling.RELEASE) == DomainAnswer(Outage(False, Ruling.RELEASE))
+    assert "nothing waits for it" in refusal(rule(world, SOUTH, Ruling.RELEASE))
 
 
 def test_who_is_heard_is_not_lost() -> None:

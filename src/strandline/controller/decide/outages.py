@@ -15,7 +15,7 @@ from strandline.controller.commands import (
     RuleDomain,
 )
 from strandline.controller.decision import Decision, Facts, refuse
-from strandline.controller.outages.domains import full_name, members, short_name
+from strandline.controller.outages.domains import full_name, members, short_name, widening
 from strandline.controller.outages.happenings import brokers_text
 from strandline.controller.outages.marks import Share, configured
 from strandline.controller.outages.sight import Verdict, look
@@ -39,11 +39,12 @@ def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
     before = facts.state.cluster.outages.get(command.domain, Outage())
     ruling, until_ms = command.ruling, command.until_ms
     match ruling:
-        case Ruling.RELEASE if not before.is_down:
-            if before.ruling is not Ruling.HOLD:
+        case Ruling.RELEASE if not before.is_down and not _is_down_or_held_around(facts, command):
+            if before.ruling is Ruling.HOLD:
+                ruling, until_ms = Ruling.NONE, NO_END_MS
+            elif not known[command.domain] & _cut_off(facts):
                 text = f"{name} is not down, and nobody holds it: nothing waits for it"
                 raise refuse(Error.POLICY_VIOLATION, text)
-            ruling, until_ms = Ruling.NONE, NO_END_MS
         case Ruling.LOST:
             _require_silence(facts, name, command.domain, known[command.domain])
         case Ruling.NONE:
@@ -51,6 +52,17 @@ def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
     after = Outage(before.is_down, ruling, until_ms)
     records = () if after == before else (_record((command.domain, after)),)
     return Decision(DomainAnswer(after), records)
+
+
+def _is_down_or_held_around(facts: Facts, command: RuleDomain) -> bool:
+    """Whether brokers of it are held as its region is down or held, or a zone in it is down."""
+    for domain, outage in facts.state.cluster.outages.items():
+        if domain in widening(command.domain)[1:]:
+            if outage.is_down or outage.ruling is Ruling.HOLD:
+                return True
+        elif command.domain in widening(domain)[1:] and outage.is_down:
+            return True
+    return False
 
 
 def _require_silence(facts: Facts, name: str, domain: Domain, inside: frozenset[BrokerId]) -> None:

@@ -10,8 +10,8 @@ Source: design section 8; decision 0018."""
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from strandline.controller.outages.domains import full_name, is_region, region_of
-from strandline.controller.outages.happenings import MINUTE_MS, Happening, Kind
+from strandline.controller.outages.domains import full_name, is_region, region_of, ruled_by
+from strandline.controller.outages.happenings import MINUTE_MS, Happening, Kind, brokers_text
 from strandline.controller.outages.judging import Judgement, Scene
 from strandline.controller.outages.sight import Verdict
 from strandline.model.cluster import Domain, Outage, Ruling
@@ -66,7 +66,8 @@ def _inherited(
         ):
             continue
         kind = Kind.REGION if is_region(domain) else Kind.ZONE
-        if scene.outages[domain].ruling is Ruling.HOLD:
+        ruled = ruled_by(domain, scene.outages)
+        if ruled is not None and scene.outages[ruled].ruling is Ruling.HOLD:
             kind = Kind.PLANNED
         yield Happening(kind, full_name(domain, known), "", scene.now_ms, domain=domain)
     for one in judgement.happenings:
@@ -88,8 +89,13 @@ def _end_of(one: Happening, judgement: Judgement, scene: Scene) -> str:
             return f"{one.subject} has no more brokers"
         if view.is_down:
             return ""
-        heard = view.total - len(view.silent)
-        return f"{one.subject} is back, {heard} of {view.total} brokers heard{after}"
+        heard = f"{view.total - len(view.silent)} of {view.total} brokers heard"
+        uncounted = view.planned & scene.condition.down_since_ms.keys()
+        if not uncounted:
+            return f"{one.subject} is back, {heard}{after}"
+        verb = "counts" if len(uncounted) == 1 else "count"
+        text = f"{one.subject} is down no more, {heard}, and {brokers_text(uncounted)} {verb} no"
+        return f"{text} more: in maintenance, or to be emptied{after}"
     if one.kind is Kind.CUT:
         seen = [judgement.seen[broker] for broker in one.brokers if broker in judgement.seen]
         if any(what.verdict is not Verdict.HEARD for what in seen):
