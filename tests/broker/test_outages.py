@@ -144,6 +144,13 @@ def test_a_hold_by_hand_outlives_the_controller_and_holds_one_broker(world: Movi
     world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
 
 
+def links(world: MovingWorld, broker: int) -> list[tuple[BrokerId, BrokerId]]:
+    """Of a broker, both ways."""
+    others = [BrokerId(one) for one in world.hosts if one != broker]
+    this = BrokerId(broker)
+    return [(one, this) for one in others] + [(this, one) for one in others]
+
+
 def cut_from_the_controller(world: MovingWorld, *brokers: int) -> None:
     controller = BrokerId(world.controller_leader())
     for broker in map(BrokerId, brokers):
@@ -240,9 +247,8 @@ def test_a_broker_that_is_cut_off_from_the_controller_is_replaced_once_it_is_rel
     assert world.ask(1, request, RuleZoneResponse, 0).error_code == 0
     world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
     assert findings(world).begun == {"broker-lost": 1}
-    for one in world.hosts:
-        for source, target in ((one, 4), (4, one)):
-            world.fabric.heal(BrokerId(source), BrokerId(target))
+    for source, target in links(world, 4):
+        world.fabric.heal(source, target)
     world.until(lambda: world.broker(1).controller.cluster.outages == {})
     # It did not hear that it is no voter any more; nobody elects it.
     assert all(one.startswith("4 stands for election") for one in world.violations)
@@ -299,25 +305,68 @@ def test_only_the_controller_knows_the_zones(world: MovingWorld) -> None:
     assert answer.error_code == Error.NOT_CONTROLLER
 
 
+class Posted:
+    """What a broker posts, and where."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.told: list[dict[str, object]] = []
+
+    def aim(self, url: str) -> None:
+        self.url = url
+
+    def post(self, about: str, body: bytes) -> None:
+        told = json.loads(body)
+        assert about == f"{told['class']} {told['subject']}"
+        if self.url:
+            self.told.append(told)
+
+
+def keep_posted(world: MovingWorld) -> dict[int, Posted]:
+    found = {broker: Posted() for broker in (1, 2, 3)}
+    for broker, posted in found.items():
+        world.broker(broker).services.balancing.outages.poster = posted
+    return found
+
+
 def test_alarms_are_posted_where_that_is_configured(world: MovingWorld) -> None:
-    posted: list[tuple[str, dict[str, object]]] = []
-    for broker in (1, 2, 3):
-        outages = world.broker(broker).services.balancing.outages
-        outages.post = lambda url, body: posted.append((url, json.loads(body)))
+    posted = keep_posted(world)[world.controller_leader()]
     world.hosts[5].fail_power()
     world.advance(LOST_AFTER_MS)
-    assert posted == []
+    assert posted.told == [] and posted.url == ""
     alter(world, CLUSTER, "", "alarm.webhook.url", "http://alarms.example/x")
     world.hosts[4].fail_power()
     world.advance(LOST_AFTER_MS)
     start_west(world)
     world.advance(LOST_AFTER_MS)
-    assert [(url, one["class"], one["state"]) for url, one in posted] == [
-        ("http://alarms.example/x", "region", "begun"),
-        ("http://alarms.example/x", "region", "over"),
+    assert posted.url == "http://alarms.example/x"
+    assert [(one["class"], one["subject"], one["state"]) for one in posted.told] == [
+        ("region", "region west", "begun"),
+        ("broker", "broker 5", "over"),
+        ("region", "region west", "over"),
     ]
-    assert posted[0][1]["subject"] == "region west"
-    assert str(posted[0][1]["text"]).endswith("2 of 2 brokers silent")
+    assert str(posted.told[0]["text"]).endswith("2 of 2 brokers silent")
+
+
+def test_the_next_controller_posts_what_goes_on_and_the_one_before_it_nothing_more(
+    world: MovingWorld,
+) -> None:
+    alter(world, CLUSTER, "", "alarm.webhook.url", "http://alarms.example/x")
+    everybody = keep_posted(world)
+    lose_west(world)
+    world.advance(LOST_AFTER_MS)
+    before = world.controller_leader()
+    assert [one["state"] for one in everybody[before].told] == ["begun"]
+    for source, target in links(world, before):
+        world.fabric.cut(source, target)
+    world.until(lambda: world._controller_known_at() not in (0, before))
+    for source, target in links(world, before):
+        world.fabric.heal(source, target)
+    world.advance(LOST_AFTER_MS)
+    after = everybody[world.controller_leader()]
+    of_west = [one["state"] for one in after.told if one["subject"] == "region west"]
+    assert of_west == ["begun"]
+    assert everybody[before].url == "" and after.url
 
 
 @pytest.mark.parametrize("url", ["alarms.example", "file:///etc/passwd", "http://", "http:// x"])
