@@ -12,7 +12,7 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import CLUSTER, TOPIC_SCOPE, alter, findings, want
 
 from strandline.config.cluster import validate_cluster_config
-from strandline.controller.commands import DomainAnswer, RuleDomain
+from strandline.controller.commands import DomainAnswer, ResourceType, RuleDomain
 from strandline.model.cluster import Outage, Ruling
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
@@ -155,19 +155,53 @@ def test_a_hold_spares_who_is_silent_and_keeps_nobody_from_moving_what_is_wanted
     world.finish(1, 2, 4)
 
 
+def links(world: MovingWorld, broker: int) -> list[tuple[BrokerId, BrokerId]]:
+    """Of a broker, both ways."""
+    others = [BrokerId(one) for one in world.hosts if one != broker]
+    this = BrokerId(broker)
+    return [(one, this) for one in others] + [(this, one) for one in others]
+
+
+def cut_from_the_controller(world: MovingWorld, *brokers: int) -> None:
+    controller = BrokerId(world.controller_leader())
+    for broker in map(BrokerId, brokers):
+        for source, target in ((controller, broker), (broker, controller)):
+            world.fabric.cut(source, target)
+    world.advance(4 * LOST_AFTER_MS)
+    assert world.controller_leader() == controller
+
+
 def test_a_broker_that_only_the_controller_does_not_hear_is_not_replaced(
     world: MovingWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "strandline.controller")
-    controller = world.controller_leader()
-    cut = BrokerId(4)
-    for one, other in ((controller, cut), (cut, controller)):
-        world.fabric.cut(BrokerId(one), BrokerId(other))
-    world.advance(4 * LOST_AFTER_MS)
-    assert world.controller_leader() == controller
+    cut_from_the_controller(world, 4)
     assert not world.known.is_moving and set(world.known.replicas) == set(HELD_BY)
     assert "cut-off" in waits(world)
     assert any(one.startswith("network-cut: broker 4 in region west") for one in caplog.messages)
+
+
+def test_no_controller_takes_a_region_that_is_merely_cut_off_for_down(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new one has heard from nobody yet whom they hear."""
+    caplog.set_level(logging.INFO, "strandline.controller")
+    regions = {1: "east", 2: "east", 3: "east", 4: "north", 5: "west"}
+    with moving_world(monkeypatch, HELD_BY, regions) as world:
+        alter(world, CLUSTER, "", "broker.lost.after.ms", "60000")
+        alter(world, CLUSTER, "", "outage.brokers.min", "1")
+        world.advance(20_000)
+        for one in (1, 2, 3):
+            for source, target in ((one, 5), (5, one)):
+                world.fabric.cut(BrokerId(source), BrokerId(target))
+        world.advance(60_000)
+        for _ in range(3):
+            before = world.controller_leader()
+            world.lose_power_of(before, for_ms=500)
+            world.until(lambda last=before: world.controller_leader() not in (0, last))
+            world.advance(20_000)
+        assert not [one for one in caplog.messages if one.startswith("region: ")]
+        assert [one for one in caplog.messages if one.startswith("network-cut: ")]
 
 
 def described(world: MovingWorld) -> DescribeZonesResponse:
@@ -256,6 +290,57 @@ def test_rulings_that_make_no_sense_are_refused(world: MovingWorld) -> None:
     assert refused.error_message == "region west is not lost: brokers 4, 5 of its 2 are heard"
 
 
+def test_a_broker_that_is_cut_off_from_the_controller_is_replaced_once_it_is_released(
+    world: MovingWorld,
+) -> None:
+    cut_from_the_controller(world, 4)
+    request = RuleZoneRequest(region="west", ruling="release")
+    assert world.ask(1, request, RuleZoneResponse, 0).error_code == 0
+    world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
+    assert findings(world).begun == {"broker-lost": 1}
+    for source, target in links(world, 4):
+        world.fabric.heal(source, target)
+    world.until(lambda: world.broker(1).controller.cluster.outages == {})
+    # It did not hear that it is no voter any more; nobody elects it.
+    assert all(one.startswith("4 stands for election") for one in world.violations)
+    world.violations.clear()
+    world.finish(*world.known.replicas)
+
+
+def test_a_region_whose_dead_brokers_are_decommissioned_is_not_told_to_be_back(
+    world: MovingWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "strandline.controller")
+    lose_west(world)
+    world.advance(4 * LOST_AFTER_MS)
+    for broker in ("4", "5"):
+        alter(world, ResourceType.BROKER, broker, "broker.decommission", "true")
+    world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
+    assert world.broker(1).controller.cluster.outages == {WEST: Outage(is_down=True)}
+    assert not [one for one in caplog.messages if "is back" in one]
+
+
+def test_a_loss_that_is_declared_before_it_is_told_holds(world: MovingWorld) -> None:
+    lose_west(world)
+    heard = world.broker(world.controller_leader()).controller.alive
+    world.until(lambda: not {4, 5} & heard())
+    world.advance(500)  # Nor by the others.
+    request = RuleZoneRequest(region="west", ruling="lost")
+    answer = world.ask(1, request, RuleZoneResponse, 0)
+    assert answer.error_code == 0 and not answer.is_down
+    world.until(lambda: 4 not in world.known.replicas and not world.known.is_moving)
+    assert [one.ruling for one in described(world).zones if one.name == "west"] == ["lost"]
+    assert findings(world).begun == {"broker-lost": 1}
+
+
+def test_a_region_that_is_merely_cut_off_is_not_declared_lost(world: MovingWorld) -> None:
+    cut_from_the_controller(world, 4, 5)
+    request = RuleZoneRequest(region="west", ruling="lost")
+    answer = world.ask(1, request, RuleZoneResponse, 0)
+    assert answer.error_code == Error.POLICY_VIOLATION
+    assert (answer.error_message or "").endswith("are heard, though not by the controller")
+
+
 def test_a_ruling_is_told_as_soon_as_it_holds_and_is_over(world: MovingWorld) -> None:
     """Not with the next look, which may be a second away."""
     for ruling, told in (("hold", "hold"), ("release", "")):
@@ -271,25 +356,68 @@ def test_only_the_controller_knows_the_zones(world: MovingWorld) -> None:
     assert answer.error_code == Error.NOT_CONTROLLER
 
 
+class Posted:
+    """What a broker posts, and where."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.told: list[dict[str, object]] = []
+
+    def aim(self, url: str) -> None:
+        self.url = url
+
+    def post(self, about: str, body: bytes) -> None:
+        told = json.loads(body)
+        assert about == f"{told['class']} {told['subject']}"
+        if self.url:
+            self.told.append(told)
+
+
+def keep_posted(world: MovingWorld) -> dict[int, Posted]:
+    found = {broker: Posted() for broker in (1, 2, 3)}
+    for broker, posted in found.items():
+        world.broker(broker).services.balancing.outages.poster = posted
+    return found
+
+
 def test_alarms_are_posted_where_that_is_configured(world: MovingWorld) -> None:
-    posted: list[tuple[str, dict[str, object]]] = []
-    for broker in (1, 2, 3):
-        outages = world.broker(broker).services.balancing.outages
-        outages.post = lambda url, body: posted.append((url, json.loads(body)))
+    posted = keep_posted(world)[world.controller_leader()]
     world.hosts[5].fail_power()
     world.advance(LOST_AFTER_MS)
-    assert posted == []
+    assert posted.told == [] and posted.url == ""
     alter(world, CLUSTER, "", "alarm.webhook.url", "http://alarms.example/x")
     world.hosts[4].fail_power()
     world.advance(LOST_AFTER_MS)
     start_west(world)
     world.advance(LOST_AFTER_MS)
-    assert [(url, one["class"], one["state"]) for url, one in posted] == [
-        ("http://alarms.example/x", "region", "begun"),
-        ("http://alarms.example/x", "region", "over"),
+    assert posted.url == "http://alarms.example/x"
+    assert [(one["class"], one["subject"], one["state"]) for one in posted.told] == [
+        ("region", "region west", "begun"),
+        ("broker", "broker 5", "over"),
+        ("region", "region west", "over"),
     ]
-    assert posted[0][1]["subject"] == "region west"
-    assert str(posted[0][1]["text"]).endswith("2 of 2 brokers silent")
+    assert str(posted.told[0]["text"]).endswith("2 of 2 brokers silent")
+
+
+def test_the_next_controller_posts_what_goes_on_and_the_one_before_it_nothing_more(
+    world: MovingWorld,
+) -> None:
+    alter(world, CLUSTER, "", "alarm.webhook.url", "http://alarms.example/x")
+    everybody = keep_posted(world)
+    lose_west(world)
+    world.advance(LOST_AFTER_MS)
+    before = world.controller_leader()
+    assert [one["state"] for one in everybody[before].told] == ["begun"]
+    for source, target in links(world, before):
+        world.fabric.cut(source, target)
+    world.until(lambda: world._controller_known_at() not in (0, before))
+    for source, target in links(world, before):
+        world.fabric.heal(source, target)
+    world.advance(LOST_AFTER_MS)
+    after = everybody[world.controller_leader()]
+    of_west = [one["state"] for one in after.told if one["subject"] == "region west"]
+    assert of_west == ["begun"]
+    assert everybody[before].url == "" and after.url
 
 
 @pytest.mark.parametrize("url", ["alarms.example", "file:///etc/passwd", "http://", "http:// x"])

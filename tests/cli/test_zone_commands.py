@@ -5,6 +5,7 @@ Source: docs/decisions/0018-outages.md."""
 import io
 import json
 import sys
+from copy import copy
 
 import pytest
 from tests.cli.test_commands import Run, cluster, run
@@ -69,6 +70,20 @@ class Zones:
 def zones(cluster: FakeCluster) -> Zones:
     """Three zones in two regions, one of them down."""
     return Zones(cluster)
+
+
+def test_the_status_tells_of_zones_what_is_so_for_their_region(run: Run, zones: Zones) -> None:
+    region, _, zone, known = zones.described.zones
+    down = zones.described.zones[3] = copy(known)
+    region.is_down = region.is_held = zone.is_held = True
+
+    def repair() -> list[str]:
+        _, out, _ = run("zone", "status")
+        return [out.splitlines()[row][out.index("REPAIR") :].split("  ")[0] for row in (1, 3, 4)]
+
+    assert repair() == ["held until it is back", "held with region west", "held until it is back"]
+    region.ruling, region.is_held, zone.is_held, down.is_held = "release", False, False, False
+    assert repair() == ["released", "released with region west", "released with region west"]
 
 
 def answer_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:

@@ -1,5 +1,7 @@
 """What is down, and what a person says of it, is taken down. Source: decision 0018."""
 
+from dataclasses import replace
+
 import msgspec
 from tests.controller.controller_world import World
 
@@ -14,8 +16,10 @@ from strandline.controller.commands import (
     decode_command,
     encode,
 )
+from strandline.controller.life import question_of
 from strandline.controller.records import ConfigsChanged, decode_record
-from strandline.model.cluster import NO_END_MS, Domain, Outage, Ruling
+from strandline.controller.reports import Report
+from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling
 from strandline.model.ids import BrokerId
 
 WEST, SOUTH = ("west",), ("south",)
@@ -76,6 +80,34 @@ def test_what_is_up_and_held_by_nobody_cannot_be_released() -> None:
     assert refusal(answer) == ("region west is not down, and nobody holds it: nothing waits for it")
 
 
+def test_a_zone_is_released_from_what_holds_its_region_and_the_other_way_round() -> None:
+    world = World()
+    for number, zone in ((3, "a"), (4, "b")):
+        known = world.state.cluster.brokers
+        labels = Labels(region="west", zone=zone)
+        known[BrokerId(number)] = replace(known[BrokerId(number)], labels=labels)
+    zone = ("west", "a")
+    released = DomainAnswer(Outage(False, Ruling.RELEASE))
+    for holding in (DOWN, Outage(False, Ruling.HOLD)):
+        assert "nothing waits for it" in refusal(rule(world, zone, Ruling.RELEASE))
+        world.state.cluster.outages[WEST] = holding
+        assert rule(world, zone, Ruling.RELEASE) == released
+        world.state.cluster.outages.clear()
+    world.state.cluster.outages[zone] = DOWN
+    assert rule(world, WEST, Ruling.RELEASE) == released
+    assert "nothing waits for it" in refusal(rule(world, ("west", "b"), Ruling.RELEASE))
+
+
+def test_who_is_cut_off_from_the_controller_can_be_released() -> None:
+    world = World()
+    world.alive.discard(BrokerId(3))
+    hearing(world, b1=(1, 2, 4, 5), b2=(1, 2, 4, 5), b4=(3, 4), b5=(1, 2, 4, 5))
+    assert "nothing waits for it" in refusal(rule(world, WEST, Ruling.RELEASE))  # Merely down.
+    hearing(world, b5=(1, 2, 3, 4, 5))
+    assert rule(world, WEST, Ruling.RELEASE) == DomainAnswer(Outage(False, Ruling.RELEASE))
+    assert "nothing waits for it" in refusal(rule(world, SOUTH, Ruling.RELEASE))
+
+
 def test_who_is_heard_is_not_lost() -> None:
     world = World()
     world.alive.discard(BrokerId(3))
@@ -83,6 +115,32 @@ def test_who_is_heard_is_not_lost() -> None:
     assert refusal(answer) == "region west is not lost: broker 4 of its 2 is heard"
     world.alive.discard(BrokerId(4))
     assert rule(world, WEST, Ruling.LOST) == DomainAnswer(Outage(False, Ruling.LOST))
+
+
+def hearing(world: World, **heard: tuple[int, ...]) -> None:
+    """Have brokers tell whom they hear: `b1=(1, 2)`."""
+    for name, brokers in heard.items():
+        hears = tuple(map(BrokerId, brokers))
+        world.reports[BrokerId(int(name[1:]))] = Report(0, 0, hears=hears)
+
+
+def test_who_is_merely_cut_off_from_the_controller_is_not_lost() -> None:
+    world = World()
+    world.alive -= {BrokerId(3), BrokerId(4)}
+    hearing(world, b1=(1, 2, 5), b2=(1, 2, 5), b5=(1, 2, 3, 4, 5))
+    answer = rule(world, WEST, Ruling.LOST)
+    assert refusal(answer) == (
+        "region west is not lost: brokers 3, 4 of its 2 are heard, though not by the controller"
+    )
+    hearing(world, b5=(1, 2, 5))
+    assert rule(world, WEST, Ruling.LOST) == DomainAnswer(Outage(False, Ruling.LOST))
+
+
+def test_before_a_loss_is_declared_brokers_are_asked_whom_they_hear() -> None:
+    for ruling in (Ruling.LOST, Ruling.RELEASE):
+        asked = question_of(RuleDomain(WEST, ruling, NO_END_MS))
+        assert asked is not None and asked.hears
+    assert question_of(RuleDomain(WEST, Ruling.HOLD, NO_END_MS)) is None
 
 
 def test_who_is_heard_is_judged_by_the_marks_of_that_region() -> None:

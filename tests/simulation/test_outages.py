@@ -58,6 +58,12 @@ def test_whoever_loses_a_replica_in_an_outage_is_told_observers_too(
         RepairHeldIffZoneDown().on_balancer_moved(moved)
 
 
+def test_a_silent_broker_that_a_person_has_emptied_may_lose_a_replica(cluster: Cluster) -> None:
+    cluster.broker_configs[BrokerId(3)] = {"broker.decommission": "true"}
+    moved = balancer_moved(ReassignmentSet(GROUP, ids(1, 2, 5), True, ids(4)), cluster)
+    assert moved.leaving == {3} and moved.held == {4}
+
+
 # ---- by the hosts ------------------------------------------------------------------------------
 
 S = 1_000_000

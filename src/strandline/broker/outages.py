@@ -15,9 +15,9 @@ Source: design section 8; decision 0018."""
 
 import json
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from strandline.base.clock import Clock
 from strandline.broker.controller_host import ControllerHost
@@ -44,12 +44,21 @@ VALID_MS = 15_000
 _log = logging.getLogger("strandline.controller")
 
 
+class Poster(Protocol):
+    """Posts alarms elsewhere, and neither waits nor raises."""
+
+    def aim(self, url: str) -> None:
+        """Where to post; empty: nowhere, and what waits is dropped."""
+
+    def post(self, about: str, body: bytes) -> None:
+        """Have JSON posted, instead of what waits and is about the same."""
+
+
 class OutageWatch:
-    """See the module. `post`: takes a URL and JSON for it, and neither waits nor raises; None:
-    nothing can be posted."""
+    """See the module. `poster`: None where nothing can be posted."""
 
     def __init__(self, *, clock: Clock, controller: ControllerHost) -> None:
-        self.post: Callable[[str, bytes], None] | None = None
+        self.poster: Poster | None = None
         self._clock = clock
         self._controller = controller
         self._asking, self._noting = Errand(), Errand()
@@ -60,7 +69,9 @@ class OutageWatch:
         self.forget()
 
     def forget(self) -> None:
-        """Another broker is the controller."""
+        """Another broker is the controller: it posts what goes on now."""
+        if self.poster is not None:
+            self.poster.aim("")
         self.judgement = Judgement()
         self._outages, self._alarms = Outages(), Alarms()
         self.voting = VotingAlarms()
@@ -96,11 +107,13 @@ class OutageWatch:
             marks_of=configured(config),
         )
         found = self.judgement = self._outages.step(scene, rules)
+        if self.poster is not None:
+            self.poster.aim(config.alarm_webhook_url)
         for alarm in (
             *self._alarms.step(found, scene, cluster.silent_ms),
             *self.voting.step(now, cluster.groups, self._refused(now)),
         ):
-            self._raise(alarm, config.alarm_webhook_url)
+            self._raise(alarm)
         self._note(found)
         self._ask(now, is_urgent=bool(condition.down_since_ms) or found.has_cut)
         lost = (condition.lost | found.lost) - found.held.keys()
@@ -135,10 +148,11 @@ class OutageWatch:
         told = self._refusing.values()
         return frozenset(one for at_ms, some in told if now - at_ms < VALID_MS for one in some)
 
-    def _raise(self, alarm: Alarm, url: str) -> None:
-        level = logging.INFO if alarm.is_over else logging.WARNING
-        _log.log(level, "%s: %s", alarm.kind, alarm.text)
-        if self.post is not None and url:
+    def _raise(self, alarm: Alarm) -> None:
+        if not alarm.is_posted_only:
+            level = logging.INFO if alarm.is_over else logging.WARNING
+            _log.log(level, "%s: %s", alarm.kind, alarm.text)
+        if self.poster is not None:
             told = {
                 "cluster": self._controller.cluster.cluster_id,
                 "class": alarm.kind,
@@ -148,7 +162,7 @@ class OutageWatch:
                 "at_ms": self._clock.wall_ms(),
                 "controller": self._controller.self_id,
             }
-            self.post(url, json.dumps(told).encode())
+            self.poster.post(f"{alarm.kind} {alarm.subject}", json.dumps(told).encode())
 
     # ---- asking and noting -----------------------------------------------------------------------
 

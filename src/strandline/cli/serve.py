@@ -109,7 +109,7 @@ async def run_broker(config: BrokerConfig, found: MergedLabels) -> None:
             on_failed=end_failed,
         )
         broker.allow_isolation(network.silence)
-        broker.services.balancing.outages.post = webhook.post
+        broker.services.balancing.outages.poster = webhook
         await metrics.serve(broker)
         await _unless(ended, broker.start())
         if not ended.is_set():

@@ -23,12 +23,13 @@ from strandline.controller.commands import (
     ConfigOperation,
     DeclareLost,
     ResourceType,
+    RuleDomain,
 )
 from strandline.controller.decision import Facts, refuse
 from strandline.controller.policy_changes import PolicyChecks, refusal_of
 from strandline.controller.reports import Question
 from strandline.controller.space import require_room
-from strandline.model.cluster import Topic
+from strandline.model.cluster import Ruling, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.placement.survival.replicas import Quorum
 from strandline.placement.survival.restarts import QuorumGroup, hurt_by, need_of
@@ -42,6 +43,8 @@ def question_of(command: Command) -> Question | None:
     """What brokers have to be asked before such a command is decided; None: nothing."""
     if isinstance(command, DeclareLost):
         return Question(hears=True, logs=(command.group,))
+    if isinstance(command, RuleDomain):
+        return Question(hears=True) if command.ruling in (Ruling.LOST, Ruling.RELEASE) else None
     if not isinstance(command, AlterConfigs):
         return None
     wanted = {

@@ -1,9 +1,12 @@
 """Posts small messages to a URL that an operator has configured, off the broker's loop.
 
-Why:    who is on call has to be told; a receiver that is slow, or gone, must cost nothing.
-How:    a queue with a bound, and one thread that is there while something is in it. Each message is
-        tried so often, a pause apart, and then dropped; so is what comes while the queue is full.
-        Redirects are not followed: what was configured is what is told.
+Why:    who is on call has to be told; a receiver that is slow, or gone, must cost nothing, and has
+        to hear of it once it is back: what cuts it off may be what it is to be told of.
+How:    a queue with a bound, and one thread that is there while something is in it. Of each thing
+        only the newest message waits. Where nobody answers, or the receiver says that it cannot
+        now, it is tried again, after pauses that double; what the receiver refuses is dropped after
+        some attempts. So is what comes while the queue is full. Redirects are not followed: what
+        was configured is what is told.
 Owns:   the queue and the thread.
 Source: decision 0018, "Alarm"."""
 
@@ -12,14 +15,20 @@ import logging
 import threading
 import urllib.error
 import urllib.request
-from collections import deque
+from functools import partial
 
 QUEUED_COUNT_MAX = 100
 ATTEMPTS_MAX = 3
+"""Of what the receiver refuses; and after so many the log tells of one that cannot be reached."""
 PAUSE_MS = 2_000
+PAUSE_MS_MAX = 60_000
+"""Between two attempts: at first, and at most."""
 TIMEOUT_MS = 5_000
 """Of one attempt, for each wait for the receiver."""
 
+_UNABLE = 500
+_NOT_NOW = (408, 425, 429)
+"""What a receiver answers that cannot now; and all from `_UNABLE` on."""
 _log = logging.getLogger("strandline.network")
 
 
@@ -29,66 +38,104 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class Webhook:
-    """See the module. `post` never waits, and never raises."""
+    """See the module. `aim` and `post` never wait, and never raise."""
 
-    def __init__(self, *, pause_ms: int = PAUSE_MS, timeout_ms: int = TIMEOUT_MS) -> None:
-        self._pause_ms, self._timeout_ms = pause_ms, timeout_ms
-        self._queue: deque[tuple[str, bytes]] = deque()
-        self._lock = threading.Lock()
-        self._is_running = False
-        self._stopped = threading.Event()
+    def __init__(
+        self,
+        *,
+        pause_ms: int = PAUSE_MS,
+        pause_ms_max: int = PAUSE_MS_MAX,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
+        self._pause_ms, self._pause_ms_max = pause_ms, pause_ms_max
+        self._timeout_ms = timeout_ms
+        self._url = ""
+        # {about what: the newest message}, the oldest first.
+        self._queue: dict[str, bytes] = {}
+        self._changed = threading.Condition()
+        self._is_running = self._is_stopped = False
         self._opener = urllib.request.build_opener(_NoRedirects())
 
-    def post(self, url: str, body: bytes) -> None:
-        """Have JSON posted there, soon."""
-        with self._lock:
-            if self._stopped.is_set():
+    def aim(self, url: str) -> None:
+        """Where to post from now on, also what waits already; empty: nowhere, and nothing waits."""
+        with self._changed:
+            if url == self._url:
                 return
+            self._url = url
+            if not url:
+                self._queue.clear()
+            self._changed.notify_all()
+
+    def post(self, about: str, body: bytes) -> None:
+        """Have JSON posted, soon; instead of what waits and is about the same."""
+        with self._changed:
+            if self._is_stopped or not self._url:
+                return
+            self._queue.pop(about, None)
             if len(self._queue) >= QUEUED_COUNT_MAX:
                 _log.warning("an alarm is not posted: %d wait for the receiver", len(self._queue))
                 return
-            self._queue.append((url, body))
+            self._queue[about] = body
+            self._changed.notify_all()
             if not self._is_running:
                 self._is_running = True
                 threading.Thread(target=self._run, name="webhook", daemon=True).start()
 
     def stop(self) -> None:
         """Post no more; what is under way ends by itself."""
-        self._stopped.set()
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
 
     # ---- in the thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
-            with self._lock:
-                if not self._queue or self._stopped.is_set():
+            with self._changed:
+                if not self._queue or self._is_stopped:
                     self._is_running = False
                     return
-                url, body = self._queue.popleft()
-            self._deliver(url, body)
+                url, (about, body) = self._url, next(iter(self._queue.items()))
+            is_done = self._deliver(url, about, body)
+            with self._changed:
+                if is_done and self._queue.get(about) is body:
+                    del self._queue[about]
 
-    def _deliver(self, url: str, body: bytes) -> None:
-        reason = ""
-        for attempt in range(ATTEMPTS_MAX):
-            if attempt and self._stopped.wait(self._pause_ms / 1000):
-                return
-            reason = self._try(url, body)
+    def _deliver(self, url: str, about: str, body: bytes) -> bool:
+        """Whether it was taken, or refused; else something else is to be posted, or elsewhere."""
+        failed_count, pause_ms = 0, self._pause_ms
+        while True:
+            reason, is_refusal = self._try(url, body)
             if not reason:
-                return
-        _log.warning("an alarm could not be posted to %s: %s", _shown(url), reason)
+                return True
+            failed_count += 1
+            is_dropped = is_refusal and failed_count >= ATTEMPTS_MAX
+            if is_dropped or failed_count == ATTEMPTS_MAX:
+                then = "" if is_dropped else ": it is tried again"
+                _log.warning("an alarm could not be posted to %s: %s%s", _shown(url), reason, then)
+            if is_dropped:
+                return True
+            with self._changed:
+                if self._changed.wait_for(partial(self._is_old, url, about, body), pause_ms / 1000):
+                    return False
+            pause_ms = min(2 * pause_ms, self._pause_ms_max)
 
-    def _try(self, url: str, body: bytes) -> str:
-        """Why it failed; empty where it did not."""
+    def _is_old(self, url: str, about: str, body: bytes) -> bool:
+        return self._is_stopped or self._url != url or self._queue.get(about) is not body
+
+    def _try(self, url: str, body: bytes) -> tuple[str, bool]:
+        """Why it failed; empty where it did not. And whether the receiver will not have it."""
         headers = {"Content-Type": "application/json", "User-Agent": "strandline"}
         try:
             request = urllib.request.Request(url, data=body, headers=headers, method="POST")
             with self._opener.open(request, timeout=self._timeout_ms / 1000):
-                return ""
+                return "", False
         except urllib.error.HTTPError as error:
             error.close()
-            return f"it answers {error.code}"
+            is_refusal = error.code < _UNABLE and error.code not in _NOT_NOW
+            return f"it answers {error.code}", is_refusal
         except (OSError, ValueError, http.client.HTTPException) as error:
-            return str(error) or type(error).__name__
+            return str(error) or type(error).__name__, False
 
 
 def _shown(url: str) -> str:

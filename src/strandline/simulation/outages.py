@@ -80,12 +80,13 @@ def balancer_moved(record: ReassignmentSet, cluster: Cluster, *, at_us: int = 0)
     roles = cluster.groups[record.group].roles
     leaving = frozenset(roles.all).difference(record.target, record.observers)
     config = ClusterConfig.from_values(cluster.cluster_configs)
+    silent = cluster.silent_ms.keys() - leaving_of(cluster)  # A person has those emptied.
     return BalancerMoved(
         record.group,
         cluster.version,
         record.target,
         leaving=leaving,
-        held=frozenset(one for one in cluster.silent_ms if _is_held(one, cluster)),
+        held=frozenset(one for one in silent if _is_held(one, cluster)),
         places=tuple(_places(leaving, cluster, config)),
         patience_ms=own_look_ms(config.broker_lost_after_ms),
         at_us=at_us,

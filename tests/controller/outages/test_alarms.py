@@ -12,10 +12,16 @@ def watched() -> Watched:
 
 
 def told(watched: Watched) -> list[str]:
-    """Of which kind, and what; a line that begins with "-" tells what is over."""
-    found = [f"{'- ' if one.is_over else ''}{one.kind}: {one.text}" for one in watched.raised]
+    """Of which kind, and what, in the log; a line that begins with "-" tells what is over."""
+    raised = [one for one in watched.raised if not one.is_posted_only]
     watched.raised.clear()
-    return found
+    return [f"{'- ' if one.is_over else ''}{one.kind}: {one.text}" for one in raised]
+
+
+def posted(watched: Watched) -> list[str]:
+    """Of which kind, and about what, to who keeps a list of these; as in `told`."""
+    raised, watched.raised = watched.raised, []
+    return [f"{'- ' if one.is_over else ''}{one.kind}: {one.subject}" for one in raised]
 
 
 def test_a_zone_is_told_when_it_goes_down_and_when_it_is_back(watched: Watched) -> None:
@@ -46,6 +52,52 @@ def test_what_only_grows_is_not_over(watched: Watched) -> None:
     watched.silent = set()
     watched.wait(60_000)
     assert [one.split(" is ")[0] for one in told(watched)] == ["- region: region west"]
+
+
+def test_whatever_is_posted_is_posted_to_be_over_by_the_same_name(watched: Watched) -> None:
+    watched.silent = {9}
+    watched.wait(60_000)
+    assert posted(watched) == ["broker: broker 9"]
+    watched.silent = {7, 8, 9}
+    watched.wait(60_000)
+    assert watched.raised[-1].text == "broker 9 goes on as zone: zone b"
+    assert posted(watched) == ["zone: zone b", "- broker: broker 9"]
+    watched.rule(WEST_B, Ruling.HOLD)
+    watched.wait(60_000)
+    assert posted(watched) == ["planned: zone b", "- zone: zone b"]
+    watched.silent = {4, 5, 6, 7, 8, 9}
+    watched.wait(60_000)
+    assert watched.raised[-1].text == "zone b goes on as region: region west"
+    assert posted(watched) == ["region: region west", "- planned: zone b"]
+    watched.new_controller()
+    watched.wait(60_000)
+    watched.silent = set()
+    watched.wait(60_000)
+    assert posted(watched) == ["region: region west", "- region: region west"]
+
+
+def test_who_is_heard_by_some_again_is_over_as_a_silent_broker(watched: Watched) -> None:
+    watched.silent = {9}
+    watched.wait(60_000)
+    watched.silent = set()
+    watched.unheard = {one: {9} for one in (1, 2, 3)}
+    watched.wait(60_000)
+    over = next(one for one in watched.raised if one.is_over)
+    assert over.text == "broker 9 is heard by some, and not by all"
+    assert posted(watched) == [
+        "broker: broker 9", "- broker: broker 9", "network-cut: zone b",
+    ]  # fmt: skip
+
+
+def test_the_next_controller_posts_again_what_still_goes_on(watched: Watched) -> None:
+    watched.silent = {3, 7, 8, 9}
+    watched.wait(60_000)
+    before = sorted((one.kind, one.subject, one.text) for one in watched.raised)
+    watched.raised.clear()
+    watched.new_controller()
+    watched.wait(60_000)
+    assert sorted((one.kind, one.subject, one.text) for one in watched.raised) == before
+    assert told(watched) == []
 
 
 def test_a_cut_is_told_and_that_it_is_healed(watched: Watched) -> None:

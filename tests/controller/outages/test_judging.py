@@ -15,10 +15,11 @@ from tests.controller.outages.watched_world import (
 )
 
 from strandline.config.cluster import ClusterConfig
+from strandline.controller.outages.happenings import Kind
 from strandline.controller.outages.judging import Rules
 from strandline.controller.outages.marks import Marks, configured, everywhere
 from strandline.controller.outages.sight import Verdict
-from strandline.model.cluster import Ruling
+from strandline.model.cluster import Domain, Ruling
 from strandline.model.ids import BrokerId
 
 
@@ -192,6 +193,45 @@ def test_who_is_merely_cut_off_is_told_and_not_replaced(watched: Watched) -> Non
         assert not watched.replaced
 
 
+def test_a_new_controller_takes_nothing_for_down_before_others_have_told_it(
+    watched: Watched,
+) -> None:
+    watched.unheard = {one: {7, 8, 9} for one in (1, 2, 3)}
+    watched.unheard |= {one: {1, 2, 3} for one in (7, 8, 9)}
+    watched.wait(60_000)
+    watched.raised.clear()
+    watched.new_controller()
+    watched.is_answered = False
+    watched.wait(9_000)
+    assert not watched.kinds and not watched.outages and not watched.raised
+    watched.is_answered = True
+    watched.wait(60_000)
+    assert {one.kind for one in watched.raised} <= {Kind.CUT} and not watched.outages
+
+
+def test_a_new_controller_that_nobody_answers_judges_once_it_has_looked_long_enough(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(9_000)
+    watched.new_controller()
+    watched.is_answered = False
+    watched.wait(9_000)
+    assert not watched.kinds and not watched.raised
+    watched.wait(1_000)
+    assert watched.kinds == ["zone: zone b"] and watched.outages.keys() == {WEST_B}
+
+
+def test_a_new_controller_waits_for_no_answer_of_those_who_were_silent_before(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(9_000)
+    watched.new_controller()
+    watched.wait(1_000)
+    assert watched.kinds == ["zone: zone b"]
+
+
 def test_a_cut_far_from_the_controller_is_told(watched: Watched) -> None:
     watched.unheard = {4: {9}, 5: {9}, 6: {9}}
     watched.wait(20_000)
@@ -241,6 +281,44 @@ def test_what_is_declared_lost_is_not_waited_for(watched: Watched) -> None:
     assert not watched.outages and watched.down == set()
 
 
+def test_what_is_declared_lost_before_it_is_told_stays_lost(watched: Watched) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(3_000)
+    watched.rule(WEST_B, Ruling.LOST)
+    watched.wait(4_000)
+    assert watched.outages[WEST_B].ruling is Ruling.LOST and not watched.replaced
+    watched.wait(3_000)
+    assert watched.replaced == {7, 8, 9} and watched.outages[WEST_B].is_down
+    watched.silent = set()
+    watched.look()
+    assert not watched.outages and not watched.replaced
+
+
+def test_what_is_declared_lost_and_is_back_before_it_is_told_is_lost_no_more(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(3_000)
+    watched.rule(WEST_B, Ruling.LOST)
+    watched.wait(1_000)
+    watched.silent = {7}
+    watched.wait(60_000)
+    assert not watched.outages and not watched.replaced
+
+
+def test_who_turns_out_to_be_merely_cut_off_is_not_lost_whatever_was_declared(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(3_000)
+    watched.rule(WEST_B, Ruling.LOST)
+    watched.silent = set()
+    watched.unheard = {one: {7, 8, 9} for one in (1, 2, 3)}
+    watched.unheard |= {one: {1, 2, 3} for one in (7, 8, 9)}
+    watched.wait(2 * LOST_AFTER_MS)
+    assert watched.condition.lost == {7, 8, 9} and not watched.replaced
+
+
 def test_a_hold_by_hand_holds_single_failures_until_it_is_over(watched: Watched) -> None:
     watched.rule(WEST_B, Ruling.HOLD, until_ms=WALL_MS + 3 * LOST_AFTER_MS)
     watched.silent = {9}
@@ -258,6 +336,147 @@ def test_an_outage_under_a_hold_is_planned(watched: Watched) -> None:
     watched.silent = {7, 8, 9}
     watched.wait(20_000)
     assert watched.kinds == ["planned: zone b"]
+
+
+def test_a_single_broker_that_is_silent_under_a_hold_is_planned(watched: Watched) -> None:
+    for held, where in ((WEST_B, "zone b"), (WEST, "region west")):
+        watched.rule(held, Ruling.HOLD)
+        watched.silent = {9}
+        watched.wait(20_000)
+        assert watched.kinds == ["planned: broker 9"]
+        assert watched.told[-1].endswith(f"1 of 3 in zone b; {where} is held by hand")
+        watched.silent = set()
+        del watched.outages[held]
+        watched.wait(20_000)
+    watched.rule(WEST, Ruling.HOLD)
+    watched.rule(WEST_B, Ruling.RELEASE)
+    watched.silent = {9}
+    watched.wait(20_000)
+    assert watched.kinds == ["broker: broker 9"]
+
+
+def test_a_zone_that_is_down_in_a_region_that_is_held_by_hand_is_planned(
+    watched: Watched,
+) -> None:
+    watched.rule(WEST, Ruling.HOLD)
+    watched.silent = {7, 8, 9}
+    watched.wait(20_000)
+    assert watched.kinds == ["planned: zone b"]
+
+
+def held(watched: Watched) -> set[Domain]:
+    return {one for one, view in watched.found.domains.items() if view.is_held}
+
+
+def test_a_zone_is_held_with_its_region_and_released_with_it(watched: Watched) -> None:
+    watched.silent = {4, 7, 8, 9}
+    watched.wait(LOST_AFTER_MS)
+    assert watched.down == {WEST, WEST_B} and held(watched) == {WEST, WEST_A, WEST_B}
+    watched.rule(WEST, Ruling.RELEASE)
+    watched.look()
+    assert held(watched) == set() and watched.replaced == {4, 7, 8, 9}
+    watched.rule(WEST_B, Ruling.HOLD)
+    watched.look()
+    assert held(watched) == {WEST_B} and watched.replaced == {4}
+
+
+def test_a_zone_that_is_not_down_is_released_from_its_regions_outage_until_that_is_over(
+    watched: Watched,
+) -> None:
+    watched.silent = {4, 7, 8, 9}
+    watched.wait(LOST_AFTER_MS)
+    watched.rule(WEST_A, Ruling.RELEASE)
+    watched.new_controller()
+    watched.wait(20_000)
+    assert watched.replaced == {4} and held(watched) == {WEST, WEST_B}
+    watched.silent = {4}
+    watched.wait(20_000)
+    assert not watched.outages
+
+
+def test_a_region_is_released_from_its_zones_outage_until_that_is_over(watched: Watched) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(LOST_AFTER_MS)
+    assert watched.down == {WEST_B}
+    watched.rule(WEST, Ruling.RELEASE)
+    watched.wait(20_000)
+    assert watched.replaced == {7, 8, 9} and not held(watched)
+    watched.silent = set()
+    watched.wait(20_000)
+    assert not watched.outages
+
+
+def test_who_is_cut_off_is_replaced_once_released_until_the_cut_is_over(watched: Watched) -> None:
+    watched.unheard = {one: {8, 9} for one in (1, 2, 3)}
+    watched.unheard |= {one: {1, 2, 3} for one in (8, 9)}
+    watched.wait(LOST_AFTER_MS + 20_000)
+    assert not watched.replaced
+    assert watched.found.held[BrokerId(9)] == (
+        "cut-off",
+        "broker 9 is cut off from the controller, and others hear it: until it is heard, or by "
+        "`strandline zone release b`",
+    )
+    watched.rule(WEST_B, Ruling.RELEASE)
+    watched.wait(20_000)
+    assert watched.replaced == {8, 9} and not watched.down
+    watched.new_controller()
+    watched.is_answered = False
+    watched.wait(8_000)
+    watched.is_answered = True
+    watched.wait(20_000)
+    assert watched.replaced == {8, 9}
+    watched.unheard = {}
+    watched.wait(LOST_AFTER_MS)
+    assert not watched.outages and not watched.replaced
+
+
+def test_a_release_ends_where_it_lets_nothing_be_repaired_that_would_wait(
+    watched: Watched,
+) -> None:
+    """Else the next outage of that zone would be repaired, whoever remembers why."""
+    watched.unheard = {one: {9} for one in (1, 2, 3)}
+    watched.wait(20_000)
+    watched.rule(WEST_B, Ruling.RELEASE)
+    watched.wait(20_000)
+    assert watched.outages[WEST_B].ruling is Ruling.RELEASE
+    watched.silent, watched.unheard = {9}, {}
+    watched.wait(LOST_AFTER_MS)
+    assert not watched.outages and watched.replaced == {9}
+    watched.silent = {7, 8, 9}
+    watched.wait(LOST_AFTER_MS)
+    assert watched.down == {WEST_B} and not watched.replaced & {7, 8}
+
+
+def test_a_zone_is_not_back_for_all_its_silent_brokers_being_planned(watched: Watched) -> None:
+    watched.silent = {7, 8, 9}
+    watched.wait(60_000)
+    watched.rule(WEST_B, Ruling.RELEASE)
+    watched.spared = {7, 8, 9}
+    for _ in range(2):
+        watched.wait(20_000)
+        assert watched.down == {WEST_B} and not [one for one in watched.raised if one.is_over]
+        assert watched.outages[WEST_B].ruling is Ruling.RELEASE
+        watched.new_controller()
+    watched.silent = set()
+    watched.wait(20_000)
+    assert not watched.outages
+    over = next(one.text for one in watched.raised if one.is_over)
+    assert over.startswith("zone b is back, 3 of 3 brokers heard")
+
+
+def test_what_is_down_no_more_as_its_silent_brokers_are_planned_is_not_told_to_be_back(
+    watched: Watched,
+) -> None:
+    watched.silent = {7, 8}
+    watched.wait(60_000)
+    assert watched.down == {WEST_B}
+    watched.spared = {7, 8}
+    watched.wait(20_000)
+    assert not watched.down
+    assert [one.text for one in watched.raised if one.is_over] == [
+        "zone b is down no more, 1 of 1 brokers heard, and brokers 7, 8 count no more: in "
+        "maintenance, or to be emptied, after 1 min"
+    ]
 
 
 def test_a_hold_without_a_person_ends_only_where_that_is_configured() -> None:

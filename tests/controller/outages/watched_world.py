@@ -26,6 +26,8 @@ class Watched:
         self.silent: set[int] = set()
         self.unheard: dict[int, set[int]] = {}
         """{who tells: whom it does not hear though it lives}"""
+        self.is_answered = True
+        """Whether others tell the controller whom they hear."""
         self.spared: set[int] = set()
         self.outages: dict[Domain, Outage] = {}
         self.now_ms = 0
@@ -65,7 +67,11 @@ class Watched:
             wall_ms=WALL_MS + self.now_ms,
             brokers=self.labels,
             condition=self.condition,
-            hears={one: them for one, them in hears.items() if one in own},
+            hears={
+                one: them
+                for one, them in hears.items()
+                if one == 1 or (one in own and self.is_answered)
+            },
             outages=self.outages,
             back_ms=self.back_ms,
         )

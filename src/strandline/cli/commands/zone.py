@@ -198,7 +198,8 @@ def _print(found: "DescribeZonesResponse") -> None:
         print_line("no broker has a label region or zone: `strandline broker label` sets them")
     else:
         heads = ("NAME", "LEVEL", "STATE", "HEARD", "MARKS", "SILENT", "REPAIR", "WAITING")
-        rows = [_row(one) for one in found.zones]
+        regions = {one.region: one for one in found.zones if not one.zone}
+        rows = [_row(one, regions.get(one.region, one)) for one in found.zones]
         print_table(Table(heads=heads, rows=rows, right=frozenset(("HEARD", "WAITING"))))
     for one in found.happenings:
         print_line(f"{one.kind}: {one.text}")
@@ -211,17 +212,25 @@ def _print(found: "DescribeZonesResponse") -> None:
             print_line(f"broker {seen.broker_id}: heard from {heard}; not from {away}")
 
 
-def _row(zone: "DescribedZone") -> tuple[str | int, ...]:
+def _row(zone: "DescribedZone", region: "DescribedZone") -> tuple[str | int, ...]:
     count = len(zone.brokers) - len(zone.planned)
     state = "up"
     if zone.is_down:
         state = f"down for {max(0, zone.down_ms) // 60_000} min"
-    repair = "held until it is back" if zone.is_held else "as usual"
-    if zone.ruling:
-        repair = _SAID.get(zone.ruling, zone.ruling)
-        if zone.ruling_until_ms >= 0:
-            repair += f" until {_time(zone.ruling_until_ms)}"
     heard = f"{count - len(zone.silent)}/{count}"
     marks = f"{zone.low_percent}-{zone.high_percent} %" if zone.low_percent else "-"
-    silent = ids(zone.silent)
+    silent, repair = ids(zone.silent), _repair(zone, region)
     return zone.name, _level(zone), state, heard, marks, silent, repair, zone.waiting_count
+
+
+def _repair(zone: "DescribedZone", region: "DescribedZone") -> str:
+    """Whether it is held, and by whom: what is said of the region counts where nothing is said of
+    the zone."""
+    ruled = zone if zone.ruling else region
+    where = "" if ruled is zone else f" with {_level(region)} {region.name}"
+    if ruled.ruling:
+        text = _SAID.get(ruled.ruling, ruled.ruling) + where
+        return text + (f" until {_time(ruled.ruling_until_ms)}" * (ruled.ruling_until_ms >= 0))
+    if not zone.is_held:
+        return "as usual"
+    return "held until it is back" if zone.is_down else f"held{where}"

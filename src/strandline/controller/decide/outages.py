@@ -2,9 +2,9 @@
 
 Why:    a hold that the next controller does not know is none.
 How:    a ruling is refused where it would change nothing, or where the brokers that it takes for
-        lost are heard. Notes are compare and set: what does not fit is looked at again in a second.
-        The record is a change of no configuration, with that: versions that know nothing of it read
-        it rightly.
+        lost are heard, by the controller or by others, who are asked for it. Notes are compare and
+        set: what does not fit is looked at again in a second. The record is a change of no
+        configuration, with that: versions that know nothing of it read it rightly.
 Source: decision 0018."""
 
 from strandline.controller.commands import (
@@ -15,9 +15,10 @@ from strandline.controller.commands import (
     RuleDomain,
 )
 from strandline.controller.decision import Decision, Facts, refuse
-from strandline.controller.outages.domains import full_name, members, short_name
+from strandline.controller.outages.domains import full_name, members, short_name, widening
 from strandline.controller.outages.happenings import brokers_text
 from strandline.controller.outages.marks import Share, configured
+from strandline.controller.outages.sight import Verdict, look
 from strandline.controller.records import ConfigsChanged, DomainRuled
 from strandline.model.cluster import NO_END_MS, Domain, Outage, Ruling
 from strandline.model.ids import BrokerId
@@ -38,11 +39,12 @@ def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
     before = facts.state.cluster.outages.get(command.domain, Outage())
     ruling, until_ms = command.ruling, command.until_ms
     match ruling:
-        case Ruling.RELEASE if not before.is_down:
-            if before.ruling is not Ruling.HOLD:
+        case Ruling.RELEASE if not before.is_down and not _is_down_or_held_around(facts, command):
+            if before.ruling is Ruling.HOLD:
+                ruling, until_ms = Ruling.NONE, NO_END_MS
+            elif not known[command.domain] & _cut_off(facts):
                 text = f"{name} is not down, and nobody holds it: nothing waits for it"
                 raise refuse(Error.POLICY_VIOLATION, text)
-            ruling, until_ms = Ruling.NONE, NO_END_MS
         case Ruling.LOST:
             _require_silence(facts, name, command.domain, known[command.domain])
         case Ruling.NONE:
@@ -52,16 +54,41 @@ def decide_rule_domain(facts: Facts, command: RuleDomain) -> Decision:
     return Decision(DomainAnswer(after), records)
 
 
+def _is_down_or_held_around(facts: Facts, command: RuleDomain) -> bool:
+    """Whether brokers of it are held as its region is down or held, or a zone in it is down."""
+    for domain, outage in facts.state.cluster.outages.items():
+        if domain in widening(command.domain)[1:]:
+            if outage.is_down or outage.ruling is Ruling.HOLD:
+                return True
+        elif command.domain in widening(domain)[1:] and outage.is_down:
+            return True
+    return False
+
+
 def _require_silence(facts: Facts, name: str, domain: Domain, inside: frozenset[BrokerId]) -> None:
-    """A person may be wrong about what is lost: who is heard is not."""
-    alive = inside & set(facts.alive)
-    share = Share(len(inside), len(inside) - len(alive))
+    """A person may be wrong about what is lost: who is heard is not, by whomever."""
+    cut = _cut_off(facts)
+    living = inside & cut.union(facts.alive)
+    share = Share(len(inside), len(inside) - len(living))
     if not share.is_below(configured(facts.config)(domain).low_percent):
-        verb = "is" if len(alive) == 1 else "are"
-        raise refuse(
-            Error.POLICY_VIOLATION,
-            f"{name} is not lost: {brokers_text(alive)} of its {len(inside)} {verb} heard",
-        )
+        verb = "is" if len(living) == 1 else "are"
+        text = f"{name} is not lost: {brokers_text(living)} of its {len(inside)} {verb} heard"
+        if living <= cut:
+            text += ", though not by the controller"
+        elif living & cut:
+            text += f", {brokers_text(living & cut)} not by the controller"
+        raise refuse(Error.POLICY_VIOLATION, text)
+
+
+def _cut_off(facts: Facts) -> frozenset[BrokerId]:
+    """Who lives by what others have told for this command, and is not heard by the controller."""
+    hears = {one: told.hears for one, told in facts.reports.items() if told.hears is not None}
+    labels = {one.id: one.labels for one in facts.brokers}
+    return frozenset(
+        one
+        for one, seen in look(labels, hears, controller=None).items()
+        if one in facts.down and seen.hearing and seen.verdict is Verdict.CUT
+    )
 
 
 def decide_note_outages(facts: Facts, command: NoteOutages) -> Decision:

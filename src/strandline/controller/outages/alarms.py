@@ -4,14 +4,23 @@ Why:    an alarm that repeats itself is turned off; one that never ends is, too.
 How:    what goes on now is held against what went on before. What only changes its name (a broker
         whose zone is down now, too) is not over. A new controller begins with what the log says, so
         that it does not tell again what the one before it told.
+            Who is posted to keeps a list by class and subject. So there the old name is over, too;
+        and a new controller posts again what goes on: whether the one before it still could, nobody
+        knows.
 Owns:   what was told and is not over; on the active controller.
 Source: design section 8; decision 0018."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from strandline.controller.outages.domains import full_name, is_region, region_of
-from strandline.controller.outages.happenings import MINUTE_MS, Happening, Kind
+from strandline.controller.outages.domains import (
+    full_name,
+    is_region,
+    region_of,
+    ruled_by,
+    widening,
+)
+from strandline.controller.outages.happenings import MINUTE_MS, Happening, Kind, brokers_text
 from strandline.controller.outages.judging import Judgement, Scene
 from strandline.controller.outages.sight import Verdict
 from strandline.model.cluster import Domain, Outage, Ruling
@@ -20,12 +29,14 @@ from strandline.model.ids import BrokerId
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something has begun, or is over."""
+    """Something has begun, or is over. `is_posted_only`: people have read it, or read of it by
+    another name; it is for who keeps a list by class and subject."""
 
     kind: Kind
     subject: str
     is_over: bool
     text: str
+    is_posted_only: bool = False
 
 
 class Alarms:
@@ -39,19 +50,26 @@ class Alarms:
         self, judgement: Judgement, scene: Scene, noted: Collection[BrokerId] = ()
     ) -> list[Alarm]:
         """What is to be told now. `noted`: the brokers that the log says are silent."""
+        if not judgement.is_settled:
+            return []
         now = {one.key: one for one in judgement.happenings}
+        found: list[Alarm] = []
         if self._is_new:
             self._is_new = False
             self._told = {one.key: one for one in _inherited(judgement, scene, noted)}
+            found += (_begun(now[key], is_posted_only=True) for key in self._told if key in now)
         ended = [one for key, one in self._told.items() if key not in now]
-        begun = [one for key, one in now.items() if key not in self._told]
+        found += (_begun(one) for key, one in now.items() if key not in self._told)
         self._told = now
-        found = [Alarm(one.kind, one.subject, False, one.text) for one in begun]
         for one in ended:
             text = _end_of(one, judgement, scene)
-            if text:
-                found.append(Alarm(one.kind, one.subject, True, text))
+            said = text or _renaming_of(one, judgement)
+            found.append(Alarm(one.kind, one.subject, True, said, is_posted_only=not text))
         return found
+
+
+def _begun(one: Happening, *, is_posted_only: bool = False) -> Alarm:
+    return Alarm(one.kind, one.subject, False, one.text, is_posted_only)
 
 
 def _inherited(
@@ -64,7 +82,8 @@ def _inherited(
         ):
             continue
         kind = Kind.REGION if is_region(domain) else Kind.ZONE
-        if scene.outages[domain].ruling is Ruling.HOLD:
+        ruled = ruled_by(domain, scene.outages)
+        if ruled is not None and scene.outages[ruled].ruling is Ruling.HOLD:
             kind = Kind.PLANNED
         yield Happening(kind, full_name(domain, known), "", scene.now_ms, domain=domain)
     for one in judgement.happenings:
@@ -86,8 +105,13 @@ def _end_of(one: Happening, judgement: Judgement, scene: Scene) -> str:
             return f"{one.subject} has no more brokers"
         if view.is_down:
             return ""
-        heard = view.total - len(view.silent)
-        return f"{one.subject} is back, {heard} of {view.total} brokers heard{after}"
+        heard = f"{view.total - len(view.silent)} of {view.total} brokers heard"
+        uncounted = view.planned & scene.condition.down_since_ms.keys()
+        if not uncounted:
+            return f"{one.subject} is back, {heard}{after}"
+        verb = "counts" if len(uncounted) == 1 else "count"
+        text = f"{one.subject} is down no more, {heard}, and {brokers_text(uncounted)} {verb} no"
+        return f"{text} more: in maintenance, or to be emptied{after}"
     if one.kind is Kind.CUT:
         seen = [judgement.seen[broker] for broker in one.brokers if broker in judgement.seen]
         if any(what.verdict is not Verdict.HEARD for what in seen):
@@ -96,3 +120,15 @@ def _end_of(one: Happening, judgement: Judgement, scene: Scene) -> str:
     if one.brokers & scene.condition.down_since_ms.keys():
         return ""
     return f"{one.subject} is heard again{after}"
+
+
+def _renaming_of(one: Happening, judgement: Judgement) -> str:
+    """Words for what goes on by another name."""
+    for other in judgement.happenings:
+        is_wider = one.domain is not None and other.domain in widening(one.domain)
+        if is_wider or one.brokers & other.brokers:
+            return f"{one.subject} goes on as {other.kind}: {other.subject}"
+    seen = [judgement.seen[broker] for broker in one.brokers if broker in judgement.seen]
+    if any(what.verdict is Verdict.CUT for what in seen):
+        return f"{one.subject} is heard by some, and not by all"
+    return f"{one.subject} is told of by this name no more"

@@ -8,7 +8,7 @@ Source: design section 8; `placement.topology.universe` for the paths."""
 
 from collections.abc import Iterable, Mapping
 
-from strandline.model.cluster import Domain, Labels
+from strandline.model.cluster import Domain, Labels, Outage
 from strandline.model.ids import BrokerId
 
 _REGION_DEPTH = 1
@@ -41,6 +41,17 @@ def is_region(domain: Domain) -> bool:
 def region_of(domain: Domain) -> Domain:
     """The region that it is, or is in."""
     return domain[:_REGION_DEPTH]
+
+
+def widening(domain: Domain) -> tuple[Domain, ...]:
+    """It, and what it is in."""
+    return (domain,) if is_region(domain) else (domain, region_of(domain))
+
+
+def ruled_by(domain: Domain, outages: Mapping[Domain, Outage]) -> Domain | None:
+    """Whose ruling counts for it: its own, or else its region's; None where there is none."""
+    ruled = (one for one in widening(domain) if one in outages and outages[one].ruling)
+    return next(ruled, None)
 
 
 def short_name(domain: Domain, known: Iterable[Domain]) -> str:

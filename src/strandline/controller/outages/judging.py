@@ -9,13 +9,16 @@ How:    brokers that have been silent for a while count against their zone and t
         merely cut off is never replaced. What is left silent when a domain is back is given as long
         as any broker before it is lost; who has come back is not lost for having been away, also
         where it falls silent again before it has settled.
-        Brokers in maintenance count neither as silent nor at all; nor those that are emptied.
+        A new controller takes nothing for newly down before others have told it whom they hear:
+        until then whoever is cut off from it looks silent, and has been for long, by the log.
+        Brokers in maintenance count neither as silent nor at all; nor those that are emptied. But
+        what is down is not back for nobody being left that counts: then all do.
 Owns:   since when domains are down, and what is cut; on the active controller. Whether a domain is
         down, and rulings, are in the log (`Cluster.outages`): what is handed in.
 Source: design section 8; decision 0018."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from strandline.config.cluster import NO_LIMIT
 from strandline.controller.balancer.health import Condition, own_look_ms
@@ -25,9 +28,11 @@ from strandline.controller.outages.domains import (
     full_name,
     is_region,
     members,
+    ruled_by,
     short_name,
     vantage_name,
     vantage_of,
+    widening,
 )
 from strandline.controller.outages.happenings import Happening, Kind, brokers_text, clock_time
 from strandline.controller.outages.marks import Marks, MarksOf, Share, everywhere, is_down
@@ -77,10 +82,16 @@ class DomainView:
     planned: frozenset[BrokerId]
     """Those in maintenance, or to be emptied: they do not count."""
     is_down: bool
-    is_held: bool
+    was_down: bool
+    """At the look before, or by the log."""
     outage: Outage
     marks: Marks
     since_ms: int | None = None
+    ruled: Domain | None = None
+    """Whose ruling counts for it: its own, or its region's; None: there is none."""
+    is_held: bool = False
+    """Whether nothing of it is made anew elsewhere: by that ruling, or as it is down, or its
+    region."""
 
     @property
     def total(self) -> int:
@@ -101,6 +112,8 @@ class Judgement:
     """Those that a person has declared lost."""
     wanted: Mapping[Domain, Outage] = field(default_factory=dict)
     """{domain: what should be taken down of it}, where that is something else than there is."""
+    is_settled: bool = True
+    """Whether this controller knows enough to take anything for newly down."""
 
     @property
     def has_cut(self) -> bool:
@@ -118,6 +131,9 @@ class Outages:
     """See the module."""
 
     def __init__(self) -> None:
+        self._began_ms: int | None = None
+        """When this controller looked for the first time; monotonic."""
+        self._is_settled = False
         self._down: dict[Domain, _Down] = {}
         # {domain that was down: since when it is not}
         self._back_ms: dict[Domain, int] = {}
@@ -133,68 +149,105 @@ class Outages:
         unheard = frozenset(
             one for one in down_since_ms if one in seen and seen[one].verdict is Verdict.SILENT
         )
+        self._settle(scene, patience_ms)
         silent = frozenset(
-            one for one in unheard if scene.now_ms - down_since_ms[one] >= patience_ms
+            one
+            for one in unheard
+            if self._is_settled and scene.now_ms - down_since_ms[one] >= patience_ms
         )
-        planned = scene.condition.spared.union(scene.leaving)
-        counted = members(scene.brokers)
-        wanted = {one: _NOTHING for one in scene.outages if one not in counted}
-        domains: dict[Domain, DomainView] = {}
-        for domain, inside in counted.items():
-            was_down = scene.outages.get(domain, _NOTHING).is_down or domain in self._down
-            # Who has not been heard yet is not back: a new controller has not heard everybody.
-            gone = (inside & (unheard if was_down else silent)) - planned
-            view = self._look_at(domain, inside, gone, planned, scene, rules)
-            domains[domain] = view
-            if view.outage != scene.outages.get(domain, _NOTHING):
-                wanted[domain] = view.outage
-        self._forget(counted, seen, scene.now_ms)
+        domains = self._look_at_domains(scene, rules, unheard, silent)
+        for domain, view in domains.items():
+            has_waiting = _has_waiting(domain, domains, scene, seen)
+            outage = self._ruled(view, scene, has_waiting=has_waiting)
+            domains[domain] = replace(view, outage=outage)
+        outages = {domain: view.outage for domain, view in domains.items()}
+        for domain, view in domains.items():
+            ruled = ruled_by(domain, outages)
+            if ruled is None:
+                is_held = self._is_held(domain, scene, rules)
+            else:
+                is_held = outages[ruled].ruling is Ruling.HOLD
+            domains[domain] = replace(view, ruled=ruled, is_held=is_held)
+        wanted = {one: _NOTHING for one in scene.outages if one not in domains}
+        for domain, outage in outages.items():
+            if outage != scene.outages.get(domain, _NOTHING):
+                wanted[domain] = outage
+        self._forget(domains, seen, scene.now_ms)
         happenings = tuple(self._happenings(scene, domains, seen, silent))
         lost, held = self._held_and_lost(scene, rules, domains, seen, silent)
         self._held = held
-        return Judgement(seen, domains, happenings, held, lost, wanted)
+        return Judgement(seen, domains, happenings, held, lost, wanted, self._is_settled)
+
+    def _settle(self, scene: Scene, patience_ms: int) -> None:
+        """Once everybody has told who was not silent before, or after as long as it looks itself
+        before anybody is lost."""
+        if self._began_ms is None:
+            self._began_ms = scene.now_ms
+        began_ms, down_since_ms = self._began_ms, scene.condition.down_since_ms
+        untold = scene.brokers.keys() - scene.hears.keys()
+        awaited = [one for one in untold if down_since_ms.get(one, began_ms) >= began_ms]
+        is_late = scene.now_ms - began_ms >= patience_ms
+        self._is_settled = self._is_settled or is_late or not awaited
 
     # ---- domains ---------------------------------------------------------------------------------
 
-    def _look_at(
+    def _look_at_domains(
         self,
-        domain: Domain,
-        inside: frozenset[BrokerId],
-        gone: frozenset[BrokerId],
-        planned: frozenset[BrokerId],
         scene: Scene,
         rules: Rules,
-    ) -> DomainView:
-        known = scene.outages.get(domain, _NOTHING)
-        share, marks = Share(len(inside - planned), len(gone)), rules.marks_of(domain)
-        down = is_down(share, marks, was_down=known.is_down or domain in self._down)
-        if down and domain not in self._down:
-            since_ms = _since(gone, scene, share, marks)
-            since_wall_ms = scene.wall_ms - (scene.now_ms - since_ms)
-            self._down[domain] = _Down(since_ms, since_wall_ms)
-            self._back_ms.pop(domain, None)
-        elif not down and self._down.pop(domain, None) is not None:
-            self._back_ms[domain] = scene.now_ms
-        ruling, until_ms = known.ruling, known.until_ms
-        is_over = until_ms != NO_END_MS and scene.wall_ms >= until_ms
-        is_back = not gone or not share.is_below(marks.back_percent)
-        if is_over or (is_back and not down and ruling in (Ruling.RELEASE, Ruling.LOST)):
-            ruling, until_ms = Ruling.NONE, NO_END_MS
-        outage = Outage(down, ruling, until_ms)
-        since = self._down.get(domain)
-        is_held = ruling is Ruling.HOLD or (
-            since is not None and ruling is Ruling.NONE and not _is_over(since, scene, rules)
-        )
-        return DomainView(
-            brokers=inside,
-            silent=gone,
-            planned=inside & planned,
-            is_down=down,
-            is_held=is_held,
-            outage=outage,
-            marks=marks,
-            since_ms=None if since is None else since.since_ms,
-        )
+        unheard: frozenset[BrokerId],
+        silent: frozenset[BrokerId],
+    ) -> dict[Domain, DomainView]:
+        """Which of them are down; rulings as they were before."""
+        found: dict[Domain, DomainView] = {}
+        for domain, inside in members(scene.brokers).items():
+            known = scene.outages.get(domain, _NOTHING)
+            was_down = known.is_down or domain in self._down
+            planned = inside & scene.condition.spared.union(scene.leaving)
+            if was_down and planned == inside:
+                planned = frozenset()  # It is not back for that.
+            # Who has not been heard yet is not back: a new controller has not heard everybody.
+            gone = (inside & (unheard if was_down else silent)) - planned
+            share, marks = Share(len(inside - planned), len(gone)), rules.marks_of(domain)
+            down = is_down(share, marks, was_down=was_down)
+            if down and domain not in self._down:
+                since_ms = _since(gone, scene, share, marks)
+                since_wall_ms = scene.wall_ms - (scene.now_ms - since_ms)
+                self._down[domain] = _Down(since_ms, since_wall_ms)
+                self._back_ms.pop(domain, None)
+            elif not down and self._down.pop(domain, None) is not None:
+                self._back_ms[domain] = scene.now_ms
+            since = self._down.get(domain)
+            found[domain] = DomainView(
+                brokers=inside,
+                silent=gone,
+                planned=planned,
+                is_down=down,
+                was_down=was_down,
+                outage=Outage(down, known.ruling, known.until_ms),
+                marks=marks,
+                since_ms=None if since is None else since.since_ms,
+            )
+        return found
+
+    def _ruled(self, view: DomainView, scene: Scene, *, has_waiting: bool) -> Outage:
+        """What a person has said of it, as long as that is not over."""
+        outage = view.outage
+        is_over = outage.until_ms != NO_END_MS and scene.wall_ms >= outage.until_ms
+        if not view.is_down and self._is_settled:
+            if outage.ruling is Ruling.RELEASE:
+                is_over = is_over or not has_waiting
+            elif outage.ruling is Ruling.LOST:
+                down = view.brokers & scene.condition.down_since_ms.keys()
+                missing = Share(view.total, len(down - view.planned))
+                is_below = missing.silent > 0 and missing.is_below(view.marks.back_percent)
+                is_over = is_over or view.was_down or not is_below
+        return Outage(view.is_down) if is_over else outage
+
+    def _is_held(self, domain: Domain, scene: Scene, rules: Rules) -> bool:
+        """Without a ruling: as it is down, or what it is in."""
+        down = [self._down[one] for one in widening(domain) if one in self._down]
+        return any(not _is_over(one, scene, rules) for one in down)
 
     def _forget(
         self, counted: Collection[Domain], seen: Mapping[BrokerId, Seen], now_ms: int
@@ -230,22 +283,28 @@ class Outages:
                     Kind.PLANNED, f"broker {broker}", text, since_ms, frozenset((broker,))
                 )
             elif broker not in explained:
-                since = clock_time(scene.wall_ms - (scene.now_ms - since_ms))
-                text = f"broker {broker} is silent since {since}"
-                for domain in domains_of(scene.brokers[broker])[:1]:
-                    view = domains[domain]
-                    where = full_name(domain, domains)
-                    text += f", {len(view.silent)} of {view.total} in {where}"
-                yield Happening(
-                    Kind.BROKER, f"broker {broker}", text, since_ms, frozenset((broker,))
-                )
+                yield self._broker_silent(broker, scene, domains)
         yield from self._cuts(scene, domains, seen)
 
+    def _broker_silent(
+        self, broker: BrokerId, scene: Scene, domains: Mapping[Domain, DomainView]
+    ) -> Happening:
+        kind, since_ms = Kind.BROKER, scene.condition.down_since_ms[broker]
+        since = clock_time(scene.wall_ms - (scene.now_ms - since_ms))
+        text = f"broker {broker} is silent since {since}"
+        for domain in domains_of(scene.brokers[broker])[:1]:
+            view = domains[domain]
+            text += f", {len(view.silent)} of {view.total} in {full_name(domain, domains)}"
+            if view.ruled is not None and domains[view.ruled].outage.ruling is Ruling.HOLD:
+                kind = Kind.PLANNED
+                text += f"; {full_name(view.ruled, domains)} is held by hand"
+        return Happening(kind, f"broker {broker}", text, since_ms, frozenset((broker,)))
+
     def _domain_down(
-        self, domain: Domain, view: DomainView, domains: Collection[Domain]
+        self, domain: Domain, view: DomainView, domains: Mapping[Domain, DomainView]
     ) -> Happening:
         kind = Kind.REGION if is_region(domain) else Kind.ZONE
-        if view.outage.ruling is Ruling.HOLD:
+        if view.ruled is not None and domains[view.ruled].outage.ruling is Ruling.HOLD:
             kind = Kind.PLANNED
         name = full_name(domain, domains)
         text = self._down_text(domain, view, domains)
@@ -301,10 +360,12 @@ class Outages:
                     held[broker] = "zone-down", f"broker {broker} has come back"
                 continue
             mine = domains_of(scene.brokers[broker])
-            ruled = next((one for one in mine if domains[one].outage.ruling), None)
+            ruled = domains[mine[0]].ruled if mine else None
             ruling = Ruling.NONE if ruled is None else domains[ruled].outage.ruling
             if ruling is Ruling.LOST and broker in silent:
                 lost.add(broker)
+            elif ruling is Ruling.LOST and seen[broker].verdict is Verdict.CUT:
+                held[broker] = _cut_off(broker, mine, domains)
             elif ruling is Ruling.HOLD and ruled is not None:
                 held[broker] = "zone-down", _hold_text(ruled, domains)
             elif ruling is Ruling.NONE:
@@ -329,8 +390,7 @@ class Outages:
                 text += f": until it is back, or by `strandline zone release {name}`"
                 return "zone-down", text
         if seen[broker].verdict is Verdict.CUT:
-            text = f"broker {broker} is cut off from the controller, and others hear it"
-            return "cut-off", text
+            return _cut_off(broker, mine, domains)
         for domain in mine:
             back_ms = self._back_ms.get(domain, scene.back_ms.get(domain))
             if back_ms is not None and scene.now_ms - back_ms < rules.lost_after_ms:
@@ -345,6 +405,24 @@ class Outages:
         return None
 
 
+def _has_waiting(
+    domain: Domain,
+    domains: Mapping[Domain, DomainView],
+    scene: Scene,
+    seen: Mapping[BrokerId, Seen],
+) -> bool:
+    """Whether there are brokers in it that would be held without a release of it, though it is not
+    down itself: for its region, for a zone of it, or as the controller is cut off from them."""
+    for other, view in domains.items():
+        is_wider = other in widening(domain)[1:]
+        if is_wider and (view.is_down or view.outage.ruling is Ruling.HOLD):
+            return True
+        if view.is_down and domain in widening(other)[1:]:
+            return True
+    unreached = domains[domain].brokers & scene.condition.down_since_ms.keys()
+    return any(seen[one].verdict is Verdict.CUT for one in unreached)
+
+
 def _since(gone: Collection[BrokerId], scene: Scene, share: Share, marks: Marks) -> int:
     """When the share fell below the low mark, by when its brokers fell silent."""
     times = sorted(scene.condition.down_since_ms[one] for one in gone)
@@ -356,6 +434,13 @@ def _since(gone: Collection[BrokerId], scene: Scene, share: Share, marks: Marks)
 
 def _is_over(since: _Down, scene: Scene, rules: Rules) -> bool:
     return rules.hold_max_ms != NO_LIMIT and scene.now_ms - since.since_ms >= rules.hold_max_ms
+
+
+def _cut_off(broker: BrokerId, mine: Sequence[Domain], known: Collection[Domain]) -> Wait:
+    text = f"broker {broker} is cut off from the controller, and others hear it: until it is heard"
+    if mine:
+        text += f", or by `strandline zone release {short_name(mine[0], known)}`"
+    return "cut-off", text
 
 
 def _hold_text(domain: Domain, domains: Mapping[Domain, DomainView]) -> str:

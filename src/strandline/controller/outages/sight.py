@@ -43,9 +43,10 @@ Hearing = Mapping[BrokerId, Collection[BrokerId]]
 
 
 def look(
-    brokers: Mapping[BrokerId, Labels], hears: Hearing, controller: BrokerId
+    brokers: Mapping[BrokerId, Labels], hears: Hearing, controller: BrokerId | None
 ) -> dict[BrokerId, Seen]:
-    """What is to be thought of each broker."""
+    """What is to be thought of each broker. `controller`: whose word that it hears somebody is
+    enough; None: nobody's."""
     vantages = {one: vantage_of(one, labels) for one, labels in brokers.items()}
     observers: dict[Domain, list[BrokerId]] = {}
     for observer in sorted(hears):
@@ -58,7 +59,7 @@ def _seen(
     broker: BrokerId,
     hears: Hearing,
     observers: Mapping[Domain, list[BrokerId]],
-    controller: BrokerId,
+    controller: BrokerId | None,
 ) -> Seen:
     hearing: list[Domain] = []
     deaf: list[Domain] = []
@@ -66,7 +67,8 @@ def _seen(
         others = [one for one in observers[vantage] if one != broker]
         if others:
             (hearing if any(broker in hears[one] for one in others) else deaf).append(vantage)
-    if broker == controller or broker in hears.get(controller, ()):
+    heard = () if controller is None else hears.get(controller, ())
+    if broker == controller or broker in heard:
         verdict = Verdict.CUT if deaf else Verdict.HEARD
     else:
         verdict = Verdict.SILENT if len(deaf) > len(hearing) else Verdict.CUT
