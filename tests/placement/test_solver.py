@@ -520,3 +520,11 @@ def test_lost_surplus_and_missing_replicas_are_told() -> None:
 def test_an_answer_names_voters_first_with_the_leader_in_front() -> None:
     placed = Placed(voters=(BrokerId(2), BrokerId(1)), observers=(BrokerId(3),))
     assert placed.replicas == (2, 1, 3)
+
+
+def test_two_brokers_of_one_host_do_not_stand_for_two_of_which_no_host_is_said() -> None:
+    """These may hold two replicas of a partition."""
+    universe = Universe(cluster("a///x", "a///x", "a", "a"))
+    request = Request(policy=decode_policy("rules: [{count: 2}]"))
+    kinds = orbits_of(make_plan(request, universe, voters=2)).kinds
+    assert kinds[0] == kinds[1] != kinds[2] == kinds[3]

@@ -3,10 +3,11 @@
 Why:    an exact search over 200 brokers is small only when equal brokers are tried once.
 How:    the nested levels that constraints count by make a tree, with the candidates as leaves. Two
         nodes are of one class when the trees below them are isomorphic, leaves being told apart by
-        all that constraints ask of them (their attribute). As long as no seat lies in a node, it
-        can be exchanged for a sibling of its class without changing any constraint. So a candidate
-        may stand for all in untouched nodes of its class below the deepest touched node that holds
-        it. Labels that do not nest are part of the attribute.
+        all that constraints ask of them (their attribute), and nodes by whether anything is said of
+        their level: two brokers of one host exclude each other, two of none do not. As long as no
+        seat lies in a node, it can be exchanged for a sibling of its class without changing any
+        constraint. So a candidate may stand for all in untouched nodes of its class below the
+        deepest touched node that holds it. Labels that do not nest are part of the attribute.
 Owns:   nothing that changes.
 Source: decision 0008 (canonical forms of rooted trees, Aho, Hopcroft and Ullman)."""
 
@@ -34,14 +35,15 @@ class Orbits:
         ]
         suffixes = [leaves]
         below = leaves
-        for depth in reversed(range(len(levels))):
+        for depth, one in reversed(list(enumerate(levels))):
             children: dict[int, dict[int, int]] = {}
             for bit, node in enumerate(self._nodes[depth]):
                 is_leaf = depth + 1 == len(levels)
                 child = 1 << bit if is_leaf else self._nodes[depth + 1][bit]
                 children.setdefault(node, {})[child] = below[bit]
+            named = {mask: bool(value) for mask, value in zip(one.masks, one.values, strict=True)}
             classes = {
-                node: self._class((depth, tuple(sorted(found.values()))))
+                node: self._class((depth, named[node], tuple(sorted(found.values()))))
                 for node, found in children.items()
             }
             below = [classes[node] for node in self._nodes[depth]]
