@@ -6,11 +6,13 @@ Source: docs/decisions/0018-outages.md."""
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_balancing import CLUSTER, TOPIC_SCOPE, alter, findings, want
 
+from strandline.cli.commands import zone
 from strandline.config.cluster import validate_cluster_config
 from strandline.controller.commands import DomainAnswer, ResourceType, RuleDomain
 from strandline.model.cluster import Outage, Ruling
@@ -22,6 +24,7 @@ from strandline.protocol.messages.describe_zones import (
 )
 from strandline.protocol.messages.rule_zone import RuleZoneRequest, RuleZoneResponse
 
+PAGE = Path(__file__).parents[2] / "docs/operating/outages.md"
 LOST_AFTER_MS = 8_000
 HELD_BY = (1, 2, 4)
 REGIONS = {1: "east", 2: "south", 3: "north", 4: "west", 5: "west"}
@@ -275,6 +278,30 @@ def test_a_region_has_marks_of_its_own_from_the_next_look_on(world: MovingWorld)
     found = {one.name: (one.low_percent, one.high_percent) for one in described(world).zones}
     assert found["west"] == (60, 100) and found["east"] == (20, 30)
     assert [one.name for one in described(world).zones if one.is_down] == ["west"]
+
+
+def test_a_cut_is_shown_as_on_the_page_until_the_link_is_mended(
+    world: MovingWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown() -> list[str]:
+        zone._print(described(world))
+        return capsys.readouterr().out.splitlines()
+
+    section = PAGE.read_text().partition("## A network is cut\n")[2]
+    lines = section.partition("```text\n")[2].partition("\n```")[0].splitlines()
+    nothing = "nothing is down, and nothing is cut off"
+    world.until(lambda: world.controller_leader() != 0)
+    assert shown()[-1] == nothing and REGIONS[world.controller_leader()] == "east"
+    ways = [(BrokerId(1), BrokerId(4)), (BrokerId(4), BrokerId(1))]
+    for way in ways:
+        world.fabric.cut(*way)
+    world.advance(4 * LOST_AFTER_MS)
+    assert world.controller_leader() == 1
+    assert shown()[-2:] == lines and nothing not in shown()
+    for way in ways:
+        world.fabric.heal(*way)
+    world.advance(2 * LOST_AFTER_MS)
+    assert shown()[-1] == nothing
 
 
 def test_rulings_that_make_no_sense_are_refused(world: MovingWorld) -> None:

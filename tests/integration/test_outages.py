@@ -54,6 +54,11 @@ def west(cluster: DevCluster) -> dict[str, object]:
     return found
 
 
+def marks(cluster: DevCluster) -> tuple[object, object]:
+    found = west(cluster)
+    return found["low_percent"], found["high_percent"]
+
+
 def silence(cluster: DevCluster, brokers: list[int]) -> None:
     """Kill them, and wait for much longer than it takes to be lost."""
     for broker in brokers:
@@ -125,6 +130,7 @@ def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
             five.start(broker)
         wait_until(lambda: west(five)["ruling"] is None, what="the end of it")
         type_in(five, commands(PAGE, "Set the alarm and the marks"))
+        wait_until(lambda: marks(five) == (34, 60), what="the marks of all regions")
         count = load.count
         wait_until(lambda: load.count > count + 500, what="more load")
     finally:
@@ -189,6 +195,14 @@ def test_what_was_said_for_a_while_is_over_by_itself_and_all_is_as_before(five: 
     # The region is down, and held; what is said for a while takes the place of that.
     five.kill(second)
     wait_until(lambda: west(five)["held"] is True, what="the outage", timeout_s=90)
+    assert west(five)["waiting"] == sum(second in each for each in replicas(admin)) > 0
+    type_in(five, commands(PAGE, "It will take long, and copies are missed"))
+    wait_until(
+        lambda: not {one for each in replicas(admin) for one in each} & {first, second},
+        what="replicas elsewhere",
+        timeout_s=90,
+    )
+    wait_until(lambda: west(five)["waiting"] == 0, what="the end of waiting")
     for ruling, told, options in (("release", "release", ()), ("declare-lost", "lost", ("--yes",))):
         rule(five, ruling, OTHERS_S, *options)
         wait_until(
