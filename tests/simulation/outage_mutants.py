@@ -28,12 +28,13 @@ from strandline.controller.outages import judging
 from strandline.controller.records import GroupSeated, ReplicasDeclaredLost
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Loss, Partition, Roles
-from strandline.model.ids import BrokerId, grant_of
+from strandline.model.ids import BrokerId, GroupId, grant_of
 from strandline.network.calls import Calls
 from strandline.raft.arbitration import Arbitration
 from strandline.raft.events import PersistState
 from strandline.raft.messages import Fence, Fenced
 from strandline.replication import fencing
+from strandline.replication.fencing import FencedGroup
 from strandline.replication.replica import Replica
 from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.scenario import PlannedFault, Scenario
@@ -112,7 +113,13 @@ def answer_a_fence_that_is_not_durable(patch: pytest.MonkeyPatch) -> None:
 def wait_for_no_promise(patch: pytest.MonkeyPatch) -> None:
     """Somebody is seated though an earlier leader has its lease."""
     honest = fencing._answer
-    patch.setattr(fencing, "_answer", lambda group, fenced, promised_ms: honest(group, fenced, 0))
+
+    def answer(
+        group: GroupId, fenced: Fenced, promised_ms: int, silent: tuple[BrokerId, ...]
+    ) -> FencedGroup:
+        return honest(group, fenced, 0, silent)
+
+    patch.setattr(fencing, "_answer", answer)
 
 
 def change_voters_unannounced(patch: pytest.MonkeyPatch) -> None:
