@@ -1,6 +1,8 @@
 """Voters that are heard and take nothing: told, refused by, and left out after
 `replica.lag.time.max.ms`. Source: decision 0020; Kafka's `replica.lag.time.max.ms`."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.admin.scrapes import Monitor
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
@@ -107,32 +109,32 @@ def close_log(world: MovingWorld, broker: int) -> None:
     world.replicas_of(TOPIC)[broker].fail(RejectedError(Error.KAFKA_STORAGE_ERROR, "damaged"))
 
 
+def strike_one_of_two(world: MovingWorld, strike: Callable[[MovingWorld, int], None]) -> int:
+    """Who leads goes on alone, by a grant, and is written; the other one."""
+    world.until(lambda: len(world.acked) > 0)
+    leader = world.leader_of(TOPIC)
+    (struck,) = (one for one in (4, 5) if one != leader)
+    strike(world, struck)
+    world.until(lambda: votes(world, leader))
+    writes(world)
+    assert world.known.grant == 1
+    return struck
+
+
 def test_of_two_voters_one_goes_on_where_the_log_of_the_other_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
-        world.until(lambda: len(world.acked) > 0)
-        leader = world.leader_of(TOPIC)
-        (closed,) = (one for one in (4, 5) if one != leader)
-        close_log(world, closed)
-        world.until(lambda: votes(world, leader))
-        before = len(world.acked)
-        world.until(lambda: len(world.acked) > before)
+        strike_one_of_two(world, close_log)
 
 
 def test_of_two_voters_one_goes_on_where_the_other_flushes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No majority keeps up, and a leader lives: the controller has it go on alone."""
+    """No majority keeps up, and a leader lives: the controller has it go on alone, until the other
+    one is well again."""
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
-        world.until(lambda: len(world.acked) > 0)
-        leader = world.leader_of(TOPIC)
-        (slow,) = (one for one in (4, 5) if one != leader)
-        hang(world, slow)
-        world.until(lambda: votes(world, leader))
-        before = len(world.acked)
-        world.until(lambda: len(world.acked) > before)
-        assert world.known.grant == 1
+        slow = strike_one_of_two(world, hang)
         world.replicas_of(TOPIC)[slow].flushes.is_under_way = False
         world.replicas_of(TOPIC)[slow].flush()
         world.until(lambda: votes(world, 4, 5))
