@@ -88,6 +88,23 @@ LARGE = (
     Scope(voters=4, observers=2, min_insync=4, timeouts=1, proposals=0, grants=0, late=0, lowers=2),
     Scope(voters=4, observers=2, timeouts=1, proposals=0, late=0, seats_observers=False),
     Scope(voters=4, observers=2, timeouts=1, proposals=0, changes=1, late=0, seats_observers=False),
+    Scope(voters=2, observers=1, timeouts=1, proposals=0, changes=1, restarts=1, late=0),
+    Scope(voters=2, observers=1, timeouts=1, proposals=0, changes=1, late=1),
+    Scope(voters=3, observers=1, timeouts=1, proposals=0, restarts=1, late=0),
+    Scope(voters=3, observers=1, timeouts=1, proposals=0, changes=1, restarts=1, grants=0, late=0),
+    Scope(voters=3, observers=1, timeouts=1, proposals=0, changes=1, grants=0, late=1),
+    Scope(voters=4, observers=0, timeouts=1, proposals=0, restarts=1, late=0),
+    Scope(voters=4, observers=1, timeouts=1, proposals=0, changes=1, restarts=1, grants=0, late=0),
+    Scope(
+        voters=4,
+        observers=1,
+        timeouts=1,
+        proposals=0,
+        restarts=1,
+        late=0,
+        seats_observers=False,
+    ),
+    Scope(voters=4, observers=2, timeouts=1, proposals=0, changes=1, grants=0, late=1),
 )
 """An hour together."""
 
