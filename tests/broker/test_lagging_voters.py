@@ -71,6 +71,22 @@ def test_a_voter_that_flushes_nothing_leaves_though_it_is_asked_again_and_again(
             assert told(world, "under_min_isr") == 1
 
 
+def test_what_nobody_waits_for_may_be_flushed_late_and_nobody_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All is well, and `flush.ms` longer than `replica.lag.time.max.ms`."""
+    some = (*configs(1), ("flush.ms", str(4 * LAG_MS)))
+    with moving_world(monkeypatch, (4, 5), configs=some) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        monkeypatch.setattr(world, "_produce", lambda: None)
+        for number in range(6 * LAG_MS // 100):
+            append(world, b"%d" % number, acks=1)
+            world.advance(100)
+            assert told(world, "in_sync_replicas") == 2
+        assert (world.known.grant, world.leader_of(TOPIC)) == (0, leader)
+
+
 def test_where_none_leaves_it_is_not_in_sync_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """So acks=all is refused rather than held for ever, and the figures say so; not before."""
     with moving_world(monkeypatch, HOME, configs=configs(3, shrink=False)) as world:

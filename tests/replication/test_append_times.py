@@ -4,11 +4,17 @@ Source: `replication.append_times`."""
 
 from bisect import bisect_right
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.model.ids import Index
-from strandline.replication.append_times import SAMPLE_MS, SAMPLES_MAX, AppendTimes
+from strandline.replication.append_times import (
+    AGE_RATIO,
+    SAMPLE_MS,
+    SAMPLES_MAX,
+    AppendTimes,
+)
 
 
 def noted(times: AppendTimes, appends: list[tuple[int, int]], held: int = -1) -> None:
@@ -64,3 +70,26 @@ def test_a_lag_is_never_told_too_short_and_the_samples_are_bounded(
     # What is recent is exact but for the distance of two samples.
     last = times.of(Index(index - 1))
     assert last is not None and last > appends[-1][1] - SAMPLE_MS
+
+
+@pytest.mark.parametrize("true_ms", [100, 500, 2_400, 5_000, 25_000, 60_000, 600_000])
+def test_a_lag_is_told_by_an_eighth_too_long_at_most_however_much_is_appended(true_ms: int) -> None:
+    """Somebody else has been behind for all the time."""
+    times = AppendTimes()
+    end_ms = 15 * 60_000
+    for now in range(0, end_ms, SAMPLE_MS):
+        noted(times, [(now, now)])
+        assert len(times._times) <= SAMPLES_MAX
+    found = times.of(Index(end_ms - true_ms))
+    assert found is not None
+    assert true_ms <= end_ms - found <= true_ms + true_ms // AGE_RATIO + 2 * SAMPLE_MS
+
+
+def test_a_lag_of_days_is_told_and_the_samples_stay_few() -> None:
+    times = AppendTimes()
+    day_ms = 24 * 3_600_000
+    for now in (*range(0, 10_000, 10), *range(10_000, 10 * day_ms, 60_000)):
+        noted(times, [(now, now)])
+    assert len(times._times) <= SAMPLES_MAX
+    found = times.of(Index(8 * day_ms))
+    assert found is not None and found >= 6 * day_ms

@@ -137,7 +137,7 @@ class Moving:
         present = replica.configuration
         if replica.is_busy or grant_of(replica.epoch) != partition.grant:
             return False  # The second: fenced off, or the state known here is behind.
-        if config.voters_shrink_enable and self._is_stuck(replica, config):
+        if config.voters_shrink_enable and self._is_stuck(replica):
             replica.change_configuration(
                 voters=present.voters,
                 observers=present.observers,
@@ -254,23 +254,23 @@ class Moving:
             whom = "" if verdict.broker is None else f" broker {verdict.broker}"
             _log.info("%s: %s%s: %s", replica.name, verdict.code, whom, verdict.text)
 
-    def _is_stuck(self, replica: Replica, config: TopicConfig) -> bool:
+    def _is_stuck(self, replica: Replica) -> bool:
         """Whether voters that are lost are needed to commit anything, that they leave included,
         though a majority is there: a majority is enough then, and acks=all is refused meanwhile."""
         return self._acting.is_stuck(
             replica.group,
             replica.self_id,
             replica.configuration,
-            self._health(replica, config),
+            self._health(replica),
         )
 
-    def _health(self, replica: Replica, config: TopicConfig) -> Health:
+    def _health(self, replica: Replica) -> Health:
         assert replica.leading is not None
         return Health(
             keeps_up=replica.may_count,
             is_heard=self._replication.is_peer_alive,
             lacks_ms=replica.leading.lacks_ms,
-            lag_ms=config.replica_lag_time_max_ms,
+            lag_ms=replica.lag_limit_ms,
         )
 
     def _should_act(self, replica: Replica, partition: Partition, config: TopicConfig) -> Choice:
@@ -280,7 +280,7 @@ class Moving:
         return self._acting.choose(
             partition,
             replica.self_id,
-            self._health(replica, config),
+            self._health(replica),
             min_insync=config.min_insync_replicas,
             is_ready=replica.is_ready_to_vote,
             stand_ins=self._stand_ins(replica, partition, config),

@@ -5,8 +5,8 @@ Why:    a replica was last caught up when the first entry that it lacks was appe
 How:    a sample (first index, time) now and then while entries are appended; what was appended
         between two samples counts as of the earlier one, so that a lag is never told too short, and
         at most by the distance of two samples too long. Samples that every member is past go. When
-        too many are left, every second one of the older half goes: the distance of two samples
-        grows with their age.
+        too many are left, so do those whose neighbours are near each other for their age: a lag is
+        told by an eighth too long at most, or, of days, by a quarter or a half.
 Owns:   the samples; one per leading replica, of its reign.
 Source: exponential histograms (Datar et al., 2002), of which this is the simplest kind."""
 
@@ -16,7 +16,11 @@ from strandline.model.ids import Index
 
 SAMPLE_MS = 10
 """Samples are so far apart at least."""
-SAMPLES_MAX = 128
+SAMPLES_MAX = 256
+THINNED_MAX = 200
+"""So many are left at most when there were too many."""
+AGE_RATIO = 8
+"""Two samples that follow each other may be apart by this part of their age."""
 
 
 class AppendTimes:
@@ -39,8 +43,7 @@ class AppendTimes:
         past = max(bisect_right(self._indexes, held + 1) - 1, 0)
         del self._indexes[:past], self._times[:past]
         if len(self._times) >= SAMPLES_MAX:
-            half = len(self._times) // 2
-            del self._indexes[1:half:2], self._times[1:half:2]
+            self._thin_out(now_ms)
         self._indexes.append(first_index)
         self._times.append(now_ms)
 
@@ -48,3 +51,24 @@ class AppendTimes:
         """When the entry at `index` was appended; None where that was before the first sample."""
         at = bisect_right(self._indexes, index) - 1
         return self._times[at] if at >= 0 else None
+
+    def _thin_out(self, now_ms: int) -> None:
+        ratio, kept = AGE_RATIO, self._spread(now_ms, AGE_RATIO)
+        while len(kept) > THINNED_MAX and ratio > 1:
+            ratio //= 2
+            kept = self._spread(now_ms, ratio)
+        self._indexes = [self._indexes[at] for at in kept]
+        self._times = [self._times[at] for at in kept]
+
+    def _spread(self, now_ms: int, ratio: int) -> list[int]:
+        """The places of the samples that are left where each two are so far apart; the oldest and
+        the newest always are."""
+        times = self._times
+        kept = [len(times) - 1]
+        for at in range(len(times) - 2, 0, -1):
+            newer_ms = times[kept[-1]]
+            if newer_ms - times[at - 1] > (now_ms - newer_ms) // ratio:
+                kept.append(at)
+        kept.append(0)
+        kept.reverse()
+        return kept

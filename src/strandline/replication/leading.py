@@ -569,7 +569,7 @@ class Leading:
         """Whether `peer` has everything committed, or keeps acknowledging what it is sent, and
         lacks nothing for long: no commit that needs it is ahead of it."""
         progress = self._replica.raft.progress.get(peer)
-        if progress is None or self.lacks_ms(peer) >= self._replica.lag_ms_max:
+        if progress is None or self.lacks_ms(peer) >= self._replica.lag_limit_ms:
             return False
         if progress.match_flushed >= self._replica.raft.commit:
             return True

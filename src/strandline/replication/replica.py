@@ -122,7 +122,7 @@ class Replica:
         """Before then the liveness need not look whether to stand: what counts only moves on."""
         self.leading_since_ms = 0
         self.lag_ms_max = LAG_MS_MAX
-        """Who lacks something for so long is not in sync."""
+        """The topic's `replica.lag.time.max.ms`."""
         self.high_watermark = log.start_offset
         self.marks = NO_MARKS
         """commit and visible as far as the log has what they speak of: the core may be ahead of it,
@@ -219,7 +219,7 @@ class Replica:
 
     def in_sync(self) -> list[BrokerId]:
         """Voters whose broker is alive and, as far as the leader knows, not behind by more than a
-        window, nor for longer than `lag_ms_max`."""
+        window, nor for longer than `lag_limit_ms`."""
         if self.leading is None:
             return [b for b in self.configuration.voters if b == self.self_id or self._alive(b)]
         return [
@@ -227,6 +227,12 @@ class Replica:
             for broker in self.configuration.voters
             if broker == self.self_id or (self._alive(broker) and self.leading.is_in_step(broker))
         ]
+
+    @property
+    def lag_limit_ms(self) -> int:
+        """Who lacks something for so long is not in sync; what nobody waits for may be flushed so
+        much later."""
+        return self.lag_ms_max + self.log.config.flush_ms
 
     def has_no_way_back(self, broker: BrokerId) -> bool:
         """For a leader: whether `broker` has lost its log, and cannot be told yet when it may take

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from strandline.replication.replica import Replica
 
 UNKNOWN = -1
+STALLED_MS_MIN = 5_000
+"""A shorter `replica.lag.time.max.ms` costs no leader its lead: a partition has few grants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +114,15 @@ def lag_of(replica: "Replica", broker: BrokerId) -> tuple[int, int]:
 
 
 def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
-    """For a leader that commits nothing for `lag_ms_max`, though its voters are heard: those that
+    """For a leader that commits nothing for `lag_limit_ms`, though its voters are heard: those that
     lack something for so long, where those that keep up are no majority. Nobody else."""
     leading, raft, log = replica.leading, replica.raft, replica.log
     if leading is None or raft.commit >= log.last_index:
         return ()
     since = leading.append_times.of(Index(raft.commit + 1))
     now = replica.host.clock.monotonic_ms()
-    if now - max(since or 0, replica.leading_since_ms) < replica.lag_ms_max:
+    limit_ms = max(replica.lag_limit_ms, STALLED_MS_MIN * replica.host.settings.patience_ratio)
+    if now - max(since or 0, replica.leading_since_ms) < limit_ms:
         return ()
     configuration = replica.configuration
     voters = configuration.all_voters
@@ -131,7 +134,7 @@ def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
         for one in voters
         if one not in ready
         and replica.host.is_peer_alive(one)
-        and leading.lacks_ms(one) >= replica.lag_ms_max
+        and leading.lacks_ms(one) >= limit_ms
     )
 
 
