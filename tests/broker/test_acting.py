@@ -12,7 +12,18 @@ from tests.broker.test_outages import described
 from tests.storage.storage_world import ManualClock
 
 from strandline.broker import arbitrating
-from strandline.broker.acting import CALM_MS, RETURN_MS, SILENT_MS, Acting, Health, Lag, StandIns
+from strandline.broker.acting import (
+    CALM_MS,
+    FREE_RETURNS,
+    GRANTS_CALM_MS,
+    RETURN_DOUBLINGS_MAX,
+    RETURN_MS,
+    SILENT_MS,
+    Acting,
+    Health,
+    Lag,
+    StandIns,
+)
 from strandline.broker.hosting import Hosting
 from strandline.broker.moving import ATTENDANCE_INTERVAL_MS
 from strandline.controller.commands import BeginGrant, CreateTopics, NewTopic, TopicResults
@@ -166,11 +177,11 @@ class Short:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.acting = Acting(self.clock)
-        self.is_there, self.is_ready = False, True
+        self.is_there, self.is_ready, self.grant = False, True, 0
 
     def returns(self, min_insync: int) -> bool:
         """Whether it should vote."""
-        partition = Partition("t", 0, GroupId(7), self.own, acting=self.own[:2])
+        partition = Partition("t", 0, GroupId(7), self.own, acting=self.own[:2], grant=self.grant)
         choice = self.acting.choose(
             partition,
             self.own[0],
@@ -207,6 +218,35 @@ def test_who_lacks_what_was_written_meanwhile_does_not() -> None:
     assert not group.returns(3)
     group.is_ready = True
     assert group.returns(3)
+
+
+def test_who_costs_a_grant_each_time_comes_back_later_and_later() -> None:
+    """A partition has 2,047 of them for ever; who stays well for an hour begins anew."""
+
+    def waits_ms() -> int:
+        group.come_after(1_000)
+        waited = 0
+        while not group.returns(2):
+            group.clock.advance(1_000)
+            waited += 1_000
+        group.grant += 1
+        return waited
+
+    group = Short()
+    usual = [RETURN_MS] * (FREE_RETURNS + 1)
+    doubled = [RETURN_MS << count for count in range(1, RETURN_DOUBLINGS_MAX + 1)]
+    assert [waits_ms() for _ in range(12)] == [*usual, *doubled, doubled[-1]]
+    group.clock.advance(GRANTS_CALM_MS)
+    assert waits_ms() == RETURN_MS
+
+
+def test_who_leaves_without_a_grant_comes_back_as_soon_as_ever() -> None:
+    group = Short()
+    for _ in range(12):
+        group.come_after(1_000)
+        assert not group.returns(2)
+        group.clock.advance(RETURN_MS)
+        assert group.returns(2)
 
 
 def test_nor_who_comes_and_goes() -> None:

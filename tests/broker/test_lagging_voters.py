@@ -11,9 +11,10 @@ from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_promotion import WEST, constraints, kill, voting, watched_world, writes
 
 from strandline.base.errors import RejectedError
-from strandline.model.ids import BrokerId
+from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
+from strandline.replication.fencing import FencedGroup, Fencing
 from strandline.replication.standing import standings
 
 LAG_MS = 5_000
@@ -156,6 +157,32 @@ def test_of_two_voters_one_goes_on_where_the_other_flushes_nothing(
         world.until(lambda: votes(world, 4, 5))
         world.finish(4, 5)
         assert world.known.grant == 1
+
+
+def test_who_took_nothing_is_seated_where_the_leader_that_waited_for_it_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That one died before it was fenced; nobody is left to tell that the other one is well."""
+    with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        (slow,) = (one for one in (4, 5) if one != leader)
+        fence = Fencing.fence
+
+        async def answered(
+            fencing: Fencing, broker: BrokerId, groups: list[tuple[GroupId, int]]
+        ) -> tuple[FencedGroup, ...]:
+            return () if broker == leader else await fence(fencing, broker, groups)
+
+        monkeypatch.setattr(Fencing, "fence", answered)
+        hang(world, slow)
+        world.until(lambda: world.known.is_fenced)
+        kill(world, leader)
+        world.replicas_of(TOPIC)[slow].flushes.is_under_way = False
+        world.replicas_of(TOPIC)[slow].flush()
+        world.until(lambda: votes(world, slow))
+        answers = append(world, b"more", acks=-1)
+        world.until(lambda: [one.error_code for one in answers] == [0])
 
 
 def test_an_observer_stands_in_for_one_of_two_voters_that_flushes_nothing(

@@ -120,6 +120,20 @@ def test_who_cannot_take_it_now_gets_it_once_that_is_over(
     assert caplog.messages == [text]  # Once, however long that takes.
 
 
+def test_one_that_the_receiver_never_takes_keeps_no_other_waiting(
+    webhook: Webhook, receivers: list[Receiver]
+) -> None:
+    """It answers 500 to what it cannot read."""
+    receiver = receive(receivers, *(500 for _ in range(ATTEMPTS_MAX)), 200, 500, 500)
+    webhook.aim(receiver.url)
+    receiver.gate.clear()
+    webhook.post("zone a", b"a")
+    webhook.post("zone b", b"b")
+    receiver.gate.set()
+    tries = [b"a"] * ATTEMPTS_MAX
+    assert receiver.wait(ATTEMPTS_MAX + 3) == [*tries, b"b", b"a", b"a"]
+
+
 def test_the_newest_of_a_thing_is_posted_and_nothing_older(
     webhook: Webhook, receivers: list[Receiver]
 ) -> None:

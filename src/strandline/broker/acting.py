@@ -6,7 +6,8 @@ How:    out:     a voter that acknowledges nothing any more, at once when its br
                  once it lacks something for `replica.lag.time.max.ms` where it is only slow
         back:    one of the topic's own voters that has kept up for a while; at once where fewer
                  vote than acks=all asks for, as in Kafka, but only once in ten minutes: who is gone
-                 again may take what is left with it, and each seat costs one of the grants
+                 again may take what is left with it, and each seat costs one of the grants; later
+                 and later where that goes on
         gone:    a voter that no longer belongs to the topic, once the others can do without it
         stands in, or does no more: an observer, once nothing of the above is to be done
                  (`controller.promotion`)
@@ -44,6 +45,12 @@ RETURN_MS = 5_000
 """So long who comes back has to keep up before."""
 CALM_MS = 600_000
 """Who came back so lately, before this time, has to do so even where acks=all is refused."""
+FREE_RETURNS = 3
+RETURN_DOUBLINGS_MAX = 7
+GRANTS_CALM_MS = 3_600_000
+"""Who left by a grant, and came back, more than `FREE_RETURNS` times with less than this between
+them, has to keep up for twice as long each further time, up to 640 s: a link that flaps would use
+up all of a partition's grants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +112,20 @@ class StandIns:
 
 @dataclass(slots=True)
 class _Coming:
-    """When a member that does not vote was last seen to keep up. `is_calm`: it had not for long."""
+    """When a member that does not vote was last seen to keep up. `is_calm`: it had not for long.
+    `grant`: the last by then; `costly_count`: how often there was another one since the time
+    before."""
 
     since_ms: int
+    grant: int
     is_calm: bool = True
+    costly_count: int = 0
+
+    @property
+    def return_ms(self) -> int:
+        """How long it has to keep up before it votes."""
+        doublings = min(max(self.costly_count - FREE_RETURNS, 0), RETURN_DOUBLINGS_MAX)
+        return RETURN_MS << doublings
 
 
 @dataclass(slots=True)
@@ -172,11 +189,11 @@ class Acting:
             votes = broker in partition.voters
             if not votes and broker in observers:
                 continue
-            patience_ms = RETURN_MS * self._ratio
+            patience_ms = 0.0
             if is_there and not votes:
-                coming = self._see_coming(partition.group, broker, last.since_ms)
-                if is_short and coming.is_calm and is_ready(broker):
-                    patience_ms = 0.0
+                coming = self._see_coming(partition, broker, last.since_ms)
+                if not (is_short and coming.is_calm and is_ready(broker)):
+                    patience_ms = coming.return_ms * self._ratio
             if not is_there:
                 patience_ms = health.patience_ms(broker, SILENT_MS * self._ratio)
             is_due = now - last.since_ms >= patience_ms or broker == leader
@@ -198,13 +215,19 @@ class Acting:
             return Choice(partition.voters, is_settled)
         return Choice(wanted, is_settled, verdict)
 
-    def _see_coming(self, group: GroupId, broker: BrokerId, since_ms: int) -> _Coming:
-        coming = self._comings.get((group, broker))
+    def _see_coming(self, partition: Partition, broker: BrokerId, since_ms: int) -> _Coming:
+        key, grant = (partition.group, broker), partition.grant
+        coming = self._comings.get(key)
         if coming is None:
-            coming = self._comings[group, broker] = _Coming(since_ms)
+            coming = self._comings[key] = _Coming(since_ms, grant)
         elif coming.since_ms != since_ms:
-            coming.is_calm = since_ms - coming.since_ms >= CALM_MS * self._ratio
-            coming.since_ms = since_ms
+            pause_ms = since_ms - coming.since_ms
+            coming.is_calm = pause_ms >= CALM_MS * self._ratio
+            if pause_ms >= GRANTS_CALM_MS * self._ratio:
+                coming.costly_count = 0
+            elif grant > coming.grant:
+                coming.costly_count += 1
+            coming.since_ms, coming.grant = since_ms, grant
         return coming
 
     def is_stuck(

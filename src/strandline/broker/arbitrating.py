@@ -130,7 +130,9 @@ class Arbitrating:
             if self._may_begin() or self._stuck:
                 self._survey.begin(self._ask_all)
             else:
-                self._unable.clear()  # What was told is not asked again, and would count for ever.
+                # What was told is not asked again, and would count for ever.
+                self._unable.clear()
+                self._stalled.clear()
         if not self._errand.is_under_way:
             work = list(self._groups())
             if work:
@@ -162,7 +164,7 @@ class Arbitrating:
                     seat_count = 0 if known is None else known.seat_count + 1
                     known = _Stuck(partition.grant, now, seat_count)
                 present[partition.group] = known
-                if partition.is_fenced or partition.seating or self._has_lasted(known):
+                if partition.is_fenced or partition.seating or self._has_lasted(known, STUCK_MS):
                     yield partition
         self._stuck = present
 
@@ -227,8 +229,8 @@ class Arbitrating:
                 stalled.setdefault(group, some)  # Nobody leads who could tell.
         self._stalled = stalled
 
-    def _has_lasted(self, stuck: _Stuck) -> bool:
-        return self._clock.monotonic_ms() - stuck.since_ms >= STUCK_MS * self._ratio
+    def _has_lasted(self, stuck: _Stuck, ms: int) -> bool:
+        return self._clock.monotonic_ms() - stuck.since_ms >= ms * self._ratio
 
     # ---- what is done ----------------------------------------------------------------------------
 
@@ -254,17 +256,18 @@ class Arbitrating:
         if partition.seating is None:
             return True
         stuck = self._stuck[partition.group]
-        patience_ms = (SEAT_MS << min(stuck.seat_count, SEAT_DOUBLINGS_MAX)) * self._ratio
-        has_lasted = self._clock.monotonic_ms() - stuck.since_ms >= patience_ms
-        return has_lasted and self._can_be_helped(partition)
+        patience_ms = SEAT_MS << min(stuck.seat_count, SEAT_DOUBLINGS_MAX)
+        return self._has_lasted(stuck, patience_ms) and self._can_be_helped(partition)
 
     def _can_be_helped(self, partition: Partition) -> bool:
         """Whether a grant may bring forth a leader, where elections or the last seat do not."""
         reach = self._look_around()
-        able = self._able(partition, reach.heard)
         if partition.seating is None:
-            return reach.stands_still(partition, able)
-        return reach.may_seat(partition, able)
+            return reach.stands_still(partition, self._able(partition, reach.heard))
+        # Whom the last leader waited for may be all that is left.
+        return reach.may_seat(
+            partition, reach.heard.difference(self._unable.get(partition.group, ()))
+        )
 
     async def _not_led(self, partitions: list[Partition]) -> list[Partition]:
         """Those of which nobody who is heard knows a living leader: what is cut off from here may
@@ -339,6 +342,10 @@ class Arbitrating:
         )
         able = self._able(partition, frozenset(fenced))
         side = Reach(able, cuts).side(partition, able, need)
+        stuck = self._stuck.get(partition.group)
+        if not side and stuck is not None and self._has_lasted(stuck, SEAT_MS):
+            # Who took nothing from a leader that is gone has answered, durably.
+            side = Reach(frozenset(fenced), cuts).side(partition, fenced, need)
         return {broker: one for broker, one in fenced.items() if broker in side}
 
     async def _ask(

@@ -36,15 +36,23 @@ def why_no_controller(client: Client) -> str:
 def tell(voters: Collection[BrokerId], heard: Mapping[BrokerId, Collection[BrokerId]]) -> str:
     """`heard`: {voter that answers: the brokers that it hears}."""
     needed = len(voters) // 2 + 1
+    together = {one: sorted({one, *others} & set(voters)) for one, others in heard.items()}
+    hearing = next((one for one, some in together.items() if len(some) >= needed), None)
     silent = [one for one in sorted(voters) if one not in heard]
     verb = "answers" if len(heard) == 1 else "answer"
     found = f"no controller: {len(heard)} of {len(voters)} of its voters {verb}"
     if len(heard) < needed:
         missing = needed - len(heard)
         which = "start" if missing == len(silent) else f"start {missing} of"
-        return f"{found}, {needed} are needed: {which} broker {', '.join(map(str, silent))}"
-    together = {one: sorted({one, *others} & set(voters)) for one, others in heard.items()}
-    if max(map(len, together.values())) >= needed:
+        missed = ", ".join(map(str, silent))
+        if hearing is not None:
+            there = ", ".join(str(one) for one in silent if one in together[hearing])
+            return (
+                f"{found} here, {needed} are needed; broker {hearing} hears broker {there}: see "
+                "that it is well, and reached from here"
+            )
+        return f"{found}, {needed} are needed: {which} broker {missed}"
+    if hearing is not None:
         return ""
     said = "; ".join(
         f"broker {one} hears {', '.join(str(each) for each in others if each != one) or 'none'}"

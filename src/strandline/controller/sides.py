@@ -59,8 +59,9 @@ class Reach:
         self._known = {}
 
     def is_whole(self, brokers: Collection[BrokerId]) -> bool:
-        """Whether none of these is cut off from anybody."""
-        return not self.cuts or self.cuts.keys().isdisjoint(brokers)
+        """Whether none of these is cut off from another one of them."""
+        cuts = self.cuts
+        return not cuts or all(cuts[one].isdisjoint(brokers) for one in cuts.keys() & set(brokers))
 
     def stands_still(self, partition: Partition, able: Collection[BrokerId]) -> bool:
         """Whether nobody can be elected by these, and somebody be seated."""

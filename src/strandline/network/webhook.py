@@ -4,9 +4,10 @@ Why:    who is on call has to be told; a receiver that is slow, or gone, must co
         to hear of it once it is back: what cuts it off may be what it is to be told of.
 How:    a queue with a bound, and one thread that is there while something is in it. Of each thing
         only the newest message waits. Where nobody answers, or the receiver says that it cannot
-        now, it is tried again, after pauses that double; what the receiver refuses is dropped after
-        some attempts. So is what comes while the queue is full. Redirects are not followed: what
-        was configured is what is told.
+        now, it is tried again, after pauses that double; after some attempts the next one has its
+        turn, for one message may be what the receiver cannot take. What it refuses is dropped after
+        as many. So is what comes while the queue is full. Redirects are not followed: what was
+        configured is what is told.
 Owns:   the queue and the thread.
 Source: decision 0018, "Alarm"."""
 
@@ -90,35 +91,35 @@ class Webhook:
     # ---- in the thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
+        pause_ms = self._pause_ms
+        # {about what: (the message, how often it has failed)}
+        failures: dict[str, tuple[bytes, int]] = {}
         while True:
             with self._changed:
                 if not self._queue or self._is_stopped:
                     self._is_running = False
                     return
                 url, (about, body) = self._url, next(iter(self._queue.items()))
-            is_done = self._deliver(url, about, body)
-            with self._changed:
-                if is_done and self._queue.get(about) is body:
-                    del self._queue[about]
-
-    def _deliver(self, url: str, about: str, body: bytes) -> bool:
-        """Whether it was taken, or refused; else something else is to be posted, or elsewhere."""
-        failed_count, pause_ms = 0, self._pause_ms
-        while True:
             reason, is_refusal = self._try(url, body)
-            if not reason:
-                return True
-            failed_count += 1
-            is_dropped = is_refusal and failed_count >= ATTEMPTS_MAX
-            if is_dropped or failed_count == ATTEMPTS_MAX:
+            before, count = failures.pop(about, (body, 0))
+            count = count + 1 if before is body else 1
+            is_dropped = is_refusal and count >= ATTEMPTS_MAX
+            if reason and (is_dropped or count == ATTEMPTS_MAX):
                 then = "" if is_dropped else ": it is tried again"
                 _log.warning("an alarm could not be posted to %s: %s%s", _shown(url), reason, then)
-            if is_dropped:
-                return True
             with self._changed:
+                if not reason or is_dropped:
+                    pause_ms = self._pause_ms
+                    if self._queue.get(about) is body:
+                        del self._queue[about]
+                    continue
+                failures[about] = body, count
                 if self._changed.wait_for(partial(self._is_old, url, about, body), pause_ms / 1000):
-                    return False
-            pause_ms = min(2 * pause_ms, self._pause_ms_max)
+                    pause_ms = self._pause_ms
+                    continue
+                pause_ms = min(2 * pause_ms, self._pause_ms_max)
+                if not count % ATTEMPTS_MAX:
+                    self._queue[about] = self._queue.pop(about)  # The next one's turn.
 
     def _is_old(self, url: str, about: str, body: bytes) -> bool:
         return self._is_stopped or self._url != url or self._queue.get(about) is not body
