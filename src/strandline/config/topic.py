@@ -220,8 +220,9 @@ class TopicConfig:
     )
     replica_lag_time_max_ms: int = key(
         30_000,
-        "With `voters.shrink.enable`: how long a voter that is heard may lag and still vote. "
-        "A key of brokers only for Kafka.",
+        "How long a replica that is heard may lack something and still count as in sync; with "
+        "`voters.shrink.enable` it votes no more after that. What nobody waits for may be lacking "
+        "for `flush.ms` longer. A key of brokers only for Kafka.",
         unit="ms",
         minimum=1,
         cluster_name="replica.lag.time.max.ms",
