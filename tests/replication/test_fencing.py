@@ -13,7 +13,7 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, fir
 from strandline.raft.configuration import Configuration
 from strandline.raft.messages import NO_HINT, AppendResponse, Fenced
 from strandline.replication import fencing
-from strandline.replication.fencing import FencedGroup, Fencing, LedGroups
+from strandline.replication.fencing import FencedGroup, Fencing, LedGroups, UnableGroups
 
 GROUP = GroupId(7)
 
@@ -45,6 +45,7 @@ def made(replica: Replica) -> Fencing:
         calls=SimpleNamespace(register=lambda name, handler: None),
         clock=SimpleNamespace(monotonic_ms=lambda: 5),
         liveness=SimpleNamespace(promised_ms=lambda replica: 0, silent=silent_of),
+        led=SimpleNamespace(all=[]),
         peers=[BrokerId(2), BrokerId(3), BrokerId(4)],
     )
     replica.fencing = Fencing(host)  # type: ignore[arg-type]
@@ -94,7 +95,7 @@ def test_with_each_answer_goes_who_is_not_heard() -> None:
         silent = BrokerId(2), BrokerId(4)
         told = await room.led(BrokerId(1), [GROUP, GroupId(8)])
         assert told == LedGroups((GROUP,), silent)
-        assert await room.unable(BrokerId(1)) == LedGroups((), silent)
+        assert await room.unable(BrokerId(1)) == UnableGroups((), silent)
 
     asyncio.run(scenario())
 
@@ -104,6 +105,11 @@ def test_releases_that_do_not_tell_whom_they_hear_are_understood_and_understand(
     assert msgspec.msgpack.decode(before, type=LedGroups) == LedGroups((GROUP,))
     now = msgspec.msgpack.encode(LedGroups((GROUP,), (BrokerId(2),)))
     assert msgspec.msgpack.decode(now, type=LedBefore) == LedBefore((GROUP,))
+    assert msgspec.msgpack.decode(before, type=UnableGroups) == UnableGroups((GROUP,))
+    stalled = UnableGroups((GROUP,), (), ((GroupId(8), (BrokerId(2),)),))
+    told = msgspec.msgpack.encode(stalled)
+    assert msgspec.msgpack.decode(told, type=UnableGroups) == stalled
+    assert msgspec.msgpack.decode(told, type=LedBefore) == LedBefore((GROUP,))
     fenced = msgspec.msgpack.encode([[GROUP, 1, 0, 0, False, 0, 0]])
     (one,) = msgspec.msgpack.decode(fenced, type=tuple[FencedGroup, ...])
     assert one.silent == ()
