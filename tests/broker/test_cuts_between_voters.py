@@ -141,15 +141,22 @@ def test_with_a_third_side_the_one_that_holds_everything_goes_on_and_the_old_lea
         finish(world)
 
 
+@contextmanager
+def fenced_by_a_cut(monkeypatch: pytest.MonkeyPatch, world: MovingWorld) -> Iterator[None]:
+    """The cable is cut, and all have been fenced; nobody is seated in here."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Arbitrating, "_choose", _nothing)
+        cut(world)
+        world.until(lambda: world.known.is_fenced)
+        world.advance(3_000)
+        yield
+
+
 def test_where_the_cut_ends_between_the_fence_and_the_seat_nothing_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with cities(monkeypatch) as world:
-        with monkeypatch.context() as patch:
-            patch.setattr(Arbitrating, "_choose", _nothing)
-            cut(world)
-            world.until(lambda: world.known.is_fenced)
-            world.advance(3_000)
+        with fenced_by_a_cut(monkeypatch, world):
             heal(world)
             world.advance(3_000)
         writes(world)
@@ -161,11 +168,7 @@ def test_a_controller_that_hears_one_side_alone_seats_that_one_though_the_other_
 ) -> None:
     """It moves to York when the grant has begun, and Boston was to go on."""
     with cities(monkeypatch) as world:
-        with monkeypatch.context() as patch:
-            patch.setattr(Arbitrating, "_choose", _nothing)
-            cut(world)
-            world.until(lambda: world.known.is_fenced)
-            world.advance(3_000)
+        with fenced_by_a_cut(monkeypatch, world):
             have_lead_the_controller(world, 1)
         world.until(lambda: votes(world, *YORK, THIRD))
         writes(world)

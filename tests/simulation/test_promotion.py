@@ -13,7 +13,6 @@ import bench.promotion
 import pytest
 from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
-from strandline.base.errors import ApiError
 from strandline.broker import acting, arbitrating, moving
 from strandline.broker.moving import Moving
 from strandline.controller.promotion import Bounds
@@ -85,11 +84,10 @@ class Service:
             broker: BrokerId,
             group: GroupId,
             positions: dict[GroupId, Offset],
-            data: bytes,
-            error: ApiError | None,
+            *found: Any,
         ) -> None:
             before = positions[group]
-            on_read(member, broker, group, positions, data, error)
+            on_read(member, broker, group, positions, *found)
             if positions[group] > before:
                 self.read_ms.setdefault(group, []).append(now_ms())
 

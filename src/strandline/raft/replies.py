@@ -7,6 +7,7 @@ Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.raft.events import PeerReset, PeerSilent, PeerUntold
 from strandline.raft.messages import NO_HINT, AppendResponse
+from strandline.raft.progress import Progress
 from strandline.raft.rejoin import count_only_whole, grant_rejoins
 from strandline.raft.state import ReplicaState
 from strandline.raft.transfer import Transfers
@@ -58,23 +59,26 @@ class Replies:
     def on_peer_reset(self, event: PeerReset) -> None:
         """What was in flight to a peer is lost: ask where it is."""
         reign = self._state.reign
-        progress = None if reign is None else reign.progress.get(event.peer)
+        progress = self._progress_of(event.peer)
         if reign is not None and progress is not None:
             reign.on_reset(progress)
             self._state.wake.append(progress.ready)
 
     def on_peer_silent(self, event: PeerSilent) -> None:
         """A peer does not answer, though nothing is known to be lost: ask where it is."""
-        reign = self._state.reign
-        progress = None if reign is None else reign.progress.get(event.peer)
+        progress = self._progress_of(event.peer)
         if progress is not None:
             progress.ask()
             self._state.wake.append(progress.ready)
 
     def on_peer_untold(self, event: PeerUntold) -> None:
         """Marks may be lost: tell them again."""
-        reign = self._state.reign
-        progress = None if reign is None else reign.progress.get(event.peer)
+        progress = self._progress_of(event.peer)
         if progress is not None:
             progress.tell_again()
             self._state.wake.append(progress.ready)
+
+    def _progress_of(self, peer: BrokerId) -> Progress | None:
+        """What a leader knows of a follower; None where this replica leads nobody of that name."""
+        reign = self._state.reign
+        return None if reign is None else reign.progress.get(peer)

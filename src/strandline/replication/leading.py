@@ -562,8 +562,13 @@ class Leading:
         flushed = Index(-1) if progress is None else progress.match_flushed
         if flushed >= replica.log.last_index:
             return 0
-        since = self.append_times.of(Index(flushed + 1))
-        return replica.host.clock.monotonic_ms() - max(since or 0, replica.leading_since_ms)
+        return self.age_ms(Index(flushed + 1))
+
+    def age_ms(self, index: Index) -> int:
+        """For how long the entry at `index` has been here: no longer than this replica leads."""
+        replica = self._replica
+        since_ms = max(self.append_times.of(index) or 0, replica.leading_since_ms)
+        return replica.host.clock.monotonic_ms() - since_ms
 
     def is_in_step(self, peer: BrokerId) -> bool:
         """Whether `peer` has everything committed, or keeps acknowledging what it is sent, and

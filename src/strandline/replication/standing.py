@@ -119,10 +119,8 @@ def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
     leading, raft, log = replica.leading, replica.raft, replica.log
     if leading is None or raft.commit >= log.last_index:
         return ()
-    since = leading.append_times.of(Index(raft.commit + 1))
-    now = replica.host.clock.monotonic_ms()
     limit_ms = max(replica.lag_limit_ms, STALLED_MS_MIN * replica.host.settings.patience_ratio)
-    if now - max(since or 0, replica.leading_since_ms) < limit_ms:
+    if leading.age_ms(Index(raft.commit + 1)) < limit_ms:
         return ()
     configuration = replica.configuration
     voters = configuration.all_voters

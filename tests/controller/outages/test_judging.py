@@ -281,10 +281,15 @@ def test_what_is_declared_lost_is_not_waited_for(watched: Watched) -> None:
     assert not watched.outages and watched.down == set()
 
 
-def test_what_is_declared_lost_before_it_is_told_stays_lost(watched: Watched) -> None:
+def declare_early(watched: Watched) -> None:
+    """All of a zone are silent, and declared lost before that is told as an outage."""
     watched.silent = {7, 8, 9}
     watched.wait(3_000)
     watched.rule(WEST_B, Ruling.LOST)
+
+
+def test_what_is_declared_lost_before_it_is_told_stays_lost(watched: Watched) -> None:
+    declare_early(watched)
     watched.wait(4_000)
     assert watched.outages[WEST_B].ruling is Ruling.LOST and not watched.replaced
     watched.wait(3_000)
@@ -297,9 +302,7 @@ def test_what_is_declared_lost_before_it_is_told_stays_lost(watched: Watched) ->
 def test_what_is_declared_lost_and_is_back_before_it_is_told_is_lost_no_more(
     watched: Watched,
 ) -> None:
-    watched.silent = {7, 8, 9}
-    watched.wait(3_000)
-    watched.rule(WEST_B, Ruling.LOST)
+    declare_early(watched)
     watched.wait(1_000)
     watched.silent = {7}
     watched.wait(60_000)
@@ -309,9 +312,7 @@ def test_what_is_declared_lost_and_is_back_before_it_is_told_is_lost_no_more(
 def test_who_turns_out_to_be_merely_cut_off_is_not_lost_whatever_was_declared(
     watched: Watched,
 ) -> None:
-    watched.silent = {7, 8, 9}
-    watched.wait(3_000)
-    watched.rule(WEST_B, Ruling.LOST)
+    declare_early(watched)
     watched.silent = set()
     watched.unheard = {one: {7, 8, 9} for one in (1, 2, 3)}
     watched.unheard |= {one: {1, 2, 3} for one in (7, 8, 9)}
