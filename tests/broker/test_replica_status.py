@@ -12,6 +12,12 @@ from tests.broker.test_promotion import EAST, WEST, constraints, kill, voting, w
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
+from strandline.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from strandline.protocol.messages.describe_replica_status import (
     DescribeReplicaStatusRequest,
     DescribeReplicaStatusResponse,
@@ -137,6 +143,20 @@ def test_who_does_not_lead_says_so(world: ClusterWorld) -> None:
     assert ask(world, at=followers(world)[0]).error_code == Error.NOT_LEADER_OR_FOLLOWER
     assert ask(world, topic="none").error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert ask(world, index=9).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_each_broker_tells_where_its_own_log_begins_whoever_leads(world: ClusterWorld) -> None:
+    leader, (follower, other) = world.leader_of("t"), followers(world)
+    cut_off(world, other)
+    asked = DeleteRecordsPartition(partition_index=0, offset=2)
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic("t", [asked])], timeout_ms=10_000)
+    world.ask(leader, request, DeleteRecordsResponse, 2)
+    world.until(lambda: world.replicas_of("t")[follower].log_start_offset == 2)
+    told = ask(world, at=follower)
+    assert (told.error_code, told.log_start_offset) == (Error.NOT_LEADER_OR_FOLLOWER, 2)
+    assert (ask(world).log_start_offset, ask(world, at=other).log_start_offset) == (2, 0)
+    (absent,) = set(world.hosts) - set(world.replicas_of("t"))
+    assert ask(world, at=absent).log_start_offset == -1
 
 
 @pytest.fixture

@@ -72,23 +72,62 @@ class Leaders:
         )
 
 
+class Holders:
+    """Topic a with four partitions, each on brokers 1 to 3: their logs begin at 10, 20 and 30."""
+
+    def __init__(self, fake: FakeCluster) -> None:
+        # Whom they were asked of, and which partitions, one request a row.
+        self.asked: list[tuple[int, list[int]]] = []
+        self.knows_starts = True
+        fake.add_topic("a", 4)
+        fake.extra = {"DescribeReplicaStatus": self._answer}
+
+    def _answer(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, DescribeReplicaStatusRequest)
+        (topic,) = request.topics
+        self.asked.append((broker, topic.partition_indexes))
+        partitions = []
+        for index in topic.partition_indexes:
+            leads = fake.topics["a"][index].leader == broker
+            replicas = [status(one, lead=one == broker, end=100) for one in (1, 2, 3)]
+            partitions.append(
+                PartitionReplicaStatus(
+                    partition_index=index,
+                    error_code=0 if leads else Error.NOT_LEADER_OR_FOLLOWER,
+                    replicas=replicas if leads else [],
+                    log_start_offset=10 * broker if self.knows_starts else -1,
+                )
+            )
+        return DescribeReplicaStatusResponse(topics=[TopicReplicaStatus("a", partitions)])
+
+
+@pytest.fixture
+def holders(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> Holders:
+    """See `Holders`."""
+    _find(cluster, monkeypatch)
+    return Holders(cluster)
+
+
 @pytest.fixture
 def leaders(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> Leaders:
     """See `Leaders`."""
+    _find(cluster, monkeypatch)
+    return Leaders(cluster)
 
+
+def _find(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def open_client(bootstrap: str, timeout_s: float) -> Client:
         return Client(
             cluster.bootstrap, timeout_ms=int(timeout_s * 1000), transport=FakeTransport(cluster)
         )
 
     monkeypatch.setattr(replica, "open_client", open_client)
-    return Leaders(cluster)
 
 
 def test_each_leader_is_asked_once_for_all_that_it_leads(run: Run, leaders: Leaders) -> None:
     code, out, _ = run("replica", "status", "--json")
     assert code == 0
-    assert leaders.asked == [(1, [("a", [0]), ("b", [0])]), (2, [("a", [1])])]
+    assert sorted(leaders.asked) == [(1, [("a", [0]), ("b", [0])]), (2, [("a", [1])])]
     told = json.loads(out)["partitions"]
     assert [(one["topic"], one["partition"]) for one in told] == [("a", 0), ("a", 1), ("b", 0)]
     assert told[0]["metrics"] == {
@@ -203,3 +242,52 @@ def test_a_topic_that_there_is_not_is_an_error(run: Run, leaders: Leaders) -> No
         1,
         "error: topic zzz: there is none; see `strandline topic list`\n",
     )
+
+
+def starts(out: str) -> list[list[int | None]]:
+    """Of each partition, by replica."""
+    return [
+        [one["log_start_offset"] for one in partition["replicas"]]
+        for partition in json.loads(out)["partitions"]
+    ]
+
+
+def test_each_broker_tells_where_its_own_logs_begin(run: Run, holders: Holders) -> None:
+    """Those of a broker all in one request."""
+    code, out, _ = run("replica", "status", "--json")
+    # The leader of a-1 is broker 2, that of a-2 is broker 3: `status` gives them 4, as leaders.
+    assert (code, starts(out)) == (0, [[4, 20, 30], [10, 4, 30], [10, 20, 4], [4, 20, 30]])
+    led = [(1, [0, 3]), (2, [1]), (3, [2])]
+    assert sorted(holders.asked) == sorted([*led, (1, [1, 2]), (2, [0, 2, 3]), (3, [0, 1, 3])])
+    _, out, _ = run("replica", "status", "--topics", "a", "--partitions", "0")
+    assert [line.split()[10] for line in out.splitlines()] == ["LOG-START", "4", "20", "30"]
+
+
+def test_a_request_names_so_many_partitions_and_no_more(
+    run: Run, holders: Holders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strandline.client.replica_status.PARTITIONS_MAX", 2)
+    code, out, _ = run("replica", "status", "--json")
+    assert (code, starts(out)) == (0, [[4, 20, 30], [10, 4, 30], [10, 20, 4], [4, 20, 30]])
+    assert [asked for broker, asked in holders.asked if broker == 2] == [[1], [0, 2], [3]]
+
+
+def test_a_broker_that_hangs_leaves_its_own_replicas_starts_empty(
+    run: Run, holders: Holders, cluster: FakeCluster
+) -> None:
+    cluster.silent = {3}
+    code, out, _ = run("replica", "status", "--partitions", "0-1", "--json")
+    assert (code, starts(out)) == (0, [[4, 20, None], [10, 4, None]])
+    _, out, _ = run("replica", "status", "--topics", "a", "--partitions", "0")
+    assert [line.split()[10] for line in out.splitlines()] == ["LOG-START", "4", "20", "?"]
+
+
+def test_a_broker_of_an_older_version_leaves_them_empty(run: Run, holders: Holders) -> None:
+    holders.knows_starts = False
+    _, out, _ = run("replica", "status", "--partitions", "0", "--json")
+    assert starts(out) == [[4, None, None]]
+
+
+def test_only_brokers_whose_replicas_are_shown_are_asked(run: Run, holders: Holders) -> None:
+    code, _, _ = run("replica", "status", "--partitions", "0", "--leaders", "only")
+    assert (code, holders.asked) == (0, [(1, [0])])

@@ -1,13 +1,16 @@
-"""How far each replica is, asked of each partition's leader.
+"""How far each replica is, asked of each partition's leader; where its log begins, of its broker.
 
+How:    all brokers are asked side by side, each for many partitions in one request. A leader does
+        not know where the logs of the others begin, so those who hold them are asked afterwards.
 Source: reference observers 4.4 (kafka-replica-status)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.json_value import Json
 from strandline.client.cluster import Client, ClusterView, PartitionView
 from strandline.client.errors import ClientError
+from strandline.client.side_by_side import look_side_by_side
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_status import (
@@ -20,6 +23,8 @@ from strandline.protocol.messages.describe_replica_status import (
 
 Name = tuple[str, int]
 """(topic, partition)."""
+PARTITIONS_MAX = 1_000
+"""So many are named in one request; a broker describes them without a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,18 @@ def replica_status(
     ]
 
 
+def ask_log_starts(client: Client, shown: Mapping[Name, Sequence[ReplicaStatus]]) -> None:
+    """Fill in where the logs of these replicas begin, as far as their brokers say so soon."""
+    held: dict[BrokerId, dict[Name, ReplicaStatus]] = {}
+    for name, replicas in shown.items():
+        for one in replicas:
+            if one.log_start_offset < 0:
+                held.setdefault(BrokerId(one.broker_id), {})[name] = one
+    for broker, answers in _look(client, held).items():
+        for name, answer in answers.items():
+            held[broker][name].log_start_offset = answer.log_start_offset
+
+
 def lag_of(one: PartitionStatus, replica: ReplicaStatus) -> int | None:
     """How many offsets a replica is behind its leader; None where that is not known."""
     end = replica.log_end_offset
@@ -143,22 +160,45 @@ def _wanted(view: ClusterView, partitions: Collection[int]) -> dict[Name, Partit
 def _ask(
     client: Client, view: ClusterView, wanted: Mapping[Name, PartitionView]
 ) -> dict[Name, PartitionReplicaStatus]:
-    found: dict[Name, PartitionReplicaStatus] = {}
-    for leader in sorted({one.leader for one in wanted.values()} & set(view.brokers)):
-        led: dict[str, list[int]] = {}
-        for (topic, index), one in sorted(wanted.items()):
-            if one.leader == leader:
-                led.setdefault(topic, []).append(index)
-        request = DescribeReplicaStatusRequest(
-            topics=[ReplicaStatusTopic(topic, indexes) for topic, indexes in led.items()]
-        )
-        answer = client.look(leader, request, DescribeReplicaStatusResponse)
-        if answer is None:
-            continue
-        found |= {
+    led: dict[BrokerId, list[Name]] = {}
+    for name, one in sorted(wanted.items()):
+        if one.leader in view.brokers:
+            led.setdefault(one.leader, []).append(name)
+    return {
+        name: one
+        for answers in _look(client, led).values()
+        for name, one in answers.items()
+        if not one.error_code
+    }
+
+
+def _look(
+    client: Client, asked: Mapping[BrokerId, Iterable[Name]]
+) -> dict[BrokerId, dict[Name, PartitionReplicaStatus]]:
+    """What each of these brokers says of these partitions, whether it leads them or not."""
+    requests = {broker: _requests(sorted(names)) for broker, names in asked.items()}
+    return {
+        broker: {
             (topic.name, one.partition_index): one
+            for answer in answers
             for topic in answer.topics
             for one in topic.partitions
-            if not one.error_code
         }
+        for broker, answers in look_side_by_side(
+            client, requests, DescribeReplicaStatusResponse
+        ).items()
+    }
+
+
+def _requests(names: Sequence[Name]) -> list[DescribeReplicaStatusRequest]:
+    found = []
+    for first in range(0, len(names), PARTITIONS_MAX):
+        topics: dict[str, list[int]] = {}
+        for topic, index in names[first : first + PARTITIONS_MAX]:
+            topics.setdefault(topic, []).append(index)
+        found.append(
+            DescribeReplicaStatusRequest(
+                topics=[ReplicaStatusTopic(topic, indexes) for topic, indexes in topics.items()]
+            )
+        )
     return found

@@ -1,9 +1,10 @@
-"""DescribeReplicaStatus: how far each replica of the partitions is that are led here.
+"""DescribeReplicaStatus: how far each replica of the partitions is that are led here, and of all
+that are held here, where their logs begin.
 
 Source: reference observers 4.4 (the fields of kafka-replica-status)."""
 
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.partitions import find_leader, find_partition
+from strandline.broker.partitions import find_leader, find_partition, find_replica
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_replica_status import (
     DescribeReplicaStatusRequest,
@@ -18,7 +19,7 @@ from strandline.replication.standing import Standing, leading_ms, standings
 async def handle(
     request: DescribeReplicaStatusRequest, context: RequestContext
 ) -> DescribeReplicaStatusResponse:
-    """Describe what is led here; of all else, why not."""
+    """Describe what is led here; of all else, why not, and where the log here begins."""
     return DescribeReplicaStatusResponse(
         topics=[
             TopicReplicaStatus(
@@ -35,14 +36,17 @@ def describe(services: Services, topic: str, index: int) -> PartitionReplicaStat
     partition = find_partition(services.cluster.topics.get(topic), index)
     if partition is None:
         return PartitionReplicaStatus(index, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    held, _ = find_replica(services, partition)
+    start = -1 if held is None else held.log_start_offset
     replica, error = find_leader(services, partition)
     if replica is None:
-        return PartitionReplicaStatus(index, error)
+        return PartitionReplicaStatus(index, error, log_start_offset=start)
     return PartitionReplicaStatus(
         partition_index=index,
         leader_epoch=replica.epoch,
         leading_ms=leading_ms(replica),
         replicas=[_status(one) for one in standings(replica)],
+        log_start_offset=start,
     )
 
 

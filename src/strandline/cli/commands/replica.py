@@ -90,23 +90,24 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show each replica as its leader knows it: whether it is in sync, how far it is behind, and
-    since when."""
-    from strandline.client.replica_status import replica_status, told_of
+    since when; and where its log begins, as its broker says."""
+    from strandline.client.replica_status import ask_log_starts, replica_status, told_of
 
     numbers = _numbers(partitions)
     with open_client(bootstrap, timeout) as client:
         found = replica_status(
             client, [one for one in topics.split(",") if one], partitions=numbers
         )
-    found = [one for one in found if not (exclude_internal and one.is_internal)]
-    kept = {
-        (one.topic, one.partition): [
-            each
-            for each in one.replicas
-            if _is_kept(leaders, each.is_leader) and _is_kept(observers, each.is_observer)
-        ]
-        for one in found
-    }
+        found = [one for one in found if not (exclude_internal and one.is_internal)]
+        kept = {
+            (one.topic, one.partition): [
+                each
+                for each in one.replicas
+                if _is_kept(leaders, each.is_leader) and _is_kept(observers, each.is_observer)
+            ]
+            for one in found
+        }
+        ask_log_starts(client, kept)
     told: Json = {"partitions": [told_of(one, kept[one.topic, one.partition]) for one in found]}
     show(as_json, told, people=lambda: _print(found, kept, verbose=verbose))
 

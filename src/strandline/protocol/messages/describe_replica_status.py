@@ -1,4 +1,5 @@
-"""How far each replica of partitions is, by their leaders: an API of Strandline's own.
+"""How far each replica of partitions is, by their leaders, and where the log of the one who answers
+begins: an API of Strandline's own.
 
 Source: reference observers 4.4 (the fields of kafka-replica-status)."""
 
@@ -19,7 +20,7 @@ class ReplicaStatusTopic(Message):
 
 
 class DescribeReplicaStatusRequest(Message):
-    """Asks a leader."""
+    """Asks a leader, or any broker for its own log."""
 
     API_KEY = 20_006
     VERSIONS = "0"
@@ -52,6 +53,8 @@ class PartitionReplicaStatus(Message):
     leader_epoch: Annotated[int, F("int32")] = -1
     leading_ms: Annotated[int, F("int64")] = -1  # for how long its leader leads
     replicas: Annotated[list[ReplicaStatus], F("[]struct")] = []
+    # Of the replica that the one who answers has, whoever leads; -1 where it has none that works.
+    log_start_offset: Annotated[int, F("int64", "0+", tag=0)] = -1
 
 
 class TopicReplicaStatus(Message):
