@@ -158,6 +158,24 @@ def test_who_is_heard_is_not_given_up(world: Declaring, run: Run) -> None:
     assert world.asked == []
 
 
+def test_voters_that_all_answer_and_elect_nobody_are_helped_by_a_mended_link_or_a_command(
+    world: Declaring, run: Run
+) -> None:
+    world.fake.down.clear()
+    world.ends = {1: (12, 12), 2: (12, 12), 3: (10, 12)}
+    _, _, err = run("partition", "declare-lost", "t", "0", "--yes")
+    assert "nobody to be given up; a majority of its voters answers" in err
+    assert "they do not hear each other: " in err and "zone status names the link: mend it" in err
+    assert err.rstrip().endswith("topic alter t -c voters.shrink.enable=true")
+    world.shrinks = "true"
+    _, _, err = run("partition", "declare-lost", "t", "0", "--yes")
+    assert err.rstrip().endswith("the controller seats one side, if that holds everything")
+    assert world.asked == []
+    world.led = {2}
+    _, _, err = run("partition", "declare-lost", "t", "0", "--yes")
+    assert err.rstrip().endswith("nobody to be given up")
+
+
 def test_who_is_back_with_an_empty_disk_is_told_of_and_not_named(
     world: Declaring, run: Run
 ) -> None:

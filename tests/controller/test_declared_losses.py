@@ -13,7 +13,7 @@ from strandline.controller.commands import (
     Refused,
     ShownLog,
 )
-from strandline.controller.records import GrantBegun
+from strandline.controller.records import ConfigsChanged, GrantBegun
 from strandline.controller.reports import LogReport, Report
 from strandline.controller.survivors import SurvivingLog, assess
 from strandline.model.cluster import Loss
@@ -25,8 +25,8 @@ HEARD = (1, 4, 5, 6)
 class Lost(Shrinking):
     """Voters 2 and 3 are silent; voter 1 and observer 4 are left, and 5 and 6, which have none."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *observers: int) -> None:
+        super().__init__(*observers)
         self.alive = set(brokers(*HEARD))
         self.logs: dict[int, LogReport] = {}
         self.log_of(1, end=10, committed=6)
@@ -198,6 +198,92 @@ def test_it_is_refused_where_nothing_need_be_lost() -> None:
     world.log_of(2, end=10, committed=6, has_lost=1)
     world.log_of(4, end=8, committed=5, has_lost=1)
     assert "nobody is left whose log proves anything" in str(world.declare(3))
+
+
+class Cut(Lost):
+    """Voters 1 and 2 are left, and do not hear each other; observer 4 hears both, and only 3 is
+    silent. `voting`: the voters that were reported last, where they are fewer than placed."""
+
+    def __init__(self, *voting: int) -> None:
+        super().__init__()
+        if voting:
+            rest = tuple(one for one in (1, 2, 3, 4) if one not in voting)
+            assert self.request(*voting, observers=rest) and self.report(*voting)
+        self.alive.add(BrokerId(2))
+        self.log_of(2, end=10, committed=6)
+        self.cut((1,), (2,))
+
+    def shrinks(self) -> None:
+        """Voters of the topic may leave."""
+        self.commit((ConfigsChanged("topic", "t", {"voters.shrink.enable": "true"}),))
+
+    def cut(self, *sides: tuple[int, ...]) -> None:
+        """These are heard by all but those of the other ones."""
+        for side in sides:
+            deaf = {one for other in sides if other != side for one in other}
+            for one in side:
+                hears = tuple(other for other in self.alive if other not in deaf)
+                self.reports[BrokerId(one)] = Report(0, 1, hears=hears)
+
+
+LINK = "broker 1 and broker 2 do not hear each other"
+
+
+def test_voters_that_do_not_hear_each_other_need_a_mended_link_or_the_controller() -> None:
+    world = Cut(1, 2)
+    told = str(world.declare(3))
+    assert f"a majority of its voters answers, so nothing need be lost, but {LINK}" in told
+    assert "mend the link" in told and "`zone status`" in told
+    assert "or switch voters.shrink.enable on: the controller then seats one side" in told
+    world.shrinks()
+    told = str(world.declare(3))
+    assert LINK in told and told.endswith("or wait: the controller seats one side, in seconds")
+
+
+def test_it_is_said_where_no_side_is_known_to_hold_everything() -> None:
+    """One of three voters may have acknowledged what only the other one that is left holds, too."""
+    world = Cut()
+    world.shrinks()
+    told = str(world.declare(3))
+    assert LINK in told and "mend the link" in told
+    assert told.endswith("until then nobody is seated: no side of them is sure to hold everything")
+
+
+def test_it_is_said_for_whom_the_controller_waits_while_a_side_is_chosen() -> None:
+    world = Cut(1, 2)
+    world.shrinks()
+    assert world.does(BeginGrant(GROUP, 0)) and world.seat((1, 1, 10), (4, 1, 8))
+    told = str(world.declare(3, grant=1))
+    assert LINK in told
+    assert told.endswith("or wait: the controller has seated broker 1, and waits until that leads")
+
+
+def test_all_sides_are_told_of_where_there_are_more_than_two() -> None:
+    world = Cut()
+    world.alive.add(BrokerId(3))
+    world.log_of(3, end=10, committed=6)
+    world.logs.pop(4)
+    world.alive.remove(BrokerId(4))
+    world.cut((1,), (2,), (3,))
+    told = str(world.declare(4))
+    assert "but none of them hear each other: mend" in told
+    chain = Lost(4, 5)
+    assert chain.request(1, 2, 3, 4, observers=(5,)) and chain.report(1, 2, 3, 4)
+    assert chain.request(1, 2, 3, 4, 5, observers=()) and chain.report(1, 2, 3, 4, 5)
+    chain.alive = set(brokers(1, 2, 3, 4, 6))
+    for one in (1, 2, 3, 4):
+        chain.log_of(one, end=10, committed=6)
+        near = {one - 1, one, one + 1, 6} - {0, 5}
+        chain.reports[BrokerId(one)] = Report(0, 1, hears=brokers(*near))
+    told = str(chain.declare(5))
+    assert "but only these hear each other: brokers 1, 2; 2, 3; 3, 4: mend" in told
+
+
+def test_voters_that_hear_each_other_elect_a_leader() -> None:
+    world = Cut()
+    world.reports.clear()
+    told = str(world.declare(3))
+    assert "a majority of its voters is left, and elects a leader" in told and "`zone" in told
 
 
 def test_nobody_has_to_be_named_where_the_others_are_back_with_empty_disks() -> None:

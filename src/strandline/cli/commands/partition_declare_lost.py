@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.commands.partition_survivors import is_observer, print_logs
+from strandline.cli.commands.partition_survivors import (
+    is_observer,
+    print_logs,
+    tell_electable,
+    voters_may_leave,
+)
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import ids, print_line, show
 
 if TYPE_CHECKING:
+    from strandline.client.cluster import Client
     from strandline.client.survivors import ReplicaLogs
     from strandline.model.ids import BrokerId
     from strandline.protocol.messages.declare_lost import DeclareLostResponse
@@ -37,7 +43,7 @@ def declare_lost(
 
     with open_client(bootstrap, timeout) as client:
         found = ask_replica_logs(client, topic, partition)
-        lost = _silent(topic, found)
+        lost = _silent(client, f"{topic} {partition}", found)
         grant = max(one.grant for one in found.answers.values())
         foretold = foretell_loss(client, topic, partition, brokers=lost, grant=grant)
         lines = _tell(lost, found, foretold)
@@ -61,18 +67,23 @@ def declare_lost(
     show(as_json, told, people=lambda: print_line(after))
 
 
-def _silent(topic: str, found: "ReplicaLogs") -> "list[BrokerId]":
-    """Who holds the log and does not answer, nor is heard; nobody where others have lost it."""
+def _silent(client: "Client", which: str, found: "ReplicaLogs") -> "list[BrokerId]":
+    """Who holds the log and does not answer, nor is heard; nobody where others have lost it.
+    `which`: the topic and the number, as typed."""
     from strandline.base.errors import OperatorError
+    from strandline.controller.survivors import Standing
 
     silent = found.silent
-    has_empty = any(one.has_lost for one in found.answers.values())
-    if not (silent or has_empty) or not found.answers:
+    if not found.answers:
         raise OperatorError(
-            "every broker that holds it answers, or is heard: there is nobody to be given up"
-            if found.answers
-            else f"none of brokers {ids(found.hosts)} answers: nothing is left to go on with"
+            f"none of brokers {ids(found.hosts)} answers: nothing is left to go on with"
         )
+    if not silent and not any(one.has_lost for one in found.answers.values()):
+        told = ["every broker that holds it answers, or is heard: there is nobody to be given up"]
+        if found.judge().standing is Standing.ELECTABLE:
+            shrinks = voters_may_leave(client, which.partition(" ")[0])
+            told += tell_electable(which, shrinks=shrinks)
+        raise OperatorError("; ".join(told))
     return silent
 
 

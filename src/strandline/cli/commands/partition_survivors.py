@@ -13,6 +13,7 @@ from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout
 from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
+    from strandline.client.cluster import Client
     from strandline.client.survivors import ReplicaLogs
     from strandline.controller.survivors import Survivors
     from strandline.model.ids import BrokerId
@@ -30,13 +31,11 @@ def survivors(
 ) -> None:
     """Show the logs that are left of a partition and the exact offsets at risk, where most of its
     voters are lost; changes nothing."""
-    from strandline.client.configs import describe_configs
     from strandline.client.survivors import ask_replica_logs
 
     with open_client(bootstrap, timeout) as client:
         found = ask_replica_logs(client, topic, partition)
-        configs = describe_configs(client, [topic], [SHRINK])[topic]
-    shrinks = any(one.name == SHRINK and one.value == "true" for one in configs)
+        shrinks = voters_may_leave(client, topic)
     judged = found.judge()
     lines = tell(f"{topic} {partition}", found, judged, shrinks=shrinks)
 
@@ -48,12 +47,18 @@ def survivors(
     show(as_json, _describe(topic, partition, found, judged, lines), people=people)
 
 
+def voters_may_leave(client: "Client", topic: str) -> bool:
+    """Whether the topic's voters may leave while some are lost."""
+    from strandline.client.configs import describe_configs
+
+    configs = describe_configs(client, [topic], [SHRINK])[topic]
+    return any(one.name == SHRINK and one.value == "true" for one in configs)
+
+
 def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool) -> list[str]:
     """What it means, and what to do, in lines. `which`: the topic and the number, as typed."""
-    from strandline.cli.output import program
     from strandline.controller.survivors import Standing
 
-    alter = f"{program()} topic alter {which.partition(' ')[0]}"
     match judged.standing:
         case Standing.LED:
             return [
@@ -61,19 +66,12 @@ def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
                 "its leader lives; ask again after an election timeout"
             ]
         case Standing.ELECTABLE:
-            text = "if nobody leads for long, they do not hear each other: "
-            text += f"{program()} zone status names the link: mend it"
-            text += (
-                "; meanwhile the controller seats one side, if that holds everything"
-                if shrinks
-                else f", or have one side go on by: {alter} -c {SHRINK}=true"
-            )
-            return ["a majority of its voters answers, and elects a leader: nothing is lost", text]
+            return tell_electable(which, shrinks=shrinks)
         case Standing.WHOLE:
             text = "those who answer hold all that was acknowledged: nothing is lost, and "
             if shrinks:
                 return [text + "the controller seats one of them"]
-            return [f"{text}they go on after: {alter} -c {SHRINK}=true"]
+            return [f"{text}they go on after: {_alter(which)} -c {SHRINK}=true"]
         case Standing.NOBODY:
             lines = [
                 "nobody who answers has a log that proves anything: what is on the others' disks "
@@ -91,6 +89,26 @@ def tell(which: str, found: "ReplicaLogs", judged: "Survivors", *, shrinks: bool
         f"{'is' if judged.wanted == 1 else 'are'} back with what is on their disks"
     )
     return lines
+
+
+def tell_electable(which: str, *, shrinks: bool) -> list[str]:
+    """What to do where a majority answers."""
+    from strandline.cli.output import program
+
+    text = "if nobody leads for long, they do not hear each other: "
+    text += f"{program()} zone status names the link: mend it"
+    text += (
+        "; meanwhile the controller seats one side, if that holds everything"
+        if shrinks
+        else f", or have one side go on by: {_alter(which)} -c {SHRINK}=true"
+    )
+    return ["a majority of its voters answers, and elects a leader: nothing is lost", text]
+
+
+def _alter(which: str) -> str:
+    from strandline.cli.output import program
+
+    return f"{program()} topic alter {which.partition(' ')[0]}"
 
 
 def _tell_declared(which: str, judged: "Survivors") -> list[str]:

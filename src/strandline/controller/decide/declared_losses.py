@@ -7,7 +7,9 @@ How:    the brokers that are heard are asked, for this command, whom they hear a
 
             somebody who is given up is heard                            a cut is no loss
             somebody else who holds the log does not tell of it          wait, or give it up, too
-            led, electable, or whole without those who are given up      nothing need be lost
+            led, electable, or whole without those who are given up      nothing need be lost;
+                                                                         where a cut keeps voters
+                                                                         from electing, mend it
             who has lost its log, and not rejoined, has more than others it may be needed, and
                                                                          cannot be seated
             nobody is named, and nobody who is heard has lost its log    name somebody
@@ -21,12 +23,16 @@ How:    the brokers that are heard are asked, for this command, whom they hear a
         could hear from who was given up, late, what is committed, and the next leader lacks that.
 Source: decisions 0026 and 0027; `controller.survivors`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from strandline.config.topic import TopicConfig
+from strandline.controller.arbiter import register_of
 from strandline.controller.commands import DeclareLost, LossDeclared, ShownLog
 from strandline.controller.decide.voters import find_group, next_grant
 from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.policies import SHRINK, derived_defaults
 from strandline.controller.records import ReplicasDeclaredLost
+from strandline.controller.sides import Reach, cuts_of, sides_of
 from strandline.controller.survivors import Standing, SurvivingLog, assess, has_all_of
 from strandline.model.cluster import Loss, LostReplica, Partition
 from strandline.model.ids import BrokerId, Epoch, Index
@@ -146,12 +152,13 @@ def _loss(
     found = assess(partition.possible, logs, needs_all=partition.is_declared)
     refused = {
         Standing.LED: "it is led, or was a moment ago: nothing is lost",
-        Standing.ELECTABLE: "a majority of its voters is left, and elects a leader",
         Standing.WHOLE: "who is left holds all that was acknowledged: with "
         "voters.shrink.enable the controller seats one of them, in seconds: switch that on",
         Standing.NOBODY: "nobody is left whose log proves anything: bring one of its brokers back "
         "with what is on its disk",
     }
+    if found.standing is Standing.ELECTABLE:
+        raise refuse(Error.POLICY_VIOLATION, _why_electable(facts, partition, logs))
     if found.standing in refused:
         raise refuse(Error.POLICY_VIOLATION, f"{partition.name}: {refused[found.standing]}")
     sound = {one.broker: one for one in logs if not one.has_lost}
@@ -181,6 +188,59 @@ def _loss(
         by=command.by[:BY_CHARACTERS_MAX],
         at_ms=command.at_ms,
     )
+
+
+def _why_electable(facts: Facts, partition: Partition, logs: Collection[SurvivingLog]) -> str:
+    """What helps where a majority answers, and nobody leads."""
+    able = {one.broker for one in logs if not one.has_lost}
+    silent = {
+        one: [other for other in facts.alive if other not in told.hears]
+        for one, told in facts.reports.items()
+        if told.hears is not None
+    }
+    reach = Reach(frozenset(facts.alive), cuts_of(silent, facts.alive))
+    voters = {one for voters in partition.possible for one in voters}
+    sides = sides_of(frozenset(able & voters), reach.cuts)
+    possible = register_of(partition).possible
+    if any(all(one.wins_election(side) for one in possible) for side in sides):
+        return (
+            f"{partition.name}: a majority of its voters is left, and elects a leader, in seconds; "
+            "where nobody leads for long, `zone status` shows who is not heard from where"
+        )
+    return (
+        f"{partition.name}: a majority of its voters answers, so nothing need be lost, but "
+        f"{_told_of(sides)}: mend the link (`zone status` shows who is not heard from where); "
+        f"{_meanwhile(facts, partition, reach, able)}"
+    )
+
+
+def _told_of(sides: Sequence[frozenset[BrokerId]]) -> str:
+    """Who does not hear whom, of voters that are on more than one side."""
+    if len(sides) == 2 and sides[0].isdisjoint(sides[1]):
+        one, other = (
+            f"broker{'s' * (len(side) > 1)} {_ids(sorted(side))}" for side in sorted(sides, key=min)
+        )
+        return f"{one} and {other} do not hear each other"
+    together = sorted(sorted(side) for side in sides if len(side) > 1)
+    if not together:
+        return "none of them hear each other"
+    return f"only these hear each other: brokers {'; '.join(map(_ids, together))}"
+
+
+def _meanwhile(facts: Facts, partition: Partition, reach: Reach, able: Collection[BrokerId]) -> str:
+    if partition.seating is not None:
+        return (
+            f"or wait: the controller has seated broker {partition.seating.leader}, and waits "
+            "until that leads"
+        )
+    if not reach.may_seat(partition, able):
+        return "until then nobody is seated: no side of them is sure to hold everything"
+    cluster = facts.state.cluster
+    own, defaults = cluster.topics[partition.topic].configs, cluster.cluster_configs
+    config = TopicConfig.from_overrides(defaults, own, derived_defaults(own, defaults))
+    if config.voters_shrink_enable or partition.is_fenced:
+        return "or wait: the controller seats one side, in seconds"
+    return f"or switch {SHRINK} on: the controller then seats one side, in seconds"
 
 
 def _require_less(
