@@ -4,6 +4,7 @@ Source: decision 0026."""
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_cuts_between_voters import cut, have_lead_the_controller, heal, ways
 from tests.broker.test_promotion import constraints, start, votes, watched_world
 
 from strandline.controller.commands import (
@@ -85,6 +86,66 @@ def test_a_majority_that_is_fewer_than_asked_for_goes_on_once_that_is_lowered(
         alter(world, min_insync_replicas="2")
         goes_on(world)
         world.check()
+
+
+def cut_link(world: MovingWorld) -> tuple[int, int]:
+    """Of three voters the leader and another one hear each other no more; the third hears both."""
+    leader = world.leader_of(TOPIC)
+    other = min(one for one in LINKED if one != leader)
+    cut(world, ways((leader,), (other,)))
+    return leader, other
+
+
+LINKED = (1, 2, 3)
+"""Voters of the controller, too."""
+
+
+def test_a_majority_that_hears_its_leader_goes_on_while_a_link_is_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`2 of 3 voters go on with their leader; the others catch up when the link is mended`"""
+    with moving_world(monkeypatch, LINKED, configs=((MIN_INSYNC, "2"),)) as world:
+        goes_on(world)
+        link = cut_link(world)
+        for _ in range(3):
+            world.advance(10_000)
+            goes_on(world)
+        heal(world, ways(*((one,) for one in link)))
+        world.finish(*LINKED)
+
+
+@pytest.mark.parametrize("shrinks", ["true", "false"])
+def test_a_majority_that_is_too_few_waits_for_the_link_or_for_a_lower_number(
+    monkeypatch: pytest.MonkeyPatch, shrinks: str
+) -> None:
+    """`...; acks=all is refused until the link is mended, or: ...`, or waits for that alone."""
+    configs = ((MIN_INSYNC, "3"), (SHRINK, shrinks))
+    with moving_world(monkeypatch, LINKED, configs=configs) as world:
+        goes_on(world)
+        have_lead_the_controller(world, world.leader_of(TOPIC))
+        link = cut_link(world)
+        is_stopped(world)
+        if shrinks == "true":
+            alter(world, min_insync_replicas="2")
+            goes_on(world)
+        heal(world, ways(*((one,) for one in link)))
+        goes_on(world)
+        world.finish(*LINKED)
+
+
+def test_a_leader_beyond_a_cut_link_from_the_controller_gives_way_to_who_hears_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
+    with moving_world(monkeypatch, LINKED, configs=configs) as world:
+        goes_on(world)
+        leader = world.leader_of(TOPIC)
+        have_lead_the_controller(world, min(one for one in LINKED if one != leader))
+        link = cut_link(world)
+        world.until(lambda: world.leader_of(TOPIC) not in (0, *link))
+        goes_on(world)
+        heal(world, ways(*((one,) for one in link)))
+        world.finish(*LINKED)
 
 
 @pytest.mark.parametrize("policy", ["under-min-isr", "under-replicated"])

@@ -343,11 +343,15 @@ def test_who_acts_after_a_loss_is_told_and_follows_from_the_placement(
     rows = cells(lines, "LOST ")
     assert rows[0][:3] == ["1 region", "by itself", "kept"]
     assert rows[0][3] == "3 of 5 voters are left, and elect a leader where it is lost"
-    assert rows[-1][:3] == ["1 region, cut off", "by itself", "kept"]
-    assert rows[-1][3] == (
+    assert rows[-2][:3] == ["1 region, cut off", "by itself", "kept"]
+    assert rows[-2][3] == (
         "the side that was not cut off goes on, with 3 of 5 voters; the other waits for the cut "
         "to end"
     )
+    assert rows[-1] == [
+        "link between 2 regions", "by itself", "kept",
+        "3 of 5 voters go on with their leader; the others catch up when the link is mended",
+    ]  # fmt: skip
     world.voters, world.policy = [[1, 2, 3, 4]], ("", FROM_TOPIC)
     rows = {row[0]: row[1:] for row in cells(told("topic", "explain", "t"), "LOST ")}
     assert rows["1 region"] == [

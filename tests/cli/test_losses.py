@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.cli.test_commands import run
 from tests.cli.test_explain_commands import FROM_TOPIC, Lines, World, cells, told, world
-from tests.placement.test_outcomes import HALVES, THREE, one_of
+from tests.placement.test_outcomes import HALVES, THREE, one_of, seeds
 from tests.placement.test_survival import placed
 
 from strandline.cli.live_cluster import LiveTopic
 from strandline.cli.losses import Foretold, tell, tell_losses
 from strandline.model.ids import BrokerId
-from strandline.placement.explain.outcomes import Rules, outcomes
+from strandline.placement.explain.outcomes import LINK, Rules, outcomes
 from strandline.placement.explain.topics import PartitionState
 from strandline.placement.policy.document import Policy, Promotion
 from strandline.placement.solver.request import Request
@@ -51,6 +51,60 @@ def test_what_an_observer_gives_is_told(paths: tuple[str, ...], begin: str) -> N
     assert how(paths, (), "under-min-isr") == begin + LOWER
     assert how(paths, ("d/1",), "leader-is-observer") == begin + LOWER
     assert how(paths, ("a/1",), "under-min-isr") == begin + LOWER, "it is lost with a region"
+
+
+def of_a_link(*paths: str, observers: str = "", least: int = 1, shrinks: bool = True) -> str:
+    """How it goes where the link between two regions is cut; the controller is in three."""
+    placement = placed(*paths, observers=tuple(observers), min_insync_replicas=least)
+    rules = Rules(least, shrinks, seeds("a", "b", "c"), "under-min-isr")
+    request = Request(policy=Policy(), min_insync_replicas=least)
+    topic = LiveTopic("orders", "", request, (), {}, shrinks=shrinks)
+    return tell(topic, one_of(outcomes([(placement, (0,))], rules), LINK, is_cut=True))
+
+
+def test_what_a_cut_link_does_is_told() -> None:
+    alter = "strandline topic alter orders"
+    assert of_a_link(*THREE) == (
+        "2 of 3 voters go on with their leader; the others catch up when the link is mended"
+    )
+    assert of_a_link(*HALVES) == (
+        "neither side elects anybody: the controller seats a leader on one, with 2 of 4 voters; "
+        "the others catch up when the link is mended"
+    )
+    seated = "neither side elects anybody: the controller seats a leader on one, with 2 of 4 voters"
+    assert of_a_link(*HALVES, observers="c", least=3) == (
+        f"{seated}; then 1 observer stands in: acks=all goes on"
+    )
+    assert of_a_link(*HALVES, least=3) == (
+        f"{seated}; acks=all is refused until the link is mended, or: "
+        f"{alter} -c min.insync.replicas=2"
+    )
+    assert of_a_link(*HALVES, observers="c", least=3, shrinks=False) == (
+        "neither side elects anybody: mend the link, or have the controller seat a leader on one, "
+        "with 2 of 4 voters and 1 observer, which have all that was acknowledged: "
+        f"{alter} -c voters.shrink.enable=true"
+    )
+    assert of_a_link(*HALVES, shrinks=False).endswith(
+        f"on one, with 2 of 4 voters, which have all that was acknowledged: {alter} -c "
+        "voters.shrink.enable=true"
+    )
+    assert of_a_link(*THREE, least=3) == (
+        "2 of 3 voters go on with their leader; acks=all is refused until the link is mended, or: "
+        f"{alter} -c min.insync.replicas=2"
+    )
+    assert of_a_link(*THREE, least=3, shrinks=False) == (
+        "min.insync.replicas asks for 3 of 3, and 2 hear their leader: acks=all waits: mend the "
+        "link"
+    )
+
+
+def test_a_link_beyond_which_the_controller_is_is_told() -> None:
+    topic = LiveTopic("orders", "", Request(policy=Policy()), (), {}, shrinks=True)
+    placement = placed(*HALVES, observers=("c",))
+    found = outcomes([(placement, (0,))], Rules(1, True, seeds("a", "b")))
+    assert tell(topic, one_of(found, LINK, is_cut=True)) == (
+        "the controller has no majority either, or is not reached: mend the link"
+    )
 
 
 REGION_LOST = (

@@ -24,9 +24,11 @@ HALVES = ("a/1", "a/2", "b/1", "b/2")
 def told(
     placement: Placement, *, goals: Iterable[str] = (), **rules: object
 ) -> dict[str, tuple[str, int]]:
-    """{loss: (what becomes of it, voters that are left)}, a cut region as "cut"."""
+    """{loss: (what becomes of it, voters that are left)}, a region that is cut off as "cut", a link
+    as "link"."""
     found = outcomes([(placement, (0,))], Rules(**rules), goals=map(parse_goal, goals))  # type: ignore[arg-type]
-    return {"cut" if one.is_cut else one.loss: (one.course.value, one.left) for one in found}
+    names = (("link" if one.is_link else "cut") if one.is_cut else one.loss for one in found)
+    return {name: (one.course.value, one.left) for name, one in zip(names, found, strict=True)}
 
 
 def one_of(found: Iterable[Outcome], loss: str, *, is_cut: bool = False) -> Outcome:
@@ -49,6 +51,7 @@ def test_three_in_three_regions_lose_one_alone_and_two_with_an_operator() -> Non
         "1 region and 1 broker": ("may-lack", 1),
         "2 brokers": ("may-lack", 1),
         "cut": ("election", 2),
+        "link": ("election", 2),
     }
 
 
@@ -209,7 +212,9 @@ def test_as_many_observers_stand_in_as_are_missing_or_none_is_enough() -> None:
 
 def test_observers_count_for_nothing_without_a_promotion() -> None:
     without = told(placed("a", "b"), shrinks=True)
-    assert told(placed("a", "b", observers=("c", "c")), shrinks=True) == without
+    found = told(placed("a", "b", observers=("c", "c")), shrinks=True)
+    # But they are at a third site.
+    assert found == {**without, "link": ("arbitration", 1)}
     assert without["1 region"] == ("arbitration", 1)
     assert without["2 brokers"] == ("gone", 0)
 
@@ -229,6 +234,109 @@ def test_a_region_with_a_write_quorum_goes_on_when_it_is_cut_off() -> None:
     cut = one_of(found, "1 region", is_cut=True)
     assert (cut.course, cut.left, cut.keeps_data) == (Course.ELECTION, 2, True)
     assert one_of(found, "1 region").course == Course.MAY_LACK
+
+
+def link(placement: Placement, **rules: object) -> tuple[str, int] | None:
+    """What becomes of it where a link between two regions is cut, and voters that are left; None
+    where nothing is told of that."""
+    return told(placement, **rules).get("link")
+
+
+def test_a_cut_link_leaves_each_side_those_whom_both_reach() -> None:
+    """Whoever leads, three of five voters hear it, or of those who do a majority elects another."""
+    assert link(placed(*TALK)) == ("election", 3)
+    assert link(placed("a", "a", "b", "c", "d")) == ("election", 3)
+    # One of the two in the two regions leads, and has no majority: the other side elects one.
+    assert link(placed("a", "a", "a", "b", "b", "c")) == ("election", 4)
+
+
+def test_of_a_link_between_the_only_regions_nothing_is_told() -> None:
+    """Each is cut off then, which is told already."""
+    assert link(placed(*HALVES)) is None
+    assert link(placed(*HALVES), controllers=seeds("a", "a", "b")) is None
+    assert link(placed("a", "b", "")) is None, "who does not say where it is may be anywhere"
+    assert link(placed("a", "a", "a"), controllers=seeds("a", "b", "c")) is None
+
+
+def test_halves_whose_link_is_cut_are_seated_by_a_controller_that_reaches_one() -> None:
+    third = {"controllers": seeds("a", "b", "c")}
+    assert link(placed(*HALVES), **third) == ("let-voters-leave", 2)
+    assert link(placed(*HALVES), **third, shrinks=True) == ("arbitration", 2)
+    beside = placed(*HALVES, observers=("c",))
+    assert link(beside) == ("let-voters-leave", 2)
+    # The cut leaves the controller no majority either.
+    assert link(beside, shrinks=True, controllers=seeds("a", "b")) == ("return", 2)
+    assert link(beside, shrinks=True, controllers=seeds("a", "a", "b")) == ("arbitration", 2)
+
+
+def test_an_observer_stands_in_where_it_is_on_whichever_side_may_be_chosen() -> None:
+    """Who leads the controller from one of the regions hears that side alone; from a third one it
+    chooses the side that has enough copies."""
+    rules = {"shrinks": True, "min_insync_replicas": 3, "promotion": "under-min-isr"}
+    third = placed(*HALVES, observers=("c",), min_insync_replicas=3)
+    assert link(third, **rules, controllers=seeds("a", "b", "c")) == ("stands-in", 2)
+    one_side = placed(*HALVES, observers=("a",), min_insync_replicas=3)
+    assert link(one_side, **rules, controllers=seeds("a", "b", "c")) == ("lower-min-insync", 2)
+    assert link(one_side, **rules, controllers=seeds("a", "a", "c")) == ("stands-in", 2)
+    assert link(one_side, **rules, controllers=seeds("c", "c", "c")) == ("stands-in", 2)
+    # A region that others hear is never taken for down.
+    lost = {**rules, "promotion": "region-lost", "regions": of_regions(third)}
+    assert link(third, **lost, controllers=seeds("a", "b", "c")) == ("lower-min-insync", 2)
+
+
+def test_a_majority_that_is_too_few_for_a_write_waits_for_the_link_or_does_without_the_others() -> (
+    None
+):
+    placement = placed(*THREE, min_insync_replicas=3)
+    assert link(placement, min_insync_replicas=3) == ("return", 2)
+    assert link(placement, min_insync_replicas=3, shrinks=True) == ("lower-min-insync", 2)
+    rules = {"min_insync_replicas": 3, "shrinks": True, "promotion": "under-min-isr"}
+    assert link(placed(*THREE, observers=("d",), min_insync_replicas=3), **rules) == (
+        ("stands-in", 2)
+    )
+    assert link(placed(*THREE, observers=("a",), min_insync_replicas=3), **rules) == (
+        ("lower-min-insync", 2)
+    )
+
+
+def test_a_leader_that_does_not_reach_the_controller_gives_way_to_one_that_both_sides_hear() -> (
+    None
+):
+    """The controller is led from region b, or nowhere: its voters in a and d are no majority."""
+    rules = {"min_insync_replicas": 4, "shrinks": True, "controllers": seeds("b", "b", "d")}
+    reached = placed("a", "a", "a", "b", "d", min_insync_replicas=5)
+    given = {**rules, "min_insync_replicas": 5}
+    # From a to b it is given way; between others it is reached.
+    assert link(reached, **given) == ("lower-min-insync", 2 + 2)
+    # Nobody else hears both sides: three of four stay with their leader, and wait.
+    alone = placed("a", "a", "a", "b", min_insync_replicas=4)
+    assert link(alone, **rules) == ("return", 3)
+
+
+@given(
+    st.lists(st.sampled_from(("a", "b", "c", "e")), min_size=1, max_size=7),
+    st.integers(1, 4),
+)
+def test_after_a_cut_link_whoever_may_lead_has_those_who_hear_it(
+    regions: list[str], least: int
+) -> None:
+    """By every pair of regions and every leader before: who has a majority stays, else one of those
+    who have it is elected."""
+    placement = placed(*regions, observers=("d",), min_insync_replicas=least)
+    quorum, majority = placement.quorum, len(regions) // 2 + 1
+    found: list[int] = []
+    for pair in combinations(sorted(set(regions)), 2):
+
+        def heard(by: str, pair: tuple[str, ...] = pair) -> int:
+            return sum(by == one or {by, one} != {*pair} for one in regions)
+
+        able = [one for one in regions if heard(one) >= majority]
+        found += [heard(one) for one in able] or [heard(pair[0])]
+    told_of = link(placement, min_insync_replicas=least)
+    assert (told_of is None) == (not found)
+    if told_of is not None:
+        assert told_of[1] == min(found)
+        assert (told_of[0] == "election") == (min(found) >= quorum.write_quorum)
 
 
 def test_the_weakest_partition_counts_and_is_named() -> None:

@@ -177,7 +177,7 @@ def tell_losses(foretold: Foretold) -> None:
 
 
 def _loss(one: "Outcome") -> str:
-    return f"{one.loss}, cut off" if one.is_cut else one.loss
+    return f"{one.loss}, cut off" if one.is_cut and not one.is_link else one.loss
 
 
 def _who(one: "Outcome") -> str:
@@ -196,6 +196,8 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
     """What happens, and what somebody has to do, in a line."""
     from strandline.placement.explain.outcomes import Course
 
+    if one.is_link:
+        return _tell_link(topic, one)
     there = f"{one.left} of {one.voters} voters"
     verb = "is" if one.left == 1 else "are"
     match one.course:
@@ -230,6 +232,42 @@ def tell(topic: "LiveTopic", one: "Outcome") -> str:
             )
         case Course.GONE:
             return _tell_gone(topic, one)
+
+
+def _tell_link(topic: "LiveTopic", one: "Outcome") -> str:
+    """The same where only the link between two regions is cut, and nobody is lost."""
+    from strandline.placement.explain.outcomes import Course
+
+    there = f"{one.left} of {one.voters} voters"
+    nobody = "neither side elects anybody: "
+    goes_on = f"{there} go on with their leader"
+    if one.left <= one.voters // 2:
+        goes_on = f"{nobody}the controller seats a leader on one, with {there}"
+    match one.course:
+        case Course.STANDS_IN:
+            stand = "stands" if one.stand_ins == 1 else "stand"
+            return f"{goes_on}; then {_stand_ins(one)} {stand} in: acks=all goes on"
+        case Course.LOWER:
+            return (
+                f"{goes_on}; acks=all is refused until the link is mended, or: "
+                f"{_alter(topic, one, lets_leave=False)}"
+            )
+        case Course.LET_LEAVE:
+            comes = f" and {_stand_ins(one)}" if one.stand_ins else ""
+            return (
+                f"{nobody}mend the link, or have the controller seat a leader on one, with {there}"
+                f"{comes}, which have all that was acknowledged: "
+                f"{_alter(topic, one, lets_leave=True)}"
+            )
+        case Course.RETURN if one.without_controller:
+            return "the controller has no majority either, or is not reached: mend the link"
+        case Course.RETURN:
+            return (
+                f"min.insync.replicas asks for {one.write_quorum} of {one.voters}, and {one.left} "
+                "hear their leader: acks=all waits: mend the link"
+            )
+        case _:
+            return f"{goes_on}; the others catch up when the link is mended"
 
 
 def _stand_ins(one: "Outcome") -> str:

@@ -21,7 +21,9 @@ How:    for each class of loss all choices of such domains are tried, over the b
 
         A network cut is the same for each of its two sides, but that nothing is lost by it: who is
         on the other side lives. An observer counts where the policy promotes by how many voters are
-        left; by "region-lost", for each voter of a region that the controller takes for down.
+        left; by "region-lost", for each voter of a region that the controller takes for down. Where
+        only the link between two regions is cut, `cut_links` says who may go on: the worst of that
+        counts, and no region is down.
 Source: design section 6; decisions 0016, 0020, 0025 and 0026."""
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +34,7 @@ from itertools import combinations, product
 import msgspec
 
 from strandline.model.ids import BrokerId
+from strandline.placement.explain.cut_links import cases
 from strandline.placement.explain.regions import Regions, lost_with_their_region
 from strandline.placement.policy.document import Goal, Promotion, goal_levels
 from strandline.placement.policy.goals import format_goal
@@ -40,6 +43,7 @@ from strandline.placement.survival.report import common_goals, loss_levels
 from strandline.placement.topology.labels import BROKER_LABEL
 
 REGION = "region"
+LINK = "link between 2 regions"
 COUNTED: tuple[Promotion, ...] = ("under-min-isr", "under-replicated")
 """Promotions that go by how many voters are left, and nothing else."""
 REGION_LOST: Promotion = "region-lost"
@@ -81,9 +85,10 @@ class Outcome(msgspec.Struct, frozen=True):
     """The worst that one class of loss does to the partitions of a topic."""
 
     loss: str
-    """In words: "1 region", "2 brokers"."""
+    """In words: "1 region", "2 brokers", "link between 2 regions"."""
     goal: Goal
-    """The same: how many domains of each level are lost at the same time."""
+    """The same: how many domains of each level are lost at the same time; of a link, those that it
+    joins."""
     is_cut: bool
     """Whether they are cut off by the network, and live."""
     course: Course
@@ -96,7 +101,7 @@ class Outcome(msgspec.Struct, frozen=True):
     back: int
     """So many voters of those that are lost have to return before acks=all goes on by itself."""
     without_controller: bool
-    """Whether the majority of the controller's voters is lost with them."""
+    """Whether the majority of the controller's voters is lost with them, or not reached."""
     is_inside: bool
     """Whether, after a cut, it is the side that was cut off that goes on."""
     partitions: tuple[int, ...]
@@ -107,6 +112,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """Whether they are promoted no sooner than a region is taken for down."""
     observers: int = 0
     """So many are left, whether they may be promoted or not."""
+    is_link: bool = False
+    """Whether only the link between the regions is cut, and others reach both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +162,8 @@ def outcomes(
 
     They are one domain of each level that voters tell of, two of the widest, one of these and one
     more broker, the largest losses that are survived, those of `goals`, as many brokers as stop
-    writes or lose data, and a region that is cut off.
+    writes or lose data, a region that is cut off, and a link between two regions, where others
+    reach both.
 
     `placements`: [(placement, its partitions)], at least one."""
     only = [one for one, _ in placements]
@@ -176,7 +184,16 @@ def outcomes(
     kinds = [(goal, False) for goal in dict.fromkeys(found) if _is_possible(goal, only)]
     if REGION in levels and any(len(one.domains(REGION)) > 1 for one in only):
         kinds.append((Goal(region=1), True))
-    return tuple(_outcome(goal, placements, rules, is_cut=is_cut) for goal, is_cut in kinds)
+    told = [_outcome(goal, placements, rules, is_cut=is_cut) for goal, is_cut in kinds]
+    linked = [
+        (max(fates, key=lambda fate: fate.badness), partitions)
+        for one, partitions in placements
+        if (fates := _fates_of_links(one, rules))
+    ]
+    if linked:
+        cut = _worst(Goal(region=2), linked, rules, is_cut=True)
+        told.append(msgspec.structs.replace(cut, loss=LINK, is_link=True))
+    return tuple(told)
 
 
 def _is_possible(goal: Goal, placements: Sequence[Placement]) -> bool:
@@ -200,6 +217,12 @@ def _outcome(
         (max(_fates(one, goal, rules, is_cut=is_cut), key=lambda fate: fate.badness), partitions)
         for one, partitions in placements
     ]
+    return _worst(goal, fates, rules, is_cut=is_cut)
+
+
+def _worst(
+    goal: Goal, fates: Sequence[tuple[_Fate, tuple[int, ...]]], rules: Rules, *, is_cut: bool
+) -> Outcome:
     worst = max((fate for fate, _ in fates), key=lambda fate: fate.badness)
     course, quorum = worst.course, worst.quorum
     return Outcome(
@@ -293,6 +316,23 @@ def _fate_of_cut(placement: Placement, inside: frozenset[BrokerId], rules: Rules
     lost = others | rules.regions.all_but(inside) if is_inside else inside
     fate = _fate_without(placement, lost, rules, without_controller=without)
     return replace(fate, is_inside=is_inside)
+
+
+def _fates_of_links(placement: Placement, rules: Rules) -> list[_Fate]:
+    """Nothing where there is no such link."""
+    heard = replace(rules, regions=Regions())  # By others: nobody takes a region for down.
+    return [
+        min(
+            (
+                _fate_without(
+                    placement, side.lost, heard, without_controller=side.without_controller
+                )
+                for side in case
+            ),
+            key=lambda fate: fate.badness,
+        )
+        for case in cases(placement, rules.controllers, shrinks=rules.shrinks)
+    ]
 
 
 def _fate_without(
