@@ -32,7 +32,6 @@ AsRegion = Annotated[
     bool, typer.Option("--region", help="NAME is a region, though a zone is called so, too.")
 ]
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SAID = {"hold": "held by hand", "release": "released", "lost": "declared lost"}
 
 
 @app.command()
@@ -128,10 +127,11 @@ def _confirm(zone: "DescribedZone") -> None:
     import sys
 
     from strandline.base.errors import OperatorError
+    from strandline.client.zone_rows import level_of
 
     silent, count = len(zone.silent), len(zone.brokers)
     sys.stderr.write(
-        f"{silent} of {count} brokers of {_level(zone)} {zone.name} are silent, and "
+        f"{silent} of {count} brokers of {level_of(zone)} {zone.name} are silent, and "
         f"{zone.waiting_count} partitions wait for them. What these brokers hold would be made "
         f"anew elsewhere: that may copy all of it.\nType {zone.name} to do it: "
     )
@@ -141,16 +141,19 @@ def _confirm(zone: "DescribedZone") -> None:
 
 
 def _answer_text(zone: "DescribedZone", answer: "RuleZoneResponse") -> str:
-    where = f"{_level(zone)} {zone.name}"
+    from strandline.client.zone_rows import SAID, level_of, time_text
+
+    where = f"{level_of(zone)} {zone.name}"
     if not answer.ruling:
         return f"{where} is held no more"
-    until = "" if answer.ruling_until_ms < 0 else f" until {_time(answer.ruling_until_ms)}"
-    return f"{where} is {_SAID.get(answer.ruling, answer.ruling)}{until}"
+    until = "" if answer.ruling_until_ms < 0 else f" until {time_text(answer.ruling_until_ms)}"
+    return f"{where} is {SAID.get(answer.ruling, answer.ruling)}{until}"
 
 
 def _find(zones: "Sequence[DescribedZone]", name: str, *, is_region: bool) -> "DescribedZone":
     """The zone or region of that name; raises OperatorError."""
     from strandline.base.errors import OperatorError
+    from strandline.client.zone_rows import level_of
 
     fitting = [one for one in zones if name in (one.name, f"{one.region}/{one.zone}")]
     if not fitting and not is_region:
@@ -160,7 +163,7 @@ def _find(zones: "Sequence[DescribedZone]", name: str, *, is_region: bool) -> "D
     if is_region:
         fitting = [one for one in fitting if not one.zone]
     if not fitting:
-        known = ", ".join(f"{_level(one)} {one.name}" for one in zones) or "none is labelled"
+        known = ", ".join(f"{level_of(one)} {one.name}" for one in zones) or "none is labelled"
         raise OperatorError(f"no broker is in {name[:80]!r}; there are: {known}")
     return max(fitting, key=lambda one: bool(one.zone))
 
@@ -180,57 +183,24 @@ def _duration_ms(text: str) -> int:
 # ---- what is shown -------------------------------------------------------------------------------
 
 
-def _level(zone: "DescribedZone") -> str:
-    return "zone" if zone.zone else "region"
-
-
-def _time(wall_ms: int) -> str:
-    import datetime
-
-    moment = datetime.datetime.fromtimestamp(wall_ms / 1_000, datetime.UTC)
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
 def _print(found: "DescribeZonesResponse") -> None:
-    from strandline.controller.outages.voting import CLASSES
+    from strandline.client.zone_rows import CALM, UNLABELLED, heard_lines, is_calm, rows_of
 
     if not found.zones:
-        print_line("no broker has a label region or zone: `strandline broker label` sets them")
+        print_line(UNLABELLED)
     else:
         heads = ("NAME", "LEVEL", "STATE", "HEARD", "MARKS", "SILENT", "REPAIR", "WAITING")
-        regions = {one.region: one for one in found.zones if not one.zone}
-        rows = [_row(one, regions.get(one.region, one)) for one in found.zones]
+        rows = [
+            (
+                one.name, one.level, one.state, one.heard, one.marks or "-", ids(one.silent),
+                one.repair, one.waiting,
+            )
+            for one in rows_of(found)
+        ]  # fmt: skip
         print_table(Table(heads=heads, rows=rows, right=frozenset(("HEARD", "WAITING"))))
     for one in found.happenings:
         print_line(f"{one.kind}: {one.text}")
-    if all(one.kind in CLASSES for one in found.happenings):
-        print_line("nothing is down, and nothing is cut off")
-    for seen in found.brokers:
-        if seen.not_heard_from:
-            heard = ", ".join(seen.heard_from) or "nowhere"
-            away = ", ".join(seen.not_heard_from)
-            print_line(f"broker {seen.broker_id}: heard from {heard}; not from {away}")
-
-
-def _row(zone: "DescribedZone", region: "DescribedZone") -> tuple[str | int, ...]:
-    count = len(zone.brokers) - len(zone.planned)
-    state = "up"
-    if zone.is_down:
-        state = f"down for {max(0, zone.down_ms) // 60_000} min"
-    heard = f"{count - len(zone.silent)}/{count}"
-    marks = f"{zone.low_percent}-{zone.high_percent} %" if zone.low_percent else "-"
-    silent, repair = ids(zone.silent), _repair(zone, region)
-    return zone.name, _level(zone), state, heard, marks, silent, repair, zone.waiting_count
-
-
-def _repair(zone: "DescribedZone", region: "DescribedZone") -> str:
-    """Whether it is held, and by whom: what is said of the region counts where nothing is said of
-    the zone."""
-    ruled = zone if zone.ruling else region
-    where = "" if ruled is zone else f" with {_level(region)} {region.name}"
-    if ruled.ruling:
-        text = _SAID.get(ruled.ruling, ruled.ruling) + where
-        return text + (f" until {_time(ruled.ruling_until_ms)}" * (ruled.ruling_until_ms >= 0))
-    if not zone.is_held:
-        return "as usual"
-    return "held until it is back" if zone.is_down else f"held{where}"
+    if is_calm(found):
+        print_line(CALM)
+    for line in heard_lines(found):
+        print_line(line)
