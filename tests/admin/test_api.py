@@ -12,8 +12,9 @@ from tests.broker.cluster_world import BROKERS, ClusterWorld, joined
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_broker_in_a_cluster import produce
 
-from strandline.admin.api import FRESH_MS, JSON, Api
+from strandline.admin.api import JSON, Api
 from strandline.admin.http_server import Answer
+from strandline.admin.last_page import FRESH_MS, LastPage
 from strandline.model.ids import BrokerId
 
 DOMAINS = {1: "east", 2: "east", 3: "west", 4: "west"}
@@ -39,8 +40,9 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
         yield made
 
 
-def api(world: ClusterWorld, broker: int) -> Api:
-    return Api(world.broker(broker), is_ready=lambda: True)
+def api(world: ClusterWorld, broker: int, *, is_ready: bool = True) -> Api:
+    asked = world.broker(broker)
+    return Api(asked, LastPage(asked.services.clock), is_ready=lambda: is_ready)
 
 
 def told(
@@ -103,10 +105,37 @@ def test_brokers_are_told_as_this_one_hears_them(world: ClusterWorld) -> None:
     assert brokers[1]["round_trip_ms"] == 0
 
 
+def led(world: ClusterWorld, broker: int) -> int:
+    """How many partitions of the topic a broker leads."""
+    partitions = told(world, broker, api(world, broker).topic("t"))["partitions"]
+    return sum(one["leader"] == broker for one in partitions)
+
+
 def test_topics_are_listed(world: ClusterWorld) -> None:
     (found,) = told(world, 2, api(world, 2).topics())["topics"]
     assert (found["name"], found["partition_count"], found["is_internal"]) == ("t", 2, False)
+    assert found["counts"] == dict.fromkeys(found["counts"], 0) | {"led_here": led(world, 2)}
     assert found["id"] == told(world, 2, api(world, 2).topic("t"))["id"]
+
+
+def test_topics_tell_how_many_partitions_are_not_well(moving: MovingWorld) -> None:
+    def counts(broker: int) -> Any:
+        (found,) = told(moving, broker, api(moving, broker).topics())["topics"]
+        return {name: count for name, count in found["counts"].items() if count}
+
+    leader = moving.leader_of(TOPIC)
+    voter, other = (one for one in (1, 2, 3) if one != leader)
+    assert counts(leader) == {"led_here": 1}
+    assert counts(other) == counts(4) == {}
+    moving.hosts[5].kill()
+    moving.advance(5_000)
+    lost = {"offline_replicas": 1}
+    assert counts(leader) == {"led_here": 1, "not_caught_up_here": 1, **lost}
+    assert counts(other) == counts(4) == lost
+    moving.hosts[voter].kill()
+    moving.advance(5_000)
+    assert counts(leader)["under_replicated_here"] == 1
+    assert "under_replicated_here" not in counts(4)
 
 
 @pytest.mark.parametrize("name", ["", "none", "t/0", "%74"])
@@ -116,7 +145,7 @@ def test_a_topic_that_there_is_not_is_not_found(world: ClusterWorld, name: str) 
 
 
 def test_before_it_serves_clients_a_broker_tells_of_nothing(world: ClusterWorld) -> None:
-    early = Api(world.broker(1), is_ready=lambda: False)
+    early = api(world, 1, is_ready=False)
     for page in (early.brokers(), early.topics(), early.topic("t"), early.outages()):
         assert told(world, 1, page, status=503) == {"error": "not ready"}
 
@@ -177,3 +206,13 @@ def test_the_controller_tells_of_outages_and_others_say_who_it_is(world: Cluster
     other = next(one for one in (1, 2) if one != controller)
     elsewhere = told(world, other, api(world, other).outages(), status=503)
     assert elsewhere["controller"] == controller
+
+
+def test_who_has_lost_the_controllers_quorum_is_not_the_controller(world: ClusterWorld) -> None:
+    for broker in (2, 3):
+        world.hosts[broker].kill()
+    world.advance(30_000)
+    nobody = {"error": "this broker knows of no controller", "controller": None}
+    for broker in (1, 4):
+        assert told(world, broker, api(world, broker).outages(), status=503) == nobody
+        assert told(world, broker, api(world, broker).brokers())["controller"] is None

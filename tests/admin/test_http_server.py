@@ -48,6 +48,10 @@ async def one_of(name: str) -> Answer | None:
     return Answer([name.encode()]) if name.startswith("a") else None
 
 
+async def noted() -> Answer:
+    return Answer(TEXT, headers=(("Refresh", "10"),))
+
+
 async def broken() -> Answer:
     raise RuntimeError("no such luck")
 
@@ -63,7 +67,7 @@ def served(
     """Have a server, and talk to it."""
 
     async def run() -> None:
-        pages = {"/page": page, "/broken": broken, "/many": page}
+        pages = {"/page": page, "/broken": broken, "/many": page, "/noted": noted}
         server = HttpServer(pages, {"/many": one_of}, timeout_s=timeout_s)
         claimed = socket.create_server(("127.0.0.1", 0))
         claimed.setblocking(False)
@@ -137,6 +141,17 @@ def test_head_has_no_body() -> None:
         assert data.endswith(b"\r\n\r\n")
         length = read(data, method="HEAD").getheader("Content-Length")
         assert length == str(sum(map(len, TEXT)))
+
+    served(talk)
+
+
+def test_a_page_may_have_headers_of_its_own() -> None:
+    async def talk(ask: Ask, port: int, server: HttpServer) -> None:
+        for method in ("GET", "HEAD"):
+            response = read(await ask(get("/noted", method=method)), method=method)
+            assert response.getheader("Refresh") == "10"
+            assert response.getheader("Cache-Control") == "no-store"
+        assert read(await ask(get("/page"))).getheader("Refresh") is None
 
     served(talk)
 

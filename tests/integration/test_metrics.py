@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.admin.reading_html import Read
 from tests.integration.conftest import (
     COMMAND,
     DevCluster,
@@ -146,6 +147,7 @@ def test_brokers_are_scraped_while_a_region_comes_and_goes(
         assert set(of_partitions(left, "strandline_partition_under_replicated").values()) == {0}
         expect_same_as_status(cluster, left)
         assert "region" in {one["class"] for one in outages(left)["happenings"]}
+        assert "region" in shown_alarms(left)
         for one in (3, 4):
             cluster.start(one)
         wait_until(lambda: alarms(pages, "region") == 0, what="the end of the alarm", timeout_s=90)
@@ -154,6 +156,7 @@ def test_brokers_are_scraped_while_a_region_comes_and_goes(
             what="all caught up",
             timeout_s=90,
         )
+        assert "region" not in shown_alarms(pages)
     finally:
         load.stop()
     assert load.failed == []
@@ -183,9 +186,36 @@ def outages(pages: dict[int, str]) -> dict[str, Any]:
     return one
 
 
+def shown_alarms(pages: dict[int, str]) -> set[str]:
+    """The classes of the alarms on the controller's page; those of the others name it."""
+    shown, referred = {}, set()
+    for broker, url in pages.items():
+        page = Read(fetch(url))
+        page.expect_safe()
+        assert {one["BROKER"] for one in page.tables["brokers"]} == set(map(str, BROKERS))
+        if "zones" in page.tables:
+            shown[broker] = {one["CLASS"] for one in page.tables.get("alarms", [])}
+        else:
+            referred.add(page.texts["controller"].partition(" is not it: ")[2].split()[1])
+    ((controller, classes),) = shown.items()
+    assert referred == {str(controller)}
+    return classes
+
+
+def expect_shown_roles(url: str) -> int:
+    """The page of the topic shows every role; of how many partitions it says who is in sync."""
+    assert f"/topics/{TOPIC}" in Read(fetch(f"{url}/topics")).links
+    found = Read(fetch(f"{url}/topics/{TOPIC}")).tables["replicas"]
+    assert len(found) == PARTITIONS * 5
+    assert {one["REPLICA"] for one in found if one["ROLE"] == "observer"} == {"3", "4"}
+    assert {one["REPLICA"] for one in found if one["ROLE"] == "voter"} == {"1", "2", "5"}
+    return sum(one["LEADER"] == one["REPLICA"] and one["IN SYNC"] == "yes" for one in found)
+
+
 def expect_roles(pages: dict[int, str]) -> None:
     """Every broker tells the same roles; of each partition one tells how far the replicas are."""
     tellers = [0] * PARTITIONS
+    assert sum(map(expect_shown_roles, pages.values())) == PARTITIONS
     for url in pages.values():
         for one in json.loads(fetch(f"{url}/v1/topics/{TOPIC}"))["partitions"]:
             assert sorted(one["observers"]) == [3, 4]
@@ -235,6 +265,10 @@ port = {port}
                 fetch(f"{url}/readyz")
             assert refused.value.code == 503
             refused.value.close()
+            with pytest.raises(urllib.error.HTTPError) as unready:
+                fetch(url)
+            assert unready.value.code == 503
+            assert unready.value.read().startswith(b"This broker does not serve clients yet")
             told = scrape(url)
             assert told["strandline_broker_ready"][frozenset()] == 0
             assert told["strandline_leaders"][frozenset()] == 0

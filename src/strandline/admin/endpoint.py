@@ -1,9 +1,10 @@
-"""The pages for monitors beside one broker, where its configuration names a port.
+"""The pages for monitors and people beside one broker, where its configuration names a port.
 
-How:    /metrics   the scrape
+How:    /          what is down and who is there, for people; /topics, /topics/NAME (`console`)
+        /metrics   the scrape
         /healthz   200 while the broker's loop runs
         /readyz    200 while Kafka clients are served, 503 before that and at the end
-        /v1/...    what a console shows, as JSON (`api`)
+        /v1/...    what people see, as JSON (`api`)
         The port is claimed before the broker joins, and answered from when there is a broker.
 Owns:   the socket, the server.
 Source: decision 0023; docs/operating/monitoring.md."""
@@ -47,12 +48,14 @@ class MetricsEndpoint:
         """Answer for this broker, which need not have started. Raises OSError."""
         if self._claimed is None:
             return
-        # Three megabytes, only where they are used.
+        # Six megabytes, only where they are used.
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
         from strandline.admin.api import Api
+        from strandline.admin.console.pages import Console
         from strandline.admin.exposition import Exposition
         from strandline.admin.http_server import Answer, HttpServer
+        from strandline.admin.last_page import LastPage
 
         exposition = self._exposition = Exposition(broker)
 
@@ -67,8 +70,12 @@ class MetricsEndpoint:
                 return Answer([b"ready\n"])
             return Answer([b"not ready\n"], HTTPStatus.SERVICE_UNAVAILABLE)
 
-        api = Api(broker, is_ready=lambda: exposition.is_ready)
+        last = LastPage(broker.services.clock)
+        api = Api(broker, last, is_ready=lambda: exposition.is_ready)
+        console = Console(broker, last, is_ready=lambda: exposition.is_ready)
         pages: dict[str, Page] = {
+            "/": console.index,
+            "/topics": console.topics,
             "/metrics": metrics,
             "/healthz": health,
             "/readyz": readiness,
@@ -76,11 +83,11 @@ class MetricsEndpoint:
             "/v1/topics": api.topics,
             "/v1/outages": api.outages,
         }
-        self._server = HttpServer(pages, {"/v1/topics": api.topic})
+        self._server = HttpServer(pages, {"/v1/topics": api.topic, "/topics": console.topic})
         claimed, self._claimed = self._claimed, None
         await self._server.start(claimed)
         address = format_address(Address(self._config.host, self._config.port))
-        _log.info("metrics are at http://%s/metrics", address)
+        _log.info("metrics are at http://%s/metrics, the page for people at /", address)
 
     def set_ready(self, is_ready: bool) -> None:
         """Whether Kafka clients are served."""

@@ -45,6 +45,8 @@ class Answer:
     body: Sequence[bytes]
     status: HTTPStatus = HTTPStatus.OK
     content_type: str = PLAIN
+    headers: Sequence[tuple[str, str]] = ()
+    """Beside those that every answer has."""
 
 
 Page = Callable[[], Awaitable[Answer | None]]
@@ -159,6 +161,7 @@ async def _encode(peer: h11.Connection, answer: Answer, request: h11.Request | N
         ("Cache-Control", "no-store"),
         ("X-Content-Type-Options", "nosniff"),
         ("Connection", "close"),
+        *answer.headers,
     ]
     if answer.status is HTTPStatus.METHOD_NOT_ALLOWED:
         headers.append(("Allow", b", ".join(METHODS).decode()))

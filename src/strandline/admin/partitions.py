@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 STEP = 20
 """After so many partitions it is looked whether the slice is over."""
-_REPLICAS, _OBSERVERS, _IN_SYNC, _CAUGHT_UP, _NOT_CAUGHT_UP, _OBSERVERS_IN_ISR = range(6)
-_UNDER_REPLICATED, _UNDER_MIN_ISR, _LOG_START, _LOG_END = range(6, 10)
+REPLICAS, OBSERVERS, IN_SYNC, CAUGHT_UP, NOT_CAUGHT_UP, OBSERVERS_IN_ISR = range(6)
+UNDER_REPLICATED, UNDER_MIN_ISR, LOG_START, LOG_END = range(6, 10)
 
 
 @dataclass(slots=True)
@@ -94,9 +94,9 @@ def _count(
     found: LedPartitions, values: Sequence[int], replica: "Replica", partition: Partition
 ) -> None:
     found.leaders += 1
-    found.under_replicated += values[_UNDER_REPLICATED]
-    found.under_min_isr += values[_UNDER_MIN_ISR]
-    is_at_min = values[_IN_SYNC] == _min_isr(replica, partition)
-    found.at_min_isr += bool(values[_UNDER_REPLICATED]) and is_at_min
-    found.not_caught_up += values[_NOT_CAUGHT_UP]
+    found.under_replicated += values[UNDER_REPLICATED]
+    found.under_min_isr += values[UNDER_MIN_ISR]
+    is_at_min = values[IN_SYNC] == _min_isr(replica, partition)
+    found.at_min_isr += bool(values[UNDER_REPLICATED]) and is_at_min
+    found.not_caught_up += values[NOT_CAUGHT_UP]
     found.reassigning += partition.is_moving

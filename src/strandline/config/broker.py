@@ -391,7 +391,7 @@ class LogSection:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSection:
     """[metrics]: where monitors ask, over HTTP: `/metrics` for Prometheus, `/healthz` and `/readyz`
-    for whoever starts brokers anew."""
+    for whoever starts brokers anew, `/` for people."""
 
     host: str = key(
         "127.0.0.1",

@@ -100,6 +100,11 @@ class VotingAlarms:
             self._classes[Kind.OBSERVERS_VOTE].names.append(partition.name)
 
 
+def meaning(kind: Kind) -> str:
+    """What is so of the partitions of a class."""
+    return _TEXTS[kind][0]
+
+
 def _alarm_of(kind: Kind, one: _Class, now_ms: int) -> Alarm | None:
     lasting_ms = now_ms - one.since_ms
     if one.has_some and one.begun_ms is None and lasting_ms >= BEGUN_MS:

@@ -1,0 +1,36 @@
+"""Pages that take work are made one at a time, and not again within a second.
+
+Why:    a flood of requests has half of the broker's loop at most, whatever they ask for.
+How:    whoever asks for the last page within a second gets the same; all others wait their turn.
+Owns:   the last page.
+Source: decision 0036."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from strandline.admin.http_server import Answer
+from strandline.base.clock import Clock
+
+FRESH_MS = 1_000
+
+
+class LastPage:
+    """See the module. One for all pages of a broker."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        # (what was asked for, when it was made, what it was)
+        self._last: tuple[str, int, Answer] | None = None
+
+    async def fresh(self, page: str, make: Callable[[], Awaitable[Answer]]) -> Answer:
+        """The page of that name, made now or within the last second."""
+        async with self._turn:
+            now = self._clock.monotonic_ms()
+            if self._last is not None:
+                last, made_ms, answer = self._last
+                if last == page and now - made_ms < FRESH_MS:
+                    return answer
+            answer = await make()
+            self._last = page, now, answer
+            return answer
