@@ -11,7 +11,8 @@ How:    what is written is the group's configuration and the state's target, gra
             that is committed   --> reported as stable
             grant, not in step  --> after a while others are asked for in its place, where something
                                     else is wanted by now, or nothing any more
-            nothing wanted      --> no observers but the permanent ones
+            nothing wanted      --> no observers but the permanent ones; and the same voters again,
+                                    with a floor of their write quorum, or without (`floors`)
 
         One step at a time, tried again while there is one to make, also where it has failed: each
         group for itself. "In step": every broker that is added keeps up, and has what made it a
@@ -27,10 +28,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 
+from msgspec import UNSET
+
 from strandline.base.clock import Clock, Timer
 from strandline.base.errors import ApiError
 from strandline.broker.acting import Acting, Choice, Health, Lag, StandIns
 from strandline.broker.controller_host import ControllerHost
+from strandline.broker.floors import Floors
 from strandline.broker.giving_way import GivingWay
 from strandline.broker.leader_ranks import LeaderRanks
 from strandline.config.topic import TopicConfig
@@ -87,6 +91,7 @@ class Moving:
         self._asking: dict[GroupId, asyncio.Task[None]] = {}
         self._timer: Timer | None = None
         self._acting = Acting(clock, patience_ratio=replication.settings.patience_ratio)
+        self._floors = Floors(replication, self._acting)
         # {group led here: (version of a grant that cannot be begun, since when)}
         self._held_up: dict[GroupId, tuple[int, int]] = {}
         # What was logged last of the observers of groups led here.
@@ -137,7 +142,11 @@ class Moving:
         present = replica.configuration
         if replica.is_busy or grant_of(replica.epoch) != partition.grant:
             return False  # The second: fenced off, or the state known here is behind.
-        if config.voters_shrink_enable and self._is_stuck(replica):
+        is_stuck = config.voters_shrink_enable and self._is_stuck(replica)
+        if self._floors.has_to_go(replica, config, is_stuck=is_stuck):
+            self._withdraw(replica, partition, is_stuck=is_stuck)
+            return False
+        if is_stuck:
             replica.change_configuration(
                 voters=present.voters,
                 observers=present.observers,
@@ -164,8 +173,15 @@ class Moving:
             return False
         if is_begun:
             if replica.raft.configuration_index <= replica.raft.commit:
-                version = present.version
-                self._ask(ReportVoters(partition.group, version, present.voters, replica.epoch))
+                self._ask(
+                    ReportVoters(
+                        partition.group,
+                        present.version,
+                        present.voters,
+                        replica.epoch,
+                        present.floor,
+                    )
+                )
             return False
         if not partition.pending:
             return self._ask_for_wanted(replica, partition, config)
@@ -175,6 +191,7 @@ class Moving:
                 observers=_observers(partition, partition.pending, given_up, is_begun=True),
                 min_insync=min_insync,
                 version=partition.last_version,
+                floor=self._floors.wanted(replica, config, partition.pending) or UNSET,
             )
             self._held_up.pop(replica.group, None)
         elif self._is_held_up(partition):
@@ -196,7 +213,8 @@ class Moving:
                     self._acting.note_handed_over(replica.group)
                 return False
             if set(asked.voters) == set(partition.voters):
-                return choice.is_settled and not partition.is_moving
+                is_settled = choice.is_settled and not partition.is_moving
+                return is_settled and not self._ask_for_floor(replica, partition, config)
             if not self._are_in_step(replica, partition, asked):
                 return False
         version, epoch = partition.version, replica.epoch
@@ -204,6 +222,29 @@ class Moving:
             RequestVoters(partition.group, version, asked.voters, asked.observers, epoch),
         )
         return False
+
+    def _ask_for_floor(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
+        """Have the same voters granted anew where they can promise another floor."""
+        floor = self._floors.wanted(replica, config, partition.voters)
+        if floor in (0, partition.floor):
+            return False
+        self._ask(_same_voters(replica, partition, floor))
+        return True
+
+    def _withdraw(self, replica: Replica, partition: Partition, *, is_stuck: bool) -> None:
+        """Go on under a new version, that promises nothing, once that is granted."""
+        present, last = replica.configuration, partition.last_version
+        if present.version > last:
+            return  # The state known here is behind.
+        if present.version < last and set(partition.pending) == set(present.voters):
+            replica.change_configuration(
+                voters=present.voters,
+                observers=present.observers,
+                min_insync=1 if is_stuck else present.min_insync,
+                version=last,
+            )
+        else:
+            self._ask(_same_voters(replica, partition, 0))
 
     def _is_held_up(self, partition: Partition) -> bool:
         """Whether the last grant can't be begun for long enough to ask for another one."""
@@ -407,6 +448,21 @@ def bounds_of(config: TopicConfig) -> Bounds:
         lag_ms_max=config.observer_promotion_lag_max_ms,
         ready_ms=config.observer_promotion_ready_ms,
         demote_ms=config.observer_demotion_delay_ms,
+    )
+
+
+def _same_voters(replica: Replica, partition: Partition, floor: int) -> RequestVoters:
+    """To be granted the voters that there are, under a new version, for another floor."""
+    present = replica.configuration.voters
+    asked = partition.roles.acted_by(present)
+    return RequestVoters(
+        partition.group,
+        partition.version,
+        asked.voters,
+        asked.observers,
+        replica.epoch,
+        partition.last_version if partition.pending else 0,
+        floor,
     )
 
 

@@ -24,13 +24,15 @@ from strandline.protocol.messages.describe_replica_logs import (
 class ReplicaLogs:
     """`possible`: the voters that may be in force; `hosts`: who should hold the log; `answers`:
     {broker: what it says of its own}, of those of them that answer; `heard`: brokers that others
-    hear, whether they answer here or not; `needs_all`: see `controller.arbiter.GroupVoters`."""
+    hear, whether they answer here or not; `needs_all`: see `controller.arbiter.GroupVoters`;
+    `floor`: see `Partition`."""
 
     possible: tuple[tuple[BrokerId, ...], ...]
     hosts: tuple[BrokerId, ...]
     answers: Mapping[BrokerId, DescribeReplicaLogsResponse]
     heard: frozenset[BrokerId]
     needs_all: bool = False
+    floor: int = 0
 
     @property
     def silent(self) -> list[BrokerId]:
@@ -55,7 +57,7 @@ class ReplicaLogs:
             for broker, one in self.answers.items()
             if not one.error_code
         ]
-        return assess(self.possible, logs, needs_all=self.needs_all)
+        return assess(self.possible, logs, needs_all=self.needs_all, floor=self.floor)
 
 
 def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
@@ -82,4 +84,4 @@ def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
             answers[broker] = answer
     brokers = describe_brokers(client)
     heard = frozenset(one.id for one in brokers if one.is_alive)
-    return ReplicaLogs(possible, hosts, answers, heard, found.needs_all)
+    return ReplicaLogs(possible, hosts, answers, heard, found.needs_all, found.floor)

@@ -8,13 +8,16 @@ How:    a register for each group, changed by compare-and-set only:
             request   the leader asks for other voters: one change at a time, by the grant in force;
                       or for others in the place of those that were granted last, which stay on the
                       list, for they may have been begun
-            report    the leader has committed the last of them, in an epoch of that grant
+            report    the leader has committed the last of them, in an epoch of that grant, and
+                      promises a write quorum: its floor
             begin     a new grant: its epoch fences all before it
             seat      the best log among those fenced, if they hold what was committed under each
                       configuration since the last that was reported
             declare   a person gives voters up: a new grant, in which nothing but the others, all of
                       them, may have been in force (decision 0027)
 
+        What the write quorum W is, leaders decide: a majority is taken for it, but for the stable
+        configuration's floor, below which no leader goes without a new version.
         The rules are numbered as in design section 6. R1 (elections need majorities) and R5 (who
         may stand) are the group's own: `raft.election`.
 Owns:   nothing.
@@ -33,7 +36,8 @@ from strandline.raft.messages import Fenced, Seat
 
 @dataclass(frozen=True, slots=True)
 class GroupVoters:
-    """`stable` was reported; each of `granted`, in this order, may be in force since then."""
+    """`stable` was reported; each of `granted`, in this order, may be in force since then. Their
+    `min_insync` is what they are known to keep to."""
 
     stable: Configuration
     granted: tuple[Configuration, ...] = ()
@@ -67,12 +71,13 @@ class GroupVoters:
             return None
         return replace(self, granted=(*self.granted, wanted))
 
-    def report(self, epoch: Epoch, version: int) -> "GroupVoters | None":
+    def report(self, epoch: Epoch, version: int, floor: int = 0) -> "GroupVoters | None":
         """The leader of `epoch` has committed, in that epoch, past the configuration of `version`
-        (R6); None where that says nothing new."""
+        (R6), which has this floor; None where that says nothing new."""
         if not self.granted or grant_of(epoch) != self.grant or version != self.version:
             return None
-        return replace(self, stable=self.granted[-1], granted=(), needs_all=False)
+        stable = msgspec.structs.replace(self.granted[-1], min_insync=max(floor, 1))
+        return replace(self, stable=stable, granted=(), needs_all=False)
 
     def begin(self) -> "GroupVoters":
         """A new grant, of which nobody has heard."""
@@ -120,14 +125,15 @@ class GroupVoters:
 def register_of(partition: Partition) -> GroupVoters:
     """The register, as the controller's state has it.
 
-    `min_insync` may change without a grant, so the majority is taken for the write quorum: fewer
-    were never enough to acknowledge anything, and more only leave more who hold it."""
+    `min_insync` may change without a grant, down to the floor, so where there is none the majority
+    is taken for the write quorum: fewer were never enough to acknowledge anything, and more only
+    leave more who hold it."""
     stable, *granted = (
         Configuration(voters, version=partition.version + number)
         for number, voters in enumerate(partition.possible)
     )
     return GroupVoters(
-        stable,
+        msgspec.structs.replace(stable, min_insync=max(partition.floor, 1)),
         tuple(granted),
         partition.grant,
         is_seated=not partition.is_fenced,

@@ -16,6 +16,7 @@ import msgspec
 from strandline.base.errors import ProtocolError
 from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Outage, Ruling
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
+from strandline.raft.configuration import Floor
 
 NO_UUID = UUID(int=0)
 USE_DEFAULT = -1
@@ -195,7 +196,8 @@ class BalanceReplicas(msgspec.Struct, frozen=True, tag=True):
 
 class RequestVoters(msgspec.Struct, frozen=True, tag=True):
     """The leader of a group in `epoch` wants to go to these voters and observers, from those of
-    `version`. `superseded`: in the place of those that were granted as this version; 0: none."""
+    `version`. `superseded`: in the place of those that were granted as this version; 0: none.
+    `floor`: where the voters stay, and another floor of their write quorum is wanted."""
 
     group: GroupId
     version: int
@@ -203,15 +205,18 @@ class RequestVoters(msgspec.Struct, frozen=True, tag=True):
     observers: tuple[BrokerId, ...] = ()
     epoch: Epoch = Epoch(0)
     superseded: int = 0
+    floor: Floor = msgspec.UNSET
 
 
 class ReportVoters(msgspec.Struct, frozen=True, tag=True):
-    """The leader of a group in `epoch` has committed the configuration of `version`, in it."""
+    """The leader of a group in `epoch` has committed the configuration of `version`, in it, which
+    has this `floor`."""
 
     group: GroupId
     version: int
     voters: tuple[BrokerId, ...]
     epoch: Epoch = Epoch(0)
+    floor: Floor = msgspec.UNSET
 
 
 class BeginGrant(msgspec.Struct, frozen=True, tag=True):

@@ -14,6 +14,7 @@ import msgspec
 from strandline.base.errors import OperatorError
 from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Ruling
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
+from strandline.raft.configuration import Floor
 
 Scope = Literal["topic", "broker", "cluster"]
 
@@ -144,10 +145,14 @@ class VotersGranted(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_g
 
 
 class VotersStable(msgspec.Struct, frozen=True, tag_field="kind", tag="voters_stable"):
-    """The configuration that was granted as `version` is committed in the group."""
+    """The configuration that was granted as `version` is committed in the group.
+
+    `floor`: the `min.insync.replicas` to which it keeps (`raft.configuration`); versions that do
+    not know of it count on a majority, and are right. Unset it takes no room."""
 
     group: GroupId
     version: int
+    floor: Floor = msgspec.UNSET
 
 
 class GrantBegun(msgspec.Struct, frozen=True, tag_field="kind", tag="grant_begun"):

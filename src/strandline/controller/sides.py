@@ -26,8 +26,9 @@ from strandline.model.ids import BrokerId
 Cuts = Mapping[BrokerId, frozenset[BrokerId]]
 """{broker: those that it does not hear, or that do not hear it}; nobody is in it for whom there is
 none."""
-Pattern = tuple[tuple[int, ...], int | tuple[tuple[int, ...], ...]]
-"""Of a partition: what each of its hosts is like, and how many of them, or which, may vote."""
+Pattern = tuple[tuple[int, ...], int, int | tuple[tuple[int, ...], ...]]
+"""Of a partition: what each of its hosts is like, its floor, and how many of them, or which, may
+vote."""
 UNABLE = -1
 
 
@@ -77,11 +78,13 @@ class Reach:
         hosts, kinds = partition.hosts, self._kinds
         alike = tuple([kinds.get(one, 0) if one in able else UNABLE for one in hosts])
         if not (partition.target or partition.acting or partition.pending or partition.doubtful):
-            return alike, len(partition.replicas)  # They are the voters, and the first of `hosts`.
+            # They are the voters, and the first of `hosts`.
+            return alike, partition.floor, len(partition.replicas)
         places = {one: place for place, one in enumerate(hosts)}
-        return alike, tuple(
+        possible = tuple(
             tuple([places.get(one, UNABLE) for one in voters]) for voters in partition.possible
         )
+        return alike, partition.floor, possible
 
     def _stands_still(self, partition: Partition, able: Collection[BrokerId]) -> bool:
         possible = register_of(partition).possible

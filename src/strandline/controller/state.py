@@ -40,6 +40,7 @@ from strandline.model.cluster import (
     Topic,
 )
 from strandline.model.ids import BrokerId, GroupId
+from strandline.raft.configuration import floor_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +260,8 @@ class ControllerState:
         demoted = {one for voters in partition.possible for one in voters}
         demoted.difference_update(partition.pending)
         self._founded[record.group] = replace(founded, holders=founded.holders - demoted)
-        self._put(_settled(_stable(partition)))
+        stable = replace(_stable(partition), floor=floor_of(record.floor))
+        self._put(_settled(stable))
 
     def _on_grant_begun(self, record: GrantBegun) -> None:
         partition = self.cluster.groups[record.group]
@@ -295,6 +297,7 @@ class ControllerState:
             seating=None,
             losses=(*partition.losses, loss),
             is_declared=True,
+            floor=0,
         )
         founded = self._founded[record.group]
         lost = {one.broker for one in loss.lost}

@@ -83,13 +83,15 @@ def assess(
     logs: Collection[SurvivingLog],
     *,
     needs_all: bool = False,
+    floor: int = 0,
 ) -> Survivors:
     """Judge the logs of those who answer, observers among them, by the voters that may be in
-    force. `needs_all`: see `GroupVoters`."""
+    force. `needs_all`: see `GroupVoters`; `floor`: of the first of them, see `Partition`."""
     voters = {one for each in possible for one in each}
     proving = [one for one in logs if not one.has_lost]
     sound = {one.broker: one for one in proving if one.broker in voters}
-    configurations = [Configuration(each) for each in possible]
+    first, *others = possible
+    configurations = [Configuration(first, min_insync=floor), *map(Configuration, others)]
     if _is_led(logs):
         standing = Standing.LED
     elif not proving:

@@ -181,7 +181,9 @@ class Partition:
     `acting`: the voters that were reported stable, as `version`, where they are not `replicas`:
     others of those who hold the log vote while some are lost. `doubtful`: voters that were granted
     between these and `pending`, and may be in force as well, for nobody can tell whether they were
-    begun (docs/decisions/0029-grants-that-cannot-begin.md). `grant`: the last that was begun;
+    begun (docs/decisions/0029-grants-that-cannot-begin.md). `floor`: the `min.insync.replicas` that
+    the stable voters have promised to keep to (docs/decisions/0041-promised-write-quorums.md); 0:
+    none. `grant`: the last that was begun;
     `is_fenced`: nobody was chosen to lead it yet; `seating`: who was, until it reports
     (docs/decisions/0020-who-votes.md).
 
@@ -209,6 +211,7 @@ class Partition:
     seating: Seating | None = None
     losses: tuple[Loss, ...] = ()
     is_declared: bool = False
+    floor: int = 0
 
     @property
     def is_moving(self) -> bool:

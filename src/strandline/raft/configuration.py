@@ -4,6 +4,8 @@ Why:    elections and commits ask only "is this set a quorum?"; the answer must 
         everywhere.
 How:    an election needs a majority of the voters; a commit needs the write quorum
         W = max(majority, min(min_insync, N)); while joint, both of the old and of the new voters.
+        With a floor W is known to whoever has the version: then N - W + 1 voters hold all that was
+        acknowledged, which may be fewer than would elect a leader.
 Source: Raft thesis 4.3 (joint consensus); design section 6."""
 
 from collections.abc import Collection, Mapping
@@ -11,6 +13,9 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from strandline.model.ids import BrokerId, Index
+
+Floor = int | msgspec.UnsetType
+"""A promised `min_insync`; unset where none is, and then it takes no room where it is written."""
 
 
 class Configuration(msgspec.Struct, frozen=True):
@@ -23,6 +28,9 @@ class Configuration(msgspec.Struct, frozen=True):
     observers: tuple[BrokerId, ...] = ()
     min_insync: int = 1
     version: int = 0
+    floor: Floor = msgspec.UNSET
+    """`min_insync` never goes below it under this version, and a lease needs as many as it makes a
+    write quorum: so the controller may count on it. Never set while joint."""
 
     @property
     def is_joint(self) -> bool:
@@ -49,6 +57,14 @@ class Configuration(msgspec.Struct, frozen=True):
         return _has_majority(self.voters, granted) and (
             not self.old_voters or _has_majority(self.old_voters, granted)
         )
+
+    def holds_lease(self, holders: Collection[BrokerId]) -> bool:
+        """Whether, while these vote for nobody else, nobody else can come to lead: be elected, or
+        be seated by whoever counts on the floor."""
+        if not self.wins_election(holders):
+            return False
+        least = floor_of(self.floor)
+        return not least or msgspec.structs.replace(self, min_insync=least).can_commit(holders)
 
     def blocks_election(self, holders: Collection[BrokerId]) -> bool:
         """Whether nobody can be elected without the vote of one of `holders`."""
@@ -98,3 +114,8 @@ class Configuration(msgspec.Struct, frozen=True):
 
 def _has_majority(voters: tuple[BrokerId, ...], granted: Collection[BrokerId]) -> bool:
     return sum(1 for voter in voters if voter in granted) > len(voters) // 2
+
+
+def floor_of(floor: Floor) -> int:
+    """As a number: 0 where nothing is promised, and a majority has to be taken."""
+    return 0 if floor is msgspec.UNSET else floor

@@ -11,7 +11,7 @@ Source: STYLE, rule 1; design section 3."""
 import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, Offset
-from strandline.raft.configuration import Configuration
+from strandline.raft.configuration import Configuration, Floor
 from strandline.raft.messages import Lend, Message
 
 # ---- events --------------------------------------------------------------------------------------
@@ -99,12 +99,15 @@ class ChangeConfiguration(msgspec.Struct, frozen=True, gc=False):
     change.
 
     `version`: of the configuration to come, for groups whose voters change by a grant only: never
-    less than the present one, and more where voters come or go. None: it stays, and any may."""
+    less than the present one, and more where voters come or go. None: it stays, and any may.
+    `floor`: see `Configuration`; it goes with a new version that has the same voters. Where the
+    version is the present one, its floor stays, and `min_insync` is at least that."""
 
     voters: tuple[BrokerId, ...]
     observers: tuple[BrokerId, ...]
     min_insync: int = 1
     version: int | None = None
+    floor: Floor = msgspec.UNSET
 
 
 class TransferLeadership(msgspec.Struct, frozen=True, gc=False):

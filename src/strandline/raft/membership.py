@@ -24,14 +24,16 @@ How:    a leader appends the joint configuration, in force at once; when it comm
         this rests, go by majorities, which it still is. It is what a leader needs that can commit
         nothing, a change included, without voters that are lost.
         Where changes are granted from outside, the configuration carries the grant's version: then
-        none is carried out that is past, and no voter comes or goes without a new one.
+        none is carried out that is past, and no voter comes or goes without a new one. Nor does
+        the floor of the write quorum, on which whoever granted it relies: who has to go below it
+        needs a new version, and then does so whatever else is under way.
 Owns:   which configuration is in force, and its index; what it was told of its removal.
 Source: Raft thesis 4.2.1-4.2.3 and 4.3; Ongaro's note on single-server changes (2015)."""
 
 import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
-from strandline.raft.configuration import Configuration
+from strandline.raft.configuration import Configuration, floor_of
 from strandline.raft.events import ChangeConfiguration, ConfigurationChanged, PrefixDropped
 from strandline.raft.messages import Removal, TimeoutNow
 from strandline.raft.state import ReplicaState
@@ -132,12 +134,12 @@ class Membership:
         state = self._state
         reign = state.reign
         assert reign is not None
-        if self._only_lowers(event):
-            present = state.configuration
-            reign.append_marker(msgspec.structs.replace(present, min_insync=event.min_insync))
-            return
-        old = state.configuration.voters
         final = self._wanted(event)
+        old = state.configuration.voters
+        if self._only_lowers(event):
+            old_voters = state.configuration.old_voters
+            reign.append_marker(msgspec.structs.replace(final, old_voters=old_voters))
+            return
         is_same = set(old) == set(final.voters)
         reign.append_marker(final if is_same else msgspec.structs.replace(final, old_voters=old))
 
@@ -152,6 +154,8 @@ class Membership:
             return "a broker is named twice"
         if state.reign is None:
             return "this replica does not lead"
+        if event.min_insync < floor_of(self._wanted(event).floor):
+            return "its version promises a larger write quorum"
         if self._only_lowers(event) and state.reign.transferring_to is None:
             return None
         if not state.reign.is_established:
@@ -180,19 +184,29 @@ class Membership:
         return state.start_configuration.all_voters
 
     def _only_lowers(self, event: ChangeConfiguration) -> bool:
-        """Whether a smaller write quorum is all that is asked for; see the module."""
-        present = self._state.configuration
+        """Whether a smaller write quorum, or a lower floor of it, is all that is asked for; see the
+        module."""
+        present, wanted = self._state.configuration, self._wanted(event)
+        is_lower = wanted.min_insync < present.min_insync
+        if wanted.version != present.version:
+            is_lower = wanted.min_insync <= present.min_insync and wanted.version > present.version
+            is_lower &= floor_of(wanted.floor) < floor_of(present.floor)
         return (
-            set(event.voters) == set(present.voters)
+            is_lower
+            and set(event.voters) == set(present.voters)
             and set(event.observers) == set(present.observers)
-            and event.version in (None, present.version)
-            and event.min_insync < present.min_insync
         )
 
     def _wanted(self, event: ChangeConfiguration) -> Configuration:
         """Where `event` leads to in the end."""
-        version = self._state.configuration.version if event.version is None else event.version
-        return Configuration(event.voters, (), event.observers, event.min_insync, version)
+        present = self._state.configuration
+        version = present.version if event.version is None else event.version
+        floor = event.floor
+        if version == present.version:
+            floor = present.floor
+        elif set(event.voters) != set(present.voters):
+            floor = msgspec.UNSET
+        return Configuration(event.voters, (), event.observers, event.min_insync, version, floor)
 
     def _last_committed(self) -> Removal:
         state = self._state

@@ -380,7 +380,8 @@ class Liveness:
         )
 
     def lease_end_ms(self, replica: "Replica") -> int:
-        """Until when no other leader can have been elected; in the past while there is no lease."""
+        """Until when no other leader can have been elected, or seated by whoever counts on the
+        floor of the write quorum; in the past while there is no lease."""
         lease = int(self._settings.election_timeout_ms * self._settings.lease_ratio)
         ends = {replica.self_id: 1 << 60}
         for peer in replica.configuration.all_voters:
@@ -389,7 +390,7 @@ class Liveness:
                 ends[peer] = session.answered_sent_ms + lease
         for end in sorted(set(ends.values()), reverse=True):
             holders = [peer for peer, peer_end in ends.items() if peer_end >= end]
-            if replica.configuration.wins_election(holders):
+            if replica.configuration.holds_lease(holders):
                 return end
         return NEVER_MS
 

@@ -19,12 +19,14 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from strandline.base.disk import is_full
 from strandline.base.errors import ApiError, ProtocolError, RejectedError, StorageError
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import Configuration
+from strandline.raft.configuration import Configuration, Floor
 from strandline.raft.core import Raft
 from strandline.raft.events import (
     ChangeConfiguration,
@@ -340,11 +342,13 @@ class Replica:
         observers: Sequence[BrokerId],
         min_insync: int = 1,
         version: int | None = None,
+        floor: Floor = UNSET,
     ) -> None:
         """Go to these members, by joint consensus; raises RejectedError where this replica does not
-        lead. `version`: see `ChangeConfiguration`."""
+        lead. `version`, `floor`: see `ChangeConfiguration`."""
         self._require_leadership()
-        self.step(ChangeConfiguration(tuple(voters), tuple(observers), min_insync, version))
+        change = ChangeConfiguration(tuple(voters), tuple(observers), min_insync, version, floor)
+        self.step(change)
 
     def clean(self) -> None:
         """Roll, let go, compact as the topic asks; called now and then by the broker."""

@@ -59,14 +59,16 @@ class Ability(IntFlag):
 
     LENDING: send entries to others on a leader's order, and take such from others.
     LENDING_COMPACTED: also of compacted logs (`Lend.may_differ`).
-    RELAYING: hand on appends to those whom they name, and take such."""
+    RELAYING: hand on appends to those whom they name, and take such.
+    FLOORS: keep to the floor of a group's write quorum (`raft.configuration`)."""
 
     LENDING = 1
     LENDING_COMPACTED = 2
     RELAYING = 4
+    FLOORS = 8
 
 
-ABILITIES = Ability.LENDING | Ability.LENDING_COMPACTED | Ability.RELAYING
+ABILITIES = Ability.LENDING | Ability.LENDING_COMPACTED | Ability.RELAYING | Ability.FLOORS
 """Those of this release."""
 
 

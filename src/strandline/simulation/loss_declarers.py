@@ -140,6 +140,7 @@ class LossDeclarer(Client):
                 if one.is_alive
             ),
             best.needs_all,
+            best.floor,
         )
         now_us = self.world.scheduler.now_us
         patience_us = self._patience_us

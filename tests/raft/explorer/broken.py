@@ -15,7 +15,7 @@ from tests.raft.explorer.space import Space
 
 from strandline.controller.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch
-from strandline.raft import election, messages
+from strandline.raft import election, membership, messages
 from strandline.raft.configuration import Configuration
 from strandline.raft.events import ChangeConfiguration
 from strandline.raft.membership import Membership
@@ -74,6 +74,13 @@ class ReportedUncommitted(Space):
         return not view.configuration.is_joint
 
 
+class NeverWithdrawn(Space):
+    """The controller goes by a floor that is not in force any more."""
+
+    def report(self, register: GroupVoters, view: View) -> GroupVoters | None:
+        return register.report(view.epoch, view.configuration.version, self.scope.min_insync)
+
+
 class CountedAsConfigured(Space):
     """The controller goes by a write quorum that a leader has made smaller, unknown to it."""
 
@@ -98,6 +105,10 @@ def _less_than_a_majority() -> AbstractContextManager[object]:
         return min(self.min_insync, len(voters))
 
     return patch.object(Configuration, "write_quorum", write_quorum)
+
+
+def _promises_are_broken() -> AbstractContextManager[object]:
+    return patch.object(membership, "floor_of", lambda floor: 0)
 
 
 def _lowering_ends_a_change() -> AbstractContextManager[object]:
@@ -200,6 +211,24 @@ BROKEN = (
         replace(_TINY, min_insync=3, lowers=1, grants=1),
         LOST,
         CountedAsConfigured,
+    ),
+    Broken(
+        "W: lower than was promised",
+        replace(_TINY, min_insync=3, lowers=1, grants=1, promises=True, promised=True),
+        LOST,
+        patch=_promises_are_broken,
+    ),
+    Broken(
+        "W: withdrawn unannounced",
+        replace(_TINY, min_insync=3, lowers=1, grants=1, promises=True, promised=True),
+        LOST,
+        Unannounced,
+    ),
+    Broken(
+        "W: never withdrawn",
+        replace(_TINY, min_insync=3, lowers=1, grants=1, promises=True, promised=True),
+        LOST,
+        NeverWithdrawn,
     ),
     Broken(
         "W: lowering ends a change",

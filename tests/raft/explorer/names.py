@@ -13,8 +13,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import permutations, product
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from strandline.model.ids import BrokerId
-from strandline.raft.configuration import Configuration
+from strandline.raft.configuration import Configuration, Floor
 from strandline.raft.core import Raft
 
 T = TypeVar("T", bound=Hashable)
@@ -39,8 +41,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is Configuration:
-            parts = obj.voters, obj.old_voters, obj.observers, obj.min_insync, obj.version
-            return _configuration, parts
+            return _configuration, msgspec.structs.astuple(obj)
         if type(obj) is Raft:
             return Raft.__new__, (Raft,), _without_tables(obj), None, None, _with_tables
         return NotImplemented
@@ -59,6 +60,7 @@ def _configuration(
     observers: tuple[BrokerId, ...],
     min_insync: int,
     version: int,
+    floor: Floor,
 ) -> Configuration:
     """The order of members says nothing."""
     return Configuration(
@@ -67,6 +69,7 @@ def _configuration(
         tuple(sorted(observers)),
         min_insync,
         version,
+        floor,
     )
 
 

@@ -17,7 +17,7 @@ from tests.raft.explorer.names import Name, Numbered, Renaming, pack, unpack
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.raft import events, messages
-from strandline.raft.configuration import Configuration
+from strandline.raft.configuration import Configuration, floor_of
 from strandline.raft.core import Raft
 from strandline.raft.log_shape import LogShape
 from strandline.raft.state import Role
@@ -122,7 +122,7 @@ class Replica:
     def change(self, wanted: Configuration) -> None:
         self._step(
             events.ChangeConfiguration(
-                wanted.voters, wanted.observers, wanted.min_insync, wanted.version
+                wanted.voters, wanted.observers, wanted.min_insync, wanted.version, wanted.floor
             )
         )
         self.settle()
@@ -335,6 +335,7 @@ def _nameless(replica: Replica, view: View) -> Hashable:
         len(configuration.old_voters),
         configuration.version,
         configuration.min_insync,
+        floor_of(configuration.floor),
         tuple(sorted(one.match_flushed for one in raft.progress.values())),
     )
 

@@ -39,6 +39,10 @@ class Kind(StrEnum):
     """Some come and some go in one change."""
     LOWER = "lower W"
     RAISE = "raise W"
+    PROMISE = "promise W"
+    """Under a new version, that has a floor."""
+    WITHDRAW = "withdraw what was promised"
+    """Under a new version, that has none; and lower W with it."""
     REPORT = "report"
     GRANT = "grant"
     FENCE = "fence"
@@ -65,7 +69,11 @@ class Scope:
     late: int = 1
     """So many messages are late, or lost though the step that they belong to was taken."""
     lowers: int = 0
-    """So often the write quorum is lowered or raised."""
+    """So often the write quorum is lowered or raised, or promised."""
+    promises: bool = False
+    """Whether leaders promise it."""
+    promised: bool = False
+    """Whether that was done at the beginning."""
     holds: int = 0
     """So often a disk begins to hold what is written."""
     withheld: int = 0
@@ -84,6 +92,8 @@ class Scope:
             f"{name} {getattr(self, name)}" for name in BUDGETS if getattr(self, name)
         )
         together = f", {self.together} together" if self.together > 1 else ""
+        together += ", W promised" if self.promised else ""
+        together += ", promises" if self.promises else ""
         seats = "" if self.seats_observers else ", voters seated"
         sizes = f"{self.voters} + {self.observers}, min.insync {self.min_insync}"
         return f"{sizes}: {budgets}{together}{seats}"
@@ -117,9 +127,11 @@ class Scope:
         if self.withheld:
             yield from (Kind.WITHHOLD, Kind.BEGIN)
         if self.lowers:
-            yield Kind.LOWER
+            yield Kind.WITHDRAW if self.promised else Kind.LOWER
         if self.lowers > 1:
             yield Kind.RAISE
+        if self.lowers and self.promises and (self.lowers > 2 or not self.promised):
+            yield Kind.PROMISE
         if self.grants:
             yield Kind.GRANT
         if self.declares:

@@ -5,6 +5,8 @@ How:    SMALL in the tests, LARGE by `make explore`; so are LOST_SMALL and LOST_
         are declared lost. Each names one thing that the others lack. WALKED are larger than any
         that ends."""
 
+from dataclasses import replace
+
 from tests.raft.explorer.scope import Scope
 
 SMALL = (
@@ -33,6 +35,17 @@ SMALL = (
         late=0,
         lowers=1,
     ),
+    Scope(
+        voters=3,
+        observers=0,
+        min_insync=3,
+        timeouts=1,
+        proposals=0,
+        late=0,
+        lowers=1,
+        promises=True,
+        promised=True,
+    ),
     Scope(voters=4, observers=0, min_insync=3, timeouts=1, proposals=0, late=0),
     Scope(
         voters=4,
@@ -47,6 +60,8 @@ SMALL = (
     ),
 )
 """Less than a minute together."""
+
+_PROMISED = Scope(observers=0, min_insync=3, proposals=0, late=0, promises=True, promised=True)
 
 LARGE = (
     Scope(voters=2, observers=0, timeouts=2, proposals=1, restarts=1, late=0, holds=1),
@@ -64,6 +79,21 @@ LARGE = (
     Scope(voters=3, observers=0, timeouts=1, proposals=0, grants=2, late=0),
     Scope(voters=3, observers=0, timeouts=1, proposals=0, restarts=1, late=0, holds=1),
     Scope(voters=3, observers=0, min_insync=3, timeouts=1, proposals=1, late=0, lowers=2),
+    *(
+        replace(_PROMISED, **more)
+        for more in (
+            {"lowers": 3},
+            {"lowers": 1, "timeouts": 2},
+            {"lowers": 1, "proposals": 1},
+            {"lowers": 1, "restarts": 1},
+            {"lowers": 1, "withheld": 1},
+            {"lowers": 1, "late": 1},
+            {"lowers": 1, "changes": 1},
+            {"lowers": 1, "observers": 1, "seats_observers": False},
+            {"lowers": 2, "promised": False},
+            {"lowers": 1, "voters": 4, "min_insync": 4},
+        )
+    ),
     Scope(voters=3, observers=1, timeouts=1, proposals=0, late=0),
     Scope(
         voters=3,

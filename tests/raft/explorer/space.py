@@ -9,8 +9,8 @@ How:    A state is the replicas' states, the messages that may yet arrive, the c
         schedules. A disk that holds flushes at any time, or loses what it holds in a crash. Whom
         a voter hears is left out: any may grant a vote at any time. Pre-votes are answered by all
         who would ever answer, or by those who grant them. An order to stand reaches anybody.
-            The controller takes a majority for the write quorum (`arbiter.register_of`); leaders
-        count with `min_insync`, and may lower and raise it.
+            The controller takes a majority for the write quorum (`arbiter.register_of`), or what
+        was promised and reported; leaders count with `min_insync`, and may lower and raise it.
             A fence or a seat that can change nothing any more is no part of a state.
 Owns:   the states' parts, by number.
 Source: design section 6; Lamport, "Specifying Systems" (2002), 14 (explicit-state checking)."""
@@ -41,7 +41,7 @@ from tests.raft.explorer.scope import (
 from strandline.controller.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch, grant_of
 from strandline.raft import messages
-from strandline.raft.configuration import Configuration
+from strandline.raft.configuration import Configuration, floor_of
 
 ARBITER = BrokerId(0)
 ROUNDS_MAX = 6
@@ -93,11 +93,13 @@ class Space:
         self.judge = Judge()
         self.ids = [name(one) for one in range(1, scope.voters + scope.observers + 1)]
         voters, observers = tuple(self.ids[: scope.voters]), tuple(self.ids[scope.voters :])
-        base = Configuration(voters, (), observers, scope.min_insync)
+        floor = scope.min_insync if scope.promised else msgspec.UNSET
+        base = Configuration(voters, (), observers, scope.min_insync, floor=floor)
+        stable = base if scope.promised else self.counted(base)
         self.initial = State(
             replicas=self.replicas.begin(tuple(self.ids), base),
             flying=frozenset(),
-            register=self.registers.of(GroupVoters(self.counted(base))),
+            register=self.registers.of(GroupVoters(stable)),
             answers=frozenset(),
             led=self.judge.led.of(frozenset()),
             acknowledged=self.judge.acknowledged.of(frozenset()),
@@ -214,7 +216,7 @@ class Space:
         present = view.configuration
         register = self.registers.values[state.register]
         if self.may_report(view):
-            reported = register.report(view.epoch, present.version)
+            reported = self.report(register, view)
             if reported is not None:
                 after = state._replace(register=self.registers.of(reported))
                 yield (Kind.REPORT, one, present.version), after
@@ -227,6 +229,30 @@ class Space:
         after = self._do(_less(state, LOWERS), one, Replica.resize, wanted)
         if after.replicas != state.replicas:
             yield (kind, one), after
+        if self.scope.promises and present > 1 and not view.configuration.is_joint:
+            yield from self._promise(state, one, view)
+
+    def _promise(self, state: State, leader: BrokerId, view: View) -> Iterator[tuple[Step, State]]:
+        """Have the voters granted anew, with a floor of the write quorum or without."""
+        before, present = self.registers.values[state.register], view.configuration
+        has_floor = present.floor is not msgspec.UNSET
+        wanted = msgspec.structs.replace(
+            present,
+            version=(before.version if self.scope.withheld else present.version) + 1,
+            min_insync=1 if has_floor else present.min_insync,
+            floor=msgspec.UNSET if has_floor else present.min_insync,
+        )
+        register = self.request(before, view.epoch, self.counted(wanted))
+        if register is None:
+            return
+        asked = state._replace(register=self.registers.of(register))
+        after = self._do(_less(asked, LOWERS), leader, Replica.change, wanted)
+        if after.replicas != state.replicas:
+            yield (Kind.WITHDRAW if has_floor else Kind.PROMISE, leader), after
+        if state.left[WITHHELD]:
+            known = self.withheld.values[state.withheld] | {(grant_of(view.epoch), wanted)}
+            after = _less(asked, WITHHELD)._replace(withheld=self.withheld.of(known))
+            yield (Kind.WITHHOLD, wanted.voters, "to", leader), after
 
     def _changes(self, state: State, leader: BrokerId, view: View) -> Iterator[tuple[Step, State]]:
         withheld = self.withheld.values[state.withheld]
@@ -352,9 +378,14 @@ class Space:
         """R6."""
         return is_settled(view)
 
+    def report(self, register: GroupVoters, view: View) -> GroupVoters | None:
+        """R6, with the floor of what is reported."""
+        present = view.configuration
+        return register.report(view.epoch, present.version, floor_of(present.floor))
+
     def counted(self, configuration: Configuration) -> Configuration:
-        """As the controller counts: it does not know the write quorum, and takes a majority."""
-        return msgspec.structs.replace(configuration, min_insync=1)
+        """As the controller counts what was not reported: it takes a majority for W."""
+        return msgspec.structs.replace(configuration, min_insync=1, floor=msgspec.UNSET)
 
     # ---- doing it --------------------------------------------------------------------------------
 

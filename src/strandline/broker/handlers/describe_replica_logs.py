@@ -31,6 +31,7 @@ def _describe(services: Services, partition: Partition) -> DescribeReplicaLogsRe
         possible=[PossibleVoters(list(voters)) for voters in partition.possible],
         grant=partition.grant,
         needs_all=partition.is_declared,
+        floor=partition.floor,
     )
     replica, error = find_replica(services, partition)
     if replica is None:

@@ -149,7 +149,7 @@ def _logs(
 def _loss(
     facts: Facts, partition: Partition, command: DeclareLost, logs: tuple[SurvivingLog, ...]
 ) -> Loss:
-    found = assess(partition.possible, logs, needs_all=partition.is_declared)
+    found = assess(partition.possible, logs, needs_all=partition.is_declared, floor=partition.floor)
     refused = {
         Standing.LED: "it is led, or was a moment ago: nothing is lost",
         Standing.WHOLE: "who is left holds all that was acknowledged: with "

@@ -6,10 +6,13 @@ How:    compare and set: what was asked for rests on a version, on the grant of 
         and on the target as it is now (`controller.arbiter`). A command that was carried out before
         is answered as then.
             What may be asked for is the whole target, or other voters among those who hold the log
-        when all are well: of its observers one more at a time. Or, in the place of a grant that
+        when all are well: of its observers one more at a time. Or the same voters, for another
+        floor of their write quorum (decision 0041). Or, in the place of a grant that
         cannot be begun, whatever may be asked for without it, the stable voters included: that one
         may yet be in force until this one is reported.
 Source: design section 6, rules R2, R3 and R6; decisions 0009, 0020, 0025 and 0029."""
+
+from msgspec import UNSET
 
 from strandline.controller.arbiter import register_of
 from strandline.controller.commands import ReportVoters, RequestVoters, VotersNoted
@@ -18,7 +21,7 @@ from strandline.controller.records import VotersGranted, VotersStable
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import GRANT_MAX, GroupId
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import Configuration
+from strandline.raft.configuration import Configuration, Floor, floor_of
 
 SUPERSEDED_COUNT_MAX = 8
 """So many grants at most wait for one that is reported: each may be in force."""
@@ -34,12 +37,14 @@ def decide_request_voters(facts: Facts, command: RequestVoters) -> Decision:
             f"{command.version}",
         )
     asked = Roles(command.voters, command.observers)
-    if partition.pending and partition.granted == asked:
+    is_repeated = partition.granted == asked and command.superseded != partition.last_version
+    if partition.pending and is_repeated:
         return Decision(VotersNoted())
     if partition.pending and not _may_supersede(partition, command):
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: other voters were granted")
     given_up = facts.state.cluster.given_up(partition)
-    if not command.voters or not _may_be(partition, asked) or given_up & set(command.voters):
+    is_wanted = _may_be(partition, asked, command.floor)
+    if not command.voters or not is_wanted or given_up & set(command.voters):
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: these are not wanted now")
     version = partition.last_version + 1
     wanted = Configuration(command.voters, version=version)
@@ -63,10 +68,11 @@ def _may_supersede(partition: Partition, command: RequestVoters) -> bool:
     )
 
 
-def _may_be(partition: Partition, asked: Roles) -> bool:
+def _may_be(partition: Partition, asked: Roles, floor: Floor) -> bool:
     if partition.is_moving and asked == partition.wanted:
         return True
     is_other = bool(partition.pending) or set(asked.voters) != set(partition.voters)
+    is_other |= floor is not UNSET and floor != partition.floor
     promoted = {one for one in asked.voters if one in partition.observers}
     if len(promoted.difference(partition.voters)) > 1:
         return False
@@ -86,11 +92,13 @@ def decide_report_voters(facts: Facts, command: ReportVoters) -> Decision:
         )
     if set(command.voters) != set(partition.pending):
         raise refuse(Error.INVALID_REQUEST, f"{partition.name}: other voters were granted")
-    if register_of(partition).report(command.epoch, command.version) is None:
+    least = floor_of(command.floor)
+    if register_of(partition).report(command.epoch, command.version, least) is None:
         raise refuse(
             Error.INVALID_REQUEST, f"{partition.name}: epoch {command.epoch} was fenced off"
         )
-    return Decision(VotersNoted(), (VotersStable(partition.group, command.version),))
+    stable = VotersStable(partition.group, command.version, command.floor)
+    return Decision(VotersNoted(), (stable,))
 
 
 def next_grant(partition: Partition) -> int:

@@ -58,3 +58,5 @@ class DescribeReplicaLogsResponse(Message):
     has_lost: Annotated[bool, F("bool")] = False
     # A loss was declared, and nobody has led since: every one of the voters is needed for a seat.
     needs_all: Annotated[bool, F("bool", "0+", tag=0)] = False
+    # The min.insync.replicas that the first of `possible` keep to; 0: a majority is all there is.
+    floor: Annotated[int, F("int32", "0+", tag=1)] = 0

@@ -1,0 +1,163 @@
+"""A write quorum of more than a majority: promised, relied on, withdrawn. Source: decision 0041."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.test_acting import HOME, append, votes
+from tests.broker.test_balancing import TOPIC_SCOPE, alter
+
+from strandline.model.ids import BrokerId, first_epoch
+from strandline.protocol.errors import Error
+from strandline.raft.configuration import floor_of
+from strandline.replication import sessions
+from strandline.replication.replica import Replica
+from strandline.replication.wire import ABILITIES, Ability
+
+CONFIGS = (("voters.shrink.enable", "true"), ("min.insync.replicas", "3"))
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
+    """Three voters, of which all have to commit what is acknowledged, and have promised it."""
+    with moving_world(monkeypatch, HOME, configs=CONFIGS) as made:
+        made.until(lambda: has_promised(made, 3))
+        yield made
+
+
+def has_promised(world: MovingWorld, floor: int) -> bool:
+    """Whether the leader keeps to it, and the controller knows; and nothing is under way."""
+    known = world.known
+    return (known.floor, known.pending) == (floor, ()) and world.any_leader(
+        lambda one: floor_of(one.configuration.floor) == floor
+    )
+
+
+def test_one_of_three_goes_on_where_all_had_to_have_what_is_acknowledged(
+    world: MovingWorld,
+) -> None:
+    """A follower, which knows of what was acknowledged last only that it may be."""
+    last = next(one for one in HOME if one != world.leader_of(TOPIC))
+    for one in HOME:
+        if one != last:
+            world.hosts[one].kill()
+    world.until(lambda: votes(world, last))
+    assert world.leader_of(TOPIC) == last
+    assert world.known.grant == 1
+    world.check()
+    (answer,) = append(world, b"alone", acks=-1)
+    assert answer.error_code == Error.NOT_ENOUGH_REPLICAS
+    written = append(world, b"alone", acks=1)
+    world.until(lambda: bool(written))
+    assert written[0].error_code == Error.NONE
+    for one in HOME:
+        if one != last:
+            world.hosts[one].start()
+    world.until(lambda: votes(world, *HOME))
+    world.finish(*HOME)
+    world.until(lambda: has_promised(world, 3))
+
+
+def test_where_one_is_lost_the_promise_is_withdrawn_and_two_serve(world: MovingWorld) -> None:
+    leader = world.leader_of(TOPIC)
+    first, second = (one for one in HOME if one != leader)
+    world.hosts[first].kill()
+    world.until(lambda: has_promised(world, 0))
+    world.until(lambda: can_serve(world, leader))
+    world.until(lambda: votes(world, leader, second))
+    written = append(world, b"two", acks=1)
+    world.until(lambda: bool(written))
+    assert written[0].error_code == Error.NONE
+    assert world.known.grant == 0
+    world.hosts[first].start()
+    world.until(lambda: votes(world, *HOME))
+    world.finish(*HOME)
+    world.until(lambda: has_promised(world, 3))
+
+
+def test_a_leader_that_can_commit_nothing_withdraws_what_the_last_one_promised(
+    world: MovingWorld,
+) -> None:
+    leader = world.leader_of(TOPIC)
+    left = [one for one in HOME if one != leader]
+    world.hosts[leader].kill()
+    world.until(lambda: votes(world, *left))
+    assert world.known.grant == 0
+    assert world.known.floor == 0
+    world.check()
+
+
+def test_a_promise_that_cannot_be_committed_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A voter hangs, whose acknowledgement of the promise is waited for."""
+    slow = ("replica.lag.time.max.ms", "5000")
+    with moving_world(monkeypatch, HOME, configs=(*CONFIGS, slow)) as world:
+        world.until(lambda: world.any_leader(lambda one: floor_of(one.configuration.floor) == 3))
+        assert world.known.pending
+        hung = next(one for one in HOME if one != world.leader_of(TOPIC))
+        world.replicas_of(TOPIC)[hung].flushes.is_under_way = True
+        world.until(lambda: votes(world, *(one for one in HOME if one != hung)))
+        assert (world.known.floor, world.known.grant) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("min.insync.replicas", "2"), ("voters.shrink.enable", "false")],
+    ids=str,
+)
+def test_a_promise_that_is_not_wanted_any_more_is_withdrawn(
+    world: MovingWorld, change: tuple[str, str]
+) -> None:
+    alter(world, TOPIC_SCOPE, TOPIC, *change)
+    world.until(lambda: has_promised(world, 0))
+    world.finish(*HOME)
+    least = 2 if change[1] == "2" else 3
+    assert world.any_leader(lambda one: one.configuration.min_insync == least)
+
+
+def test_who_may_have_been_superseded_answers_no_reads(world: MovingWorld) -> None:
+    """Two of three that hear each other, and not the controller, would elect a leader: the third
+    one is seated, and acknowledges what they lack."""
+    last = next(one for one in HOME if one != world.leader_of(TOPIC))
+    others = [one for one in HOME if one != last]
+    stale: list[str] = []
+    ways = [(BrokerId(one), BrokerId(other)) for one in others for other in (1, 2, last)]
+    ways += [(other, one) for one, other in ways]
+    for way in ways:
+        world.fabric.cut(*way)
+
+    def leads_alone() -> bool:
+        replicas = world.replicas_of(TOPIC)
+        serving = [one for one in others if serves(replicas[one])]
+        if replicas[last].epoch >= first_epoch(1) and serves(replicas[last]) and serving:
+            stale.append(f"{serving} serve beside {last}")
+        return replicas[last].is_leader and serves(replicas[last])
+
+    world.until(leads_alone)
+    written = append(world, b"alone", acks=1)
+    world.until(lambda: bool(written))
+    assert written[0].error_code == Error.NONE
+    world.advance(3_000)
+    leads_alone()
+    assert stale == []
+    for way in ways:
+        world.fabric.heal(*way)
+    world.until(lambda: votes(world, *HOME))
+    world.finish(*HOME)
+
+
+def test_nothing_is_promised_with_voters_whose_release_does_not_keep_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sessions, "ABILITIES", ABILITIES & ~Ability.FLOORS)
+    with moving_world(monkeypatch, HOME, configs=CONFIGS) as world:
+        world.until(lambda: len(world.acked) > 0)
+        world.advance(12_000)
+        assert (world.known.floor, world.known.version) == (0, 0)
+
+
+def serves(replica: Replica) -> bool:
+    return replica.is_leader and replica.can_serve_reads
+
+
+def can_serve(world: MovingWorld, broker: int) -> bool:
+    return serves(world.replicas_of(TOPIC)[broker])
