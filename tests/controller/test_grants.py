@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from msgspec import UNSET
 from tests.controller.controller_world import World
 
 from strandline.controller.commands import (
@@ -21,6 +22,7 @@ from strandline.controller.records import (
 )
 from strandline.model.cluster import Partition, Seating
 from strandline.model.ids import GRANT_MAX, BrokerId, Epoch, GroupId, Index, first_epoch
+from strandline.raft.configuration import Floor
 
 GROUP = GroupId(1)
 
@@ -46,19 +48,24 @@ class Shrinking(World):
         return isinstance(self.run(command), VotersNoted)
 
     def request(
-        self, *voters: int, observers: tuple[int, ...], grant: int = 0, superseded: int = 0
+        self,
+        *voters: int,
+        observers: tuple[int, ...],
+        grant: int = 0,
+        superseded: int = 0,
+        floor: Floor = UNSET,
     ) -> bool:
         epoch = Epoch(first_epoch(grant) + 1)
         version = self.partition.version
         asked = RequestVoters(
-            GROUP, version, brokers(*voters), brokers(*observers), epoch, superseded
+            GROUP, version, brokers(*voters), brokers(*observers), epoch, superseded, floor
         )
         return self.does(asked)
 
-    def report(self, *voters: int, grant: int = 0) -> bool:
+    def report(self, *voters: int, grant: int = 0, floor: Floor = UNSET) -> bool:
         epoch = Epoch(first_epoch(grant) + 1)
         version = self.partition.last_version
-        return self.does(ReportVoters(GROUP, version, brokers(*voters), epoch))
+        return self.does(ReportVoters(GROUP, version, brokers(*voters), epoch, floor))
 
     def seat(
         self, *ends: tuple[int, int, int], grant: int = 1, configured: tuple[int, ...] = ()

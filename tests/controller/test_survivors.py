@@ -52,6 +52,14 @@ def test_a_majority_elects_and_half_holds_everything() -> None:
     assert judged(((1, 2),), log(2, 4)).standing == Standing.WHOLE
 
 
+def test_the_last_of_three_holds_everything_where_all_have_promised_to_acknowledge() -> None:
+    voters = tuple(map(BrokerId, (1, 2, 3)))
+    found = assess([voters], [log(3, 15, committed=12)], floor=3)
+    assert (found.standing, found.best, found.wanted) == (Standing.WHOLE, 3, 0)
+    # What was granted since has promised nothing.
+    assert assess([voters, voters], [log(3, 15)], floor=3).standing == Standing.SHORT
+
+
 def test_all_voters_that_may_be_in_force_count() -> None:
     """The last two were granted (1, 2) and one of them is left; the first three may be in force."""
     granted = ((1, 2, 3), (1, 2))

@@ -15,7 +15,10 @@ How:    for each class of loss all choices of such domains are tried, over the b
                                         observers that are left make up the number       STANDS_IN
                                         they do not: only after                          LOWER
             the same                    where the controller has no majority either      RETURN
-            N - W < s < N - M + 1       all acknowledged writes are on them, nobody leads  RETURN
+            N - W < s < N - M + 1       the same, where voters may leave: leaders promise W
+                                        then (decision 0041)
+                                        else all acknowledged writes are on them, and nobody
+                                        leads                                        RETURN
             0 < s <= N - W              the last of them may be on nobody who is left    MAY_LACK
             s = 0                       no voter is left                                 GONE
 
@@ -379,10 +382,11 @@ def course_of(
         return Course.GONE
     if left <= quorum.voters - quorum.write_quorum:
         return Course.MAY_LACK
-    if left < quorum.voters - majority + 1 or without_controller:
+    if without_controller:
         return Course.RETURN
     if not rules.shrinks:
-        return Course.RETURN if left >= majority else Course.LET_LEAVE
+        is_half = quorum.voters - majority < left < majority
+        return Course.LET_LEAVE if is_half else Course.RETURN
     lacking = rules.lacking(quorum, left)
     if lacking:
         return Course.STANDS_IN if observers >= lacking else Course.LOWER
