@@ -16,7 +16,6 @@ from tests.simulation.mutants import forget_whom_one_has_left
 
 from strandline.broker import fetching as broker_fetching
 from strandline.broker.fetching import FetchCall
-from strandline.broker.floors import Floors
 from strandline.broker.moving import Moving
 from strandline.broker.outages import OutageWatch
 from strandline.broker.reading_near import SentOn
@@ -31,9 +30,7 @@ from strandline.controller.state import ControllerState
 from strandline.model.cluster import Loss, Partition, Roles
 from strandline.model.ids import BrokerId, GroupId, grant_of
 from strandline.network.calls import Calls
-from strandline.raft import membership
 from strandline.raft.arbitration import Arbitration
-from strandline.raft.configuration import Configuration
 from strandline.raft.events import PersistState
 from strandline.raft.messages import Fence, Fenced
 from strandline.replication import fencing
@@ -123,17 +120,6 @@ def wait_for_no_promise(patch: pytest.MonkeyPatch) -> None:
         return honest(group, fenced, 0, silent)
 
     patch.setattr(fencing, "_answer", answer)
-
-
-def acknowledge_with_fewer_than_were_promised(patch: pytest.MonkeyPatch) -> None:
-    """A leader lowers the write quorum that the controller counts on, and does not tell it."""
-    patch.setattr(Floors, "has_to_go", lambda self, replica, config, *, is_stuck: False)
-    patch.setattr(membership, "floor_of", lambda floor: 0)
-
-
-def rest_a_lease_on_a_majority(patch: pytest.MonkeyPatch) -> None:
-    """A leader answers reads though fewer voters than its floor asks for hear it."""
-    patch.setattr(Configuration, "holds_lease", Configuration.wins_election)
 
 
 def change_voters_unannounced(patch: pytest.MonkeyPatch) -> None:
@@ -298,8 +284,6 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(wait_for_no_promise, 123, "NoStaleLeaderRead", fault="late-fence"),
     OutageMutant(forget_whom_one_has_left, 15391, "NoStaleLeaderRead", fault="late-fence"),
     OutageMutant(change_voters_unannounced, 157, "LeaderCompleteness"),
-    OutageMutant(acknowledge_with_fewer_than_were_promised, 1, "", LOSSES),
-    OutageMutant(rest_a_lease_on_a_majority, 1, "NoStaleLeaderRead", CUTS),
     OutageMutant(report_before_the_commit, 235, "LeaderCompleteness"),
     OutageMutant(hold_no_repair, 216, "RepairHeldIffZoneDown"),
     OutageMutant(take_nothing_for_down, 216, "RepairHeldIffZoneDown"),
