@@ -38,16 +38,6 @@ def world() -> Iterator[ClusterWorld]:
         yield made
 
 
-@pytest.fixture
-def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
-    """Five brokers, a topic with voters 1 to 3 and observers 4 and 5, a producer that goes on."""
-    with moving_world(monkeypatch) as made:
-        made.balance((1, 2, 3), (4, 5))
-        made.finish(1, 2, 3, observers=(4, 5))
-        made.advance(2_000)
-        yield made
-
-
 def console(world: ClusterWorld, broker: int, *, is_ready: bool = True) -> Console:
     asked = world.broker(broker)
     return Console(asked, LastPage(asked.services.clock), is_ready=lambda: is_ready)

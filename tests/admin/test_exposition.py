@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.admin.scrapes import Monitor, controller_of
 from tests.broker.cluster_world import BROKERS, ClusterWorld, joined, three_brokers
-from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
+from tests.broker.moving_world import TOPIC, MovingWorld
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 from tests.broker.test_damaged_logs import IN_RECORDS, rot
 
@@ -39,16 +39,6 @@ def world() -> Iterator[ClusterWorld]:
     with joined(ClusterWorld(BROKERS, regions=DOMAINS)) as made:
         made.create_topic("t", partitions=2, configs=(("min.insync.replicas", "3"),))
         assert produce(made, "t", b"a", b"b", b"c").error_code == 0
-        made.advance(2_000)
-        yield made
-
-
-@pytest.fixture
-def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
-    """Five brokers, a topic with voters 1 to 3 and observers 4 and 5, a producer that goes on."""
-    with moving_world(monkeypatch) as made:
-        made.balance((1, 2, 3), (4, 5))
-        made.finish(1, 2, 3, observers=(4, 5))
         made.advance(2_000)
         yield made
 
