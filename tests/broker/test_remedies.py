@@ -88,6 +88,25 @@ def test_a_majority_that_is_fewer_than_asked_for_goes_on_once_that_is_lowered(
         world.check()
 
 
+def test_the_last_of_all_that_had_to_acknowledge_goes_on_once_that_is_lowered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`the controller seats a leader among the 1 of 3 voters that is left; acks=all is refused
+    until ...`"""
+    configs = ((MIN_INSYNC, "3"), (SHRINK, "true"))
+    with moving_world(monkeypatch, (3, 4, 5), configs=configs) as world:
+        world.until(lambda: world.known.floor == 3)
+        goes_on(world)
+        last = next(one for one in (5, 4) if one != world.leader_of(TOPIC))
+        for one in {3, 4, 5} - {last}:
+            world.hosts[one].kill()
+        is_stopped(world)
+        alter(world, min_insync_replicas="1")
+        goes_on(world)
+        assert world.leader_of(TOPIC) == last
+        world.check()
+
+
 def cut_link(world: MovingWorld) -> tuple[int, int]:
     """Of three voters the leader and another one hear each other no more; the third hears both."""
     leader = world.leader_of(TOPIC)
