@@ -11,6 +11,7 @@ from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_promotion import WEST, constraints, kill, voting, watched_world, writes
 
 from strandline.base.errors import RejectedError
+from strandline.broker import arbitrating
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error
 from strandline.raft.configuration import Configuration
@@ -156,6 +157,22 @@ def test_of_two_voters_one_goes_on_where_the_other_flushes_nothing(
         world.replicas_of(TOPIC)[slow].flush()
         world.until(lambda: votes(world, 4, 5))
         world.finish(4, 5)
+        assert world.known.grant == 1
+
+
+def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else each voter that returns is fenced off again, by what nobody tells any more. Brokers are
+    asked each second; here not at all, as while one of them does not answer."""
+    with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
+        slow = strike_one_of_two(world, hang)
+        monkeypatch.setattr(arbitrating, "UNABLE_INTERVAL_MS", 120_000)
+        world.replicas_of(TOPIC)[slow].flushes.is_under_way = False
+        world.replicas_of(TOPIC)[slow].flush()
+        world.until(lambda: votes(world, 4, 5))
+        world.advance(10_000)
+        assert votes(world, 4, 5)
         assert world.known.grant == 1
 
 

@@ -78,6 +78,15 @@ class _Stuck:
     seat_count: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Stalled:
+    """Whom the leader of a group waited for in vain, in a grant: it counts until a leader of a
+    later one has reported, and tells for itself."""
+
+    grant: int
+    brokers: tuple[BrokerId, ...]
+
+
 class Arbitrating:
     """See the module; one per broker."""
 
@@ -91,8 +100,7 @@ class Arbitrating:
         self._surveyed_ms: int | None = None
         # {group: the brokers whose replicas cannot vote, and hear no leader}
         self._unable: dict[GroupId, set[BrokerId]] = {}
-        # {group: whom its leader waits for in vain, or did before it was fenced}
-        self._stalled: dict[GroupId, tuple[BrokerId, ...]] = {}
+        self._stalled: dict[GroupId, _Stalled] = {}
         # {broker: (when it told, whom it did not hear)}
         self._told: dict[BrokerId, tuple[int, tuple[BrokerId, ...]]] = {}
         self._reach = Reach(frozenset())
@@ -145,6 +153,7 @@ class Arbitrating:
         cluster = self._services.cluster
         reach = self._look_around()
         heard = reach.heard
+        self._forget_stalled()
         present: dict[GroupId, _Stuck] = {}
         now = self._clock.monotonic_ms()
         for topic in cluster.topics.values():
@@ -168,13 +177,24 @@ class Arbitrating:
                     yield partition
         self._stuck = present
 
+    def _forget_stalled(self) -> None:
+        """Of groups that another leader has come to lead since: else these would be arbitrated
+        again, by what was so before."""
+        groups = self._services.cluster.groups
+        for group, one in list(self._stalled.items()):
+            partition = groups.get(group)
+            if partition is not None and (partition.is_fenced or partition.seating is not None):
+                continue
+            if partition is None or partition.grant > one.grant:
+                del self._stalled[group]
+
     def _able(self, partition: Partition, heard: frozenset[BrokerId]) -> frozenset[BrokerId]:
         """Those that are heard, but for those that cannot vote, or take nothing."""
         group = partition.group
         if group in self._unable:
             heard = heard.difference(self._unable[group])
         if group in self._stalled:
-            heard = heard.difference(self._stalled[group])
+            heard = heard.difference(self._stalled[group].brokers)
         return heard
 
     def _may_begin(self) -> bool:
@@ -213,20 +233,21 @@ class Arbitrating:
         brokers = self._services.cluster.brokers
         heard = [one for one in sorted(brokers) if self._replication.is_peer_alive(one)]
         unable: dict[GroupId, set[BrokerId]] = {}
-        stalled: dict[GroupId, tuple[BrokerId, ...]] = {}
+        stalled: dict[GroupId, _Stalled] = {}
+        groups = self._services.cluster.groups
         for broker, told in await asyncio.gather(*map(ask, heard)):
             for group in told.groups:
                 unable.setdefault(group, set()).add(broker)
             for group, some in told.stalled:
                 known = self._replication.leaders.get(group)
-                if known is not None and known.leader == broker:  # No earlier leader.
-                    stalled[group] = some
+                is_leader = known is not None and known.leader == broker  # No earlier one.
+                if is_leader and group in groups:
+                    stalled[group] = _Stalled(groups[group].grant, some)
         self._unable = unable if self._may_begin() else {}
-        groups = self._services.cluster.groups
-        for group, some in self._stalled.items():
+        for group, one in self._stalled.items():
             partition = groups.get(group)
             if partition is not None and (partition.is_fenced or partition.seating is not None):
-                stalled.setdefault(group, some)  # Nobody leads who could tell.
+                stalled.setdefault(group, one)  # Nobody leads who could tell.
         self._stalled = stalled
 
     def _has_lasted(self, stuck: _Stuck, ms: int) -> bool:
