@@ -32,7 +32,7 @@ def test_what_a_release_can_do_goes_with_its_heartbeats() -> None:
     exchange(lead, follow)
     assert Ability.LENDING in follow.abilities
     heartbeat = lead.heartbeat(200)
-    follow.on_heartbeat(msgspec.structs.replace(heartbeat, abilities=24), 200)
+    follow.on_heartbeat(msgspec.structs.replace(heartbeat, abilities=0xF0), 200)
     assert follow.abilities == Ability(0)
     session, number, *rest = msgspec.to_builtins(lead.heartbeat(300))
     earlier = msgspec.msgpack.encode([session, number, *rest[:-1]])

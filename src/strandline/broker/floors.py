@@ -4,23 +4,51 @@ Why:    what is acknowledged is on W voters, and any N - W + 1 of them hold it a
         three with `min.insync.replicas` 3 each one alone. But leaders lower W where voters are
         lost, so the controller may seat fewer than half of them only where it was promised that
         nobody does so behind its back.
-How:    once W voters have kept up for a while, where voters may leave at all, the same ones are
+How:    once W voters have kept up for a while, and answer in time for a lease, the same ones are
         granted anew, with a floor (`raft.configuration`); what is reported then, the controller
         counts on. It is withdrawn by another version, before anything is acknowledged by fewer:
-        where it is not wanted any more, or too few are heard. A lease needs as many as the floor
-        says, so until then this leader answers no reads.
-Owns:   nothing.
+
+            it is not wanted any more        the key is lower, voters may not leave, writes are
+                                             cached (a power failure takes what W voters have), or
+                                             a voter's release does not keep to it
+            it costs more than it gives      a lease needs as many as the floor says: too few answer
+                                             in time, though a majority does, and lately. Where that
+                                             is about to be lost, too, the promise is what the
+                                             others need
+            nothing can be committed with it (`Acting.is_stuck`)
+
+        Each of the last two within an hour of the one before has the next promise wait for twice
+        as long. What the controller refuses is not asked for again for a minute.
+Owns:   which groups have a floor, and when each was withdrawn or refused.
 Source: design section 6; decision 0041."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
+
+import msgspec
 
 from strandline.broker.acting import Acting
 from strandline.config.topic import TopicConfig
-from strandline.model.ids import BrokerId
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.configuration import Configuration, floor_of
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.replication.wire import Ability
+
+REFUSED_MS = 60_000
+"""So long what the controller has refused is not asked for again."""
+FORGIVEN_MS = 3_600_000
+DOUBLINGS_MAX = 7
+
+
+@dataclass(slots=True)
+class _Withdrawn:
+    """The last floor of a group that was withdrawn for its voters' health: of which version, when,
+    and how many before it were within an hour of each other."""
+
+    version: int
+    at_ms: int
+    count: int
 
 
 class Floors:
@@ -29,31 +57,97 @@ class Floors:
     def __init__(self, replication: Replication, acting: Acting) -> None:
         self._replication = replication
         self._acting = acting
+        self._clock = replication.clock
+        self._ratio = replication.settings.patience_ratio
+        self._promised: set[GroupId] = set()
+        self._withdrawn: dict[GroupId, _Withdrawn] = {}
+        self._refused_ms: dict[GroupId, int] = {}
 
     def wanted(self, replica: Replica, config: TopicConfig, voters: Collection[BrokerId]) -> int:
         """The floor that `voters` should have, who are the present ones where they have any; 0 for
         none, or not now."""
-        present = replica.configuration
+        present, group = replica.configuration, replica.group
         least = min(config.min_insync_replicas, len(present.voters))
-        promised = Configuration(present.voters, min_insync=least)
-        if not config.voters_shrink_enable or set(voters) != set(present.voters):
+        if not _is_asked_for(config) or set(voters) != set(present.voters):
             return 0
         if present.min_insync < least or least <= len(present.voters) // 2 + 1:
             return 0
-        can_do = self._replication.liveness.can_do
-        others = (one for one in present.voters if one != replica.self_id)
-        if not all(can_do(one, Ability.FLOORS) for one in others):
+        now = self._clock.monotonic_ms()
+        refused_ms = self._refused_ms.get(group)
+        if refused_ms is not None and now - refused_ms < REFUSED_MS * self._ratio:
             return 0
-        return least if self._acting.is_calm(replica.group, replica.self_id, promised) else 0
+        promised = Configuration(present.voters, min_insync=least, floor=least)
+        if self._replication.liveness.lease_end_ms(replica, promised) <= now:
+            return 0
+        if not self._all_keep_to_it(present.voters):
+            return 0
+        known = self._withdrawn.get(group)
+        doublings = 0 if known is None or self._is_forgiven(known) else known.count + 1
+        is_calm = self._acting.is_calm(
+            group, replica.self_id, promised, times=1 << min(doublings, DOUBLINGS_MAX)
+        )
+        return least if is_calm else 0
 
     def has_to_go(self, replica: Replica, config: TopicConfig, *, is_stuck: bool) -> bool:
         """Whether the present floor has to be withdrawn. `is_stuck`: see `Acting.is_stuck`."""
-        present = replica.configuration
+        present, group = replica.configuration, replica.group
         least = floor_of(present.floor)
         if not least:
+            self._promised.discard(group)
             return False
-        if is_stuck or not config.voters_shrink_enable or config.min_insync_replicas < least:
+        self._promised.add(group)
+        if not _is_asked_for(config) or config.min_insync_replicas < least:
             return True
-        own, is_heard = replica.self_id, self._replication.is_peer_alive
-        heard = [one for one in present.voters if one == own or is_heard(one)]
-        return not Configuration(present.voters, min_insync=least).can_commit(heard)
+        liveness = self._replication.liveness
+        if any(liveness.cannot_do(one, Ability.FLOORS) for one in present.voters):
+            return True
+        if is_stuck or self._costs_reads(replica):
+            self._note_withdrawn(group, present.version)
+            return True
+        return False
+
+    def ailing(self) -> list[GroupId]:
+        """Those led here whose floor may have to be withdrawn: looked at more often than others."""
+        found = []
+        for group in sorted(self._promised):
+            replica = self._replication.replicas.get(group)
+            if replica is None or not replica.is_leader:
+                self._promised.discard(group)
+            elif not replica.lease.is_held:
+                found.append(group)
+        return found
+
+    def on_refused(self, group: GroupId) -> None:
+        """The controller does not grant what was asked for."""
+        self._refused_ms[group] = self._clock.monotonic_ms()
+
+    def _costs_reads(self, replica: Replica) -> bool:
+        """Whether reads wait for voters that a lease would not need without the floor."""
+        if replica.lease.is_held:
+            return False
+        liveness = self._replication.liveness
+        bare = msgspec.structs.replace(replica.configuration, floor=msgspec.UNSET)
+        left_ms = liveness.lease_end_ms(replica, bare) - self._clock.monotonic_ms()
+        return left_ms > liveness.lease_ms / 2
+
+    def _all_keep_to_it(self, voters: Collection[BrokerId]) -> bool:
+        """Whether all voters, and those of the controller, run a release that knows of floors."""
+        replication = self._replication
+        controller = replication.replicas.get(CONTROLLER_GROUP)
+        known = () if controller is None else controller.configuration.all_voters
+        own, can_do = replication.self_id, replication.liveness.can_do
+        return all(can_do(one, Ability.FLOORS) for one in {*voters, *known} if one != own)
+
+    def _note_withdrawn(self, group: GroupId, version: int) -> None:
+        known = self._withdrawn.get(group)
+        if known is not None and known.version == version:
+            return
+        count = 0 if known is None or self._is_forgiven(known) else known.count + 1
+        self._withdrawn[group] = _Withdrawn(version, self._clock.monotonic_ms(), count)
+
+    def _is_forgiven(self, known: _Withdrawn) -> bool:
+        return self._clock.monotonic_ms() - known.at_ms >= FORGIVEN_MS * self._ratio
+
+
+def _is_asked_for(config: TopicConfig) -> bool:
+    return config.voters_shrink_enable and not config.write_caching

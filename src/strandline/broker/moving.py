@@ -380,6 +380,8 @@ class Moving:
             answer = await self._controller.submit(command, timeout_ms=ASK_TIMEOUT_MS)
             if isinstance(answer, Refused):
                 _log.info("the controller refuses %s: %s", command, answer.message)
+                if isinstance(command, RequestVoters) and command.floor is not UNSET:
+                    self._floors.on_refused(group)
         except ApiError as error:
             _log.info("%s: %s", command, error)
             self._giving_way.on_unanswered(group)
@@ -420,6 +422,8 @@ class Moving:
     def _look_who_is_there(self) -> None:
         self._attendance_timer = None
         self._attendance_count += 1
+        for group in self._floors.ailing():
+            self._look_at(group)
         brokers = self._controller.cluster.brokers
         silent = frozenset(one for one in brokers if not self._replication.is_peer_alive(one))
         if silent == self._silent and self._attendance_count % ATTENDANCE_ROUND:

@@ -94,6 +94,11 @@ class Sink(Protocol):
         """Whether the replica certainly leads, and knows everything committed."""
 
     @property
+    def may_be_superseded(self) -> bool:
+        """Whether somebody else may lead, though a majority answers: what is appended here may come
+        to nothing."""
+
+    @property
     def caches_writes(self) -> bool:
         """Whether acks=all asks for a write on the quorum, and not for a flush."""
 
@@ -151,6 +156,7 @@ class Appender:
         """Accept a request; False when too much waits already, or nobody may promise what it asks
         for."""
         lacks_voters = request.acks == QUORUM_ACK and self.lacks_voters
+        lacks_voters |= self._sink.may_be_superseded
         is_full = self.held_bytes + request.size_bytes > HELD_BYTES_MAX and bool(self._requests)
         if lacks_voters or is_full:
             self._note_refused(request, Error.NOT_ENOUGH_REPLICAS)

@@ -11,6 +11,8 @@ Source: Raft thesis 6.4.1; design section 5; decision 0035."""
 
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
 
@@ -29,6 +31,17 @@ class Lease:
         if now >= self._end_ms:
             self._end_ms = liveness.lease_end_ms(self._replica)
         return now < self._end_ms
+
+    @property
+    def is_long_gone(self) -> bool:
+        """Of a leader that needs more than a majority for it: whether it has been without for so
+        long that somebody else may have been seated. Without a majority it leads no more."""
+        replica = self._replica
+        if replica.configuration.floor is UNSET or self.is_held:
+            return False
+        since_ms = max(self._end_ms, replica.leading_since_ms)
+        limit_ms = 2 * replica.host.settings.election_timeout_ms
+        return replica.host.clock.monotonic_ms() - since_ms >= limit_ms
 
     def end(self) -> None:
         """The replica leads no more, or others than those whom the lease rests on may elect a

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
+from strandline.raft.configuration import Configuration
 from strandline.replication.led_groups import LedGroups
 from strandline.replication.sessions import NEVER_MS, FollowSession, LeadSession
 from strandline.replication.settings import ReplicationSettings
@@ -117,6 +118,11 @@ class Liveness:
         """Whether the release that runs at `peer` can do that."""
         follow = self._follows.get(peer)
         return follow is not None and ability in follow.abilities
+
+    def cannot_do(self, peer: BrokerId, ability: Ability) -> bool:
+        """Whether it is known that it cannot: nothing is of who was not heard yet."""
+        follow = self._follows.get(peer)
+        return follow is not None and follow.is_known and ability not in follow.abilities
 
     def heard_from(self, peer: BrokerId) -> bool:
         """Any message came in from `peer`; whether it was not alive until now."""
@@ -379,18 +385,24 @@ class Liveness:
             default=NEVER_MS,
         )
 
-    def lease_end_ms(self, replica: "Replica") -> int:
+    @property
+    def lease_ms(self) -> int:
+        """How long the answer to a heartbeat is good for."""
+        return int(self._settings.election_timeout_ms * self._settings.lease_ratio)
+
+    def lease_end_ms(self, replica: "Replica", configuration: Configuration | None = None) -> int:
         """Until when no other leader can have been elected, or seated by whoever counts on the
-        floor of the write quorum; in the past while there is no lease."""
-        lease = int(self._settings.election_timeout_ms * self._settings.lease_ratio)
+        floor; in the past while there is no lease. `configuration`: as if it were that one."""
+        configuration = configuration or replica.configuration
+        lease = self.lease_ms
         ends = {replica.self_id: 1 << 60}
-        for peer in replica.configuration.all_voters:
+        for peer in configuration.all_voters:
             session = self._leads.get(peer)
             if session is not None and session.is_confirmed(replica.group):
                 ends[peer] = session.answered_sent_ms + lease
         for end in sorted(set(ends.values()), reverse=True):
             holders = [peer for peer, peer_end in ends.items() if peer_end >= end]
-            if replica.configuration.holds_lease(holders):
+            if configuration.holds_lease(holders):
                 return end
         return NEVER_MS
 

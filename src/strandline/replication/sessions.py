@@ -129,6 +129,11 @@ class FollowSession:
         # Counts the times that nothing was heard for an election time-out.
         self.contact = 0
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the peer has sent a heartbeat."""
+        return self._session != -1
+
     def on_heartbeat(
         self, heartbeat: Heartbeat, now_ms: int
     ) -> tuple[list[tuple[GroupId, Epoch]], list[GroupId]]:

@@ -69,6 +69,11 @@ class ReplicaSink(Sink):
         return self._replica.can_serve_reads
 
     @property
+    def may_be_superseded(self) -> bool:
+        """See `Sink`."""
+        return self._replica.is_leader and self._replica.lease.is_long_gone
+
+    @property
     def caches_writes(self) -> bool:
         """See `Sink`."""
         return self._replica.log.config.write_caching

@@ -72,7 +72,9 @@ def _may_be(partition: Partition, asked: Roles, floor: Floor) -> bool:
     if partition.is_moving and asked == partition.wanted:
         return True
     is_other = bool(partition.pending) or set(asked.voters) != set(partition.voters)
-    is_other |= floor is not UNSET and floor != partition.floor
+    # To withdraw is granted though nothing is known to be promised: an earlier release may have
+    # taken the report down.
+    is_other |= floor is not UNSET and (floor == 0 or floor != partition.floor)
     promoted = {one for one in asked.voters if one in partition.observers}
     if len(promoted.difference(partition.voters)) > 1:
         return False
