@@ -117,9 +117,12 @@ def test_a_grant_that_has_begun_waits_for_no_further_look(monkeypatch: pytest.Mo
         assert world.any_leader(lambda one: one.epoch >= first_epoch(1))
 
 
-def append(world: MovingWorld, value: bytes, *, acks: int, **options: int) -> list[AppendResult]:
-    """What the leader says to a batch, in the end."""
-    replica = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
+def append(
+    world: MovingWorld, value: bytes, *, acks: int, at: int = 0, **options: int
+) -> list[AppendResult]:
+    """What the leader says to a batch, in the end; or `at`, where clients do not take it for the
+    leader."""
+    replica = world.replicas_of(TOPIC)[at or world.leader_of(TOPIC)]
     batch = batch_of(value, **options)
     answers: list[AppendResult] = []
     header = read_header(batch)

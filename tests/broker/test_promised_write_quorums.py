@@ -3,16 +3,23 @@
 from collections.abc import Iterator
 
 import pytest
+from msgspec import UNSET
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_acting import HOME, append, votes
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
+from tests.broker.test_cuts_between_voters import cut, heal, ways
 
+from strandline.broker.floors import REFUSED_MS
+from strandline.controller.decide import voters as decide
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, first_epoch
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import floor_of
+from strandline.raft.configuration import Floor, floor_of
 from strandline.replication import sessions
 from strandline.replication.replica import Replica
 from strandline.replication.wire import ABILITIES, Ability
+from strandline.simulation.link import Link
+from strandline.simulation.scheduler import US_PER_MS
 
 CONFIGS = (("voters.shrink.enable", "true"), ("min.insync.replicas", "3"))
 
@@ -99,9 +106,90 @@ def test_a_promise_that_cannot_be_committed_is_withdrawn(monkeypatch: pytest.Mon
         assert (world.known.floor, world.known.grant) == (0, 0)
 
 
+@pytest.mark.parametrize("apart_ms", [100, 400])
+def test_two_that_are_lost_one_shortly_after_the_other_are_lost_at_once(
+    world: MovingWorld, apart_ms: int
+) -> None:
+    """The promise is what the third one needs: it is not withdrawn when the first one is missed."""
+    leader = world.leader_of(TOPIC)
+    for one in HOME:
+        if one != leader:
+            world.hosts[one].kill()
+            world.advance(apart_ms)
+    world.until(lambda: votes(world, leader))
+    world.check()
+
+
+def test_reads_go_on_where_one_voter_answers_too_late_for_a_lease(world: MovingWorld) -> None:
+    """And nothing is promised again meanwhile."""
+    leader = world.leader_of(TOPIC)
+    delay(world, leader, next(one for one in HOME if one != leader), one_way_ms=450)
+    world.until(lambda: has_promised(world, 0))
+    refused_count = 0
+    for _ in range(200):
+        world.advance(100)
+        refused_count += not can_serve(world, leader)
+    assert (refused_count, world.known.floor, world.known.grant) == (0, 0, 0)
+    world.finish(*HOME)
+
+
+def test_a_link_that_flaps_has_the_promise_wait_longer_and_longer(world: MovingWorld) -> None:
+    leader = world.leader_of(TOPIC)
+    link = ways((leader,), (next(one for one in HOME if one != leader),))
+    versions = []
+    for _ in range(16):
+        cut(world, link)
+        world.advance(1_300)
+        heal(world, link)
+        world.advance(8_000)
+        versions.append(world.known.version)
+    half = len(versions) // 2
+    assert versions[-1] - versions[half] <= (versions[half] - versions[0]) / 2
+
+
+def test_what_the_controller_refuses_is_not_asked_for_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A controller of an earlier release knows of no floor."""
+    may_be = decide._may_be
+    refused: list[Floor] = []
+
+    def earlier(partition: Partition, asked: Roles, floor: Floor) -> bool:
+        found = may_be(partition, asked, UNSET)
+        if not found:
+            refused.append(floor)
+        return found
+
+    monkeypatch.setattr(decide, "_may_be", earlier)
+    with moving_world(monkeypatch, HOME, configs=CONFIGS) as world:
+        world.until(lambda: bool(refused))
+        world.advance(REFUSED_MS // 2)
+        assert refused == [3]
+
+
+def test_a_majority_that_may_be_superseded_appends_nothing_for_long(world: MovingWorld) -> None:
+    """It cannot withdraw what it promised: the third one may have been seated."""
+    leader = world.leader_of(TOPIC)
+    last = next(one for one in HOME if one != leader)
+    cut(world, ways([one for one in HOME if one != last], (1, 2, last)))
+    replica = world.replicas_of(TOPIC)[leader]
+    world.until(lambda: not replica.can_serve_reads)
+    answers = append(world, b"at once", acks=1, at=leader)
+    world.until(lambda: bool(answers))
+    assert answers[0].error_code == Error.NONE
+    world.advance(3_000)
+    assert replica.is_leader
+    (answer,) = append(world, b"later", acks=1, at=leader)
+    assert answer.error_code == Error.NOT_ENOUGH_REPLICAS
+
+
 @pytest.mark.parametrize(
     "change",
-    [("min.insync.replicas", "2"), ("voters.shrink.enable", "false")],
+    [
+        ("min.insync.replicas", "2"),
+        ("voters.shrink.enable", "false"),
+        ("write.caching", "true"),
+    ],
     ids=str,
 )
 def test_a_promise_that_is_not_wanted_any_more_is_withdrawn(
@@ -109,6 +197,8 @@ def test_a_promise_that_is_not_wanted_any_more_is_withdrawn(
 ) -> None:
     alter(world, TOPIC_SCOPE, TOPIC, *change)
     world.until(lambda: has_promised(world, 0))
+    world.advance(10_000)
+    assert has_promised(world, 0)
     world.finish(*HOME)
     least = 2 if change[1] == "2" else 3
     assert world.any_leader(lambda one: one.configuration.min_insync == least)
@@ -120,10 +210,8 @@ def test_who_may_have_been_superseded_answers_no_reads(world: MovingWorld) -> No
     last = next(one for one in HOME if one != world.leader_of(TOPIC))
     others = [one for one in HOME if one != last]
     stale: list[str] = []
-    ways = [(BrokerId(one), BrokerId(other)) for one in others for other in (1, 2, last)]
-    ways += [(other, one) for one, other in ways]
-    for way in ways:
-        world.fabric.cut(*way)
+    links = ways(others, (1, 2, last))
+    cut(world, links)
 
     def leads_alone() -> bool:
         replicas = world.replicas_of(TOPIC)
@@ -139,8 +227,7 @@ def test_who_may_have_been_superseded_answers_no_reads(world: MovingWorld) -> No
     world.advance(3_000)
     leads_alone()
     assert stale == []
-    for way in ways:
-        world.fabric.heal(*way)
+    heal(world, links)
     world.until(lambda: votes(world, *HOME))
     world.finish(*HOME)
 
@@ -153,6 +240,19 @@ def test_nothing_is_promised_with_voters_whose_release_does_not_keep_to_it(
         world.until(lambda: len(world.acked) > 0)
         world.advance(12_000)
         assert (world.known.floor, world.known.version) == (0, 0)
+
+
+def delay(world: MovingWorld, one: int, other: int, *, one_way_ms: int) -> None:
+    """Whatever these send each other takes so long from now on."""
+    far = Link(latency_us=one_way_ms * US_PER_MS, jitter_us=0, bytes_per_ms=1_000_000)
+    near = world.fabric.link
+
+    def link(source: BrokerId, target: BrokerId) -> Link:
+        return far if {source, target} == {one, other} else near(source, target)
+
+    world.fabric.link = link  # type: ignore[method-assign]
+    for source, target in ((one, other), (other, one)):
+        world.fabric.reset(BrokerId(source), BrokerId(target))
 
 
 def serves(replica: Replica) -> bool:
