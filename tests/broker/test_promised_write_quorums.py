@@ -147,6 +147,21 @@ def test_a_link_that_flaps_has_the_promise_wait_longer_and_longer(world: MovingW
     assert versions[-1] - versions[half] <= (versions[half] - versions[0]) / 2
 
 
+def test_what_only_the_leader_is_asked_to_have_is_seen_once_it_is_flushed(
+    world: MovingWorld,
+) -> None:
+    """One that has lost its power may be all that is left, and lead."""
+    leader = world.leader_of(TOPIC)
+    slow = next(one for one in HOME if one != leader)
+    world.until(lambda: not world.replicas_of(TOPIC)[slow].flushes.is_under_way)
+    world.replicas_of(TOPIC)[slow].flushes.is_under_way = True
+    answers = append(world, b"relaxed", acks=1)
+    world.until(lambda: bool(answers))
+    world.advance(1_000)
+    assert world.replicas_of(TOPIC)[slow].log.end_offset > answers[0].base_offset
+    assert world.replicas_of(TOPIC)[leader].high_watermark <= answers[0].base_offset
+
+
 def test_what_the_controller_refuses_is_not_asked_for_again_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

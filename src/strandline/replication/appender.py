@@ -99,6 +99,11 @@ class Sink(Protocol):
         to nothing."""
 
     @property
+    def has_floor(self) -> bool:
+        """Whether one voter may be all that is left of those that have what was acknowledged or
+        seen, though it has lost its power: all of it has to be flushed."""
+
+    @property
     def caches_writes(self) -> bool:
         """Whether acks=all asks for a write on the quorum, and not for a flush."""
 
@@ -309,12 +314,14 @@ class Appender:
             else:
                 done(result)
 
-        wait = self._sink.wait_written if self._sink.caches_writes else self._sink.wait_commit
+        is_cached = self._sink.caches_writes and not self._sink.has_floor
+        wait = self._sink.wait_written if is_cached else self._sink.wait_commit
         wait(index, on_commit)
 
     def _is_relaxed(self, request: Request) -> bool:
         """Whether nobody waits for the flush of these entries."""
-        return request.acks != QUORUM_ACK or self._sink.caches_writes
+        is_relaxed = request.acks != QUORUM_ACK or self._sink.caches_writes
+        return is_relaxed and not self._sink.has_floor
 
     def _note_refused(self, request: Request, code: int) -> None:
         """What comes behind this request is not in sequence, by no fault of its producer."""

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from strandline.base.errors import ApiError
 from strandline.model.ids import Index, Offset
 from strandline.protocol.errors import Error
@@ -72,6 +74,11 @@ class ReplicaSink(Sink):
     def may_be_superseded(self) -> bool:
         """See `Sink`."""
         return self._replica.is_leader and self._replica.lease.is_long_gone
+
+    @property
+    def has_floor(self) -> bool:
+        """See `Sink`."""
+        return self._replica.configuration.floor is not UNSET
 
     @property
     def caches_writes(self) -> bool:
