@@ -255,15 +255,13 @@ class Acting:
                 left.append(broker)
         return not present.can_commit(left) and present.wins_election(ready)
 
-    def is_calm(
-        self, group: GroupId, leader: BrokerId, present: Configuration, *, times: int = 1
-    ) -> bool:
-        """Whether a write quorum has kept up for so many times as long as who comes back has to."""
+    def is_calm(self, group: GroupId, leader: BrokerId, present: Configuration) -> bool:
+        """Whether a write quorum has kept up for as long as who comes back has to."""
         now = self._clock.monotonic_ms()
         attendance = self._known.setdefault(group, _Known()).attendance
         absent = Attendance(is_there=False, since_ms=now)
         seen = {one: attendance.get(one, absent) for one in present.voters}
-        calm_ms = now - times * RETURN_MS * self._ratio
+        calm_ms = now - RETURN_MS * self._ratio
         return present.can_commit(
             [
                 one

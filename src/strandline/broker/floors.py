@@ -12,13 +12,14 @@ How:    once W voters have kept up for a while, and answer in time for a lease, 
                                              cached (a power failure takes what W voters have), or
                                              a voter's release does not keep to it
             it costs more than it gives      a lease needs as many as the floor says: too few answer
-                                             in time, though a majority does, and lately. Where that
-                                             is about to be lost, too, the promise is what the
-                                             others need
+                                             in time, though a majority does, and has answered just
+                                             now. Where that is about to be lost, too, the promise
+                                             is what the others need
             nothing can be committed with it (`Acting.is_stuck`)
 
-        Each of the last two within an hour of the one before has the next promise wait for twice
-        as long. What the controller refuses is not asked for again for a minute.
+        After the last two nothing is promised for a while, and for twice as long each time that was
+        within an hour of the one before. What the controller refuses is not asked for again for a
+        minute.
 Owns:   which groups have a floor, and when each was withdrawn or refused.
 Source: design section 6; decision 0041."""
 
@@ -27,10 +28,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from strandline.broker.acting import Acting
+from strandline.broker.acting import RETURN_MS, Acting
 from strandline.config.topic import TopicConfig
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
-from strandline.raft.configuration import Configuration, floor_of
+from strandline.raft.configuration import Configuration, Floor, floor_of
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.replication.wire import Ability
@@ -79,14 +80,19 @@ class Floors:
         promised = Configuration(present.voters, min_insync=least, floor=least)
         if self._replication.liveness.lease_end_ms(replica, promised) <= now:
             return 0
-        if not self._all_keep_to_it(present.voters):
+        if self._has_to_wait(group) or not self._all_keep_to_it(present.voters):
             return 0
-        known = self._withdrawn.get(group)
-        doublings = 0 if known is None or self._is_forgiven(known) else known.count + 1
-        is_calm = self._acting.is_calm(
-            group, replica.self_id, promised, times=1 << min(doublings, DOUBLINGS_MAX)
-        )
+        is_calm = self._acting.is_calm(group, replica.self_id, promised)
         return least if is_calm else 0
+
+    def begun(self, replica: Replica, config: TopicConfig, voters: Collection[BrokerId]) -> Floor:
+        """The floor that what was granted begins with. None though one was asked for, as it cannot
+        be promised just then, counts as withdrawn."""
+        floor = self.wanted(replica, config, voters)
+        present = replica.configuration
+        if not floor and set(voters) == set(present.voters) and _is_asked_for(config):
+            self._note_withdrawn(replica.group, present.version + 1)
+        return floor or msgspec.UNSET
 
     def has_to_go(self, replica: Replica, config: TopicConfig, *, is_stuck: bool) -> bool:
         """Whether the present floor has to be withdrawn. `is_stuck`: see `Acting.is_stuck`."""
@@ -125,10 +131,15 @@ class Floors:
         """Whether reads wait for voters that a lease would not need without the floor."""
         if replica.lease.is_held:
             return False
-        liveness = self._replication.liveness
+        now, liveness = self._clock.monotonic_ms(), self._replication.liveness
         bare = msgspec.structs.replace(replica.configuration, floor=msgspec.UNSET)
-        left_ms = liveness.lease_end_ms(replica, bare) - self._clock.monotonic_ms()
-        return left_ms > liveness.lease_ms / 2
+        if liveness.lease_end_ms(replica, bare) <= now:
+            return False
+        since_ms = now - liveness.lease_ms / 2
+        own, session = replica.self_id, liveness.lead_session
+        return bare.wins_election(
+            [one for one in bare.voters if one == own or session(one).answered_ms >= since_ms]
+        )
 
     def _all_keep_to_it(self, voters: Collection[BrokerId]) -> bool:
         """Whether all voters, and those of the controller, run a release that knows of floors."""
@@ -143,7 +154,16 @@ class Floors:
         if known is not None and known.version == version:
             return
         count = 0 if known is None or self._is_forgiven(known) else known.count + 1
+        for other in [one for one in self._withdrawn if self._is_forgiven(self._withdrawn[one])]:
+            del self._withdrawn[other]
         self._withdrawn[group] = _Withdrawn(version, self._clock.monotonic_ms(), count)
+
+    def _has_to_wait(self, group: GroupId) -> bool:
+        known = self._withdrawn.get(group)
+        if known is None:
+            return False
+        wait_ms = RETURN_MS << min(known.count + 1, DOUBLINGS_MAX)
+        return self._clock.monotonic_ms() - known.at_ms < wait_ms * self._ratio
 
     def _is_forgiven(self, known: _Withdrawn) -> bool:
         return self._clock.monotonic_ms() - known.at_ms >= FORGIVEN_MS * self._ratio

@@ -191,7 +191,7 @@ class Moving:
                 observers=_observers(partition, partition.pending, given_up, is_begun=True),
                 min_insync=min_insync,
                 version=partition.last_version,
-                floor=self._floors.wanted(replica, config, partition.pending) or UNSET,
+                floor=self._floors.begun(replica, config, partition.pending),
             )
             self._held_up.pop(replica.group, None)
         elif self._is_held_up(partition):

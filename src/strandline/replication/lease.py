@@ -29,7 +29,7 @@ class Lease:
         """Whether it lasts, for a replica that leads."""
         liveness, now = self._replica.host.liveness, self._replica.host.clock.monotonic_ms()
         if now >= self._end_ms:
-            self._end_ms = liveness.lease_end_ms(self._replica)
+            self._end_ms = max(self._end_ms, liveness.lease_end_ms(self._replica))
         return now < self._end_ms
 
     @property
@@ -46,4 +46,4 @@ class Lease:
     def end(self) -> None:
         """The replica leads no more, or others than those whom the lease rests on may elect a
         leader: it is reckoned anew."""
-        self._end_ms = 0
+        self._end_ms = min(self._end_ms, self._replica.host.clock.monotonic_ms())
