@@ -68,10 +68,8 @@ class Floors:
         """The floor that `voters` should have, who are the present ones where they have any; 0 for
         none, or not now."""
         present, group = replica.configuration, replica.group
-        least = min(config.min_insync_replicas, len(present.voters))
-        if not _is_asked_for(config) or set(voters) != set(present.voters):
-            return 0
-        if present.min_insync < least or least <= len(present.voters) // 2 + 1:
+        least = _least(present, config, voters)
+        if not least:
             return 0
         now = self._clock.monotonic_ms()
         refused_ms = self._refused_ms.get(group)
@@ -90,7 +88,7 @@ class Floors:
         be promised just then, counts as withdrawn."""
         floor = self.wanted(replica, config, voters)
         present = replica.configuration
-        if not floor and set(voters) == set(present.voters) and _is_asked_for(config):
+        if not floor and _least(present, config, voters):
             self._note_withdrawn(replica.group, present.version + 1)
         return floor or msgspec.UNSET
 
@@ -167,6 +165,16 @@ class Floors:
 
     def _is_forgiven(self, known: _Withdrawn) -> bool:
         return self._clock.monotonic_ms() - known.at_ms >= FORGIVEN_MS * self._ratio
+
+
+def _least(present: Configuration, config: TopicConfig, voters: Collection[BrokerId]) -> int:
+    """The floor that `voters` should have when all are well; 0 where a majority is enough, or they
+    are not the present ones, or those do not keep to it as they are."""
+    least = min(config.min_insync_replicas, len(present.voters))
+    if not _is_asked_for(config) or set(voters) != set(present.voters):
+        return 0
+    is_more = least > len(present.voters) // 2 + 1
+    return least if is_more and present.min_insync >= least else 0
 
 
 def _is_asked_for(config: TopicConfig) -> bool:
