@@ -26,7 +26,6 @@ from strandline.broker.broker import Broker
 from strandline.client import zones
 
 JSON = "application/json"
-STEP = facts.STEP
 PART_BYTES = 64 * 1024
 """A body is sent, and compressed, in parts of about so much."""
 
@@ -119,7 +118,7 @@ async def _listed(
     """An object with one long list at its end, made in slices."""
     parts = [bytearray(msgspec.json.encode(head)[:-1] + f',"{key}":['.encode())]
     for position, element in enumerate(elements):
-        if position % STEP == 0:
+        if position % facts.STEP == 0:
             await pace.rest()
         if len(parts[-1]) >= PART_BYTES:
             parts.append(bytearray())

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from tests.raft.explorer.scope import Scope
 
+_PROMISED = Scope(observers=0, min_insync=3, proposals=0, late=0, promises=True, promised=True)
+
 SMALL = (
     Scope(voters=2, observers=0, timeouts=1, proposals=1, restarts=1, late=0, holds=1),
     Scope(voters=2, observers=0, timeouts=1, proposals=0, changes=2, grants=1, late=1),
@@ -35,17 +37,7 @@ SMALL = (
         late=0,
         lowers=1,
     ),
-    Scope(
-        voters=3,
-        observers=0,
-        min_insync=3,
-        timeouts=1,
-        proposals=0,
-        late=0,
-        lowers=1,
-        promises=True,
-        promised=True,
-    ),
+    replace(_PROMISED, lowers=1),
     Scope(voters=4, observers=0, min_insync=3, timeouts=1, proposals=0, late=0),
     Scope(
         voters=4,
@@ -60,8 +52,6 @@ SMALL = (
     ),
 )
 """Less than a minute together."""
-
-_PROMISED = Scope(observers=0, min_insync=3, proposals=0, late=0, promises=True, promised=True)
 
 LARGE = (
     Scope(voters=2, observers=0, timeouts=2, proposals=1, restarts=1, late=0, holds=1),
