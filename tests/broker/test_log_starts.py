@@ -30,7 +30,7 @@ def test_a_log_may_begin_with_a_marker(cluster: ClusterWorld, has_data: bool) ->
         assert produce(cluster, "t", b"second").error_code == 0
     replicas = cluster.replicas_of("t")
     for replica in replicas.values():
-        replica.log.config = replace(replica.log.config, retention_bytes=1)
+        replica.log.config = replace(replica.log.config, retention_bytes=0)
     cluster.advance(2 * CLEAN_INTERVAL_MS)
     for replica in replicas.values():
         assert replica.log.start_offset == 1

@@ -4,6 +4,7 @@ Source: design section 4; Kafka for retention, OffsetForLeaderEpoch and ListOffs
 
 import contextlib
 import random
+from dataclasses import replace
 from errno import ENOSPC
 from itertools import pairwise
 
@@ -354,6 +355,31 @@ def test_retention_by_size_keeps_at_least_so_much() -> None:
         world.append(size=100)
     world.log.apply_retention(world.log.end_offset)
     assert 3_000 <= world.log.size_bytes() < 4_000
+
+
+def test_retention_by_size_counts_no_records_that_may_yet_be_cut_off() -> None:
+    """Seed 56500964 of brief histories: a leader that nobody followed any more let acknowledged
+    records go, for the sake of others that its successor cut off."""
+    interval_bytes, committed = 200, Offset(35)
+    world = World(retention_ms=-1, retention_bytes=3_000, index_interval_bytes=interval_bytes)
+    sizes = [len(world.append(size=100)) for _ in range(60)]
+    start = world.log.apply_retention(committed)
+    assert start > 0
+    kept = sum(sizes[start:committed])
+    assert 3_000 <= kept < 3_000 + world.config.segment_bytes + interval_bytes + max(sizes)
+
+
+def test_retention_by_size_counts_no_markers_that_may_yet_be_cut_off() -> None:
+    world = World(retention_ms=-1)
+    data = [world.append(size=100) for _ in range(30)]
+    committed, second = world.log.end_offset, world.segment_starts()[1]
+    for epoch in range(1, 40):
+        world.mark(epoch)
+    left = sum(map(len, data[second:]))
+    world.log.config = replace(world.config, retention_bytes=left + 1)
+    assert world.log.apply_retention(committed) == 0
+    world.log.config = replace(world.config, retention_bytes=left)
+    assert world.log.apply_retention(committed) == second
 
 
 def test_retention_by_records_keeps_at_least_so_many_committed_ones() -> None:

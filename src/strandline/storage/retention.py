@@ -4,6 +4,8 @@ Why:    a topic says how long and how much it keeps; nothing that readers may no
         nothing uncommitted, ever goes.
 How:    `expired_segments` judges closed segments; `is_due` says when the active one has to be
         closed for that: by time and by records; a limit in bytes goes by the segments' size.
+        What another leader may yet cut off counts for nothing: a leader that nobody follows any
+        more appends on, and would let go of acknowledged records for what is never committed.
 Source: Kafka's retention.ms and retention.bytes; design section 4."""
 
 from collections.abc import Sequence
@@ -24,10 +26,10 @@ def expired_segments(
     """How many segments from the first on may go; never the last, which is the active one.
 
     A segment goes when it ends at or below the limit, and its newest record is older than the
-    retention time, or what would be left is still as large as the retention size, or the records
-    from it to the limit, which no truncation takes, are as many as are to be kept, or all of its
-    own are deleted. One without any timestamp goes with the next one that has some."""
-    left = sum(segment.size for segment in segments)
+    retention time, or what is from it to the limit, which no truncation takes, is as large as the
+    retention size or has as many records as are to be kept, or all of its own are deleted. One
+    without any timestamp goes with the next one that has some."""
+    left = _bytes_before(segments, limit_offset) if config.retention_bytes >= 0 else 0
     count = 0
     for at, segment in enumerate(segments[:-1], start=1):
         left -= segment.size
@@ -44,6 +46,15 @@ def expired_segments(
         elif segment.max_timestamp >= 0:
             break
     return count
+
+
+def _bytes_before(segments: Sequence[Segment], limit: Offset) -> int:
+    """At least so many bytes lie below the limit; at most an index interval is not counted."""
+    return sum(
+        segment.size if segment.end_offset < limit else segment.bytes_before(limit)
+        for segment in segments
+        if segment.name.base_offset < limit
+    )
 
 
 def is_expired(segment: Segment, config: LogConfig, now_ms: int) -> bool:

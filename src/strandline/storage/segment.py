@@ -346,6 +346,21 @@ class Segment:
         start = self.index.floor_offset(max(0, offset - self.name.base_offset))
         return self._walk(start, offset=offset, limit=self.size)
 
+    def bytes_before(self, offset: Offset) -> int:
+        """At least so many bytes are of batches that end at or below the offset: all of them, but
+        for markers at the end; where it is in the middle, to the last index entry, if damage does
+        not hide that."""
+        if offset < self.end_offset:
+            with contextlib.suppress(StorageError, OSError):
+                return self.index.floor_offset(max(0, offset - self.name.base_offset))
+            return 0
+        end = self.size
+        for marker in reversed(self.markers):
+            if marker.position + marker.size < end:
+                break
+            end = marker.position
+        return end
+
     def marker_at(self, index: Index) -> MarkerSpan | None:
         """Where the entry at `index` lies, if it is a marker."""
         at = bisect_left(self.markers, index, key=_index_of)
