@@ -9,8 +9,9 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from chaos import processes
 from chaos.hosts import BROKERS, KAFKA_PORT, RPC_PORT, Host, broker_host
@@ -19,6 +20,15 @@ from chaos.network import Network
 STRANDLINE = str(Path(sys.executable).with_name("strandline"))
 END_TIMEOUT_S = 30
 RESTART_INTERVAL_S = 1.0
+_LEADS = r'[ "](?P<partition>\S+-\d+): leads epoch (?P<epoch>\d+)'
+
+
+class Led(NamedTuple):
+    """A broker said that it leads a partition ("orders-3") in an epoch."""
+
+    broker: int
+    partition: str
+    epoch: int
 
 
 class Brokers:
@@ -63,12 +73,22 @@ class Brokers:
 
     def count_in_logs(self, pattern: str) -> int:
         """How many lines of all brokers have it, a regular expression."""
-        found = re.compile(pattern)
-        return sum(
-            found.search(line) is not None
-            for host in BROKERS
-            for line in self.log(host.broker).read_text(errors="replace").splitlines()
-        )
+        return sum(1 for _ in self._in_logs(pattern))
+
+    def leaders(self) -> list[Led]:
+        """Who said of itself that it leads what, and in which epoch, since it was first started."""
+        return [
+            Led(number, found["partition"], int(found["epoch"]))
+            for number, found in self._in_logs(_LEADS)
+        ]
+
+    def _in_logs(self, pattern: str) -> Iterator[tuple[int, re.Match[str]]]:
+        """(broker, match) of every line in which it is found."""
+        wanted = re.compile(pattern)
+        for host in BROKERS:
+            for line in self.log(host.broker).read_text(errors="replace").splitlines():
+                if found := wanted.search(line):
+                    yield host.broker, found
 
     def kill(self, numbers: Collection[int]) -> None:
         """kill -9."""

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from chaos import ledger
+from chaos.brokers import Led
 from chaos.ledger import LedgerReader
 from chaos.promises import Judge
 from chaos.replica_logs import LogReader, Place, ReplicaLog
-from strandline.model.ids import BrokerId, GroupId, Index, Offset
+from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.simulation.facts import (
     Acknowledged,
     CommitBegun,
     CommitEnded,
+    LeaderKnown,
     OffsetFetched,
     RecordsRead,
 )
@@ -46,6 +48,17 @@ class History:
         moments.sort(key=lambda moment: moment[0])
         for _, act in moments:
             act()
+
+    def lead(self, told: Iterable[Led]) -> None:
+        """Who said that it leads; where nobody has a log any more, nothing is compared with it."""
+        groups = {
+            f"{topic}-{partition}": group for (topic, partition), group in self._groups.items()
+        }
+        for one in told:
+            if one.partition in groups:
+                broker, group = BrokerId(one.broker), groups[one.partition]
+                fact = LeaderKnown(broker, group, Epoch(one.epoch), leader=broker)
+                self._judge.show(lambda promise, fact=fact: promise.on_leader_known(fact))  # type: ignore[misc]
 
     def audit(
         self, logs: Sequence[ReplicaLog], commits: dict[GroupId, Index], ours: Iterable[str]

@@ -2,7 +2,7 @@
 
 Why:    one promise, one class, one name, whether the world is simulated or real.
 How:    facts in the order of time; the first breach of each promise is kept. What cannot be seen
-        from outside a broker (leaders' epochs, marks as they move, heartbeats) is the simulator's.
+        from outside a broker (marks as they move, heartbeats) is the simulator's.
 Owns:   the verdict of one run.
 Source: `strandline.simulation.invariants`, `committed_offsets`; docs/internals/simulation.md."""
 
@@ -22,6 +22,7 @@ from strandline.simulation.invariants import (
     NoReadOfWhatDisappeared,
     NoStaleLeaderRead,
     OffsetsDense,
+    SingleLeaderPerEpoch,
     records_of,
 )
 
@@ -169,6 +170,7 @@ class Judge:
             HighWatermarkMonotonic(),
             LogMatching(),
             CommittedPrefixEqual(),
+            SingleLeaderPerEpoch(),
         ]
         self._offsets: dict[str, GroupOffsetsMonotonic] = {}
 

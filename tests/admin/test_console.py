@@ -211,7 +211,12 @@ def test_what_goes_on_with_fewer_voters_or_observers_is_shown_until_it_is_over(
         moving.advance(BEGUN_MS * 2)
         shown = index(moving, controller_of(moving))
         weakened = {one["CLASS"]: one["PARTITIONS"] for one in shown.tables["weakened"]}
-        assert weakened == {"fewer-voters": "1", "observers-vote": "0", "low-quorum": "0"}
+        assert weakened == {
+            "fewer-voters": "1",
+            "observers-vote": "0",
+            "low-quorum": "0",
+            "no-leader": "0",
+        }
         assert "fewer-voters" in {one["CLASS"] for one in shown.tables["alarms"]}
         roles = {
             one["REPLICA"]: one["ROLE"] for one in replicas(moving, controller_of(moving)).values()

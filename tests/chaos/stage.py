@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chaos.brokers import Led
 from chaos.history import History
 from chaos.ledger import (
     Acknowledged,
@@ -102,6 +103,9 @@ class Stage:
         default_factory=lambda: [listed(5, 0), listed(30, 3), listed(60, 5)]
     )
     is_idempotent: bool = True
+    leaders: list[Led] = field(
+        default_factory=lambda: [Led(1, f"{TOPIC}-0", 1), Led(2, f"{TOPIC}-0", 2)]
+    )
     logs: dict[int, list[bytes]] = field(default_factory=lambda: {1: list(LOG), 2: list(LOG)})
 
     def breaches(self) -> dict[str, str]:
@@ -117,6 +121,7 @@ class Stage:
         logs = find_logs({broker: self._log(broker) for broker in self.logs})
         commits = {GROUP: Index(6)} if self.is_whole else {}
         history.audit(logs, commits, [TOPIC])
+        history.lead(self.leaders)
         return judge.breaches
 
     def _ledger(self, client: Client, entries: list[Entry]) -> LedgerReader:

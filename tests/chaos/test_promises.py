@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from chaos.brokers import Led
 from chaos.ledger import UNKNOWN_OFFSET, CommitBegun, Failed
 from tests.chaos.stage import (
     LOG,
@@ -205,6 +206,15 @@ def test_a_commit_of_unknown_outcome_may_count_or_not(stage: Stage) -> None:
 def test_a_commit_acknowledged_while_somebody_asks_may_count_or_not(stage: Stage) -> None:
     stage.reader[6:] = [told(55, 2), *committed(55, 2, 5)]
     assert stage.breaches() == {}
+
+
+def test_two_brokers_that_say_that_they_lead_in_one_epoch(stage: Stage) -> None:
+    stage.leaders.append(Led(1, f"{TOPIC}-0", 1))
+    stage.leaders.append(Led(2, "unknown-0", 1))
+    assert stage.breaches() == {}
+    stage = Stage(stage.path / "again", leaders=[*stage.leaders, Led(2, f"{TOPIC}-0", 1)])
+    stage.path.mkdir()
+    assert set(stage.breaches()) == {"SingleLeaderPerEpoch"}
 
 
 def test_logs_that_differ_in_the_same_epoch(stage: Stage) -> None:

@@ -52,6 +52,7 @@ def test_a_short_run_keeps_every_promise_and_leaves_nothing(tmp_path: Path) -> N
     assert run.returncode == 0, said
     assert "every promise held" in said
     assert "#1       6.8 s" in said
+    assert re.search(r"began to lead a partition [1-9]\d* times", said)
     assert leftovers(run.pid, tmp_path) == []
 
 

@@ -233,6 +233,15 @@ def test_an_observer_that_is_down_stands_in_for_nobody() -> None:
     assert (told.stopped, told.stand_ins) == (1, 0)
 
 
+def test_of_cached_writes_nobody_is_seated_whom_only_a_promise_would_seat() -> None:
+    partition = state(1, 2, 3, observers=(4, 5))
+    one = topic("t", 3, partition, shrinks=True, promotion="under-min-isr")
+    (told,) = forecast(live(one), [BrokerId(1), BrokerId(2)])
+    assert (told.stopped, told.stand_ins) == (0, 1)
+    (told,) = forecast(live(replace(one, caches=True)), [BrokerId(1), BrokerId(2)])
+    assert (told.stopped, told.stand_ins) == (1, 0)
+
+
 # ---- what counts as steady -----------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource
 from tests.integration.conftest import DevCluster, wait_until
 from tests.integration.metadata import partitions_of
 from tests.integration.pages import commands, type_in
@@ -52,6 +52,13 @@ def west(cluster: DevCluster) -> dict[str, object]:
     (found,) = [one for one in json.loads(shown)["zones"] if one["name"] == "west"]
     assert isinstance(found, dict)
     return found
+
+
+def set_keys(admin: AdminClient) -> set[str]:
+    """The keys that were set for all brokers."""
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    entries = admin.describe_configs([resource])[resource].result(30).values()
+    return {one.name for one in entries if not one.is_default}
 
 
 def marks(cluster: DevCluster) -> tuple[object, object]:
@@ -106,6 +113,10 @@ def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
         wait_until(lambda: west(five)["down"] is False, what="the region")
         type_in(five, commands(PAGE, "It will come back"))
         assert west(five)["ruling"] == "hold" and replicas(admin) == before
+        pause, resume = commands(PAGE, "It will come back", 1)
+        assert type_in(five, [pause]).startswith("paused: ") and not balance(five)["enabled"]
+        type_in(five, [resume])
+        assert balance(five)["enabled"]
         # One of the two may be told of before the other is silent, too; and what goes on is posted
         # again where the controller changes.
         kinds = dict.fromkeys(
@@ -117,6 +128,7 @@ def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
         ]
         type_in(five, commands(PAGE, "It will take long, and copies are missed"))
         assert west(five)["ruling"] is None
+        type_in(five, commands(PAGE, "It will take long, and copies are missed", 1))
 
         silence(five, brokers)
         assert replicas(admin) == before
@@ -131,6 +143,8 @@ def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
         wait_until(lambda: west(five)["ruling"] is None, what="the end of it")
         type_in(five, commands(PAGE, "Set the alarm and the marks"))
         wait_until(lambda: marks(five) == (34, 60), what="the marks of all regions")
+        type_in(five, commands(PAGE, "Set the alarm and the marks", 1))
+        assert set_keys(admin) >= {"balancer.best.effort.enable", "outage.hold.max.ms"}
         count = load.count
         wait_until(lambda: load.count > count + 500, what="more load")
     finally:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -13,6 +14,7 @@ from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.placement.explain.outcomes import Course, Outcome, Rules, outcomes
 from strandline.placement.explain.regions import Regions
+from strandline.placement.policy.document import Promotion
 from strandline.placement.policy.goals import parse_goal
 from strandline.placement.survival.replicas import Placement, Replica
 
@@ -105,6 +107,19 @@ def test_of_a_write_quorum_above_a_majority_who_is_left_is_seated_where_voters_m
     assert (two.course, two.left, two.back, two.keeps_data) == (Course.LOWER, 1, 2, True)
     assert one_of(fixed, "2 regions").course == Course.RETURN
     assert one_of(found, "3 brokers").course == Course.GONE
+
+
+@pytest.mark.parametrize("promotion", ["", "under-min-isr"])
+def test_with_cached_writes_no_more_than_a_majority_is_promised(promotion: Promotion) -> None:
+    """Of three the last one may not be seated: it may have lost its power, and what it had."""
+    placement = placed(*THREE, observers=("d", "d"), min_insync_replicas=3)
+    told = Rules(3, shrinks=True, promotion=promotion)
+    by_itself = Course.STANDS_IN if promotion else Course.LOWER
+    for promises, expected in ((True, by_itself), (False, Course.RETURN)):
+        found = outcomes([(placement, (0,))], replace(told, promises=promises))
+        assert one_of(found, "1 broker").course == by_itself
+        two = one_of(found, "2 regions")
+        assert (two.course, two.left, two.keeps_data) == (expected, 1, True)
 
 
 @pytest.mark.parametrize("promotion", ["under-min-isr", "under-replicated"])

@@ -109,6 +109,28 @@ def test_of_a_zone_that_a_person_holds_no_broker_is_replaced() -> None:
 
 
 @pytest.mark.simulation
+def test_what_is_placed_against_a_policy_while_a_region_is_down_is_undone_when_it_is_back() -> None:
+    """That policies are kept in the end is for Convergence to judge."""
+    outcome = run("region-released-best-effort-and-back")
+    assert outcome.violation is None and outcome.tally.ruling_count == 1
+    moves = [
+        line
+        for line in outcome.trace
+        if " moves to brokers " in line and line.endswith((": best-effort", ": policy-broken"))
+    ]
+    reasons = [line.rpartition(": ")[2] for line in moves]
+    assert reasons == ["best-effort"] * 2 + ["policy-broken"] * 2
+    times_s = [float(line.split()[0]) for line in moves]
+    assert 45 < times_s[0] <= times_s[1] < 110 < times_s[2]  # Released, and back.
+    assert any("region west is back" in line for line in outcome.trace)
+
+    scenario = load_scenario(SCENARIOS / "region-released-best-effort-and-back.toml")
+    kept = tuple(one for one in scenario.changes if not one.ruling)
+    outcome = run_scenario(replace(scenario, changes=kept))  # Nobody releases it.
+    assert outcome.violation is None and outcome.tally.balance_count == 0
+
+
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     "scenario", ["half-an-hour-without-faults", "half-an-hour-on-the-worst-network"]
 )

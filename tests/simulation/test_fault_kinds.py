@@ -13,7 +13,7 @@ from tests.simulation.plain import plain_scenario, run_until_led, started
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.simulation.faults import FAULTS, Begin
-from strandline.simulation.link import RETRANSMIT_LEAST_US, Link
+from strandline.simulation.link import RETRANSMIT_LEAST_US, Link, Pipe
 from strandline.simulation.scenario import ProducerPlan, Scenario
 from strandline.simulation.strikes import End
 from strandline.simulation.variations import draw
@@ -205,10 +205,7 @@ def test_a_lossy_link_has_a_fifth_come_late_until_it_ends() -> None:
 
 def test_in_a_black_hole_what_is_sent_vanishes_until_another_connection() -> None:
     world = started(plain_scenario())
-    pipes = {
-        pair: [pipe for pipe in world.fabric.pipes_of(pair[0]) if leads_to(world, pipe, pair[1])]
-        for pair in permutations(world.scenario.brokers, 2)
-    }
+    pipes = {pair: pipes_between(world, *pair) for pair in ways(world)}
     begun(world, "black-hole")
     swallowed = {pair for pair, found in pipes.items() if any(one.is_swallowed for one in found)}
     assert len(swallowed) == 2
@@ -224,11 +221,83 @@ def test_in_a_black_hole_what_is_sent_vanishes_until_another_connection() -> Non
     assert run_until_led(world, limit_ms=5_000) is not None
 
 
+def test_connections_that_are_reset_are_opened_again() -> None:
+    world = started(plain_scenario())
+    before = {pair: pipes_between(world, *pair) for pair in ways(world)}
+    begun(world, "reset")
+    broken = [pair for pair, pipes in before.items() if any(one.is_broken for one in pipes)]
+    ((source, target),) = broken
+    assert all(one.is_broken for one in before[source, target])
+    advance(world, 2_000)
+    again = pipes_between(world, source, target)
+    assert again and not any(one.is_broken for one in again)
+    assert {pair: pipes for pair in before if (pipes := pipes_between(world, *pair))} == {
+        **before,
+        (source, target): again,
+    }
+
+
+def test_what_is_delivered_late_comes_though_its_connection_is_gone() -> None:
+    world = writing(plain_scenario(producers=(PRODUCER,), one_way_us=20_000))
+    before = [pipe for pair in ways(world) for pipe in pipes_between(world, *pair)]
+    late: list[Pipe] = []
+    for seed in range(20):
+        if not late:
+            begun(world, "late-delivery", seed)
+            late = [pipe for pipe in before if pipe.late_count]
+    assert late, "a leader that is written to has something under way"
+    for pipe in late:
+        assert pipe.is_broken
+        assert len(pipe._under_way) == pipe.late_count
+        due_us = [segment.event.time_us for segment in pipe._under_way if segment.event]
+        assert min(due_us) > world.scheduler.now_us
+        world.scheduler.run_until(max(due_us))
+        assert (len(pipe._under_way), pipe.lost_count) == (0, 0)
+    advance(world, 3_000)
+    assert run_until_led(world, limit_ms=5_000) is not None
+
+
+def test_a_paused_broker_does_nothing_until_it_goes_on_in_the_same_process() -> None:
+    world = started(plain_scenario())
+    before = {broker: host.program for broker, host in world.hosts.items()}
+    end = begun(world, "pause")
+    rung: set[BrokerId] = set()
+    for broker, program in before.items():
+        assert program is not None
+        program.replication.clock.call_later(100, lambda b=broker: rung.add(b))  # type: ignore[misc]
+    advance(world, 3_000)
+    (paused,) = set(world.hosts) - rung
+    assert run_until_led(world, limit_ms=5_000) is not None, "the others go on without it"
+    end()
+    advance(world, 1)
+    assert paused in rung
+    assert {broker: host.program for broker, host in world.hosts.items()} == before
+
+
+def test_flushes_of_a_slow_disk_take_longer_until_it_ends() -> None:
+    world = World(plain_scenario(flush_us=(1_000, 1_000)))
+
+    def fastest_us() -> list[int]:
+        disks = [host.disk for host in world.hosts.values()]
+        return sorted(min(disk.flush_duration_us() for _ in range(50)) for disk in disks)
+
+    assert fastest_us() == [1_000] * 3
+    end = begun(world, "slow-disk")
+    *others, slowest = fastest_us()
+    assert others == [1_000] * 2
+    assert slowest in (10_000, 100_000)
+    end()
+    assert fastest_us() == [1_000] * 3
+
+
 def test_a_drill_is_none_where_there_is_nobody_to_ask_for_it() -> None:
     """Groups alone have no broker that could cut itself off."""
     world = started(plain_scenario())
     assert FAULTS["region-drill"].begin(world, random.Random(1)) is None
 
 
-def leads_to(world: World, pipe: object, target: BrokerId) -> bool:
-    return world.fabric._pipes.get(pipe) == target  # type: ignore[call-overload]
+def pipes_between(world: World, source: BrokerId, target: BrokerId) -> list[Pipe]:
+    """The connections that `source` has to `target`."""
+    return [
+        pipe for pipe in world.fabric.pipes_of(source) if world.fabric._pipes.get(pipe) == target
+    ]

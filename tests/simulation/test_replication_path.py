@@ -247,8 +247,9 @@ def test_a_follower_that_falls_behind_and_catches_up_under_load_gets_every_entry
 ) -> None:
     """RFC: "Since there is no coordination between the two paths [...] those requests may be
     reordered and cause log truncations and redeliveries [...]. We can introduce the last sent
-    offset to raft::follower_index_metadata"; "the recovery_stm will not try to send the same
-    request again"."""
+    offset to raft::follower_index_metadata"; "the replicate_stm will not skip sending a request to
+    the follower if it is the next request the follower is supposed to receive"; "the recovery_stm
+    will not try to send the same request again"."""
     world = started(plain_scenario(seed=seed, log=LOG, settings=SMALL))
     replica = leader_of(world)
     slow = followers(world)[0]

@@ -136,6 +136,9 @@ def test_zones_and_what_a_person_says_of_them_can_be_said(tmp_path: Path) -> Non
             "hold of 'east/b'; hold, release or lost, and nothing else, of one of east, east/a, ",
         ),
         (f"{PLACED}[[changes]]\nat_ms = 1\nwhere = 'east'", "no ruling of 'east'"),
+        ("has_brokers = true\n[cluster]\n'balancer.enable' = 'no'", "cluster, zones, near_racks"),
+        (f"{PLACED}[cluster]\n'balancer.enable' = 'maybe'", "cluster: balancer.enable = maybe: "),
+        (f"{PLACED}[cluster]\n'balancer.enabel' = 'true'", "cluster: balancer.enabel = true: "),
         (
             f"{PLACED}[[changes]]\nat_ms = 1\nwhere = 'east'\nruling = 'hold'\nbroker = 1",
             "and nothing else",

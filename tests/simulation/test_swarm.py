@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutants import MUTANTS, Mutant, is_of_the_product
 from tests.simulation.plain import plain_scenario
 
 from strandline.simulation.scenario import PlannedFault, Scenario
@@ -84,4 +84,13 @@ def test_a_planted_mistake_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPa
 @pytest.mark.simulation
 @pytest.mark.parametrize("mutant", MUTANTS, ids=name_of)
 def test_without_the_mistake_the_same_run_keeps_every_promise(mutant: Mutant) -> None:
-    assert not mutant.is_found_by(mutant.seed)
+    scenario = mutant.scenario(mutant.seed)
+    assert scenario is not None
+    assert run_scenario(scenario).violation is None
+
+
+def test_a_mistake_that_does_not_fit_the_program_is_not_taken_for_found() -> None:
+    assert not is_of_the_product(None)
+    assert is_of_the_product("LogMatching: group 1")
+    assert is_of_the_product("NoUnexpectedError: AssertionError('two leaders') at appends.py:1")
+    assert not is_of_the_product("NoUnexpectedError: TypeError('sees_next') at segment.py:1")

@@ -248,7 +248,7 @@ CONTROLLER_METRICS = (
         labels=("class",),
         help="What goes on and is to be looked at: a `broker`, `zone` or `region` that is down, a "
         "`network-cut`; or was `planned`. `fewer-voters`, `observers-vote` and `low-quorum`: 1 "
-        "where partitions go on with less, for a while.",
+        "where partitions go on with less, for a while; `no-leader`: where nobody leads some.",
     ),
     Metric(
         name="strandline_controller_domain_down",
@@ -311,7 +311,8 @@ CONTROLLER_METRICS = (
         name="strandline_controller_weakened_partitions",
         labels=("class",),
         help="Partitions that go on with `fewer-voters` than placement asks for; whose "
-        "`observers-vote`; whose leader refuses acks=all, for they have a `low-quorum`.",
+        "`observers-vote`; whose leader refuses acks=all, for they have a `low-quorum`; that "
+        "nobody leads who is heard: `no-leader`.",
     ),
 )
 """What the controller alone tells."""

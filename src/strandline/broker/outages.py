@@ -6,8 +6,9 @@ How:    with each look of the balancer: brokers' health + whom they hear + what 
         --`controller.outages`--> who is held, what has begun and what is over. Brokers are asked
         whom they hear now and then, and more often while somebody is not heard by all. What is down
         is taken down for the controllers to come.
-            Partitions that go on with fewer voters, or with observers among them, are told of here,
-        too (`controller.outages.voting`): from the log, and from what their leaders say.
+            Partitions that go on with fewer voters, or with observers among them, or that nobody
+        leads, are told of here, too (`controller.outages.voting`): from the log, and from what
+        brokers say of them.
 Owns:   the judgement, whom brokers hear, what was told: all of it is forgotten when another broker
         becomes the controller. On every broker: since when zones are back, by its own clock.
         Everything else is in the log.
@@ -15,6 +16,7 @@ Source: design section 8; decision 0018."""
 
 import json
 import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -31,8 +33,8 @@ from strandline.controller.outages.judging import Judgement, Outages, Rules, Sce
 from strandline.controller.outages.marks import configured
 from strandline.controller.outages.voting import VotingAlarms
 from strandline.controller.records import ConfigsChanged, Record
-from strandline.controller.reports import Question
-from strandline.model.cluster import Domain, Outage
+from strandline.controller.reports import Question, Report
+from strandline.model.cluster import Domain, Outage, Partition
 from strandline.model.ids import BrokerId, GroupId
 
 ASK_INTERVAL_MS = 10_000
@@ -77,8 +79,8 @@ class OutageWatch:
         self.voting = VotingAlarms()
         # {who told: (when, whom it hears)}
         self._told: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
-        # {who told: (when, what it leads and takes no acks=all for)}
-        self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
+        # {who told: (when, what it takes no acks=all for, and of what it knows no leader)}
+        self._partitions: dict[BrokerId, tuple[int, Report]] = {}
         self._asked_ms: int | None = None
 
     def stop(self) -> None:
@@ -111,7 +113,12 @@ class OutageWatch:
             self.poster.aim(config.alarm_webhook_url)
         for alarm in (
             *self._alarms.step(found, scene, cluster.silent_ms),
-            *self.voting.step(now, cluster.groups, self._refused(now)),
+            *self.voting.step(
+                now,
+                cluster.groups,
+                refusing=self._refused(now),
+                leaderless=self._leaderless(now, cluster.groups),
+            ),
         ):
             self._raise(alarm)
         self._note(found)
@@ -145,8 +152,32 @@ class OutageWatch:
         return hears
 
     def _refused(self, now: int) -> frozenset[GroupId]:
-        told = self._refusing.values()
-        return frozenset(one for at_ms, some in told if now - at_ms < VALID_MS for one in some)
+        told = self._partitions.values()
+        return frozenset(
+            one for at_ms, report in told if now - at_ms < VALID_MS for one in report.refusing
+        )
+
+    def _leaderless(self, now: int, groups: Mapping[GroupId, Partition]) -> list[GroupId]:
+        """What nobody leads, by the word of all that have a replica and are heard. Whoever is heard
+        and has not told lately may know a leader."""
+        alive = frozenset(self._controller.alive())
+        lacks = {
+            one: frozenset(report.leaderless)
+            for one, (told_ms, report) in self._partitions.items()
+            if one in alive and now - told_ms < VALID_MS
+        }
+        suspects: Iterable[GroupId] = frozenset[GroupId]().union(*lacks.values())
+        if not alive.issuperset(self._controller.cluster.brokers):
+            suspects = groups
+        nothing: frozenset[GroupId] = frozenset()
+        return [
+            group
+            for group in suspects
+            if group in groups
+            and all(
+                one not in alive or group in lacks.get(one, nothing) for one in groups[group].hosts
+            )
+        ]
 
     def _raise(self, alarm: Alarm) -> None:
         if not alarm.is_posted_only:
@@ -174,14 +205,14 @@ class OutageWatch:
             self._asking.begin(self._ask_all)
 
     async def _ask_all(self) -> None:
-        told, refusing = self._told, self._refusing
+        told, partitions = self._told, self._partitions
         question = Question(hears=True, refuses=True)
         answers = await self._controller.reporting.ask(self._controller.alive(), question)
         now = self._clock.monotonic_ms()
         for broker, report in answers.items():
             if report.hears is not None:
                 told[broker] = now, frozenset(report.hears)
-            refusing[broker] = now, report.refusing
+            partitions[broker] = now, report
 
     def _note(self, found: Judgement) -> None:
         if not found.wanted or self._noting.is_under_way:

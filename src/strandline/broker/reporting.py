@@ -91,11 +91,20 @@ class Reporting:
             known = (self._replication.self_id, *self._replication.peers)
             hears = tuple(one for one in known if self._replication.is_peer_alive(one))
         refusing: tuple[GroupId, ...] = ()
+        leaderless: tuple[GroupId, ...] = ()
         if question.refuses:
             led = (one for one in here if one.can_serve_reads)
             refusing = tuple(one.group for one in led if one.appender.lacks_voters)
+            leaderless = self._leaderless()
         logs = {one.group: self._log(one) for one in here if one.group in question.logs}
-        return Report(used_bytes, free_bytes, sizes, behind, hears, refusing, logs)
+        return Report(used_bytes, free_bytes, sizes, behind, hears, refusing, logs, leaderless)
+
+    def _leaderless(self) -> tuple[GroupId, ...]:
+        return tuple(
+            one.group
+            for one in self._replication.replicas.values()
+            if one.group != CONTROLLER_GROUP and (one.failed is not None or not is_led(one))
+        )
 
     def _log(self, replica: Replica) -> LogReport:
         return LogReport(

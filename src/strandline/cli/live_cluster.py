@@ -37,6 +37,7 @@ from strandline.protocol.messages.list_partition_reassignments import (
 
 MIN_INSYNC = "min.insync.replicas"
 SHRINK = "voters.shrink.enable"
+CACHING = "write.caching"
 DEFAULT_REPLICAS = "default.replication.factor"
 DISK_FULL = "placement.disk.full.percent"
 DISK_HIGH = "balancer.disk.high.percent"
@@ -56,6 +57,8 @@ class LiveTopic:
     """What is set on the topic itself, of the keys that say where it goes."""
     shrinks: bool = False
     """Whether voters that are lost leave."""
+    caches: bool = False
+    """Whether acks=all does not wait for flushes (`write.caching`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,9 @@ def look(client: Client, names: Sequence[str] | None, *, asks_leaders: bool = Fa
     regions = {one.id: one.labels.region for one in candidates}
     round_trips = RoundTrips.measured(topology.round_trips_ms, regions)
     configs = (
-        describe_configs(client, wanted, (*TOPIC_POLICY_KEYS, MIN_INSYNC, SHRINK)) if wanted else {}
+        describe_configs(client, wanted, (*TOPIC_POLICY_KEYS, MIN_INSYNC, SHRINK, CACHING))
+        if wanted
+        else {}
     )
     return LiveCluster(
         cluster_id=view.cluster_id,
@@ -229,8 +234,13 @@ def _topic(
         ),
         partitions=partitions,
         own=own,
-        shrinks=any(one.name == SHRINK and one.value == "true" for one in configs),
+        shrinks=_is_on(SHRINK, configs),
+        caches=_is_on(CACHING, configs),
     )
+
+
+def _is_on(key: str, configs: Sequence[ConfigView]) -> bool:
+    return any(one.name == key and one.value == "true" for one in configs)
 
 
 def _partition(

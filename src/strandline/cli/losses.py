@@ -122,7 +122,12 @@ def _foretold(
     ]
     policy = topic.request.policy
     rules = Rules(
-        topic.request.min_insync_replicas, topic.shrinks, controllers, policy.promotion, regions
+        min_insync_replicas=topic.request.min_insync_replicas,
+        shrinks=topic.shrinks,
+        controllers=controllers,
+        promotion=policy.promotion,
+        regions=regions,
+        promises=not topic.caches,
     )
     found = outcomes(placements, rules, goals=policy.survive)
     return Foretold(topic, found, _notes(topic, [one for one, _ in placements], regions))

@@ -17,7 +17,7 @@ from strandline.model.ids import NO_BROKER, BrokerId, GroupId
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
     """What to tell besides the room on the disk: how large the logs are; who is in sync; who is
-    heard; where acks=all is refused; where the logs of these groups end."""
+    heard; where acks=all is refused, or no leader known; where the logs of these groups end."""
 
     sizes: bool = False
     leads: bool = False
@@ -46,7 +46,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     leads: its voters that are not in sync}; `hears`: the brokers that it hears, itself included;
     None where that was not asked, or is not known to its version; `refusing`: groups that it leads
     and takes no acks=all for, as too few vote or make up the write quorum; `logs`: {group that was
-    asked about, and is open there: its log}."""
+    asked about, and is open there: its log}; `leaderless`: groups of which it has a replica, and
+    knows no leader that lives, or the replica has failed."""
 
     used_bytes: int
     free_bytes: int
@@ -55,6 +56,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     hears: tuple[BrokerId, ...] | None = None
     refusing: tuple[GroupId, ...] = ()
     logs: dict[GroupId, LogReport] = {}
+    leaderless: tuple[GroupId, ...] = ()
 
     @property
     def used_percent(self) -> int:

@@ -42,6 +42,7 @@ def found_cluster(world: "World") -> None:
     configs = dict([REBALANCE_DELAY])
     if world.scenario.lost_after_ms:
         configs[LOST_AFTER] = str(world.scenario.lost_after_ms)
+    configs |= dict(world.scenario.cluster_configs)
     for key, value in configs.items():
         process.run_now(
             partial(

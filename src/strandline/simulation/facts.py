@@ -274,7 +274,8 @@ class LogAudited:
 class PlacementKnown:
     """How a partition with a policy is placed, as of a version of the controller's state.
 
-    `question`: what it is judged by: the policy, and everything else."""
+    `question`: what it is judged by: the policy, and everything else; `may_break`: whether what has
+    no other place may be placed against the policy."""
 
     group: GroupId
     state_version: int
@@ -282,6 +283,7 @@ class PlacementKnown:
     is_moving: bool
     is_right: bool
     question: tuple[str, str]
+    may_break: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from strandline.base.errors import ApiError
+from strandline.config.cluster import ClusterConfig
 from strandline.config.topic import TopicConfig
 from strandline.controller.policies import policy_of
 from strandline.model.cluster import Cluster, Labels, Partition, Roles
@@ -27,7 +28,8 @@ ANSWERS_MAX = 4096
 
 
 class PlacementHolds(Invariant):
-    """A placement that keeps its policy, at rest, keeps it until policy or labels change."""
+    """A placement that keeps its policy, at rest, keeps it until policy or labels change. Where
+    what has no other place may be placed against it, that is for Convergence to judge."""
 
     def __init__(self) -> None:
         self._last: dict[GroupId, int] = {}
@@ -44,7 +46,7 @@ class PlacementHolds(Invariant):
             self._kept.pop(fact.group, None)
         if fact.is_right and not fact.is_moving:
             self._kept[fact.group] = fact.question
-        if fact.group in self._kept and not fact.is_right:
+        if fact.group in self._kept and not fact.is_right and not fact.may_break:
             raise self.broken(
                 f"group {fact.group}: its replicas became {list(fact.replicas)}, which break "
                 f"{fact.question[0]}; those before kept it",
@@ -69,6 +71,7 @@ def placement_of(partition: Partition, cluster: Cluster) -> PlacementKnown | Non
         is_moving=partition.is_moving,
         is_right=answer.is_right,
         question=answer.question,
+        may_break=ClusterConfig.from_values(cluster.cluster_configs).balancer_best_effort_enable,
     )
 
 

@@ -211,6 +211,8 @@ class Scenario:
     lasts, and brokers do not say where they are. Only where there are whole brokers."""
     disk_bytes: int = CAPACITY_BYTES
     """How large each broker's disk is. What it holds is told to the balancer."""
+    cluster_configs: tuple[tuple[str, str], ...] = ()
+    """What is set for every broker before anything else; only where `lost_after_ms` is set."""
     changes: tuple[PlannedChange, ...] = ()
     """Of policies and labels; only where `lost_after_ms` is set."""
     faults: tuple[PlannedFault, ...] | None = None

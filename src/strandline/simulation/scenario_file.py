@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from strandline.base.errors import OperatorError
+from strandline.config.cluster import validate_cluster_config
 from strandline.model.ids import BrokerId, GroupId
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.damage import BAD_DISKS
@@ -202,14 +203,18 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
         if row.policy
     ]
     changes += [_change(scenario, told, row) for row in told.changes]
-    asks = bool(changes or told.near_racks or told.zones) or told.disk_bytes is not None
+    asks = bool(changes or told.near_racks or told.zones or told.cluster)
+    asks |= told.disk_bytes is not None
     if not told.lost_after_ms and not asks:
         return scenario
     if not told.lost_after_ms or not scenario.has_brokers:
         raise OperatorError(
-            "policy, changes, zones, near_racks, disk_bytes: only with lost_after_ms, where "
-            "has_brokers is true"
+            "policy, changes, cluster, zones, near_racks, disk_bytes: only with lost_after_ms, "
+            "where has_brokers is true"
         )
+    for key, value in told.cluster.items():
+        if reason := validate_cluster_config(key, value):
+            raise OperatorError(f"cluster: {key} = {value}: {reason}")
     if told.zones and len(told.zones) != len(scenario.brokers):
         raise OperatorError(f"zones: one for each of {len(scenario.brokers)} brokers")
     if told.disk_bytes is not None:
@@ -221,6 +226,7 @@ def _balanced(scenario: Scenario, told: ScenarioFile) -> Scenario:
         changes=tuple(changes),
         zones=tuple(told.zones),
         near_racks=tuple(told.near_racks),
+        cluster_configs=tuple(told.cluster.items()),
     )
 
 

@@ -102,6 +102,8 @@ class ScenarioFile(Row):
     changes: list[ChangeRow] = []
     groups: list[GroupRow] | None = None
     producers: list[ProducerRow] | None = None
+    cluster: dict[str, str] = {}
+    """Keys that hold for every broker, set before anything else; only with `lost_after_ms`."""
     replication: dict[str, int | float] = {}
     log: dict[str, bool | int | float] = {}
     faults: list[FaultRow] | None = None

@@ -29,6 +29,7 @@ class Told:
             for one in range(5)
         }
         self.refusing: set[GroupId] = set()
+        self.leaderless: set[GroupId] = set()
 
     def act(self, *voters: int, of: range) -> None:
         """These vote in some of them; nobody: who should."""
@@ -40,7 +41,9 @@ class Told:
         found = []
         for _ in range(0, ms, STEP_MS):
             self.now_ms += STEP_MS
-            found += self.alarms.step(self.now_ms, self.groups, self.refusing)
+            found += self.alarms.step(
+                self.now_ms, self.groups, refusing=self.refusing, leaderless=self.leaderless
+            )
         return [f"{'- ' if one.is_over else ''}{one.kind}: {one.text}" for one in found]
 
 
@@ -89,6 +92,15 @@ def test_leaders_that_refuse_acks_all_are_told(told: Told) -> None:
         "for: 1 partition, flights-1"
     ]
     assert told.alarms.told == [Kind.LOW_QUORUM]
+
+
+def test_partitions_that_nobody_leads_are_told(told: Told) -> None:
+    told.leaderless = {GroupId(3), GroupId(0), GroupId(9)}
+    assert told.wait(BEGUN_MS + STEP_MS) == [
+        "no-leader: nobody who is heard leads: 2 partitions, flights-0, flights-3"
+    ]
+    told.leaderless.clear()
+    assert told.wait(OVER_MS + STEP_MS) == ["- no-leader: all are led"]
 
 
 def test_what_comes_and_goes_is_neither_begun_nor_over_each_time(told: Told) -> None:

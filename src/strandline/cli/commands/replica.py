@@ -1,6 +1,7 @@
 """`strandline replica`: how far each replica is.
 
-Why:    the fields of Confluent's kafka-replica-status, under the same names in lower case.
+Why:    the fields of Confluent's kafka-replica-status: its IsIsrEligible is `is_isr_eligible` in
+        JSON, and ISR-ELIGIBLE in the table.
 Source: reference observers 4.4; docs/reference/cli.md."""
 
 from enum import Enum

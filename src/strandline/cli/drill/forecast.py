@@ -77,7 +77,12 @@ def course(
 ) -> Course:
     """What becomes of one partition without `gone`, and what is down already."""
     promotion = topic.request.policy.promotion
-    rules = Rules(topic.request.min_insync_replicas, topic.shrinks, promotion=promotion)
+    rules = Rules(
+        topic.request.min_insync_replicas,
+        topic.shrinks,
+        promotion=promotion,
+        promises=not topic.caches,
+    )
     voters = _in_force(topic, partition, down)
     left = len(set(voters) - set(gone) - set(down) - set(partition.behind))
     counts = topic.shrinks and promotion in COUNTED

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     FEWER_VOTERS = "fewer-voters"
     OBSERVERS_VOTE = "observers-vote"
     LOW_QUORUM = "low-quorum"
+    NO_LEADER = "no-leader"
 
 
 @dataclass(frozen=True, slots=True)

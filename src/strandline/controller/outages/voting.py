@@ -1,7 +1,8 @@
-"""Tells of partitions that go on with fewer voters, with observers, or refuse acks=all. Pure.
+"""Tells of partitions that go on with fewer voters or with observers, refuse acks=all, or have no
+leader. Pure.
 
 Why:    where voters may leave and observers stand in, all goes on, and the next loss is one too
-        many: somebody has to know before.
+        many: somebody has to know before. Where nobody leads somebody may have to act.
 How:    one alarm for each class, whatever number of partitions are in it: a broker has thousands.
 
             some are, for `BEGUN_MS`      --> begun, with how many there are and the first names
@@ -25,7 +26,7 @@ OVER_MS = 30_000
 NAMED_MAX = 3
 SUBJECT = "partitions"
 
-CLASSES = (Kind.FEWER_VOTERS, Kind.OBSERVERS_VOTE, Kind.LOW_QUORUM)
+CLASSES = (Kind.FEWER_VOTERS, Kind.OBSERVERS_VOTE, Kind.LOW_QUORUM, Kind.NO_LEADER)
 _TEXTS = {
     Kind.FEWER_VOTERS: ("fewer voters than placement asks for", "all voters are back"),
     Kind.OBSERVERS_VOTE: ("observers stand in for voters", "no observer stands in"),
@@ -33,6 +34,7 @@ _TEXTS = {
         "acks=all is refused, for fewer voters are left than min.insync.replicas asks for",
         "acks=all is refused nowhere",
     ),
+    Kind.NO_LEADER: ("nobody who is heard leads", "all are led"),
 }
 
 
@@ -73,16 +75,22 @@ class VotingAlarms:
         ]
 
     def step(
-        self, now_ms: int, groups: Mapping[GroupId, Partition], refusing: Iterable[GroupId]
+        self,
+        now_ms: int,
+        groups: Mapping[GroupId, Partition],
+        *,
+        refusing: Iterable[GroupId],
+        leaderless: Iterable[GroupId],
     ) -> list[Alarm]:
-        """What is to be told now. `refusing`: the groups whose leaders refuse acks=all."""
+        """What is to be told now. `refusing`: the groups whose leaders refuse acks=all;
+        `leaderless`: those that nobody leads who is heard."""
         for one in self._classes.values():
             one.names.clear()
         for partition in groups.values():
             if partition.acting:
                 self._sort(partition)
-        quorum = self._classes[Kind.LOW_QUORUM]
-        quorum.names += sorted(groups[one].name for one in refusing if one in groups)
+        for kind, some in ((Kind.LOW_QUORUM, refusing), (Kind.NO_LEADER, leaderless)):
+            self._classes[kind].names += sorted(groups[one].name for one in some if one in groups)
         found = []
         for kind, one in self._classes.items():
             if bool(one.names) != one.has_some:

@@ -16,7 +16,7 @@ How:    for each class of loss all choices of such domains are tried, over the b
                                         they do not: only after                          LOWER
             the same                    where the controller has no majority either      RETURN
             N - W < s < N - M + 1       the same, where voters may leave: leaders promise W
-                                        then (decision 0041)
+                                        then (decision 0041), but not with write.caching
                                         else all acknowledged writes are on them, and nobody
                                         leads                                        RETURN
             0 < s <= N - W              the last of them may be on nobody who is left    MAY_LACK
@@ -123,13 +123,15 @@ class Outcome(msgspec.Struct, frozen=True):
 class Rules:
     """What decides beside the placement. `shrinks`: `voters.shrink.enable` of the topic;
     `controllers`: the controller's voters, nobody where that is not known; `promotion`: the
-    policy's; `regions`: when they are down, none ever where that is not known."""
+    policy's; `regions`: when they are down, none ever where that is not known; `promises`: whether
+    leaders promise a write quorum above a majority, where voters may leave."""
 
     min_insync_replicas: int = 1
     shrinks: bool = False
     controllers: Sequence[Replica] = ()
     promotion: Promotion = ""
     regions: Regions = field(default_factory=Regions)
+    promises: bool = True
 
     def lacking(self, quorum: Quorum, left: int) -> int:
         """How many voters more acks=all asks for."""
@@ -384,9 +386,11 @@ def course_of(
         return Course.MAY_LACK
     if without_controller:
         return Course.RETURN
+    is_half = quorum.voters - majority < left < majority
     if not rules.shrinks:
-        is_half = quorum.voters - majority < left < majority
         return Course.LET_LEAVE if is_half else Course.RETURN
+    if left < majority and not is_half and not rules.promises:
+        return Course.RETURN
     lacking = rules.lacking(quorum, left)
     if lacking:
         return Course.STANDS_IN if observers >= lacking else Course.LOWER

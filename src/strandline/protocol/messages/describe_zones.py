@@ -45,7 +45,8 @@ class DescribedZone(Message):
 class ZoneHappening(Message):
     """Something that goes on."""
 
-    # broker, zone, region, network-cut, planned; fewer-voters, observers-vote, low-quorum
+    # broker, zone, region, network-cut, planned; fewer-voters, observers-vote, low-quorum,
+    # no-leader
     kind: Annotated[str, F("string")] = ""
     subject: Annotated[str, F("string")] = ""
     text: Annotated[str, F("string")] = ""
