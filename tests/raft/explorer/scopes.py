@@ -125,6 +125,16 @@ LARGE = (
         seats_observers=False,
     ),
     Scope(voters=4, observers=2, timeouts=1, proposals=0, changes=1, grants=0, late=1),
+    Scope(voters=4, observers=2, timeouts=1, proposals=0, changes=1, restarts=1, grants=0, late=0),
+    Scope(
+        voters=4,
+        observers=2,
+        timeouts=1,
+        proposals=0,
+        restarts=1,
+        late=0,
+        seats_observers=False,
+    ),
 )
 """An hour together."""
 
