@@ -20,7 +20,7 @@ from chaos.network import Network
 STRANDLINE = str(Path(sys.executable).with_name("strandline"))
 END_TIMEOUT_S = 30
 RESTART_INTERVAL_S = 1.0
-_LEADS = r'[ "](?P<partition>\S+-\d+): leads epoch (?P<epoch>\d+)'
+_LEADS = r'"(?P<partition>[^\s"]+-\d+): leads epoch (?P<epoch>\d+)"'
 
 
 class Led(NamedTuple):

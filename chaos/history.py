@@ -49,16 +49,20 @@ class History:
         for _, act in moments:
             act()
 
-    def lead(self, told: Iterable[Led]) -> None:
-        """Who said that it leads; where nobody has a log any more, nothing is compared with it."""
+    def lead(self, told: Iterable[Led]) -> int:
+        """Who said that it leads; what nobody has a log of is passed over. Returns how many that
+        leaves."""
+        count = 0
         groups = {
             f"{topic}-{partition}": group for (topic, partition), group in self._groups.items()
         }
         for one in told:
             if one.partition in groups:
+                count += 1
                 broker, group = BrokerId(one.broker), groups[one.partition]
                 fact = LeaderKnown(broker, group, Epoch(one.epoch), leader=broker)
                 self._judge.show(lambda promise, fact=fact: promise.on_leader_known(fact))  # type: ignore[misc]
+        return count
 
     def audit(
         self, logs: Sequence[ReplicaLog], commits: dict[GroupId, Index], ours: Iterable[str]

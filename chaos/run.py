@@ -77,9 +77,8 @@ def play(plan: Plan, work: Path, report: Report, *, keep: bool) -> dict[str, str
         history = History(judge, groups)
         history.replay(workload.begun())
         history.audit(logs, commits, TOPICS)
-        leaders = brokers.leaders()
-        history.lead(leaders)
-        report.say(f"somebody began to lead a partition {len(leaders)} times")
+        led_count = history.lead(brokers.leaders())
+        report.say(f"somebody began to lead a partition {led_count} times")
         report.counts(plan, workload.begun())
         report.say(
             f"written again by clients in a new epoch: {judge.duplicates.rewritten_count} records"

@@ -192,7 +192,8 @@ def test_the_controller_tells_of_outages_and_others_say_who_it_is(world: Cluster
     (west,) = (one for one in found["zones"] if one["name"] == "west")
     assert (west["level"], west["down"], west["held"]) == ("region", True, True)
     assert west["silent"] == [3, 4]
-    assert [one["class"] for one in found["happenings"]] == ["region"]
+    assert [one["class"] for one in found["happenings"]] == ["region", "no-leader"]
+    assert found["weakened_partitions"]["no-leader"] == 2
     other = next(one for one in (1, 2) if one != controller)
     elsewhere = told(world, other, api(world, other).outages(), status=503)
     assert elsewhere["controller"] == controller

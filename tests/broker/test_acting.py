@@ -362,33 +362,6 @@ def test_the_controller_tells_of_partitions_that_go_on_with_less_and_when_that_i
         world.finish(*HOME)
 
 
-def test_the_controller_tells_of_partitions_that_nobody_leads_and_when_that_is_over(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The third voter lives, and is heard: it is not one that leads."""
-    caplog.set_level(logging.INFO, "strandline.controller")
-    with moving_world(monkeypatch, HOME) as world:
-        world.until(lambda: len(world.acked) > 0)
-
-        def told() -> list[str]:
-            return [one for one in caplog.messages if one.startswith("no-leader")]
-
-        for lost in (4, 5):
-            world.hosts[lost].kill()
-        world.until(lambda: told() != [])
-        assert told() == ["no-leader: nobody who is heard leads: 1 partition, moved-0"]
-        assert [one.text for one in described(world).happenings if one.kind == "no-leader"] == [
-            "nobody who is heard leads: 1 partition, moved-0"
-        ]
-        for lost in (4, 5):
-            world.hosts[lost].start()
-            world.until_started(lost)
-        caplog.clear()
-        world.until(lambda: told() != [])
-        assert told() == ["no-leader: all are led"]
-        world.finish(*HOME)
-
-
 def test_who_follows_a_lost_leader_can_commit_though_all_three_would_have_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -380,6 +380,20 @@ def test_retention_by_size_counts_no_markers_that_may_yet_be_cut_off() -> None:
     assert world.log.apply_retention(committed) == 0
     world.log.config = replace(world.config, retention_bytes=left)
     assert world.log.apply_retention(committed) == second
+    world.log.config = replace(world.config, retention_bytes=0)
+    assert world.log.apply_retention(committed) == committed, "nothing else is to be kept"
+
+
+def test_of_a_closed_segment_whose_index_is_not_in_memory_nothing_is_read_for_retention() -> None:
+    world = World(retention_ms=-1, retention_bytes=1_500, index_interval_bytes=200)
+    sizes = [len(world.append(size=100)) for _ in range(60)]
+    first, *others = world.log._row.segments
+    for one in others[:-1]:
+        one.drop_index()
+    committed = Offset(first.end_offset * 3 + 3)  # In the middle of a closed one.
+    start = world.log.apply_retention(committed)
+    assert sum(sizes[start:committed]) >= 1_500
+    assert all(one._index is None for one in others[:-1])
 
 
 def test_retention_by_records_keeps_at_least_so_many_committed_ones() -> None:

@@ -312,7 +312,7 @@ CONTROLLER_METRICS = (
         labels=("class",),
         help="Partitions that go on with `fewer-voters` than placement asks for; whose "
         "`observers-vote`; whose leader refuses acks=all, for they have a `low-quorum`; that "
-        "nobody leads who is heard: `no-leader`.",
+        "nobody leads, as all say who have a replica and are heard: `no-leader`.",
     ),
 )
 """What the controller alone tells."""

@@ -8,7 +8,7 @@ Owns:   which groups are closed for damage; one per broker.
 Source: decision 0007; `raft.rejoin`."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from strandline.base.clock import Clock
@@ -45,6 +45,9 @@ class DamagedLogs:
 
     def __contains__(self, group: GroupId) -> bool:
         return group in self._closed
+
+    def __iter__(self) -> Iterator[GroupId]:
+        return iter(self._closed)
 
     def add(self, spec: GroupSpec) -> None:
         """This log could not be opened, for damage."""

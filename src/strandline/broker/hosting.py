@@ -142,6 +142,7 @@ class Hosting:
         self._waiting: set[GroupId] = set()
         # Whether who follows the controller's group is to be looked at again.
         self._is_controller_due = False
+        controller.reporting.closed = self._closed
         controller.on_applied.append(self._on_applied)
         replication.on_outdated.append(self._begin_anew)
 
@@ -388,6 +389,9 @@ class Hosting:
                 self._finish_opening()
             yield
         self._finish_opening()
+
+    def _closed(self) -> list[GroupId]:
+        return [*self._broken, *self._damaged, *self._waiting]
 
     def _is_closed(self, group: GroupId) -> bool:
         closed = (self._broken, self._damaged, self._replication.forgetting)

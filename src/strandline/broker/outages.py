@@ -16,7 +16,6 @@ Source: design section 8; decision 0018."""
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -30,16 +29,18 @@ from strandline.controller.commands import DomainNote, NoteOutages, Refused
 from strandline.controller.decision import leaving_of
 from strandline.controller.outages.alarms import Alarm, Alarms
 from strandline.controller.outages.judging import Judgement, Outages, Rules, Scene
+from strandline.controller.outages.leaderless import Leaderless
 from strandline.controller.outages.marks import configured
 from strandline.controller.outages.voting import VotingAlarms
 from strandline.controller.records import ConfigsChanged, Record
-from strandline.controller.reports import Question, Report
-from strandline.model.cluster import Domain, Outage, Partition
+from strandline.controller.reports import Question
+from strandline.model.cluster import Domain, Outage
 from strandline.model.ids import BrokerId, GroupId
 
 ASK_INTERVAL_MS = 10_000
 ASK_SOON_MS = 2_000
-"""How often brokers are asked whom they hear; while somebody is not heard by all."""
+"""How often brokers are asked whom they hear, and what nobody leads; while somebody is not heard by
+all, or something is named."""
 VALID_MS = 15_000
 """For how long an answer counts."""
 
@@ -79,8 +80,9 @@ class OutageWatch:
         self.voting = VotingAlarms()
         # {who told: (when, whom it hears)}
         self._told: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
-        # {who told: (when, what it takes no acks=all for, and of what it knows no leader)}
-        self._partitions: dict[BrokerId, tuple[int, Report]] = {}
+        # {who told: (when, what it leads and takes no acks=all for)}
+        self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
+        self._leaderless = Leaderless(VALID_MS)
         self._asked_ms: int | None = None
 
     def stop(self) -> None:
@@ -117,12 +119,15 @@ class OutageWatch:
                 now,
                 cluster.groups,
                 refusing=self._refused(now),
-                leaderless=self._leaderless(now, cluster.groups),
+                leaderless=self._leaderless.found(
+                    now, cluster.groups, version=cluster.version, silent=found.silent
+                ),
             ),
         ):
             self._raise(alarm)
         self._note(found)
-        self._ask(now, is_urgent=bool(condition.down_since_ms) or found.has_cut)
+        is_urgent = bool(condition.down_since_ms) or found.has_cut
+        self._ask(now, is_urgent=is_urgent or self._leaderless.is_suspected)
         lost = (condition.lost | found.lost) - found.held.keys()
         return replace(condition, lost=lost, held=found.held)
 
@@ -152,32 +157,8 @@ class OutageWatch:
         return hears
 
     def _refused(self, now: int) -> frozenset[GroupId]:
-        told = self._partitions.values()
-        return frozenset(
-            one for at_ms, report in told if now - at_ms < VALID_MS for one in report.refusing
-        )
-
-    def _leaderless(self, now: int, groups: Mapping[GroupId, Partition]) -> list[GroupId]:
-        """What nobody leads, by the word of all that have a replica and are heard. Whoever is heard
-        and has not told lately may know a leader."""
-        alive = frozenset(self._controller.alive())
-        lacks = {
-            one: frozenset(report.leaderless)
-            for one, (told_ms, report) in self._partitions.items()
-            if one in alive and now - told_ms < VALID_MS
-        }
-        suspects: Iterable[GroupId] = frozenset[GroupId]().union(*lacks.values())
-        if not alive.issuperset(self._controller.cluster.brokers):
-            suspects = groups
-        nothing: frozenset[GroupId] = frozenset()
-        return [
-            group
-            for group in suspects
-            if group in groups
-            and all(
-                one not in alive or group in lacks.get(one, nothing) for one in groups[group].hosts
-            )
-        ]
+        told = self._refusing.values()
+        return frozenset(one for at_ms, some in told if now - at_ms < VALID_MS for one in some)
 
     def _raise(self, alarm: Alarm) -> None:
         if not alarm.is_posted_only:
@@ -205,14 +186,15 @@ class OutageWatch:
             self._asking.begin(self._ask_all)
 
     async def _ask_all(self) -> None:
-        told, partitions = self._told, self._partitions
+        told, refusing, leaderless = self._told, self._refusing, self._leaderless
         question = Question(hears=True, refuses=True)
         answers = await self._controller.reporting.ask(self._controller.alive(), question)
         now = self._clock.monotonic_ms()
         for broker, report in answers.items():
             if report.hears is not None:
                 told[broker] = now, frozenset(report.hears)
-            partitions[broker] = now, report
+            refusing[broker] = now, report.refusing
+            leaderless.note(broker, now, report.leaderless)
 
     def _note(self, found: Judgement) -> None:
         if not found.wanted or self._noting.is_under_way:

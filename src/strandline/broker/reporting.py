@@ -6,7 +6,7 @@ Owns:   the room that each broker told of last, until it is forgotten.
 Source: `controller.reports`."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -34,6 +34,8 @@ class Reporting:
     def __init__(self, replication: Replication) -> None:
         self.latest: dict[BrokerId, Report] = {}
         """{broker: the room on its disk when it was last asked, for whatever}"""
+        self.closed: Callable[[], Collection[GroupId]] = tuple
+        """Groups that this broker should have a log of, and cannot open."""
         self._replication = replication
         self._questions = msgspec.msgpack.Decoder(Question)
         self._reports = msgspec.msgpack.Decoder(Report)
@@ -100,11 +102,9 @@ class Reporting:
         return Report(used_bytes, free_bytes, sizes, behind, hears, refusing, logs, leaderless)
 
     def _leaderless(self) -> tuple[GroupId, ...]:
-        return tuple(
-            one.group
-            for one in self._replication.replicas.values()
-            if one.group != CONTROLLER_GROUP and (one.failed is not None or not is_led(one))
-        )
+        here = self._replication.replicas.values()
+        not_led = [one.group for one in here if one.failed is not None or not is_led(one)]
+        return tuple(one for one in (*not_led, *self.closed()) if one != CONTROLLER_GROUP)
 
     def _log(self, replica: Replica) -> LogReport:
         return LogReport(

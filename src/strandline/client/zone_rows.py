@@ -37,7 +37,7 @@ def rows_of(found: DescribeZonesResponse) -> list[ZoneRow]:
 
 
 def is_calm(found: DescribeZonesResponse) -> bool:
-    """Whether nothing is down or cut off; partitions may go on with less all the same."""
+    """Whether nothing is down or cut off; partitions may go on with less even so, or not at all."""
     return all(one.kind in CLASSES for one in found.happenings)
 
 

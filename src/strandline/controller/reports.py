@@ -46,8 +46,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     leads: its voters that are not in sync}; `hears`: the brokers that it hears, itself included;
     None where that was not asked, or is not known to its version; `refusing`: groups that it leads
     and takes no acks=all for, as too few vote or make up the write quorum; `logs`: {group that was
-    asked about, and is open there: its log}; `leaderless`: groups of which it has a replica, and
-    knows no leader that lives, or the replica has failed."""
+    asked about, and is open there: its log}; `leaderless`: groups of which it has a replica that
+    knows no leader that lives, or does not work."""
 
     used_bytes: int
     free_bytes: int

@@ -29,14 +29,15 @@ def expired_segments(
     retention time, or what is from it to the limit, which no truncation takes, is as large as the
     retention size or has as many records as are to be kept, or all of its own are deleted. One
     without any timestamp goes with the next one that has some."""
-    left = _bytes_before(segments, limit_offset) if config.retention_bytes >= 0 else 0
+    is_by_size = config.delete and config.retention_bytes >= 0
+    left = sum(one.bytes_before(limit_offset) for one in segments) if is_by_size else 0
     count = 0
     for at, segment in enumerate(segments[:-1], start=1):
-        left -= segment.size
+        left -= segment.bytes_before(limit_offset) if is_by_size else 0
         if segment.end_offset > limit_offset:
             break
         is_old = is_expired(segment, config, now_ms)
-        is_much = config.delete and 0 <= config.retention_bytes <= left
+        is_much = is_by_size and config.retention_bytes <= left
         is_many = config.delete and (
             0 <= config.retention_records <= limit_offset - segment.end_offset
         )
@@ -46,15 +47,6 @@ def expired_segments(
         elif segment.max_timestamp >= 0:
             break
     return count
-
-
-def _bytes_before(segments: Sequence[Segment], limit: Offset) -> int:
-    """At least so many bytes lie below the limit; at most an index interval is not counted."""
-    return sum(
-        segment.size if segment.end_offset < limit else segment.bytes_before(limit)
-        for segment in segments
-        if segment.name.base_offset < limit
-    )
 
 
 def is_expired(segment: Segment, config: LogConfig, now_ms: int) -> bool:

@@ -346,14 +346,15 @@ class Segment:
         start = self.index.floor_offset(max(0, offset - self.name.base_offset))
         return self._walk(start, offset=offset, limit=self.size)
 
-    def bytes_before(self, offset: Offset) -> int:
-        """At least so many bytes are of batches that end at or below the offset: all of them, but
-        for markers at the end; where it is in the middle, to the last index entry, if damage does
-        not hide that."""
-        if offset < self.end_offset:
-            with contextlib.suppress(StorageError, OSError):
-                return self.index.floor_offset(max(0, offset - self.name.base_offset))
-            return 0
+    def bytes_before(self, limit: Offset) -> int:
+        """At least so many bytes are of batches that end at or below the limit, but for markers
+        right below it. Where the limit is in the middle, what an index in memory tells: an index
+        interval and a batch too little, or all of it."""
+        if limit > self.end_offset:
+            return self.size
+        if limit < self.end_offset:
+            known = self._index
+            return 0 if known is None else known.floor_offset(max(0, limit - self.name.base_offset))
         end = self.size
         for marker in reversed(self.markers):
             if marker.position + marker.size < end:

@@ -3,5 +3,6 @@
 Map:    domains.py (zones and regions, and how they are named), sight.py (who is heard from which
         zones), marks.py (when a domain is down, and when it is back), happenings.py (what is going
         on, in words), judging.py (all of it together, as time goes by), alarms.py (what begins, and
-        what is over), voting.py (partitions with fewer voters, or with observers among them).
+        what is over), voting.py (partitions that go on with less, or not at all), leaderless.py
+        (which of them nobody leads).
 Source: design section 8; decision 0018."""

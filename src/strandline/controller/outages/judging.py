@@ -116,6 +116,11 @@ class Judgement:
     """Whether this controller knows enough to take anything for newly down."""
 
     @property
+    def silent(self) -> frozenset[BrokerId]:
+        """Who is heard neither by the controller nor from enough zones."""
+        return frozenset(one for one, seen in self.seen.items() if seen.verdict is Verdict.SILENT)
+
+    @property
     def has_cut(self) -> bool:
         """Whether somebody is heard by some and not by others."""
         return any(one.verdict is Verdict.CUT for one in self.seen.values())

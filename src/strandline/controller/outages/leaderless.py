@@ -1,0 +1,83 @@
+"""Which partitions nobody leads, by the word of all who have a replica and are heard. Pure.
+
+Why:    a leader that has lost its quorum lives, and leads no more: only those who have a replica
+        know that.
+How:    brokers name those of their partitions of which they know no leader. A partition is one if
+        each of its hosts has named it twice in a row, or is silent; not who is merely cut off from
+        the controller, nor who has not told yet: they may know a leader.
+Owns:   what brokers told last, and before that; on the active controller.
+Source: design section 8."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId, GroupId
+
+_NOTHING: frozenset[GroupId] = frozenset()
+
+
+class _Told(NamedTuple):
+    at_ms: int
+    last: frozenset[GroupId]
+    twice: frozenset[GroupId]
+    """Of `last`, what was named the time before, too: an election takes less than that."""
+
+
+class Leaderless:
+    """See the module. `valid_ms`: for how long an answer counts."""
+
+    def __init__(self, valid_ms: int) -> None:
+        self._valid_ms = valid_ms
+        self._told: dict[BrokerId, _Told] = {}
+        # (version of the state, who is silent), and what only the silent host.
+        self._dead_for: tuple[int, frozenset[BrokerId]] = -1, frozenset()
+        self._dead: frozenset[GroupId] = _NOTHING
+
+    @property
+    def is_suspected(self) -> bool:
+        """Whether somebody has named any."""
+        return any(one.last for one in self._told.values())
+
+    def note(self, broker: BrokerId, now_ms: int, named: Collection[GroupId]) -> None:
+        """What a broker tells."""
+        last = frozenset(named)
+        before = self._told.get(broker)
+        is_next = before is not None and now_ms - before.at_ms < self._valid_ms
+        twice = last & before.last if before is not None and is_next else _NOTHING
+        self._told[broker] = _Told(now_ms, last, twice)
+
+    def found(
+        self,
+        now_ms: int,
+        groups: Mapping[GroupId, Partition],
+        *,
+        version: int,
+        silent: frozenset[BrokerId],
+    ) -> list[GroupId]:
+        """Those that nobody leads. `groups`: those of the state of this `version`."""
+        named = {
+            broker: told.twice
+            for broker, told in self._told.items()
+            if now_ms - told.at_ms < self._valid_ms
+        }
+        suspects = _NOTHING.union(*named.values()) - self._dead_of(groups, version, silent)
+        return sorted(self._dead) + [
+            group
+            for group in sorted(suspects)
+            if group in groups
+            and all(
+                one in silent or group in named.get(one, _NOTHING) for one in groups[group].hosts
+            )
+        ]
+
+    def _dead_of(
+        self, groups: Mapping[GroupId, Partition], version: int, silent: frozenset[BrokerId]
+    ) -> frozenset[GroupId]:
+        """What is hosted by nobody else. Not looked for each time: there may be thousands."""
+        if (version, silent) != self._dead_for:
+            self._dead_for = version, silent
+            self._dead = frozenset(
+                group for group, one in groups.items() if silent and silent.issuperset(one.hosts)
+            )
+        return self._dead

@@ -1,0 +1,109 @@
+"""The controller tells of partitions that nobody leads, and of none that somebody leads.
+
+Source: design section 8; docs/operating/outages.md."""
+
+import errno
+import logging
+
+import pytest
+from tests.broker.moving_world import TOPIC, moving_world
+from tests.broker.test_outages import REGIONS, described
+
+from strandline.model.ids import BrokerId
+from strandline.replication.group_spec import GroupSpec
+from strandline.replication.opening import Opening
+
+HOME = (3, 4, 5)
+BEGUN = "no-leader: nobody who is heard leads: 1 partition, moved-0"
+
+
+class Told:
+    """What the controller's log says of it."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO, "strandline.controller")
+        self._log = caplog
+
+    @property
+    def lines(self) -> list[str]:
+        return [one for one in self._log.messages if one.startswith("no-leader")]
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> Told:
+    return Told(caplog)
+
+
+def test_of_three_voters_the_last_one_lives_and_leads_nobody(
+    monkeypatch: pytest.MonkeyPatch, told: Told
+) -> None:
+    with moving_world(monkeypatch, HOME) as world:
+        world.until(lambda: len(world.acked) > 0)
+        for lost in (4, 5):
+            world.hosts[lost].kill()
+        world.until(lambda: told.lines != [])
+        assert told.lines == [BEGUN]
+        shown = [one for one in described(world).happenings if one.kind == "no-leader"]
+        assert [f"{one.kind}: {one.text}" for one in shown] == [BEGUN]
+        for lost in (4, 5):
+            world.hosts[lost].start()
+            world.until_started(lost)
+        world.until(lambda: len(told.lines) > 1)
+        assert told.lines[1:] == ["no-leader: all are led"]
+        world.finish(*HOME)
+
+
+def test_a_leader_that_only_the_controller_does_not_hear_leads(
+    monkeypatch: pytest.MonkeyPatch, told: Told
+) -> None:
+    with moving_world(monkeypatch, (4, 5), REGIONS) as world:
+        world.advance(20_000)
+        controller = BrokerId(world.controller_leader())
+        for one in map(BrokerId, (4, 5)):
+            world.fabric.cut(one, controller)
+            world.fabric.cut(controller, one)
+        world.advance(15_000)
+        before = len(world.acked)
+        world.advance(20_000)
+        assert world.controller_leader() == controller
+        assert len(world.acked) > before
+        assert [one.kind for one in described(world).happenings] == ["network-cut"]
+        assert told.lines == []
+        for one in map(BrokerId, (4, 5)):
+            world.fabric.heal(one, controller)
+            world.fabric.heal(controller, one)
+        world.finish(4, 5)
+
+
+def test_a_log_that_cannot_be_opened_has_no_leader(
+    monkeypatch: pytest.MonkeyPatch, told: Told
+) -> None:
+    def unreadable(opening: Opening, spec: GroupSpec) -> None:
+        raise OSError(errno.EIO, "unreadable")
+
+    with moving_world(monkeypatch, (4,)) as world:
+        world.until(lambda: len(world.acked) > 0)
+        world.hosts[4].fail_power()
+        world.advance(3_000)
+        with monkeypatch.context() as patch:
+            for name in ("open_one", "add"):
+                honest = getattr(Opening, name)
+                patch.setattr(
+                    Opening,
+                    name,
+                    lambda self, spec, honest=honest: (
+                        unreadable(self, spec)
+                        if spec.name.startswith(TOPIC)
+                        else honest(self, spec)
+                    ),
+                )
+            world.hosts[4].start()
+            world.until_started(4)
+            world.until(lambda: told.lines != [])
+        assert told.lines == [BEGUN]
+        assert not any(one.kind == "broker" for one in described(world).happenings)
+        world.hosts[4].kill()  # It is opened only by a process that is started anew.
+        world.hosts[4].start()
+        world.until_started(4)
+        world.until(lambda: len(told.lines) > 1)
+        world.finish(4)
