@@ -116,9 +116,10 @@ def test_with_cached_writes_no_more_than_a_majority_is_promised(promotion: Promo
     told = Rules(3, shrinks=True, promotion=promotion)
     by_itself = Course.STANDS_IN if promotion else Course.LOWER
     for promises, expected in ((True, by_itself), (False, Course.RETURN)):
-        found = outcomes([(placement, (0,))], replace(told, promises=promises))
+        rules = replace(told, promises=promises)
+        found = outcomes([(placement, (0,))], rules, goals=[parse_goal("2 brokers")])
         assert one_of(found, "1 broker").course == by_itself
-        two = one_of(found, "2 regions")
+        two = one_of(found, "2 brokers")
         assert (two.course, two.left, two.keeps_data) == (expected, 1, True)
 
 
