@@ -114,9 +114,10 @@ def test_a_region_is_killed_under_load_and_the_page_says_what_to_do(
         type_in(five, commands(PAGE, "It will come back"))
         assert west(five)["ruling"] == "hold" and replicas(admin) == before
         pause, resume = commands(PAGE, "It will come back", 1)
-        assert type_in(five, [pause]).startswith("paused: ") and not balance(five)["enabled"]
+        assert type_in(five, [pause]).startswith("paused: ")
+        wait_until(lambda: not balance(five)["enabled"], what="a look of the balancer")
         type_in(five, [resume])
-        assert balance(five)["enabled"]
+        wait_until(lambda: bool(balance(five)["enabled"]), what="the next one")
         # One of the two may be told of before the other is silent, too; and what goes on is posted
         # again where the controller changes.
         kinds = dict.fromkeys(
