@@ -9,6 +9,15 @@ from dataclasses import replace
 
 from tests.raft.explorer.scope import Scope
 
+_CRASHING = Scope(
+    voters=4,
+    observers=1,
+    timeouts=1,
+    proposals=0,
+    restarts=1,
+    late=0,
+    seats_observers=False,
+)
 _PROMISED = Scope(observers=0, min_insync=3, proposals=0, late=0, promises=True, promised=True)
 
 SMALL = (
@@ -115,26 +124,10 @@ LARGE = (
     Scope(voters=3, observers=1, timeouts=1, proposals=0, changes=1, grants=0, late=1),
     Scope(voters=4, observers=0, timeouts=1, proposals=0, restarts=1, late=0),
     Scope(voters=4, observers=1, timeouts=1, proposals=0, changes=1, restarts=1, grants=0, late=0),
-    Scope(
-        voters=4,
-        observers=1,
-        timeouts=1,
-        proposals=0,
-        restarts=1,
-        late=0,
-        seats_observers=False,
-    ),
+    _CRASHING,
     Scope(voters=4, observers=2, timeouts=1, proposals=0, changes=1, grants=0, late=1),
     Scope(voters=4, observers=2, timeouts=1, proposals=0, changes=1, restarts=1, grants=0, late=0),
-    Scope(
-        voters=4,
-        observers=2,
-        timeouts=1,
-        proposals=0,
-        restarts=1,
-        late=0,
-        seats_observers=False,
-    ),
+    replace(_CRASHING, observers=2),
 )
 """An hour together."""
 
