@@ -4,7 +4,9 @@ More of them: `make outages SEED=1 RUNS=1000`.
 
 Source: docs/decisions/0016, 0018, 0020 and 0025; docs/internals/simulation.md."""
 
+import logging
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from strandline.simulation import outage_swarm
 from strandline.simulation.facts import Acknowledged, LeaderElected, VotersRecorded
 from strandline.simulation.families import Swarm
 from strandline.simulation.invariants import InvariantError
-from strandline.simulation.outage_swarm import ENDURANCE_ACTIVE_MS, LAYOUTS, draw_outages
+from strandline.simulation.outage_swarm import CABLE, ENDURANCE_ACTIVE_MS, LAYOUTS, draw_outages
 from strandline.simulation.promotions import PromotionKeepsRpoZero
 from strandline.simulation.role_changes import KINDS
 from strandline.simulation.scenario import AMBUSHES, ANSWER_FAULTS, LASTING_LOSS
@@ -86,6 +88,28 @@ def test_answers_are_lost_beside_all_other_faults(monkeypatch: pytest.MonkeyPatc
     assert 15 < sum(one != other for one, other in zip(drawn, without, strict=True)) < 60
     lasting = [each for each in drawn if any(one.kind == LASTING_LOSS for one in each)]
     assert any(one.kind in ANSWER_FAULTS for each in lasting for one in each)
+
+
+def test_cables_are_cut_beside_all_other_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [draw_outages(seed) for seed in range(1, 200)]
+    monkeypatch.setattr(outage_swarm, "CABLE_SHARE", 0.0)
+    without = [draw_outages(seed).faults or () for seed in range(1, 200)]
+    others = [tuple(one for one in each.faults or () if one.kind != CABLE) for each in drawn]
+    assert others == without
+    cut = [one for one in drawn if any(fault.kind == CABLE for fault in one.faults or ())]
+    assert 8 < len(cut) < 30
+    assert all(len(set(one.regions)) > 2 for one in cut)
+    assert any(one.changes for one in cut)
+
+
+@pytest.mark.simulation
+def test_what_is_placed_against_its_policy_for_a_region_that_is_released_is_undone() -> None:
+    seed = next(seed for seed in count(1) if draw_outages(seed).cluster_configs)
+    outcome = run_scenario(draw_outages(seed), log_level=logging.INFO)
+    assert outcome.violation is None
+    moves = [line for line in outcome.trace if " moves to brokers " in line]
+    reasons = [line.rpartition(": ")[2] for line in moves]
+    assert reasons.count("best-effort") == reasons.count("policy-broken") > 0
 
 
 def test_a_seed_is_one_history() -> None:

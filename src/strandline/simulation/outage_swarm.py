@@ -16,7 +16,11 @@ How:    `draw_outages(seed)` is a cluster of whole brokers in one of a few layou
             lasting losses  in 15 of a hundred seeds so many brokers or disks are gone for good that
                         a person has to declare a loss, beside fewer of the other faults
             endurance       in one of seventy seeds, instead of all these, a zone or region is gone
-                        for so long that every controller has seen it; rulings may be drawn
+                        for so long that every controller has seen it; rulings may be drawn;
+                        or a person releases it, and what has no other place is placed against
+                        its policy until it is back
+            cut cables      in one of ten of the other seeds two regions do not reach each other,
+                        where a third reaches both
             lost answers    in one of five seeds with such faults or losses brokers are not heard
                             by clients, and connections of clients are reset, too
         near readers    consumers that say where they are, in three of ten seeds
@@ -97,6 +101,8 @@ DRILL_SHARE = 0.06
 DRILL = "region-drill"
 DRILL_SLOT_MS = 100
 """It ends by itself."""
+CABLE_SHARE = 0.1
+CABLE = "cut-between-regions"
 AMBUSH_ACTIVE_MS = (6_000, 8_000)
 LONG_TIMEOUT_MS, LONG_ACTIVE_MS = 1_500, 15_000
 """Where a lease is to last until a client has seen more elsewhere."""
@@ -152,6 +158,12 @@ ENDURANCE_LAYOUT = Layout(LAYOUTS[-1].regions, (1, 2, 6))
 ENDURANCE_ACTIVE_MS, ENDURANCE_LOST_AFTER_MS = 38_000, 28_000
 """Brokers are lost a little later than it takes to see that their zone is (`outages.SIGHT_MS`)."""
 ENDURED = ("region-power-failure", "zone-power-failure", "zone-kill")
+BEST_EFFORT_SHARE = 0.5
+BEST_EFFORT = (("balancer.best.effort.enable", "true"),)
+BEST_EFFORT_LOST_AFTER_MS = 5_000
+BEST_EFFORT_POLICY = "survive: region"
+"""A voter in each of the three regions of `ENDURANCE_LAYOUT`."""
+RELEASED_MS = (6_000, 18_000)
 
 
 def draw_outages(seed: int) -> Scenario:
@@ -164,14 +176,14 @@ def draw_outages(seed: int) -> Scenario:
         return _with_lost_answers(_with_near_readers(_lose_for_good(losses, seed)))
     endurance = random.Random(f"outage endurance {seed}")
     if endurance.random() < ENDURANCE_SHARE:
-        return _endure(endurance, seed)
+        return _with_best_effort(_endure(endurance, seed))
     scenario = _with_near_readers(_draw(seed))
     disks = random.Random(f"outage disks {seed}").random() < LOST_DISK_SHARE
     scenario = replace(scenario, faults=_plan_faults(scenario, with_disks=disks))
     keys = () if disks else _changed_keys(scenario)
     changes = (*keys, *_maintenance(scenario), *_rulings(scenario))
     scenario = replace(scenario, changes=tuple(sorted(changes, key=lambda one: one.at_ms)))
-    return _with_lost_answers(_with_drills(scenario))
+    return _with_lost_answers(_with_drills(_with_cut_cables(scenario)))
 
 
 def _with_lost_answers(scenario: Scenario) -> Scenario:
@@ -194,6 +206,21 @@ def _with_drills(scenario: Scenario) -> Scenario:
         at_ms = rng.randint(300, scenario.active_ms - 1_000)
         planned.append(PlannedFault(at_ms, DRILL, DRILL_SLOT_MS, rng.getrandbits(32)))
     return replace(scenario, faults=tuple(sorted(planned, key=lambda one: one.at_ms)))
+
+
+def _with_cut_cables(scenario: Scenario) -> Scenario:
+    """For some seeds with three regions, cuts between two of these, now and then, long enough for
+    somebody to be seated."""
+    rng = random.Random(f"outage cable cuts {scenario.seed}")
+    if len(set(scenario.regions)) < 3 or rng.random() >= CABLE_SHARE:
+        return scenario
+    cuts = []
+    at_ms = rng.randint(300, 1_500)
+    while at_ms < scenario.active_ms:
+        lasts_ms = rng.randint(*DURATION_MS)
+        cuts.append(PlannedFault(at_ms, CABLE, lasts_ms, rng.getrandbits(32)))
+        at_ms += lasts_ms + rng.randint(100, 2_000)
+    return replace(scenario, faults=in_order(scenario.faults or (), tuple(cuts)))
 
 
 def _with_near_readers(scenario: Scenario) -> Scenario:
@@ -272,6 +299,29 @@ def _endure(rng: random.Random, seed: int) -> Scenario:
     fault = PlannedFault(begin_ms, rng.choice(ENDURED), duration_ms, rng.getrandbits(32))
     rulings = sorted(_rulings(scenario), key=lambda one: one.at_ms)
     return replace(scenario, groups=groups, faults=(fault,), changes=tuple(rulings))
+
+
+def _with_best_effort(scenario: Scenario) -> Scenario:
+    """For some of those, a region that is gone, a policy that no other two can keep, and a person
+    who says that nobody is to wait for it."""
+    rng = random.Random(f"outages with best effort {scenario.seed}")
+    if rng.random() >= BEST_EFFORT_SHARE:
+        return scenario
+    wanted = [
+        PlannedChange(0, group=one.group, policy=BEST_EFFORT_POLICY) for one in scenario.groups
+    ]
+    at_ms = rng.randint(*RELEASED_MS)
+    released = [
+        PlannedChange(at_ms, domain=(one,), ruling="release", for_ms=scenario.active_ms)
+        for one in sorted(set(scenario.regions))
+    ]
+    return replace(
+        scenario,
+        faults=tuple(replace(one, kind=LONG_OUTAGE) for one in scenario.faults or ()),
+        changes=(*wanted, *released),
+        cluster_configs=BEST_EFFORT,
+        lost_after_ms=BEST_EFFORT_LOST_AFTER_MS,
+    )
 
 
 def _lose_for_good(rng: random.Random, seed: int) -> Scenario:
