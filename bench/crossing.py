@@ -23,6 +23,12 @@ CLIENT = {"reconnect.backoff.max.ms": 500, "log_level": 2}
 PATIENCE_MS = 1_000
 """After how long a producer gives up on a broker that does not answer: librdkafka's own 30 and 60 s
 would be all that is measured."""
+BATCH_BYTES = 64 * 1_024
+"""What has waited meanwhile would be a request of 1 MB for each partition, which takes more than
+those 1,000 ms to a leader 118 ms away: given up, and sent again from its beginning."""
+LINGER_MS = 100
+"""librdkafka has five requests under way to a broker, whatever the partition, and turns without a
+pause, on the cores that the brokers need, where a sixth would be due."""
 WAITING_MAX = 50_000
 FLUSH_S, READ_S = 120.0, 600.0
 POLL_S = 0.005
@@ -47,7 +53,8 @@ class Writer:
                 "bootstrap.servers": bootstrap,
                 "acks": "all",
                 "enable.idempotence": True,
-                "linger.ms": 5,
+                "linger.ms": LINGER_MS,
+                "batch.size": BATCH_BYTES,
                 "message.timeout.ms": GIVE_UP_MS,
                 "request.timeout.ms": PATIENCE_MS,
                 "socket.timeout.ms": PATIENCE_MS,

@@ -3,7 +3,7 @@
     python -m bench.run [SCENARIO...]      one-broker, three-replicas, mixed-acks, round-trip,
                                            quorum, failover, start, memory, recovery, partitions,
                                            restart, placement, region-loss, promotion,
-                                           crossed-bytes, stand-ins
+                                           returning-region, crossed-bytes, stand-ins
 
 Each scenario starts a cluster of its own below a temporary directory and prints one JSON line for
 each figure. Absolute figures vary with the machine and with what else it does; MB per CPU second
@@ -31,6 +31,7 @@ import bench.placement
 import bench.promotion
 import bench.region_loss
 import bench.restart
+import bench.returning_region
 import bench.stand_ins
 from bench.clusters import Cluster, has_kafka, kafka, memory_mb, strandline
 from bench.load import leaders_of
@@ -298,6 +299,12 @@ def region_loss(work: Path) -> None:
     bench.region_loss.measure(work, partial(say, "region-loss"), drills=20, kafka_drills=5)
 
 
+def returning_region(work: Path) -> None:
+    """A region cut off for a minute, five times; twice with Kafka."""
+    told = partial(say, "returning-region")
+    bench.returning_region.measure(work, told, cuts=5, kafka_cuts=2)
+
+
 def crossed_bytes(work: Path) -> None:
     """What crosses to each region for each byte produced; with Kafka, too."""
     bench.crossed_bytes.measure(work, partial(say, "crossed-bytes"))
@@ -326,6 +333,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "placement": placement,
     "promotion": promotion,
     "region-loss": region_loss,
+    "returning-region": returning_region,
     "crossed-bytes": crossed_bytes,
     "stand-ins": stand_ins,
 }

@@ -105,9 +105,11 @@ def make_topic(admin: AdminClient, name: str) -> None:
         time.sleep(1)
 
 
-def wait_steady(admin: AdminClient, name: str) -> None:
-    """Until preferred replicas lead, and everybody is in sync."""
+def wait_steady(admin: AdminClient, name: str, *, looks: int = 1) -> None:
+    """Until preferred replicas lead, and everybody is in sync, in so many looks in a row, a second
+    apart: a broker that was cut off may tell of the time before."""
     end = time.monotonic() + STEADY_S_MAX
+    seen = 0
     while True:
         found = {}
         try:
@@ -116,11 +118,16 @@ def wait_steady(admin: AdminClient, name: str) -> None:
                 one.leader == one.replicas[0] and len(one.isrs) == len(BROKER_IDS)
                 for one in found.values()
             ):
-                return
+                seen += 1
+                if seen == looks:
+                    return
+                time.sleep(1)
+                continue
+            seen = 0
             if all(len(one.isrs) == len(BROKER_IDS) for one in found.values()):
                 places = [Place(name, one) for one in found]
                 admin.elect_leaders(ElectionType.PREFERRED, places).result(ASK_S)
-        except KafkaException:
+        except (KafkaException, TimeoutError):
             pass  # Asked again.
         if time.monotonic() > end:
             state = {one.id: (one.leader, one.isrs) for one in found.values()}
