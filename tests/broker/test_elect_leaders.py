@@ -30,7 +30,7 @@ def elect(
         timeout_ms=timeout_ms,
     )
     answer = world.ask(at, request, ElectLeadersResponse, 2)
-    assert (answer.error_code != 0) == (election_type != 0)
+    assert (answer.error_code != 0) == (election_type not in (0, 1))
     return {
         (topic.topic, one.partition_id): one.error_code
         for topic in answer.replica_election_results
@@ -117,5 +117,29 @@ def test_what_is_not_there_is_unknown_and_unclean_elections_are_refused(
         ("flights", 7): Error.UNKNOWN_TOPIC_OR_PARTITION,
         ("none", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    refused = elect(cluster, ("flights", [0]), election_type=1)
-    assert refused == {("flights", 0): Error.ELIGIBLE_LEADERS_NOT_AVAILABLE}
+    assert elect(cluster, ("flights", [0]), ("none", [0]), election_type=1) == {
+        ("flights", 0): Error.ELECTION_NOT_NEEDED,
+        ("none", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert elect(cluster, ("flights", [0]), election_type=2) == {}
+    assert elect(cluster, everything=True, election_type=1) == {}
+
+
+def test_whom_nobody_leads_is_told_what_helps_where_an_unclean_election_is_asked_for(
+    cluster: ClusterWorld,
+) -> None:
+    cluster.create_topic("flights")
+    left = next(one for one in (1, 2, 3) if one != cluster.leader_of("flights"))
+    for one in {1, 2, 3} - {left}:
+        cluster.hosts[one].kill()
+    cluster.advance(10_000)
+    request = ElectLeadersRequest(
+        election_type=1,
+        topic_partitions=[TopicPartitions(topic="flights", partitions=[0])],
+        timeout_ms=1_000,
+    )
+    answer = cluster.ask(left, request, ElectLeadersResponse, 2)
+    assert answer.error_code == 0
+    (result,) = answer.replica_election_results[0].partition_result
+    assert result.error_code == Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    assert "strandline partition survivors flights 0" in (result.error_message or "")

@@ -128,6 +128,49 @@ def test_the_best_log_of_a_voter_is_chosen_and_never_an_observers() -> None:
     assert (world.partition.pending, world.partition.pending_observers) == ((2, 3), (1, 4))
 
 
+def test_of_equal_logs_the_preferred_leaders_is_chosen() -> None:
+    world = Shrinking()
+    assert world.does(BeginGrant(GROUP, 0))
+    assert world.seat((3, 1, 9), (2, 1, 9), (1, 1, 9))
+    assert world.partition.seating == Seating(BrokerId(1), Epoch(1), Index(9))
+
+
+def test_what_a_lost_region_led_is_led_by_all_others_by_turns() -> None:
+    """One broker had all of it, that with the lowest number; and what the others led, too."""
+    world = World(("east", "west") * 4)
+    made = tuple(
+        Assignment(GroupId(number), brokers(*voters), brokers(7, 8))
+        for number, voters in enumerate(
+            ((1, 2, 3, 4), (3, 4, 1, 2), (2, 1, 4, 3), (4, 3, 2, 1), (1, 4, 3, 2), (3, 2, 1, 4)), 1
+        )
+    )
+    world.commit((TopicCreated(name="t", id=UUID(int=7), partitions=made),))
+    led = []
+    for one in made:  # The west is left, with 2 and 4, and its observer 8.
+        assert isinstance(world.run(BeginGrant(one.group, 0)), VotersNoted)
+        ends = tuple((BrokerId(id_), Epoch(1), Index(9)) for id_ in (2, 4, 8))
+        assert isinstance(world.run(SeatLeader(group=one.group, grant=1, ends=ends)), VotersNoted)
+        seating = world.state.cluster.groups[one.group].seating
+        assert seating is not None
+        led.append(seating.leader)
+    assert led[2:4] == [2, 4]
+    assert sorted(led) == [2, 2, 2, 4, 4, 4]
+
+
+def test_of_equal_logs_an_own_voters_is_chosen_before_that_of_who_stands_in() -> None:
+    world = World(("east", "west", "south") * 2)
+    made = Assignment(GROUP, brokers(5, 6, 3), brokers(1))
+    world.commit((TopicCreated(name="t", id=UUID(int=7), partitions=(made,)),))
+    asked = RequestVoters(GROUP, 0, brokers(3, 6, 1), brokers(5), Epoch(1))
+    assert isinstance(world.run(asked), VotersNoted)
+    assert isinstance(world.run(ReportVoters(GROUP, 1, brokers(3, 6, 1), Epoch(1))), VotersNoted)
+    assert isinstance(world.run(BeginGrant(GROUP, 0)), VotersNoted)
+    ends = tuple((BrokerId(id_), Epoch(1), Index(9)) for id_ in (1, 3))
+    assert isinstance(world.run(SeatLeader(group=GROUP, grant=1, ends=ends)), VotersNoted)
+    seating = world.state.cluster.groups[GROUP].seating
+    assert seating is not None and seating.leader == 3
+
+
 def test_who_is_far_behind_does_not_vote_at_once() -> None:
     world = Shrinking()
     assert world.does(BeginGrant(GROUP, 0))

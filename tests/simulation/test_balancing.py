@@ -150,7 +150,7 @@ def assert_nothing_happened(outcome: Outcome, *, group_count: int) -> None:
     assert outcome.tally.election_count == 1 + group_count
 
 
-LOADED_MS = 360_000
+LOADED_MS = 600_000
 LOADED = ((2, 4, 5), (5, 3, 1), (1, 3, 5), (3, 2, 4))
 BATCHES_PER_S = 10
 

@@ -100,17 +100,18 @@ class GroupVoters:
             return False
         return all(one.holds_commits(holders) for one in self.possible)
 
-    def choose(self, answers: Mapping[BrokerId, Fenced]) -> BrokerId | None:
-        """Who has to lead: the best log of those that were fenced by this grant (R4); None while
-        too few were."""
+    def candidates(self, answers: Mapping[BrokerId, Fenced]) -> list[BrokerId]:
+        """Who may lead: the best logs, which are equal, of those that were fenced by this grant
+        (R4), in the order of the answers; nobody while too few were."""
         fenced = {
-            broker: (answer.last_epoch, answer.last_index, -broker)
+            broker: (answer.last_epoch, answer.last_index)
             for broker, answer in answers.items()
             if answer.epoch == self.epoch and not answer.amnesiac
         }
         if self.is_seated or not self.may_seat(fenced):
-            return None
-        return max(fenced, key=fenced.__getitem__)
+            return []
+        best = max(fenced.values())
+        return [broker for broker, end in fenced.items() if end == best]
 
     def seat(
         self, leader: BrokerId, answer: Fenced, successor: Configuration

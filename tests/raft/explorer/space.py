@@ -359,10 +359,7 @@ class Space:
         self, register: GroupVoters, answers: dict[BrokerId, messages.Fenced]
     ) -> list[BrokerId]:
         """R3 and R4: who may be seated; all whose logs are as good as the best."""
-        chosen = register.choose(answers)
-        if chosen is None:
-            return []
-        return [one for one, answer in answers.items() if answer == answers[chosen]]
+        return register.candidates(answers)
 
     def seat(
         self,

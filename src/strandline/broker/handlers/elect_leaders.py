@@ -1,6 +1,7 @@
 """ElectLeaders: the preferred replica of each partition leads it, where it is in sync.
 
-Unclean elections are refused: nobody leads here who lacks acknowledged records.
+Unclean elections are refused for each partition that nobody leads, with what helps instead: nobody
+leads here who lacks acknowledged records, unless a loss is declared.
 
 Source: KIP-183, KIP-460."""
 
@@ -9,8 +10,9 @@ from collections.abc import Iterable
 from strandline.broker.asked import distinct
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.electing import elect_preferred
-from strandline.broker.partitions import find_partition
+from strandline.broker.partitions import find_partition, known_leader, may_be_named
 from strandline.model.cluster import Partition
+from strandline.model.ids import NO_BROKER
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -19,24 +21,31 @@ from strandline.protocol.messages.elect_leaders import (
     ReplicaElectionResult,
 )
 
-PREFERRED = 0
+PREFERRED, UNCLEAN = 0, 1
+REFUSED = (
+    "an unclean election could lose acknowledged records: `strandline partition survivors {topic} "
+    "{index}` says what is left, and what to do"
+)
 
 
 async def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     """Elect in every partition asked for; of all partitions, those that need it are told."""
     services = context.services
-    if request.election_type != PREFERRED:
-        return _refuse_all(request, services)
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        return ElectLeadersResponse(error_code=Error.INVALID_REQUEST)
     asked = list(_asked(request, services))
     partitions = [one for _, _, one in asked if one is not None]
-    found = await elect_preferred(services, partitions, timeout_ms=request.timeout_ms)
+    if request.election_type == UNCLEAN:
+        found = {one.group: _unclean(services, one) for one in partitions}
+    else:
+        found = dict(await elect_preferred(services, partitions, timeout_ms=request.timeout_ms))
     results: dict[str, list[PartitionResult]] = {}
     for topic, index, partition in asked:
         error = Error.UNKNOWN_TOPIC_OR_PARTITION
         if partition is not None:
             error = found[partition.group]
         if request.topic_partitions is not None or error is not Error.ELECTION_NOT_NEEDED:
-            results.setdefault(topic, []).append(_result(index, error))
+            results.setdefault(topic, []).append(_result(topic, index, error))
     return _response(results)
 
 
@@ -54,20 +63,17 @@ def _asked(
             yield asked.topic, index, find_partition(topics.get(asked.topic), index)
 
 
-def _refuse_all(request: ElectLeadersRequest, services: Services) -> ElectLeadersResponse:
-    results: dict[str, list[PartitionResult]] = {}
-    if request.topic_partitions is not None:
-        for topic, index, _ in _asked(request, services):
-            results.setdefault(topic, []).append(
-                _result(index, Error.ELIGIBLE_LEADERS_NOT_AVAILABLE)
-            )
-    response = _response(results)
-    response.error_code = Error.INVALID_REQUEST
-    return response
+def _unclean(services: Services, partition: Partition) -> Error:
+    leader, _ = known_leader(services, partition)
+    if leader != NO_BROKER and may_be_named(services, leader):
+        return Error.ELECTION_NOT_NEEDED
+    return Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
-def _result(index: int, error: Error) -> PartitionResult:
+def _result(topic: str, index: int, error: Error) -> PartitionResult:
     message = None if error is Error.NONE else error.message
+    if error is Error.ELIGIBLE_LEADERS_NOT_AVAILABLE:
+        message = REFUSED.format(topic=topic, index=index)
     return PartitionResult(partition_id=index, error_code=error, error_message=message)
 
 

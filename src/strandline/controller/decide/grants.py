@@ -1,14 +1,17 @@
 """Begins grants, and chooses who leads them: for groups that cannot go on by themselves.
 
 Why:    what is left of a group may hold everything that was acknowledged, and elect nobody.
-How:    compare and set on the number of the grant. `controller.arbiter` chooses, among those that
-        may have voted: they hold all that was acknowledged. The voters of the successor are those
-        that were fenced, may vote, and whose log ends in the same epoch as the leader's and not
-        far before it: nobody's writes wait for one who has much to catch up. Where a loss was
-        declared, observers may have been fenced, too: of these only who leads votes.
+How:    compare and set on the number of the grant. `controller.arbiter` says whose logs are the
+        best, among those that may have voted: they hold all that was acknowledged. Of equal ones
+        the preferred leader's is taken, or another voter's, by turns. The voters of the successor
+        are those that were fenced, may vote, and whose log ends in the same epoch as the leader's
+        and not far before it: nobody's writes wait for one who has much to catch up. Where a loss
+        was declared, observers may have been fenced, too: of these only who leads votes.
             Who was no voter for certain may have been left since, and have what others let go of:
         whose log lacks the leader's last configuration cannot know, and does not vote.
 Source: design section 6, rules R3 and R4; decisions 0016, 0020 and 0038."""
+
+from collections.abc import Collection
 
 from strandline.controller.arbiter import register_of
 from strandline.controller.commands import BeginGrant, SeatLeader, VotersNoted
@@ -50,12 +53,12 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
     }
     voters = {one for each in partition.possible for one in each}
     fenced = {one: fenced[one] for one in fenced if one in voters or not partition.is_declared}
-    leader = register.choose({one: fenced[one] for one in fenced if one in voters})
-    if leader is None:
+    equal = register.candidates({one: fenced[one] for one in fenced if one in voters})
+    if not equal:
         raise refuse(
             Error.INVALID_REQUEST, f"{partition.name}: too few voters were fenced: {len(fenced)}"
         )
-    leader = _declared(partition, leader, fenced)
+    leader = _declared(partition, _first(partition, equal), fenced)
     best = fenced[leader]
     given_up = facts.state.cluster.given_up(partition)
     roles = _successor(partition, leader, fenced)
@@ -72,6 +75,15 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
     return Decision(VotersNoted(), (seated,))
 
 
+def _first(partition: Partition, equal: Collection[BrokerId]) -> BrokerId:
+    """Who of these leads, whose logs are equal: the preferred leader; else one of the partition's
+    own voters, by turns: a broker that is left would have all that a lost region led."""
+    if partition.replicas[0] in equal:
+        return partition.replicas[0]
+    own = [one for one in partition.replicas if one in equal] or sorted(equal)
+    return own[partition.group % len(own)]
+
+
 def _declared(partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fenced]) -> BrokerId:
     """Who leads: where a loss was declared, and nobody has met the leader that was chosen then, it
     is that one, with the log that was shown, and nobody has more than was shown. Raises ApiError
@@ -80,8 +92,8 @@ def _declared(partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fence
         return best
     loss = partition.losses[-1]
     if fenced[best].last_epoch >= first_epoch(loss.grant):
-        as_good = (one for one in fenced if _end(fenced[one]) == _end(fenced[best]))
-        return min(as_good, key=lambda one: (one not in partition.replicas, one))
+        as_good = [one for one in fenced if _end(fenced[one]) == _end(fenced[best])]
+        return _first(partition, as_good)
     ends = {one: _end(fenced[one]) for one in loss.survivors}
     shown = loss.last
     other = [one for one in loss.survivors if ends[one] > shown[one]]
