@@ -14,8 +14,10 @@ from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
 from strandline.simulation.faults import FAULTS, Begin
 from strandline.simulation.link import RETRANSMIT_LEAST_US, Link, Pipe
-from strandline.simulation.scenario import ProducerPlan, Scenario
+from strandline.simulation.outage_swarm import draw_outages
+from strandline.simulation.scenario import PlannedFault, ProducerPlan, Scenario
 from strandline.simulation.strikes import End
+from strandline.simulation.swarm import run_scenario
 from strandline.simulation.variations import draw
 from strandline.simulation.world import World
 
@@ -301,3 +303,19 @@ def pipes_between(world: World, source: BrokerId, target: BrokerId) -> list[Pipe
     return [
         pipe for pipe in world.fabric.pipes_of(source) if world.fabric._pipes.get(pipe) == target
     ]
+
+
+@pytest.mark.simulation
+def test_whatever_takes_the_power_says_so() -> None:
+    """What consumers saw of acks=1 may be gone then, and only then."""
+    silent = [kind for kind, one in FAULTS.items() if not one.loses_page_cache]
+    for seed in range(1, 4):
+        drawn = replace(draw_outages(seed), changes=())
+        for kind in silent:
+            rng = random.Random(f"{kind} {seed}")
+            faults = tuple(
+                PlannedFault(at_ms, kind, 300, rng.getrandbits(32))
+                for at_ms in range(300, 2_300, 400)
+            )
+            outcome = run_scenario(replace(drawn, faults=faults, active_ms=3_000))
+            assert not [one for one in outcome.trace if "loses power" in one], kind
