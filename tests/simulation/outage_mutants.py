@@ -78,13 +78,13 @@ def seat_observers(patch: pytest.MonkeyPatch) -> None:
 
 def seat_a_log_that_is_not_the_best(patch: pytest.MonkeyPatch) -> None:
     """R4: the first of those that were fenced leads, whatever its log."""
-    honest = GroupVoters.choose
+    honest = GroupVoters.candidates
 
-    def choose(self: GroupVoters, answers: Mapping[BrokerId, Fenced]) -> BrokerId | None:
+    def candidates(self: GroupVoters, answers: Mapping[BrokerId, Fenced]) -> list[BrokerId]:
         best = honest(self, answers)
-        return None if best is None else min(answers, key=lambda one: answers[one].last_index)
+        return [min(answers, key=lambda one: answers[one].last_index)] if best else []
 
-    patch.setattr(GroupVoters, "choose", choose)
+    patch.setattr(GroupVoters, "candidates", candidates)
 
 
 def believe_a_lost_disk(patch: pytest.MonkeyPatch) -> None:
@@ -280,7 +280,9 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(seat_whoever_answers, 228, "AtMostOneSuccessor", CUTS),
     OutageMutant(seat_a_log_that_is_not_the_best, 112, "", LOSSES),
     OutageMutant(forget_who_was_granted, 1, "", CUTS),
-    OutageMutant(answer_a_fence_that_is_not_durable, 1449, "AtMostOneSuccessor"),
+    OutageMutant(
+        answer_a_fence_that_is_not_durable, 2779, "AtMostOneSuccessor", fault="forgotten-fence"
+    ),
     OutageMutant(wait_for_no_promise, 123, "NoStaleLeaderRead", fault="late-fence"),
     OutageMutant(forget_whom_one_has_left, 15391, "NoStaleLeaderRead", fault="late-fence"),
     OutageMutant(change_voters_unannounced, 157, "LeaderCompleteness"),
