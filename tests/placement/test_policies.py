@@ -207,7 +207,7 @@ def test_the_version_says_when_observers_are_promoted(version: int, promotion: s
         ('{"rack": "west-b"}', '{"zone": "b"}', "unknown field `zone`"),
         ('"count": 3', '"count": 0', "Expected `int` >= 1"),
         ('"count": 3', '"count": 9', "18 voters: ask for at most 15"),
-        ("under-replicated", "always", "Invalid enum value 'always'"),
+        ("under-replicated", "always", "'always': write under-min-isr, under-replicated or leader"),
     ],
 )
 def test_what_confluent_would_refuse_is_refused(old: str, new: str, reason: str) -> None:

@@ -26,6 +26,7 @@ from strandline.placement.policy.text import decode_policy, read_as, read_docume
 
 CONFIG = "confluent.placement.constraints"
 USE_DEFAULT = -1
+_PROMOTIONS: tuple[Promotion, ...] = ("under-min-isr", "under-replicated", "leader-is-observer")
 _EXAMPLE = '{"version": 2, "replicas": [{"count": 3, "constraints": {"rack": "us-west-a"}}]}'
 
 
@@ -42,9 +43,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     version: Literal[1, 2]
     replicas: tuple[_Entry, ...]
     observers: tuple[_Entry, ...] = ()
-    observer_promotion_policy: (
-        Literal["under-min-isr", "under-replicated", "leader-is-observer"] | None
-    ) = None
+    observer_promotion_policy: str | None = None
 
 
 def import_confluent(text: str, *, source: str = CONFIG) -> Policy:
@@ -52,7 +51,7 @@ def import_confluent(text: str, *, source: str = CONFIG) -> Policy:
     document = read_as(_Document, text, source=source, example=_EXAMPLE)
     if not document.replicas:
         raise OperatorError(f"{source}: replicas is empty: say where the replicas go")
-    promotion = document.observer_promotion_policy
+    promotion = _promotion(document, source)
     if document.version == 1 and promotion is not None:
         raise OperatorError(
             f"{source}: observerPromotionPolicy needs version 2: version 1 never promotes by itself"
@@ -67,6 +66,18 @@ def import_confluent(text: str, *, source: str = CONFIG) -> Policy:
     except OperatorError as error:
         raise OperatorError(f"{source}: {error}") from None
     return policy
+
+
+def _promotion(document: _Document, source: str) -> Promotion | None:
+    """As it is written, if it is."""
+    wanted = document.observer_promotion_policy
+    found = next((one for one in _PROMOTIONS if one == wanted), None)
+    if wanted is not None and found is None:
+        raise OperatorError(
+            f"{source}: observerPromotionPolicy {wanted!r}: write {', '.join(_PROMOTIONS[:-1])} "
+            f"or {_PROMOTIONS[-1]}"
+        )
+    return found
 
 
 def decode_either(text: str, *, source: str) -> Policy:
