@@ -27,8 +27,8 @@ BATCH_BYTES = 64 * 1_024
 """What has waited meanwhile would be a request of 1 MB for each partition, which takes more than
 those 1,000 ms to a leader 118 ms away: given up, and sent again from its beginning."""
 LINGER_MS = 100
-"""librdkafka has five requests under way to a broker, whatever the partition, and turns without a
-pause, on the cores that the brokers need, where a sixth would be due."""
+"""With less, more than five requests to a broker are due at a time, which is all that librdkafka
+has under way; and it spins while one is due, on the cores that the brokers need."""
 WAITING_MAX = 50_000
 FLUSH_S, READ_S = 120.0, 600.0
 POLL_S = 0.005

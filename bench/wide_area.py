@@ -128,7 +128,7 @@ def wait_steady(admin: AdminClient, name: str, *, looks: int = 1) -> None:
                 places = [Place(name, one) for one in found]
                 admin.elect_leaders(ElectionType.PREFERRED, places).result(ASK_S)
         except (KafkaException, TimeoutError):
-            pass  # Asked again.
+            seen = 0  # Asked again.
         if time.monotonic() > end:
             state = {one.id: (one.leader, one.isrs) for one in found.values()}
             raise TimeoutError(f"not steady after {STEADY_S_MAX:.0f} s: {state}")

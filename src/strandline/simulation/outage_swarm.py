@@ -19,8 +19,8 @@ How:    `draw_outages(seed)` is a cluster of whole brokers in one of a few layou
                         for so long that every controller has seen it; rulings may be drawn;
                         or a person releases it, and what has no other place is placed against
                         its policy until it is back
-            cut cables      in one of ten of the other seeds two regions do not reach each other,
-                        where a third reaches both
+            cut cables      in one of ten of the other seeds with three regions two of these do not
+                        reach each other
             lost answers    in one of five seeds with such faults or losses brokers are not heard
                             by clients, and connections of clients are reset, too
         near readers    consumers that say where they are, in three of ten seeds

@@ -253,8 +253,8 @@ def with_rot(scenario: Scenario) -> Scenario:
 
     It strikes where all groups can commit without that broker. What was closed just before it rots
     under a running process may be marked by files alone that nobody flushes: so there the power
-    does not fail, and nobody believes for a while what was written or looked at; else it does, and
-    takes what no mark speaks of.
+    does not fail (but for the one disk whose journal rots), and nobody believes for a while what
+    was written or looked at; else it does, and takes what no mark speaks of.
     Where disks are lost already, or brokers become voters, scenarios stay as they are."""
     rng = random.Random(f"bits that flip of {scenario.seed}")
     others = {"lost-disk", "configuration-change", *DISTRUST}

@@ -23,8 +23,8 @@ from strandline.protocol.messages.elect_leaders import (
 
 PREFERRED, UNCLEAN = 0, 1
 REFUSED = (
-    "an unclean election could lose acknowledged records: `strandline partition survivors {topic} "
-    "{index}` says what is left, and what to do"
+    "nobody leads yet, and an unclean election could lose acknowledged records: where nobody does "
+    "in some seconds, `strandline partition survivors {topic} {index}` says what to do"
 )
 
 

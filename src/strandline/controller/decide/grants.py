@@ -3,7 +3,7 @@
 Why:    what is left of a group may hold everything that was acknowledged, and elect nobody.
 How:    compare and set on the number of the grant. `controller.arbiter` says whose logs are the
         best, among those that may have voted: they hold all that was acknowledged. Of equal ones
-        the preferred leader's is taken, or another voter's, by turns. The voters of the successor
+        the preferred leader's is taken, or another voter's (`_first`). The voters of the successor
         are those that were fenced, may vote, and whose log ends in the same epoch as the leader's
         and not far before it: nobody's writes wait for one who has much to catch up. Where a loss
         was declared, observers may have been fenced, too: of these only who leads votes.
@@ -16,13 +16,15 @@ from collections.abc import Collection
 from strandline.controller.arbiter import register_of
 from strandline.controller.commands import BeginGrant, SeatLeader, VotersNoted
 from strandline.controller.decide.voters import find_group, next_grant
-from strandline.controller.decision import Decision, Facts, refuse
+from strandline.controller.decision import Decision, Facts, maintained_of, refuse
 from strandline.controller.records import GrantBegun, GroupSeated
-from strandline.model.cluster import Partition, Roles
+from strandline.model.cluster import Cluster, Partition, Roles
 from strandline.model.ids import BrokerId, Epoch, Index, first_epoch
 from strandline.protocol.errors import Error
 from strandline.raft.messages import Fenced
 
+SPREAD = 2_654_435_761
+"""Groups that differ by any step come to different brokers (Fibonacci hashing)."""
 LAG_COUNT_MAX = 64
 """So many entries at most a voter of the successor lacks: no more than what was on its way."""
 
@@ -58,9 +60,10 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
         raise refuse(
             Error.INVALID_REQUEST, f"{partition.name}: too few voters were fenced: {len(fenced)}"
         )
-    leader = _declared(partition, _first(partition, equal), fenced)
+    cluster = facts.state.cluster
+    leader = _declared(partition, _first(partition, equal, cluster), fenced, cluster)
     best = fenced[leader]
-    given_up = facts.state.cluster.given_up(partition)
+    given_up = cluster.given_up(partition)
     roles = _successor(partition, leader, fenced)
     seated = GroupSeated(
         group=partition.group,
@@ -75,16 +78,21 @@ def decide_seat_leader(facts: Facts, command: SeatLeader) -> Decision:
     return Decision(VotersNoted(), (seated,))
 
 
-def _first(partition: Partition, equal: Collection[BrokerId]) -> BrokerId:
-    """Who of these leads, whose logs are equal: the preferred leader; else one of the partition's
-    own voters, by turns: a broker that is left would have all that a lost region led."""
-    if partition.replicas[0] in equal:
-        return partition.replicas[0]
+def _first(partition: Partition, equal: Collection[BrokerId], cluster: Cluster) -> BrokerId:
+    """Who of these leads, whose logs are equal: of the partition's own voters that are not in
+    maintenance the preferred leader, or else whom the group's number says: one broker that is left
+    would lead all that a lost region did. The next one where somebody was seated, and nothing has
+    been reported since: it may be unable to lead."""
+    maintained = maintained_of(cluster)
     own = [one for one in partition.replicas if one in equal] or sorted(equal)
-    return own[partition.group % len(own)]
+    able = [one for one in own if one not in maintained] or own
+    begin = 0 if able[0] == partition.replicas[0] else partition.group * SPREAD >> 16
+    return able[(begin + len(partition.possible) - 1) % len(able)]
 
 
-def _declared(partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fenced]) -> BrokerId:
+def _declared(
+    partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fenced], cluster: Cluster
+) -> BrokerId:
     """Who leads: where a loss was declared, and nobody has met the leader that was chosen then, it
     is that one, with the log that was shown, and nobody has more than was shown. Raises ApiError
     where that is so no more."""
@@ -93,7 +101,7 @@ def _declared(partition: Partition, best: BrokerId, fenced: dict[BrokerId, Fence
     loss = partition.losses[-1]
     if fenced[best].last_epoch >= first_epoch(loss.grant):
         as_good = [one for one in fenced if _end(fenced[one]) == _end(fenced[best])]
-        return _first(partition, as_good)
+        return _first(partition, as_good, cluster)
     ends = {one: _end(fenced[one]) for one in loss.survivors}
     shown = loss.last
     other = [one for one in loss.survivors if ends[one] > shown[one]]

@@ -74,8 +74,8 @@ def _promotion(document: _Document, source: str) -> Promotion | None:
     found = next((one for one in _PROMOTIONS if one == wanted), None)
     if wanted is not None and found is None:
         raise OperatorError(
-            f"{source}: observerPromotionPolicy {wanted!r}: write {', '.join(_PROMOTIONS[:-1])} "
-            f"or {_PROMOTIONS[-1]}"
+            f"{source}: observerPromotionPolicy {wanted[:80]!r}: "
+            f"write {', '.join(_PROMOTIONS[:-1])} or {_PROMOTIONS[-1]}"
         )
     return found
 
