@@ -215,7 +215,7 @@ def seat_another_than_was_named(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         grants,
         "_declared",
-        lambda partition, best, fenced: (
+        lambda partition, best, fenced, cluster: (
             min(fenced, key=lambda one: fenced[one].last_index) if partition.is_declared else best
         ),
     )
@@ -233,7 +233,7 @@ def leave_the_observer_that_was_chosen_unfenced(patch: pytest.MonkeyPatch) -> No
         self._put(replace(self.cluster.groups[told.group], acting=kept))
 
     patch.setattr(ControllerState, "_on_replicas_declared_lost", declared)
-    patch.setattr(grants, "_declared", lambda partition, best, fenced: best)
+    patch.setattr(grants, "_declared", lambda partition, best, fenced, cluster: best)
 
 
 @dataclass(frozen=True)
