@@ -15,10 +15,8 @@ import time
 from math import ceil
 from pathlib import Path
 
-from chaos.hosts import BOOTSTRAP, HOSTS, hosts_in, links_between
+from chaos.hosts import BOOTSTRAP, HOSTS, hosts_in
 from chaos.network import Network
-from chaos.plan import Fault
-from chaos.targets import Kind, Target
 from confluent_kafka.admin import AdminClient
 
 from bench.alone import Say
@@ -27,6 +25,7 @@ from bench.crossing import CLIENT, Writer, count_numbers
 from bench.wide_area import (
     CLIENT_HOST,
     PARTITIONS,
+    cut_off,
     kafka_far_apart,
     make_topic,
     placed_on,
@@ -55,10 +54,8 @@ def measure(work: Path, say: Say, *, drills: int, kafka_drills: int) -> None:
 def _drill(
     network: Network, say: Say, system: str, *, count: int, bootstrap: str = BOOTSTRAP
 ) -> None:
-    outside = [host for host in HOSTS if host.region != LOST_REGION]
-    inside = hosts_in(LOST_REGION)
-    links = (*links_between(inside, tuple(outside)), *links_between(tuple(outside), inside))
-    cut = Fault(1, 0, 1, Kind.CUT, Target(f"region {LOST_REGION}", links=links))
+    outside = tuple(host for host in HOSTS if host.region != LOST_REGION)
+    cut = cut_off(f"region {LOST_REGION}", hosts_in(LOST_REGION), outside)
     took: list[float] = []
     with placed_on(network):
         admin = AdminClient({**CLIENT, "bootstrap.servers": bootstrap})

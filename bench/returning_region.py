@@ -15,10 +15,8 @@ Source: design sections 1 and 8; decision 0022."""
 import time
 from pathlib import Path
 
-from chaos.hosts import BOOTSTRAP, BROKERS, links_between
+from chaos.hosts import BOOTSTRAP, BROKERS
 from chaos.network import Network
-from chaos.plan import Fault
-from chaos.targets import Kind, Target
 from confluent_kafka.admin import AdminClient
 
 from bench.alone import Say
@@ -26,6 +24,7 @@ from bench.clusters import has_kafka
 from bench.crossing import CLIENT, RECORD_BYTES, Writer
 from bench.wide_area import (
     PARTITIONS,
+    cut_off,
     kafka_far_apart,
     make_topic,
     placed_on,
@@ -42,16 +41,7 @@ LOOKS = 6
 """Kafka's brokers that were cut off learn of it in some seconds."""
 INSIDE = tuple(one for one in BROKERS if one.region == REGION)
 OUTSIDE = tuple(one for one in BROKERS if one.region != REGION)
-CUT = Fault(
-    1,
-    0,
-    1,
-    Kind.CUT,
-    Target(
-        f"brokers of {REGION}",
-        links=(*links_between(INSIDE, OUTSIDE), *links_between(OUTSIDE, INSIDE)),
-    ),
-)
+CUT = cut_off(f"brokers of {REGION}", INSIDE, OUTSIDE)
 
 
 def measure(work: Path, say: Say, *, cuts: int, kafka_cuts: int) -> None:

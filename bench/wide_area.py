@@ -15,8 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chaos.brokers import Brokers
-from chaos.hosts import ATLANTIC, BROKER_IDS, BROKERS, CLIENTS
+from chaos.hosts import ATLANTIC, BROKER_IDS, BROKERS, CLIENTS, Host, links_between
 from chaos.network import Network
+from chaos.plan import Fault
+from chaos.targets import Kind, Target
 from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -84,6 +86,12 @@ def placed_on(network: Network) -> Iterator[None]:
         libc.setns(home, CLONE_NEWNET)
         os.close(home)
         os.close(away)
+
+
+def cut_off(name: str, inside: tuple[Host, ...], outside: tuple[Host, ...]) -> Fault:
+    """Neither reaches the other, both ways."""
+    links = (*links_between(inside, outside), *links_between(outside, inside))
+    return Fault(1, 0, 1, Kind.CUT, Target(name, links=links))
 
 
 def make_topic(admin: AdminClient, name: str) -> None:

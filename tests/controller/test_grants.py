@@ -132,6 +132,16 @@ def test_the_best_log_of_a_voter_is_chosen_and_never_an_observers() -> None:
     assert (world.partition.pending, world.partition.pending_observers) == ((2, 3), (1, 4))
 
 
+def seated_of_equal(world: World, group: GroupId, *fenced: int) -> BrokerId:
+    """Who is seated by the first grant, where the logs of these are equal."""
+    assert isinstance(world.run(BeginGrant(group, 0)), VotersNoted)
+    ends = tuple((BrokerId(one), Epoch(1), Index(9)) for one in fenced)
+    assert isinstance(world.run(SeatLeader(group=group, grant=1, ends=ends)), VotersNoted)
+    seating = world.state.cluster.groups[group].seating
+    assert seating is not None
+    return seating.leader
+
+
 def test_of_equal_logs_the_preferred_leaders_is_chosen() -> None:
     world = Shrinking()
     assert world.does(BeginGrant(GROUP, 0))
@@ -168,12 +178,7 @@ def test_what_a_lost_region_led_is_not_led_by_one_broker_alone(step: int) -> Non
     world.commit((TopicCreated(name="t", id=UUID(int=7), partitions=made),))
     led: Counter[int] = Counter()
     for one in made:  # The west is left, with 2 and 4, and its observer 8.
-        assert isinstance(world.run(BeginGrant(one.group, 0)), VotersNoted)
-        ends = tuple((BrokerId(id_), Epoch(1), Index(9)) for id_ in (2, 4, 8))
-        assert isinstance(world.run(SeatLeader(group=one.group, grant=1, ends=ends)), VotersNoted)
-        seating = world.state.cluster.groups[one.group].seating
-        assert seating is not None
-        led[seating.leader] += 1
+        led[seated_of_equal(world, one.group, 2, 4, 8)] += 1
     assert led.keys() == {2, 4} and min(led.values()) >= 9
 
 
@@ -184,11 +189,7 @@ def test_of_equal_logs_an_own_voters_is_chosen_before_that_of_who_stands_in() ->
     asked = RequestVoters(GROUP, 0, brokers(3, 6, 1), brokers(5), Epoch(1))
     assert isinstance(world.run(asked), VotersNoted)
     assert isinstance(world.run(ReportVoters(GROUP, 1, brokers(3, 6, 1), Epoch(1))), VotersNoted)
-    assert isinstance(world.run(BeginGrant(GROUP, 0)), VotersNoted)
-    ends = tuple((BrokerId(id_), Epoch(1), Index(9)) for id_ in (1, 3))
-    assert isinstance(world.run(SeatLeader(group=GROUP, grant=1, ends=ends)), VotersNoted)
-    seating = world.state.cluster.groups[GROUP].seating
-    assert seating is not None and seating.leader == 3
+    assert seated_of_equal(world, GROUP, 1, 3) == 3
 
 
 def test_who_is_far_behind_does_not_vote_at_once() -> None:
