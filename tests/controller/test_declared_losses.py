@@ -200,6 +200,20 @@ def test_it_is_refused_where_nothing_need_be_lost() -> None:
     assert "nobody is left whose log proves anything" in str(world.declare(3))
 
 
+def test_whoever_is_left_and_holds_everything_is_seated_and_the_refusal_says_by_what() -> None:
+    world = Lost()
+    rest = (BrokerId(3), BrokerId(4))
+    assert world.request(1, 2, observers=rest) and world.report(1, 2)
+    world.log_of(1, end=10, committed=6)
+    told = str(world.declare(2, 3))
+    seated = "the controller then seats one of them, in seconds"
+    assert "who is left holds all that was acknowledged" in told
+    assert told.endswith(f"switch voters.shrink.enable on: {seated}")
+    world.commit((ConfigsChanged("topic", "t", {"voters.shrink.enable": "true"}),))
+    told = str(world.declare(2, 3))
+    assert told.endswith("acknowledged: wait: the controller seats one of them, in seconds")
+
+
 class Cut(Lost):
     """Voters 1 and 2 are left, and do not hear each other; observer 4 hears both, and only 3 is
     silent. `voting`: the voters that were reported last, where they are fewer than placed."""

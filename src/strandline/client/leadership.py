@@ -1,12 +1,14 @@
 """Why partitions are not led by whom they should be, asked of the brokers that lead them.
 
-How:    every living broker is asked; one that does not answer soon is passed over.
+How:    every living broker is asked, all at the same time; one that does not answer soon is passed
+        over.
 Source: decision 0012."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from strandline.client.cluster import Client
+from strandline.client.side_by_side import look_at_each
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_leadership import (
     DescribeLeadershipRequest,
@@ -28,15 +30,18 @@ class LeaderWaiting:
 
 def describe_leadership(client: Client, brokers: Iterable[BrokerId]) -> list[LeaderWaiting]:
     """What these brokers say of what they lead."""
-    found = [one for broker in brokers for one in leader_waits(client, broker) or ()]
+    told = look_at_each(client, brokers, DescribeLeadershipRequest(), DescribeLeadershipResponse)
+    found = [one for broker, answer in told.items() for one in _waits(broker, answer)]
     return sorted(found, key=lambda one: (one.topic, one.partition))
 
 
 def leader_waits(client: Client, broker: BrokerId) -> list[LeaderWaiting] | None:
     """What one broker leads and another should; None where it does not say soon."""
     answer = client.look(broker, DescribeLeadershipRequest(), DescribeLeadershipResponse)
-    if answer is None:
-        return None
+    return None if answer is None else _waits(broker, answer)
+
+
+def _waits(broker: BrokerId, answer: DescribeLeadershipResponse) -> list[LeaderWaiting]:
     return [
         LeaderWaiting(one.topic, one.partition, broker, BrokerId(one.preferred), one.code, one.text)
         for one in answer.waits

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.configs import controller_voters
+from strandline.client.side_by_side import look_at_each
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_topology import (
     DescribeTopologyRequest,
@@ -28,9 +29,8 @@ def why_no_controller(client: Client) -> str:
     voters = next(filter(None, told), frozenset())
     if not voters:
         return ""
-    return tell(
-        voters, {one: heard for one in voters if (heard := _heard(client, one)) is not None}
-    )
+    answers = look_at_each(client, voters, DescribeTopologyRequest(), DescribeTopologyResponse)
+    return tell(voters, {voter: _heard(answer) for voter, answer in answers.items()})
 
 
 def tell(voters: Collection[BrokerId], heard: Mapping[BrokerId, Collection[BrokerId]]) -> str:
@@ -61,9 +61,6 @@ def tell(voters: Collection[BrokerId], heard: Mapping[BrokerId, Collection[Broke
     return f"{found}, and do not hear each other: mend the network between them ({said})"
 
 
-def _heard(client: Client, broker: BrokerId) -> frozenset[BrokerId] | None:
-    """Whom a broker hears; None where it does not answer."""
-    answer = client.look(broker, DescribeTopologyRequest(), DescribeTopologyResponse)
-    if answer is None:
-        return None
+def _heard(answer: DescribeTopologyResponse) -> frozenset[BrokerId]:
+    """Whom the broker that answers hears."""
     return frozenset(BrokerId(one.broker_id) for one in answer.brokers if one.is_alive)

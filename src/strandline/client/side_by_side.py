@@ -5,7 +5,7 @@ How:    a thread and a connection for each; the first request of a broker that i
         is its last.
 Source: design section 3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -17,6 +17,14 @@ from strandline.protocol.table import Message
 R = TypeVar("R", bound=Message)
 
 THREADS_MAX = 64
+
+
+def look_at_each(
+    client: Client, brokers: Iterable[BrokerId], request: Message, response: type[R]
+) -> dict[BrokerId, R]:
+    """{broker: its answer}, of those that answer soon what all are asked."""
+    found = look_side_by_side(client, dict.fromkeys(brokers, (request,)), response)
+    return {broker: answers[0] for broker, answers in found.items() if answers}
 
 
 def look_side_by_side(

@@ -1,8 +1,9 @@
 """What is left of a partition, asked of every broker that may hold its log.
 
 How:    whoever knows most of the controller's decisions says who may vote; then each of these, and
-        each observer, tells of its own log. One that is silent is not waited for long. What was
-        found says what those who answer can do, and who would be given up.
+        each observer, tells of its own log, all at the same time. Those that are silent are not
+        waited for long. What was found says what those who answer can do, and who would be given
+        up.
 Source: decisions 0026 and 0027."""
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError, refusal
+from strandline.client.side_by_side import look_at_each
 from strandline.client.topology import describe_brokers
 from strandline.controller.survivors import SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
@@ -77,11 +79,7 @@ def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
     possible = tuple(tuple(map(BrokerId, one.voters)) for one in found.possible)
     voters = (one for each in possible for one in each)
     hosts = tuple(sorted({*voters, *map(BrokerId, indexes[partition].replicas)}))
-    answers = {}
-    for broker in hosts:
-        answer = client.look(broker, request, DescribeReplicaLogsResponse)
-        if answer is not None:
-            answers[broker] = answer
+    answers = look_at_each(client, hosts, request, DescribeReplicaLogsResponse)
     brokers = describe_brokers(client)
     heard = frozenset(one.id for one in brokers if one.is_alive)
     return ReplicaLogs(possible, hosts, answers, heard, found.needs_all, found.floor)

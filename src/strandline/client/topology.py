@@ -1,8 +1,8 @@
 """Where the brokers of a cluster are, and how far they are from each other, asked of themselves.
 
 How:    labels, and who is alive, from the broker that leads the controller, if there is one; then
-        every living broker for its own round trips. One that does not answer soon is passed over:
-        its ways are known from the other end.
+        every living broker, at the same time, for its own round trips. One that does not answer
+        soon is passed over: its ways are known from the other end.
 Source: decision 0008."""
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from strandline.client.cluster import Client
 from strandline.client.errors import refusal
+from strandline.client.side_by_side import look_at_each
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_topology import (
@@ -42,18 +43,17 @@ def describe_topology(client: Client) -> Topology:
     """Ask one broker for the labels, and every living one for its round trips."""
 
     first = _ask(client)
-    answers = [first]
-    for one in first.brokers:
-        if one.is_alive and one.broker_id != first.broker_id:
-            broker, request = BrokerId(one.broker_id), DescribeTopologyRequest()
-            answer = client.look(broker, request, DescribeTopologyResponse)
-            if answer is not None:
-                answers.append(answer)
+    others = [
+        BrokerId(one.broker_id)
+        for one in first.brokers
+        if one.is_alive and one.broker_id != first.broker_id
+    ]
+    told = look_at_each(client, others, DescribeTopologyRequest(), DescribeTopologyResponse)
     return Topology(
         brokers=_placed(first),
         round_trips_ms={
             (BrokerId(answer.broker_id), BrokerId(one.broker_id)): one.round_trip_ms
-            for answer in answers
+            for answer in (first, *told.values())
             for one in answer.brokers
             if one.round_trip_ms >= 0
         },

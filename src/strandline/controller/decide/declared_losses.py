@@ -152,8 +152,8 @@ def _loss(
     found = assess(partition.possible, logs, needs_all=partition.is_declared, floor=partition.floor)
     refused = {
         Standing.LED: "it is led, or was a moment ago: nothing is lost",
-        Standing.WHOLE: "who is left holds all that was acknowledged: with "
-        "voters.shrink.enable the controller seats one of them, in seconds: switch that on",
+        Standing.WHOLE: "who is left holds all that was acknowledged: "
+        + _who_is_seated(facts, partition, "one of them"),
         Standing.NOBODY: "nobody is left whose log proves anything: bring one of its brokers back "
         "with what is on its disk",
     }
@@ -235,12 +235,17 @@ def _meanwhile(facts: Facts, partition: Partition, reach: Reach, able: Collectio
         )
     if not reach.may_seat(partition, able):
         return "until then nobody is seated: no side of them is sure to hold everything"
+    return f"or {_who_is_seated(facts, partition, 'one side')}"
+
+
+def _who_is_seated(facts: Facts, partition: Partition, whom: str) -> str:
+    """What to do where the controller may seat `whom`."""
     cluster = facts.state.cluster
     own, defaults = cluster.topics[partition.topic].configs, cluster.cluster_configs
     config = TopicConfig.from_overrides(defaults, own, derived_defaults(own, defaults))
     if config.voters_shrink_enable or partition.is_fenced:
-        return "or wait: the controller seats one side, in seconds"
-    return f"or switch {SHRINK} on: the controller then seats one side, in seconds"
+        return f"wait: the controller seats {whom}, in seconds"
+    return f"switch {SHRINK} on: the controller then seats {whom}, in seconds"
 
 
 def _require_less(
