@@ -158,6 +158,20 @@ def test_what_was_changed_by_hand_is_kept(tmp_path: Path, brokers: FakeBrokers) 
     assert cluster.directory.edited(cluster.status()[0]) == []
 
 
+def test_a_broker_that_is_started_alone_has_a_missing_configuration_written_anew(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    cluster = open_cluster(tmp_path, brokers)
+    start(cluster)
+    first, second = (tmp_path / f"broker-{one}" / "config.toml" for one in (1, 2))
+    written, changed = first.read_text(), "# mine\n" + second.read_text()
+    cluster.kill_brokers(lambda plan: plan.brokers[:2])
+    first.unlink()
+    second.write_text(changed)
+    assert cluster.start_brokers(lambda plan: plan.brokers[:2]) == [1, 2]
+    assert (first.read_text(), second.read_text()) == (written, changed)
+
+
 def test_a_cluster_that_was_moved_is_written_anew(tmp_path: Path, brokers: FakeBrokers) -> None:
     cluster = open_cluster(tmp_path / "here", brokers)
     start(cluster)

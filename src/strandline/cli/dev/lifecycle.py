@@ -142,6 +142,7 @@ class LocalCluster:
             plan = self.directory.require()
             down = [one for one in choose(plan) if self._live(one) is None]
             self._check_ports(down)
+            self.directory.write_configs(plan, but=self.directory.edited(plan))
             self._start(plan, down, others=())
             return [one.id for one in down]
 
