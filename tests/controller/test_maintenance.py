@@ -48,6 +48,18 @@ def test_who_is_down_counts_and_what_cannot_be_written_anyhow_does_not() -> None
     assert maintain(world, 1) == [(0, "")]
 
 
+def test_who_votes_now_counts_and_not_who_does_when_all_are_well() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(replicas=(1, 2, 3, 4))
+    world.down(1, 2)
+    assert maintain(world, 3) == [(0, "")]
+    assert world.alter("3", KEY, None, scope=BROKER) == (0, "")
+    world.vote(3, 4)
+    ((code, message),) = maintain(world, 3)
+    assert code == POLICY_VIOLATION and message.endswith("it needs 2 of brokers 3, 4")
+    assert maintain(world, 1) == [(0, "")]
+
+
 @pytest.mark.parametrize(("replicas", "least"), [((1,), "1"), ((1, 2), "1"), ((1, 2, 3), "3")])
 def test_a_partition_that_needs_them_all_refuses(replicas: tuple[int, ...], least: str) -> None:
     world = BalancerWorld(FIVE)

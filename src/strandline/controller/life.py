@@ -139,7 +139,7 @@ class LifeChecks:
         for topic in cluster.topics.values():
             config = TopicConfig.from_overrides(cluster.cluster_configs, topic.configs)
             for one in topic.partitions:
-                for voters in (one.replicas, *one.possible[1:]):
+                for voters in one.possible:
                     if broker in voters:
                         quorum = Quorum.of(len(voters), config.min_insync_replicas).write_quorum
                         yield self._group(one.name, one.group, voters, quorum)

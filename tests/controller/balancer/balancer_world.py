@@ -179,6 +179,13 @@ class BalancerWorld(World):
         one = self.state.cluster.groups[group]
         self.run(ReportVoters(group, one.version + 1, one.pending))
 
+    def vote(self, *voters: int, name: str = "flights") -> None:
+        """Of each of its partitions only these vote now, while others are lost."""
+        for one in self.state.cluster.topics[name].partitions:
+            rest = tuple(broker for broker in one.roles.all if broker not in voters)
+            self.run(RequestVoters(one.group, one.version, ids(*voters), rest))
+            self.run(ReportVoters(one.group, one.version + 1, ids(*voters)))
+
     def settle(self) -> None:
         """What moves is done."""
         for group in list(self.state.cluster.moving):

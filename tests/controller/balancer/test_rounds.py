@@ -87,6 +87,34 @@ def test_a_zone_that_is_lost_is_waited_for_too() -> None:
     assert world.waits() == {"no-quorum": ("2 of 3 replicas have to be up, and 1 are", 1)}
 
 
+@pytest.mark.parametrize(
+    ("policy", "voting"),
+    [
+        ("", (1,)),
+        ('{"rules":[{"count":2},{"role":"observer","count":1}],"promotion":"under-min-isr"}', ()),
+    ],
+)
+def test_what_goes_on_with_whoever_votes_now_is_repaired(
+    policy: str, voting: tuple[int, ...]
+) -> None:
+    """Also where too few of the replicas of its placement are up."""
+    world = BalancerWorld(("east", "west", "south", "east", "west", "south"))
+    if policy:
+        world.topic(policy=policy)
+    else:
+        world.topic(replicas=(1, 2, 3))
+    (placed,) = world.state.cluster.topics["flights"].partitions
+    gone = placed.roles.voters[1:]
+    voting = voting or (placed.roles.voters[0], *placed.roles.observers)
+    world.lose(*gone)
+    assert world.round() == [] and set(world.waits()) == {"no-quorum"}
+    world.vote(*voting)
+    assert [move.code for move in world.round()] == ["broker-lost"]
+    (after,) = world.state.cluster.topics["flights"].partitions
+    assert set(after.wanted.all).isdisjoint(gone)
+    assert len(after.wanted.voters) == len(placed.replicas)
+
+
 def test_of_two_lost_replicas_the_one_that_can_be_replaced_is() -> None:
     world = BalancerWorld(("east", "east", "west", "south"))
     world.topic("plain", replicas=(1, 3, 4, 2))

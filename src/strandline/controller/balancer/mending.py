@@ -16,7 +16,7 @@ from itertools import combinations
 from strandline.controller.balancer.makeshift import replace_lost
 from strandline.controller.balancer.plans import Wanted
 from strandline.controller.balancer.reasons import Wait
-from strandline.model.cluster import Roles
+from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId
 from strandline.placement.constraints.least_allocated import LeastAllocated
 from strandline.placement.solver.judge import seated
@@ -48,14 +48,16 @@ def need_of(wanted: Wanted, replicas: Roles) -> str:
     return ""
 
 
-def hindrance(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerId]) -> Wait | None:
-    """Why replicas with these voters cannot be changed now, whatever they need."""
-    margin = margin_of(wanted, voters, up)
-    if margin >= 0:
-        return None
-    count = sum(one in up for one in voters)
-    total = len(voters)
-    return "no-quorum", f"{count - margin} of {total} replicas have to be up, and {count} are"
+def hindrance(wanted: Wanted, partition: Partition, up: frozenset[BrokerId]) -> Wait | None:
+    """Why a partition's replicas cannot be changed now, whatever they need: who votes, or may,
+    cannot commit."""
+    for voters in partition.possible:
+        margin = margin_of(wanted, voters, up)
+        if margin < 0:
+            count = sum(one in up for one in voters)
+            needed = f"{count - margin} of {len(voters)}"
+            return "no-quorum", f"{needed} replicas have to be up, and {count} are"
+    return None
 
 
 def margin_of(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerId]) -> int:

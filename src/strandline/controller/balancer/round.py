@@ -85,7 +85,7 @@ class _Need:
     wanted: Wanted
     code: str
     margin: int
-    """How many more of its replicas may go down before it stops."""
+    """How many more of those that vote may go down before it stops."""
 
     def rank(self) -> tuple[int, int, str, int]:
         """The least is met first. By names: nobody else knows in which order topics were made."""
@@ -207,15 +207,12 @@ class Round:
             if wanted.has_policy and not wanted.refusal:
                 self._movable.append(Movable(partition, wanted))
             return
-        margin = margin_of(wanted, partition.replicas, self._condition.up)
+        margin = margin_of(wanted, partition.voters, self._condition.up)
         self._needs.append(_Need(partition, wanted, code, margin))
 
     def _look_at_own(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
         """What stands still for lack of a quorum is in nobody's way."""
-        up = self._condition.up
-        wait = hindrance(wanted, partition.replicas, up)
-        if wait is None and partition.pending:
-            wait = hindrance(wanted, partition.pending, up)
+        wait = hindrance(wanted, partition, self._condition.up)
         if wait is not None:
             self._wait(partition, wait)
         else:
@@ -323,7 +320,7 @@ class Round:
             return "calm", "other brokers would be better, once all are up"
         if need.code == "policy-dearer" and self._urgent_count:
             return "calm", "other brokers would be better, once nothing urgent moves"
-        wait = hindrance(need.wanted, need.partition.replicas, self._condition.up)
+        wait = hindrance(need.wanted, need.partition, self._condition.up)
         wait = wait or self._plans.hopeless.get(self._key(need))
         is_turn = self.moving_count < self._settings.moves_max
         if wait is None and is_turn and self._vain_count >= VAIN_MAX:
