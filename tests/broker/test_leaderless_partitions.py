@@ -9,7 +9,12 @@ import pytest
 from tests.broker.moving_world import TOPIC, moving_world
 from tests.broker.test_outages import REGIONS, described
 
-from strandline.model.ids import BrokerId
+from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.opening import Opening
 
@@ -51,6 +56,33 @@ def test_of_three_voters_the_last_one_lives_and_leads_nobody(
         world.until(lambda: len(told.lines) > 1)
         assert told.lines[1:] == ["no-leader: all are led"]
         world.finish(*HOME)
+
+
+def test_who_has_given_up_is_named_as_the_leader_by_no_replica(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor by itself: clients that are sent there would ask for ever."""
+    home = (2, *HOME)
+    with moving_world(monkeypatch, home) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        lost = [one for one in home if one != leader][-2:]
+        for one in lost:
+            world.hosts[one].kill()
+        left = sorted(set(home) - set(lost))
+        assert leader in left
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
+
+        def named(at: int) -> tuple[int, int]:
+            (topic,) = world.ask(at, asked, MetadataResponse, 12).topics
+            return topic.error_code, topic.partitions[0].leader_id
+
+        world.advance(15_000)
+        assert [named(at) for at in left] == [(0, NO_BROKER)] * 2
+        for one in lost:
+            world.hosts[one].start()
+            world.until_started(one)
+        world.finish(*home)
 
 
 def test_a_leader_that_only_the_controller_does_not_hear_leads(

@@ -20,14 +20,13 @@ from strandline.broker.context import Services
 from strandline.broker.handlers.describe_replica_status import describe as describe_replicas
 from strandline.broker.handlers.describe_zones import describe as describe_outages
 from strandline.broker.handlers.metadata import offline_replicas
-from strandline.broker.partitions import is_alive, present_leader
+from strandline.broker.partitions import has_given_up, is_alive, present_leader
 from strandline.client import replica_status
 from strandline.controller.names import is_internal
 from strandline.controller.outages.happenings import Kind
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId
 from strandline.protocol.messages.describe_zones import DescribeZonesResponse
-from strandline.replication.replica import Replica
 
 STEP = 20
 """After so many partitions it is looked whether the slice is over."""
@@ -195,7 +194,7 @@ def _counted(services: Services, partition: Partition) -> Counts:
     voting = partition.voters
     replica = services.replication.replicas.get(partition.group)
     found = Counts(
-        without_leader=int(leader_of(services, partition) == NO_BROKER),
+        without_leader=int(present_leader(services, partition)[0] == NO_BROKER),
         fewer_voters=int(len(voting) < len(partition.replicas)),
         observers_voting=int(any(one in voting for one in partition.observers)),
         offline_replicas=int(bool(offline_replicas(services, partition))),
@@ -215,7 +214,7 @@ def _counted(services: Services, partition: Partition) -> Counts:
 def partition_of(services: Services, partition: Partition) -> PartitionFacts:
     """Roles, as every broker knows them; how far replicas are, as their leader does."""
     replica = services.replication.replicas.get(partition.group)
-    leader = leader_of(services, partition)
+    leader, _ = present_leader(services, partition)
     status = None
     if leader == services.broker_id:
         answer = describe_replicas(services, partition.topic, partition.index)
@@ -248,15 +247,6 @@ def told_of(one: PartitionFacts) -> dict[str, Json]:
     return told
 
 
-def leader_of(services: Services, partition: Partition) -> BrokerId:
-    """Who leads it, as far as is known here."""
-    leader, epoch = present_leader(services, partition)
-    replica = services.replication.replicas.get(partition.group)
-    if replica is not None and _has_given_up(replica, leader, epoch):
-        return NO_BROKER
-    return leader
-
-
 def controller_of(services: Services) -> BrokerId | None:
     """The controller, as far as one is known here that lives and has not given up."""
     controller, entry = services.controller.leader_id, services.replication.leaders.controller
@@ -264,16 +254,8 @@ def controller_of(services: Services) -> BrokerId | None:
     if controller == NO_BROKER or not is_alive(services, controller):
         return None
     if replica is not None and entry is not None:
-        return None if _has_given_up(replica, controller, entry.epoch) else controller
+        return None if has_given_up(replica, controller, entry.epoch) else controller
     return controller
-
-
-def _has_given_up(replica: Replica, leader: BrokerId, epoch: int) -> bool:
-    """Whether who was announced as the leader of that epoch leads no more, as is known here: such
-    an announcement stays until there is another one."""
-    if leader == replica.leader_id:
-        return False
-    return leader == replica.self_id or (replica.failed is None and replica.epoch >= epoch)
 
 
 def _known(broker: BrokerId) -> BrokerId | None:

@@ -106,8 +106,18 @@ def known_leader(services: Services, partition: Partition) -> Leader:
     entry = services.replication.leaders.get(partition.group)
     leader, epoch = (NO_BROKER, NO_EPOCH) if entry is None else (entry.leader, entry.epoch)
     if replica is not None and replica.epoch > epoch:
-        leader, epoch = replica.leader_id, replica.epoch
+        return replica.leader_id, replica.epoch
+    if replica is not None and has_given_up(replica, leader, epoch):
+        return NO_BROKER, epoch
     return leader, epoch
+
+
+def has_given_up(replica: Replica, leader: BrokerId, epoch: int) -> bool:
+    """Whether who was announced as the leader of that epoch leads no more, as is known here: such
+    an announcement stays until there is another one."""
+    if leader == replica.leader_id:
+        return False
+    return leader == replica.self_id or (replica.failed is None and replica.epoch >= epoch)
 
 
 def may_be_named(services: Services, broker: BrokerId) -> bool:
