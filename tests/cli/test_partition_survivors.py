@@ -11,6 +11,7 @@ from strandline.cli.commands import partition_survivors
 from strandline.client.cluster import Client
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
@@ -42,6 +43,7 @@ class World:
     empty: set[int] = field(default_factory=set)
     shrinks: str = "false"
     needs_all: bool = False
+    seeds: str = ""
 
     def __post_init__(self) -> None:
         self.fake.add_topic("t", 1)
@@ -86,9 +88,13 @@ class World:
         return DescribeTopologyResponse(broker_id=broker, brokers=brokers)
 
     def _configs(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        assert isinstance(request, DescribeConfigsRequest)
+        name = request.resources[0].resource_name
         row = DescribeConfigsResourceResult(name="voters.shrink.enable", value=self.shrinks)
+        if name != "t":
+            row = DescribeConfigsResourceResult(name="cluster.seeds", value=self.seeds)
         return DescribeConfigsResponse(
-            results=[DescribeConfigsResult(resource_name="t", configs=[row])]
+            results=[DescribeConfigsResult(resource_name=name, configs=[row])]
         )
 
 
@@ -166,6 +172,15 @@ def test_half_of_the_voters_go_on_by_a_command_that_is_told(world: World, run: R
     assert told(run)[-1].endswith("topic alter t -c voters.shrink.enable=true")
     world.shrinks = "true"
     assert told(run)[-1].endswith("the controller seats one of them")
+    # Where there is one.
+    world.seeds = "1@fake:1,2@fake:2,3@fake:3"
+    world.lose(1)
+    seats, missing = told(run)[-2:]
+    assert seats.endswith("the controller seats one of them")
+    assert missing == (
+        "no controller: 1 of 3 of its voters answers, 2 are needed: start 1 of broker 1, 2; until "
+        "then nobody is seated, and no loss can be declared"
+    )
 
 
 def test_after_a_declaration_a_majority_elects_nobody_and_it_is_said_what_to_do(

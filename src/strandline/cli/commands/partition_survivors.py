@@ -31,13 +31,18 @@ def survivors(
 ) -> None:
     """Show the logs that are left of a partition and the exact offsets at risk, where most of its
     voters are lost; changes nothing."""
+    from strandline.client.no_controller import why_no_controller
     from strandline.client.survivors import ask_replica_logs
+    from strandline.controller.survivors import Standing
 
     with open_client(bootstrap, timeout) as client:
         found = ask_replica_logs(client, topic, partition)
         shrinks = voters_may_leave(client, topic)
-    judged = found.judge()
+        judged = found.judge()
+        without = "" if judged.standing is Standing.LED else why_no_controller(client)
     lines = tell(f"{topic} {partition}", found, judged, shrinks=shrinks)
+    if without:
+        lines.append(f"{without}; until then nobody is seated, and no loss can be declared")
 
     def people() -> None:
         print_logs(topic, partition, found)
