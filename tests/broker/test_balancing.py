@@ -19,6 +19,11 @@ from strandline.protocol.messages.describe_balance import (
     DescribeBalanceRequest,
     DescribeBalanceResponse,
 )
+from strandline.protocol.messages.describe_observers import (
+    DescribeObserversRequest,
+    DescribeObserversResponse,
+    ObservedPartition,
+)
 
 LOST_AFTER_MS = 3_000
 ON = '{"rules":[{"count":%d,"where":[{"label":"broker","op":"in","values":[%s]}]}]}'
@@ -80,6 +85,27 @@ def test_replicas_of_a_lost_broker_are_made_anew_and_it_lets_go_when_it_returns(
     world.finish(*world.known.replicas)
     assert is_on(world, 1, 3, new)
     assert findings(world).begun == {"broker-lost": 1}
+
+
+def test_what_goes_on_with_the_last_of_three_is_made_anew_on_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two of its three replicas are lost for good, one after the other, and it votes alone."""
+    with moving_world(monkeypatch, (3, 4, 5), configs=(("min.insync.replicas", "1"),)) as world:
+        alter(world, TOPIC_SCOPE, TOPIC, "voters.shrink.enable", "true")
+        alter(world, CLUSTER, "", "broker.lost.after.ms", "20000")
+        for lost in (4, 5):
+            world.hosts[lost].kill()
+            world.until(lambda lost=lost: lost not in world.known.voters)  # type: ignore[misc]
+        assert world.known.voters == (3,)
+        observed = world.ask(1, DescribeObserversRequest(), DescribeObserversResponse, 0)
+        assert observed.partitions == [ObservedPartition(topic=TOPIC, acting=[3])]
+        world.until(lambda: is_on(world, 1, 2, 3) and world.known.acting == ())
+        assert findings(world).begun["broker-lost"] >= 1
+        for lost in (4, 5):
+            world.hosts[lost].start()
+            world.until_started(lost)
+        finish(world, 1, 2, 3)
 
 
 def test_a_changed_policy_moves_what_is_written_meanwhile(world: MovingWorld) -> None:

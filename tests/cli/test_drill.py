@@ -124,6 +124,7 @@ def state(
     leader: int = 0,
     behind: tuple[int, ...] = (),
     observers: tuple[int, ...] = (),
+    acting: tuple[int, ...] = (),
 ) -> PartitionState:
     return PartitionState(
         index=0,
@@ -131,6 +132,7 @@ def state(
         leader=BrokerId(leader or voters[0]),
         behind=tuple(map(BrokerId, behind)),
         observers=tuple(map(BrokerId, observers)),
+        acting=tuple(map(BrokerId, acting)),
     )
 
 
@@ -200,6 +202,9 @@ WITH_OBSERVER = state(1, 3, observers=(5,))
         (WITH_OBSERVER, 2, True, "region-lost", Course.LOWER),
         (WITH_OBSERVER, 2, True, "", Course.LOWER),
         (WITH_OBSERVER, 2, False, "under-min-isr", Course.LET_LEAVE),
+        # It stands in already, and is lost, too.
+        (state(3, 2, observers=(1,), acting=(1, 3)), 1, True, "under-min-isr", Course.ARBITRATION),
+        (state(3, 2, observers=(1,), acting=(1, 3)), 2, True, "under-min-isr", Course.LOWER),
         # The observer is lost with the voters.
         (state(1, 3, observers=(2,)), 2, True, "under-min-isr", Course.LOWER),
         # Nobody knows what was acknowledged: no observer helps.
@@ -225,6 +230,12 @@ def test_it_is_foretold_what_goes_on_with_fewer_voters_or_with_observers(
     # Without the controller nobody is seated, and nobody promoted.
     (told,) = forecast(live(one), gone, decides=False)
     assert (told.stopped, told.voters_leave, told.stand_ins) == (1, 0, 0)
+
+
+def test_who_does_not_vote_any_more_is_missed_by_nobody() -> None:
+    one = topic("t", 1, state(1, 2, observers=(3,), acting=(3,)), shrinks=True)
+    (told,) = forecast(live(one), [BrokerId(1), BrokerId(2)], decides=False)
+    assert (told.led, told.stopped, told.exposed) == (1, 0, 0)
 
 
 def test_an_observer_that_is_down_stands_in_for_nobody() -> None:

@@ -100,6 +100,7 @@ class World:
     disk_full_percent: int = 99
     outage_brokers_min: int = 2
     observers: dict[int, list[int]] = field(default_factory=dict)
+    acting: dict[int, list[int]] = field(default_factory=dict)
     created: dict[str, list[tuple[BrokerId, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -188,10 +189,11 @@ class World:
                 voters = self.voters[one.partition_index]
                 watching = self.observers.get(one.partition_index, [])
                 adding, _ = self.moving.get(one.partition_index, ([], []))
-                up = [voter for voter in voters if voter not in fake.down]
+                vote = self.acting.get(one.partition_index, voters)
+                up = [voter for voter in vote if voter not in fake.down]
                 one.replica_nodes = adding + voters + watching
                 one.isr_nodes = [v for v in up if v not in self.behind]
-                one.leader_id = up[0] if len(up) > len(voters) // 2 else -1
+                one.leader_id = up[0] if len(up) > len(vote) // 2 else -1
             for one in topic.partitions if topic.name in self.created else ():
                 made = self.created[topic.name][one.partition_index]
                 one.replica_nodes = list(made)
@@ -200,9 +202,10 @@ class World:
         return answer
 
     def _observers(self, *_: object) -> Message:
-        return DescribeObserversResponse(
-            partitions=[ObservedPartition("t", one, some) for one, some in self.observers.items()]
-        )
+        told = {one: ObservedPartition("t", one, some) for one, some in self.observers.items()}
+        for one, some in self.acting.items():
+            told.setdefault(one, ObservedPartition("t", one)).acting = some
+        return DescribeObserversResponse(partitions=list(told.values()))
 
     def _configs(self, fake: FakeCluster, broker: int, request: Message) -> Message:
         assert isinstance(request, DescribeConfigsRequest)
@@ -433,11 +436,31 @@ def test_a_replica_that_is_not_in_sync_is_told(world: World, told: Lines) -> Non
     assert "  some writes stop with the further loss of one replica" in lines
 
 
+def test_who_votes_now_is_told_and_is_what_all_hangs_on(world: World, told: Lines) -> None:
+    world.fake.down |= {1, 3, 4}
+    assert any("acks=all is not taken" in line for line in told("topic", "explain", "t"))
+    world.acting = {0: [2, 5], 1: [2, 5]}
+    lines = told("topic", "explain", "t")
+    assert "brokers 1,3,4 are down, and partitions 0-1 go on with other voters:" in lines
+    assert "  some writes stop with the further loss of one replica" in lines
+    assert not any("acks=all is not taken" in line for line in lines)
+    (heads,) = [line for line in lines if line.startswith("PARTITIONS")]
+    assert "  VOTE NOW  " in heads
+    assert cells(lines, "PARTITIONS") == [["0-1", "1,2,3,4,5", "3 of 5", "2,5", "1,3,4", "yes"]]
+    lines = told("cluster", "explain")
+    assert cells(lines, "TOPIC")[0][-1] == "nothing"
+    assert ["broker 2", "2", "2", "0"] in cells(lines, "LOSS OF")
+    world.min_insync = 3
+    lines = told("topic", "explain", "t")
+    assert "  acks=all is not taken by partitions 0-1 until enough are back in sync" in lines
+    assert cells(told("cluster", "explain"), "TOPIC")[0][-1] == "stopped: 0-1"
+
+
 def test_an_outage_is_explained_without_a_controller(world: World, told: Lines) -> None:
     world.fake.down |= {1, 3, 4, 5}
     lines = told("topic", "explain", "t", "--partition", "1")
     assert "brokers 1,3,4,5 are down:" in lines
-    assert "  no writes are taken by partitions 0-1 until enough are back in sync" in lines
+    assert "  acks=all is not taken by partitions 0-1 until enough are back in sync" in lines
     assert "without a leader: partitions 0-1" in lines
     assert "partition 1, without a leader:" in lines
     assert not any(line.startswith("LOSS OF") for line in lines)

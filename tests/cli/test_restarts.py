@@ -5,9 +5,14 @@ Source: docs/decisions/0011-the-life-of-a-broker.md."""
 import pytest
 
 from strandline.base.errors import OperatorError
-from strandline.cli.restarts import Restarts
+from strandline.cli.live_cluster import LiveCluster, LiveTopic
+from strandline.cli.restarts import Restarts, partition_groups
 from strandline.model.ids import BrokerId
+from strandline.placement.explain.topics import PartitionState
+from strandline.placement.policy.document import Policy
+from strandline.placement.solver.request import Request
 from strandline.placement.survival.restarts import QuorumGroup, Unit, plan_restarts
+from strandline.placement.topology.round_trips import RoundTrips
 
 ALL = frozenset(map(BrokerId, (1, 2, 3)))
 UNITS = [Unit(f"broker {one}", frozenset((one,))) for one in sorted(ALL)]
@@ -41,3 +46,22 @@ def test_who_is_in_maintenance_is_the_one_to_restart() -> None:
 def test_a_name_that_is_not_in_the_plan_is_refused() -> None:
     with pytest.raises(OperatorError, match="broker 1, broker 2, broker 3"):
         restarts().now(["broker 9"])
+
+
+def test_who_votes_now_is_not_restarted_and_who_did_before_may_be() -> None:
+    one, two, three = sorted(ALL)
+    state = PartitionState(0, (one, two), leader=two, observers=(three,), acting=(two, three))
+    request = Request(policy=Policy(), min_insync_replicas=2, default_voters=2)
+    cluster = LiveCluster(
+        cluster_id="c",
+        controller=one,
+        candidates=(),
+        round_trips=RoundTrips.measured({}, {}),
+        led={},
+        topics=(LiveTopic("t", "", request, (state,), {}),),
+    )
+    up = frozenset((two, three))
+    groups = tuple(partition_groups(cluster, up))
+    now, later = Restarts(plan_restarts(UNITS, groups), groups, up).now([])
+    assert [unit.name for unit in now] == ["broker 1"]
+    assert [text for _, text in later] == ["t-0 needs 2 of brokers 2, 3"] * 2

@@ -168,7 +168,7 @@ def test_an_outage_is_explained_while_it_lasts(five: DevCluster) -> None:
         five.kill(broker)
     wait_until(lambda: down() == [2, 3, 4, 5], what="the others to be missed")
     told = five.run("topic", "explain", "payments", "-b", five.bootstrap).stdout.splitlines()
-    assert "  no writes are taken by partitions 0-11 until enough are back in sync" in told
+    assert "  acks=all is not taken by partitions 0-11 until enough are back in sync" in told
     left = tell(five, "partition", "survivors", "payments", "0")
     assert (left["standing"], left["best"], left["missing"]) == ("short", 1, [2, 3, 4, 5])
     assert left["wanted_back"] == 2

@@ -146,6 +146,27 @@ def test_a_replica_that_is_behind_is_counted_as_lost_and_no_write_waits_for_it()
     assert closely.now is not None and closely.now.lost == (3,)
 
 
+def test_who_votes_now_decides_what_goes_on() -> None:
+    one = replace(state(0, 1, 3), observers=(BrokerId(5),))
+    assert told("{}", one, down=(1,)).alike[0].has_stopped
+    stands_in = replace(one, acting=(BrokerId(3), BrokerId(5)), leader=BrokerId(3))
+    found = told("{}", stands_in, down=(1,), min_insync_replicas=2)
+    (alike,) = found.alike
+    assert (alike.has_stopped, alike.down, alike.lost) == (False, (1,), ())
+    assert (texts(found.writes), texts(found.data)) == ([], ["1 region"])
+    assert (texts(found.writes_now), texts(found.data_now)) == ([], ["1 region"])
+    (alike,) = told("{}", stands_in, down=(1, 5), min_insync_replicas=2).alike
+    assert (alike.has_stopped, alike.down, alike.lost) == (True, (1, 5), (5,))
+    # One that votes alone takes writes, but none that ask for two.
+    alone = replace(one, acting=(BrokerId(3),), leader=BrokerId(3))
+    assert not told("{}", alone, down=(1,)).alike[0].has_stopped
+    assert told("{}", alone, down=(1,), min_insync_replicas=2).alike[0].has_stopped
+    roles: list[tuple[BrokerId, Role]] = [(BrokerId(n), "voter") for n in (1, 3)]
+    closely = explain(request_of(), brokers(1), roles, acting=stands_in.acting)
+    assert closely.now is not None and not closely.now.has_stopped
+    assert (closely.now.voters, closely.now.lost) == (2, ())
+
+
 def test_labels_that_are_gone_are_named() -> None:
     found = told("survive: rack", state(0, 1, 3, 5))
     assert found.missing[0].startswith("brokers 1, 2, 3, 4, 5 have no label 'rack'")

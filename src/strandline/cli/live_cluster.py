@@ -212,7 +212,7 @@ def _topic(
         _partition(
             one,
             adding.get((topic.name, one.index), ()),
-            observed.get((topic.name, one.index), Observed()).present,
+            observed.get((topic.name, one.index), Observed()),
             in_sync.get(one.index),
         )
         for one in topic.partitions
@@ -246,19 +246,21 @@ def _is_on(key: str, configs: Sequence[ConfigView]) -> bool:
 def _partition(
     one: PartitionView,
     adding: Sequence[int],
-    observers: Sequence[BrokerId],
+    observed: Observed,
     in_sync: Sequence[BrokerId] | None,
 ) -> PartitionState:
     held = [BrokerId(broker) for broker in one.replicas if broker not in adding]
-    voters = tuple(broker for broker in held if broker not in observers)
-    behind = () if in_sync is None else tuple(broker for broker in voters if broker not in in_sync)
+    voters = tuple(broker for broker in held if broker not in observed.present)
+    vote = dict.fromkeys((*voters, *observed.acting))
+    behind = () if in_sync is None else tuple(broker for broker in vote if broker not in in_sync)
     return PartitionState(
         index=one.index,
         voters=voters,
         leader=one.leader,
         adding=tuple(map(BrokerId, adding)),
         behind=behind,
-        observers=tuple(broker for broker in held if broker in observers),
+        observers=tuple(broker for broker in held if broker in observed.present),
+        acting=observed.acting,
     )
 
 

@@ -77,7 +77,7 @@ def look_at_restarts(client: Client) -> Restarts:
     """Ask a cluster."""
     cluster = look(client, None, asks_leaders=True)
     up = frozenset(one.id for one in cluster.candidates if one.is_up)
-    groups = (controller_group(client, up), *_partitions(cluster, up))
+    groups = (controller_group(client, up), *partition_groups(cluster, up))
     last = None if cluster.controller == NO_BROKER else cluster.controller
     spared = frozenset(one.broker for one in describe_lives(client).maintained)
     return Restarts(plan_restarts(_units(cluster), groups, last=last), groups, up, spared)
@@ -91,12 +91,13 @@ def _units(cluster: LiveCluster) -> list[Unit]:
     return [Unit(name, frozenset(brokers)) for name, brokers in domains.items()]
 
 
-def _partitions(cluster: LiveCluster, up: Brokers) -> list[QuorumGroup]:
+def partition_groups(cluster: LiveCluster, up: Brokers) -> list[QuorumGroup]:
+    """The partitions, those that are alike as one, by who votes now."""
     found: dict[tuple[Brokers, int, Brokers], QuorumGroup] = {}
     counts = Counter[tuple[Brokers, int, Brokers]]()
     for topic in cluster.topics:
         for one in topic.partitions:
-            voters = frozenset(one.voters)
+            voters = frozenset(one.acting or one.voters)
             least = topic.request.min_insync_replicas
             quorum = Quorum.of(len(voters), least).write_quorum
             ready = voters & up - frozenset(one.behind) if one.leader in up else frozenset()

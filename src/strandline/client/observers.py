@@ -18,10 +18,11 @@ from strandline.protocol.messages.describe_observers import (
 @dataclass(frozen=True, slots=True)
 class Observed:
     """The observers of a partition. `wanted`: those in the end, while its replicas move; else
-    None."""
+    None. `acting`: who votes now, by id, where others do than when all is well."""
 
     present: tuple[BrokerId, ...] = ()
     wanted: tuple[BrokerId, ...] | None = None
+    acting: tuple[BrokerId, ...] = ()
 
 
 AllObserved = Mapping[tuple[str, int], Observed]
@@ -29,7 +30,8 @@ AllObserved = Mapping[tuple[str, int], Observed]
 
 
 def describe_observers(client: Client, topics: Sequence[str] | None = None) -> AllObserved:
-    """{(topic, partition): its observers}, of those that have some or are to have some."""
+    """{(topic, partition): its observers}, of those that have some or are to have some, or in
+    which others vote now."""
     request = DescribeObserversRequest(topics=None if topics is None else list(topics))
 
     def look(until: int) -> DescribeObserversResponse:
@@ -46,6 +48,7 @@ def describe_observers(client: Client, topics: Sequence[str] | None = None) -> A
         (one.topic, one.partition): Observed(
             tuple(map(BrokerId, one.observers)),
             tuple(map(BrokerId, one.target_observers)) if one.is_moving else None,
+            tuple(map(BrokerId, one.acting)),
         )
         for one in found
     }

@@ -1,4 +1,4 @@
-"""DescribeObservers: which replicas of partitions are observers.
+"""DescribeObservers: which replicas of partitions are observers, and who votes now.
 
 How:    answered from what this broker knows of the cluster, as Metadata is.
 Source: docs/decisions/0017-observers.md."""
@@ -14,7 +14,8 @@ from strandline.protocol.messages.describe_observers import (
 async def handle(
     request: DescribeObserversRequest, context: RequestContext
 ) -> DescribeObserversResponse:
-    """Describe those that have some; nothing of a topic that there is not."""
+    """Describe those that have some, or vote by others than when all is well; nothing of a topic
+    that there is not."""
     topics = context.services.cluster.topics
     names = sorted(topics if request.topics is None else topics.keys() & set(request.topics))
     return DescribeObserversResponse(
@@ -25,9 +26,10 @@ async def handle(
                 observers=list(one.observers),
                 is_moving=one.is_moving,
                 target_observers=list(one.target_observers),
+                acting=sorted(one.acting),
             )
             for name in names
             for one in topics[name].partitions
-            if one.observers or one.target_observers
+            if one.observers or one.target_observers or one.acting
         ]
     )

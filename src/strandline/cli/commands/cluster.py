@@ -49,6 +49,7 @@ def explain(
     survive as placed and now, and what one more loss would stop."""
     from strandline.cli.live_cluster import look
     from strandline.client.log_dirs import describe_disk
+    from strandline.placement.explain.acting import as_voting
     from strandline.placement.explain.exposure import exposures
     from strandline.placement.explain.topics import explain_topic, placement_of
     from strandline.placement.topology.universe import Universe
@@ -65,7 +66,16 @@ def explain(
     ]
     universe = Universe(cluster.candidates)
     placed = [
-        (placement_of(universe, alike.roles, topic.request), alike.lost, len(alike.partitions))
+        (
+            as_voting(
+                placement_of(universe, alike.roles, topic.request),
+                alike.acting,
+                universe,
+                topic.request,
+            ),
+            alike.lost,
+            len(alike.partitions),
+        )
         for topic, told in topics
         for alike in told.alike
     ]

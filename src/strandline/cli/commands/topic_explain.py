@@ -140,7 +140,12 @@ def _explain_partition(
     from strandline.placement.solver.judge import seated
 
     return explain(
-        topic.request, cluster.candidates, seated(one.placed), prices=prices, behind=one.behind
+        topic.request,
+        cluster.candidates,
+        seated(one.placed),
+        prices=prices,
+        behind=one.behind,
+        acting=one.acting,
     )
 
 
@@ -270,15 +275,18 @@ def _tell_now(told: "TopicExplanation") -> None:
 
     down = sorted({broker for one in told.alike for broker in one.down})
     behind = [index for one in told.alike if one.behind for index in one.partitions]
-    if not down and not behind:
+    acting = [index for one in told.alike if one.acting for index in one.partitions]
+    if not down and not behind and not acting:
         return
     stopped = [index for one in told.alike if one.has_stopped for index in one.partitions]
     what = [f"{_brokers(down)} {'is' if len(down) == 1 else 'are'} down"] if down else []
     what += [f"replicas of {_partitions(behind)} are behind"] if behind else []
+    if acting:
+        what.append(f"{_partitions(acting)} go{'es' * (len(acting) == 1)} on with other voters")
     print_line(f"{', and '.join(what)}:")
     if stopped:
         which = _partitions(stopped)
-        print_line(f"  no writes are taken by {which} until enough are back in sync")
+        print_line(f"  acks=all is not taken by {which} until enough are back in sync")
     if len(stopped) < sum(len(one.partitions) for one in told.alike):
         before = "  of the others, " if stopped else "  "
         tell_survival(told.writes_now, told.data_now, before=before, further="further ")
@@ -299,12 +307,14 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
 
     has_behind = any(one.behind for one in told.alike)
     has_observers = any(one.observers for one in told.alike)
+    has_acting = any(one.acting for one in told.alike)
     rows = [
         (
             ranges(one.partitions),
             ids(one.voters),
             *([ids(one.observers)] if has_observers else []),
             f"{one.write_quorum} of {len(one.voters)}",
+            *([ids(one.acting or one.voters)] if has_acting else []),
             ids(one.down),
             *([ids(one.behind)] if has_behind else []),
             *([f"no: {'; '.join(one.faults)}" if one.faults else "yes"] if has_policy else []),
@@ -316,6 +326,7 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
         "VOTERS" if has_observers else "REPLICAS",
         *(["OBSERVERS"] if has_observers else []),
         "A WRITE IS ON",
+        *(["VOTE NOW"] if has_acting else []),
         "DOWN",
         *(["BEHIND"] if has_behind else []),
         *(["AS THE POLICY WANTS"] if has_policy else []),

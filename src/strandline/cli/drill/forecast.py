@@ -86,7 +86,8 @@ def course(
     voters = _in_force(topic, partition, down)
     left = len(set(voters) - set(gone) - set(down) - set(partition.behind))
     counts = topic.shrinks and promotion in COUNTED
-    observers = len(set(partition.observers) - set(gone) - set(down)) if counts else 0
+    idle = set(partition.observers).difference(voters, gone, down)
+    observers = len(idle) if counts else 0
     quorum = Quorum.of(len(voters), rules.min_insync_replicas)
     found = course_of(quorum, left, observers, rules, without_controller=not decides)
     # Voters that have left before count no more for the quorum, and still for acks=all.
@@ -100,7 +101,9 @@ def course(
 def _in_force(
     topic: LiveTopic, partition: PartitionState, down: Collection[BrokerId]
 ) -> tuple[BrokerId, ...]:
-    """The voters, without those that have left."""
+    """The voters, without those that have left, and with observers that stand in."""
+    if partition.acting:
+        return partition.acting
     if not topic.shrinks:
         return partition.voters
     left = {*down, *partition.behind}

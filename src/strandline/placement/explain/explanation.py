@@ -11,6 +11,7 @@ from decimal import Decimal
 import msgspec
 
 from strandline.model.ids import BrokerId
+from strandline.placement.explain.acting import as_voting
 from strandline.placement.explain.latency import CommitLatency, commit_latencies
 from strandline.placement.explain.prices import Prices
 from strandline.placement.explain.replicas import ReplicaReason, explain_replicas
@@ -50,7 +51,8 @@ class Explanation(msgspec.Struct, frozen=True):
     costs: tuple[Cost, ...]
     """Empty without prices."""
     now: Survival | None = None
-    """What is survived beside what is down or behind; None where nothing is."""
+    """What is survived beside what is down or behind, by who votes now; None where nothing is and
+    all vote."""
     latencies_now: tuple[CommitLatency, ...] = ()
     """Without that. Empty where writes have stopped, and where `now` is None."""
 
@@ -62,9 +64,10 @@ def explain(
     *,
     prices: Prices | None = None,
     behind: Collection[BrokerId] = (),
+    acting: Collection[BrokerId] = (),
 ) -> Explanation:
     """Explain replicas with at least one voter, the preferred leader first; voters that are
-    `behind` are up and not in sync.
+    `behind` are up and not in sync. `acting`: who votes now, where others do.
 
     Replicas on brokers that are no candidates are in the judgement only; those on brokers that are
     to leave are judged as if those stayed, and nobody is told to go there."""
@@ -85,9 +88,10 @@ def explain(
     )
     traffic = traffic_of(placement)
     trips = request.round_trips
+    voting = as_voting(placement, acting, universe, request)
     lost = [
         one.broker
-        for one in placement.voters
+        for one in voting.voters
         if one.broker in behind or not universe.candidates[universe.index[one.broker]].is_up
     ]
     return Explanation(
@@ -103,8 +107,10 @@ def explain(
             for one in (traffic if prices is not None else ())
             if prices is not None
         ),
-        now=survival_of(placement, lost=lost) if lost else None,
+        now=survival_of(voting, lost=lost) if lost or acting else None,
         latencies_now=(
-            commit_latencies(placement.without(lost), trips) if lost and trips is not None else ()
+            commit_latencies(voting.without(lost), trips)
+            if (lost or acting) and trips is not None
+            else ()
         ),
     )

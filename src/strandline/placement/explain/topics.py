@@ -16,6 +16,7 @@ import msgspec
 
 from strandline.model.cluster import Roles
 from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.placement.explain.acting import as_voting
 from strandline.placement.explain.latency import commit_latencies
 from strandline.placement.explain.prices import Prices
 from strandline.placement.explain.traffic import Traffic, traffic_of
@@ -45,9 +46,11 @@ class PartitionState:
     adding: tuple[BrokerId, ...] = ()
     """Who is to get a replica."""
     behind: tuple[BrokerId, ...] = ()
-    """Voters that are not in sync, as the leader says."""
+    """Voters, and others that vote now, that are not in sync, as the leader says."""
     observers: tuple[BrokerId, ...] = ()
     """They are all candidates, too."""
+    acting: tuple[BrokerId, ...] = ()
+    """Who votes now, where others do than `voters`; by id."""
 
     @property
     def placed(self) -> Roles:
@@ -60,8 +63,12 @@ class PartitionState:
         return Roles(tuple(sorted(self.voters)), tuple(sorted(self.observers)))
 
 
+_Kind = tuple[Roles, tuple[BrokerId, ...], tuple[BrokerId, ...]]
+"""(voters and observers, who votes now, who is behind): what partitions that are alike share."""
+
+
 class Alike(msgspec.Struct, frozen=True):
-    """Partitions with the same voters and observers, of which the same are behind."""
+    """Partitions with the same voters and observers, of which the same are behind and vote now."""
 
     partitions: tuple[int, ...]
     voters: tuple[BrokerId, ...]
@@ -70,13 +77,15 @@ class Alike(msgspec.Struct, frozen=True):
     """By id; whether they are up or not, writes go on."""
     write_quorum: int
     down: tuple[BrokerId, ...]
-    """The voters that are down."""
+    """The voters, and others that vote now, that are down."""
     behind: tuple[BrokerId, ...]
-    """The voters that are up and not in sync."""
+    """Those of them that are up and not in sync."""
     faults: tuple[str, ...]
     """What is not as the policy wants; empty where all is."""
     has_stopped: bool
-    """Whether so many are down or behind that writes have stopped."""
+    """Whether so many are down or behind that writes have stopped, those with acks=all at least."""
+    acting: tuple[BrokerId, ...] = ()
+    """By id: who votes now, where others do than `voters`."""
 
     @property
     def roles(self) -> Roles:
@@ -85,8 +94,9 @@ class Alike(msgspec.Struct, frozen=True):
 
     @property
     def lost(self) -> tuple[BrokerId, ...]:
-        """Those that no write can count on now."""
-        return self.down + self.behind
+        """Those of them that vote now on whom no write can count."""
+        voting = self.acting or self.voters
+        return tuple(one for one in self.down + self.behind if one in voting)
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -112,7 +122,8 @@ class TopicExplanation(msgspec.Struct, frozen=True):
     data: tuple[Goal, ...]
     """As placed: the largest losses with which none loses an acknowledged write."""
     writes_now: tuple[Goal, ...]
-    """The same beside what is down or behind, for the partitions that have not stopped."""
+    """The same by who votes now, beside what is down or behind, for the partitions that have not
+    stopped."""
     data_now: tuple[Goal, ...]
     elsewhere: tuple[int, ...]
     """Partitions led elsewhere than the policy prefers, though a preferred voter is up."""
@@ -139,11 +150,15 @@ def explain_topic(
     candidates = tuple(candidates)
     universe = Universe(as_staying(candidates))
     down = frozenset(one.id for one in candidates if not one.is_up)
-    groups: dict[tuple[Roles, tuple[BrokerId, ...]], list[PartitionState]] = {}
+    groups: dict[_Kind, list[PartitionState]] = {}
     for one in partitions:
         behind = tuple(sorted(broker for broker in one.behind if broker not in down))
-        groups.setdefault((one.roles, behind), []).append(one)
-    placements = {roles: placement_of(universe, roles, request) for roles, _ in groups}
+        groups.setdefault((one.roles, one.acting, behind), []).append(one)
+    placements = {roles: placement_of(universe, roles, request) for roles, _, _ in groups}
+    voting = {
+        (roles, acting): as_voting(placements[roles], acting, universe, request)
+        for roles, acting, _ in groups
+    }
     plans = {
         count: make_plan(request, universe, voters=count)
         for count in {len(roles.voters) for roles in placements}
@@ -153,27 +168,26 @@ def explain_topic(
         for roles, placement in placements.items()
     }
     alike = []
-    for (roles, behind), members in groups.items():
-        quorum = placements[roles].quorum
-        gone = tuple(voter for voter in roles.voters if voter in down)
-        alike.append(
-            Alike(
-                partitions=tuple(one.index for one in members),
-                voters=roles.voters,
-                observers=roles.observers,
-                write_quorum=quorum.write_quorum,
-                down=gone,
-                behind=behind,
-                faults=faults[roles],
-                has_stopped=len(gone) + len(behind) >= quorum.stops_at,
-            )
+    for (roles, acting, behind), members in groups.items():
+        same = Alike(
+            partitions=tuple(one.index for one in members),
+            voters=roles.voters,
+            observers=roles.observers,
+            write_quorum=placements[roles].quorum.write_quorum,
+            down=tuple(sorted(down & {*roles.voters, *acting})),
+            behind=behind,
+            faults=faults[roles],
+            has_stopped=False,
+            acting=acting,
         )
+        has_stopped = len(same.lost) >= voting[roles, acting].quorum.stops_at
+        alike.append(msgspec.structs.replace(same, has_stopped=has_stopped))
     alike.sort(key=lambda one: (not one.has_stopped, not one.faults, -len(one.lost)))
     writes, data = _goals([(placement, ()) for placement in placements.values()])
     writes_now, data_now = writes, data
-    if any(one.lost for one in alike):
+    if any(one.lost or one.acting for one in alike):
         writes_now, data_now = _goals(
-            [(placements[one.roles], one.lost) for one in alike if not one.has_stopped]
+            [(voting[one.roles, one.acting], one.lost) for one in alike if not one.has_stopped]
         )
     ways = _ways(placements, partitions)
     return TopicExplanation(
@@ -190,7 +204,7 @@ def explain_topic(
             sorted({broker for one in placements.values() for broker in one.unlabelled("region")})
         ),
         cross_region=sum(one.cross_region for one in ways) / max(len(ways), 1),
-        waits=_waits(request, alike, placements, partitions),
+        waits=_waits(request, alike, voting, partitions),
         per_gb=None if prices is None else _mean([prices.of(one) for one in ways]),
     )
 
@@ -260,7 +274,7 @@ def _elsewhere(plans: Mapping[int, Plan], partitions: Sequence[PartitionState]) 
 def _waits(
     request: Request,
     alike: Iterable[Alike],
-    placements: Mapping[Roles, Placement],
+    voting: Mapping[tuple[Roles, tuple[BrokerId, ...]], Placement],
     partitions: Sequence[PartitionState],
 ) -> tuple[Wait, ...]:
     if request.round_trips is None:
@@ -269,7 +283,7 @@ def _waits(
     by_leader = {
         (index, wait.leader): wait.commit_ms
         for one in alike
-        for wait in commit_latencies(placements[one.roles].without(one.lost), trips)
+        for wait in commit_latencies(voting[one.roles, one.acting].without(one.lost), trips)
         for index in one.partitions
     }
     found: dict[int | None, list[int]] = {}

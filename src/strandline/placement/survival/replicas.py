@@ -35,10 +35,12 @@ def domain_at(one: Replica, level: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """How many voters there are and how many a write needs."""
+    """How many voters there are and how many a write needs. `asked`: how many of them acks=all
+    asks for, where that may be more."""
 
     voters: int
     write_quorum: int
+    asked: int = 0
 
     @classmethod
     def of(cls, voters: int, min_insync_replicas: int) -> "Quorum":
@@ -48,8 +50,8 @@ class Quorum:
 
     @property
     def stops_at(self) -> int:
-        """The number of lost voters at which writes stop."""
-        return self.voters - self.write_quorum + 1
+        """The number of lost voters at which writes stop; below 1 where they have."""
+        return self.voters - max(self.write_quorum, self.asked) + 1
 
     @property
     def loses_at(self) -> int:

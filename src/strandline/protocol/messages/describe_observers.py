@@ -23,7 +23,8 @@ class DescribeObserversRequest(Message):
 
 
 class ObservedPartition(Message):
-    """A partition that has observers, or is to have some."""
+    """A partition that has observers, or is to have some, or in which others vote now than when
+    all is well."""
 
     topic: Annotated[str, F("string")] = ""
     partition: Annotated[int, F("int32")] = 0
@@ -31,6 +32,8 @@ class ObservedPartition(Message):
     # while replicas move: the observers in the end
     is_moving: Annotated[bool, F("bool")] = False
     target_observers: Annotated[list[int], F("[]int32")] = []
+    # Who votes now, where others do than when all is well.
+    acting: Annotated[list[int], F("[]int32", "0+", tag=0)] = []
 
 
 class DescribeObserversResponse(Message):
