@@ -9,12 +9,14 @@ import pytest
 from tests.broker.moving_world import TOPIC, moving_world
 from tests.broker.test_outages import REGIONS, described
 
+from strandline.broker.partitions import known_leader
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
+from strandline.raft.core import Raft
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.opening import Opening
 
@@ -83,6 +85,24 @@ def test_who_has_given_up_is_named_as_the_leader_by_no_replica(
             world.hosts[one].start()
             world.until_started(one)
         world.finish(*home)
+
+
+def test_a_leader_that_was_announced_and_not_met_yet_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its first message to this replica is still on its way: it has voted, and no more."""
+    with moving_world(monkeypatch, HOME) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        at = next(one for one in HOME if one != leader)
+        services, replica = world.broker(at).services, world.replicas_of(TOPIC)[at]
+        with monkeypatch.context() as not_met:
+            not_met.setattr(Raft, "leader", NO_BROKER)
+            assert known_leader(services, world.known) == (leader, replica.epoch)
+        replica.on_election_timeout()
+        assert known_leader(services, world.known) == (NO_BROKER, replica.epoch)
+        world.until(lambda: known_leader(services, world.known)[0] != NO_BROKER)
+        world.finish(*HOME)
 
 
 def test_a_leader_that_only_the_controller_does_not_hear_leads(

@@ -109,6 +109,18 @@ def test_of_a_zone_that_a_person_holds_no_broker_is_replaced() -> None:
 
 
 @pytest.mark.simulation
+def test_what_goes_on_with_other_voters_than_it_was_placed_with_is_made_anew() -> None:
+    """An observer stands in for one that is lost; the last of three votes alone."""
+    outcome = run("lost-voters-are-replaced-while-others-vote")
+    assert outcome.violation is None
+    assert outcome.tally.fault_counts == {"power-failure": 2}
+    assert outcome.tally.role_counts["promotions"] > 0 and outcome.tally.role_counts["seats"] == 2
+    moves = [line for line in outcome.trace if line.endswith(": broker-lost")]
+    assert [line.split()[3] for line in moves] == ["group-1-0", "group-2-0", "group-2-0"]
+    assert all(float(line.split()[0]) < 60 for line in moves)  # Long before who is lost is back.
+
+
+@pytest.mark.simulation
 def test_what_is_placed_against_a_policy_while_a_region_is_down_is_undone_when_it_is_back() -> None:
     """That policies are kept in the end is for Convergence to judge."""
     outcome = run("region-released-best-effort-and-back")

@@ -114,10 +114,13 @@ def known_leader(services: Services, partition: Partition) -> Leader:
 
 def has_given_up(replica: Replica, leader: BrokerId, epoch: int) -> bool:
     """Whether who was announced as the leader of that epoch leads no more, as is known here: such
-    an announcement stays until there is another one."""
+    an announcement stays until there is another one. Where this replica has only not met that
+    leader yet, it does not know."""
     if leader == replica.leader_id:
         return False
-    return leader == replica.self_id or (replica.failed is None and replica.epoch >= epoch)
+    if leader == replica.self_id:
+        return True
+    return replica.failed is None and (replica.epoch > epoch or replica.unheard_epoch >= epoch)
 
 
 def may_be_named(services: Services, broker: BrokerId) -> bool:

@@ -118,6 +118,8 @@ class Replica:
         self.failed: Exception | None = None
         self.told_outlived = Index(-1)  # See `hear_outlived`.
         self.heard_ms = 0
+        self.unheard_epoch = Epoch(0)
+        """The last whose leader was known here, and then not heard for an election timeout."""
         self.timeout_ms = 0
         self.stand_after_ms = 0
         self.look_ms = 0
@@ -369,6 +371,8 @@ class Replica:
 
     def on_election_timeout(self) -> None:
         """No leader was heard."""
+        if self.raft.leader != NO_BROKER:
+            self.unheard_epoch = self.raft.epoch
         self.step(ElectionTimedOut())
 
     def on_quorum_lost(self) -> None:

@@ -115,6 +115,23 @@ def test_what_goes_on_with_whoever_votes_now_is_repaired(
     assert len(after.wanted.voters) == len(placed.replicas)
 
 
+def test_nothing_is_begun_that_could_not_end_before_others_are_back() -> None:
+    """One votes alone; of four others one is lost, and the rest may come back: five could not
+    commit with two of them."""
+    world = BalancerWorld(("east",) * 8)
+    world.topic(replicas=(1, 2, 3, 4, 5))
+    world.topic("next", replicas=(1, 2, 8))
+    world.lose(2)
+    world.down(3, 4, 5)
+    world.vote(1)
+    moves = world.round()
+    assert [world.state.cluster.groups[one.command.group].topic for one in moves] == ["next"]
+    assert world.waits()["no-quorum"] == ("3 of 5 replicas have to be up, and 2 are", 1)
+    world.settle()
+    world.lose(4)
+    assert [move.code for move in world.round()] == ["broker-lost"]
+
+
 def test_of_two_lost_replicas_the_one_that_can_be_replaced_is() -> None:
     world = BalancerWorld(("east", "east", "west", "south"))
     world.topic("plain", replicas=(1, 3, 4, 2))

@@ -48,10 +48,12 @@ def need_of(wanted: Wanted, replicas: Roles) -> str:
     return ""
 
 
-def hindrance(wanted: Wanted, partition: Partition, up: frozenset[BrokerId]) -> Wait | None:
-    """Why a partition's replicas cannot be changed now, whatever they need: who votes, or may,
-    cannot commit."""
-    for voters in partition.possible:
+def hindrance(
+    wanted: Wanted, partition: Partition, up: frozenset[BrokerId], *, target: Sequence[BrokerId]
+) -> Wait | None:
+    """Why a partition's replicas cannot be changed now, whatever they need: who votes, or may, or
+    is to vote in the end (`target`, where that is known), cannot commit."""
+    for voters in (*partition.possible, target):
         margin = margin_of(wanted, voters, up)
         if margin < 0:
             count = sum(one in up for one in voters)

@@ -212,7 +212,7 @@ class Round:
 
     def _look_at_own(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
         """What stands still for lack of a quorum is in nobody's way."""
-        wait = hindrance(wanted, partition, self._condition.up)
+        wait = hindrance(wanted, partition, self._condition.up, target=partition.target)
         if wait is not None:
             self._wait(partition, wait)
         else:
@@ -284,6 +284,8 @@ class Round:
                 wait = found
                 self._plans.note_hopeless(self._key(need), found)
                 self._vain_count += 1
+            elif wait := hindrance(wanted, partition, self._condition.up, target=found.voters):
+                self._vain_count += 1
             else:
                 self.moving_count += 1
                 self._urgent_count += need.code in _URGENT
@@ -320,7 +322,7 @@ class Round:
             return "calm", "other brokers would be better, once all are up"
         if need.code == "policy-dearer" and self._urgent_count:
             return "calm", "other brokers would be better, once nothing urgent moves"
-        wait = hindrance(need.wanted, need.partition, self._condition.up)
+        wait = hindrance(need.wanted, need.partition, self._condition.up, target=())
         wait = wait or self._plans.hopeless.get(self._key(need))
         is_turn = self.moving_count < self._settings.moves_max
         if wait is None and is_turn and self._vain_count >= VAIN_MAX:
