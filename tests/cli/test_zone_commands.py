@@ -178,6 +178,7 @@ def test_with_yes_nobody_is_asked(run: Run, zones: Zones, monkeypatch: pytest.Mo
     [
         (("hold", "nowhere"), "no broker is in 'nowhere'; there are: region west, zone east/a"),
         (("hold", "a"), "zone a is there more than once: say east/a or west/a"),
+        (("hold", ""), "an empty name is no zone's; see `strandline zone status`"),
         (("hold", "b", "--region"), "no broker is in 'b'"),
         (("hold", "b", "--for", "soon"), "--for 'soon' must look like 30m, 12h or 7d"),
         (("hold", "b", "--for", "0m"), "--for '0m' must look like 30m, 12h or 7d"),

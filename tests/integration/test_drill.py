@@ -20,6 +20,7 @@ from tests.integration.conftest import (
 from tests.integration.pages import commands, type_in
 
 from strandline.cli.drill import region
+from strandline.cli.exit_codes import INTERRUPTED
 from strandline.client.admin import list_groups
 from strandline.client.cluster import Client
 from strandline.client.isolation import takes_clients
@@ -165,6 +166,11 @@ def test_what_is_foretold_to_go_on_with_an_observer_does(own_cluster: DevCluster
                 producer.send(b"without the west", partition=partition)
             producer.flush()
             assert not takes_clients(client, west, timeout_ms=ANSWER_MS)
+            # Whoever ends the command leaves nothing behind.
+            assert any(one.startswith(region.TOPIC_PREFIX) for one in topics_of(own_cluster))
+            drill.terminate()
+            assert drill.wait(COMMAND_TIMEOUT_S) == INTERRUPTED
+            assert topics_of(own_cluster) == ["orders"]
         finally:
             drill.kill()
             drill.wait()

@@ -92,6 +92,7 @@ def status(
 ) -> None:
     """Show each replica as its leader knows it: whether it is in sync, how far it is behind, and
     since when; and where its log begins, as its broker says."""
+    from strandline.base.errors import OperatorError
     from strandline.client.replica_status import ask_log_starts, replica_status, told_of
 
     numbers = _numbers(partitions)
@@ -99,6 +100,8 @@ def status(
         found = replica_status(
             client, [one for one in topics.split(",") if one], partitions=numbers
         )
+        if numbers and not found:
+            raise OperatorError(f"--partitions {partitions[:80]}: there is none of these numbers")
         found = [one for one in found if not (exclude_internal and one.is_internal)]
         kept = {
             (one.topic, one.partition): [
@@ -124,7 +127,8 @@ def _numbers(text: str) -> frozenset[int]:
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
         last = last if dash else first
-        if not (first.isdecimal() and last.isdecimal() and len(last) <= NUMBER_DIGITS_MAX):
+        are_numbers = first.isdecimal() and last.isdecimal() and len(last) <= NUMBER_DIGITS_MAX
+        if not are_numbers or int(first) > int(last):
             raise OperatorError(f"--partitions {text[:80]}: give numbers, as in 0 or 0,2-5")
         found |= set(range(int(first), int(last) + 1))
     return frozenset(found)

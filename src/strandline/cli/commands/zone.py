@@ -155,6 +155,8 @@ def _find(zones: "Sequence[DescribedZone]", name: str, *, is_region: bool) -> "D
     from strandline.base.errors import OperatorError
     from strandline.client.zone_rows import level_of
 
+    if not name:
+        raise OperatorError("an empty name is no zone's; see `strandline zone status`")
     fitting = [one for one in zones if name in (one.name, f"{one.region}/{one.zone}")]
     if not fitting and not is_region:
         same = [f"{one.region}/{one.zone}" for one in zones if one.zone == name]
