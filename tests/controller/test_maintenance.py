@@ -7,7 +7,12 @@ from tests.controller.balancer.balancer_world import LOST_AFTER_MS, BalancerWorl
 from tests.controller.controller_world import changes
 
 from strandline.controller.balancer.health import SPARED_MS_MAX, UNSEEN_MS_MAX, Health
-from strandline.controller.commands import AlterConfigs, ResourceResults
+from strandline.controller.commands import (
+    AlterConfigs,
+    AlterReassignments,
+    ResourceResults,
+    WantedReplicas,
+)
 from strandline.controller.reports import Report
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 
@@ -58,6 +63,23 @@ def test_who_votes_now_counts_and_not_who_does_when_all_are_well() -> None:
     ((code, message),) = maintain(world, 3)
     assert code == POLICY_VIOLATION and message.endswith("it needs 2 of brokers 3, 4")
     assert maintain(world, 1) == [(0, "")]
+
+
+def test_who_may_vote_already_counts_as_well() -> None:
+    """Voters that were granted, and are not reported yet, may be in force."""
+    world = BalancerWorld(("east",) * 7)
+    world.topic(replicas=(1, 2, 3))
+    target = tuple(map(BrokerId, (1, 4, 5)))
+    world.run(AlterReassignments((WantedReplicas(topic="flights", index=0, replicas=target),)))
+    world.grant()
+    world.down(4)
+    for broker in (1, 5):
+        ((code, message),) = maintain(world, broker)
+        assert (code, message) == (
+            POLICY_VIOLATION,
+            "flights-0 could not be written: it needs 2 of brokers 1, 4, 5; down: 4",
+        )
+    assert maintain(world, 2) == [(0, "")]
 
 
 @pytest.mark.parametrize(("replicas", "least"), [((1,), "1"), ((1, 2), "1"), ((1, 2, 3), "3")])

@@ -126,15 +126,15 @@ class LifeChecks:
             return
         what = "decide" if hurt[0].name == CONTROLLER else "be written"
         text = f"{hurt[0].name} could not {what}: it {need_of(hurt[0], up, spared)}"
-        partitions = [one for one in hurt if one.name != CONTROLLER]
+        partitions = {one.name for one in hurt if one.name != CONTROLLER}
         if len(partitions) > 1:
             text += f"; so it is with {len(partitions)} partitions"
-        if len(hurt) > len(partitions) > 0:
+        if partitions and any(one.name == CONTROLLER for one in hurt):
             text += f", and with {CONTROLLER}"
         raise refuse(Error.POLICY_VIOLATION, text)
 
     def _groups(self, broker: BrokerId) -> Iterator[QuorumGroup]:
-        """Everything that this broker votes in: the partitions, and the controller."""
+        """Everything that this broker votes in, or may: the partitions, and the controller."""
         cluster = self._facts.state.cluster
         for topic in cluster.topics.values():
             config = TopicConfig.from_overrides(cluster.cluster_configs, topic.configs)
@@ -143,7 +143,6 @@ class LifeChecks:
                     if broker in voters:
                         quorum = Quorum.of(len(voters), config.min_insync_replicas).write_quorum
                         yield self._group(one.name, one.group, voters, quorum)
-                        break
         voters = tuple(self._facts.voters)
         if broker in voters:
             yield self._group(CONTROLLER, CONTROLLER_GROUP, voters, len(voters) // 2 + 1)

@@ -12,8 +12,9 @@ from strandline.controller.balancer import round as rounds
 from strandline.controller.balancer.plans import Plans
 from strandline.controller.balancer.round import Round, Settings
 from strandline.controller.commands import AlterReassignments, BalanceReplicas, WantedReplicas
-from strandline.controller.records import ConfigsChanged, DomainRuled
-from strandline.model.ids import BrokerId
+from strandline.controller.records import ConfigsChanged, DomainRuled, ReplicasDeclaredLost
+from strandline.model.cluster import Loss, LostReplica
+from strandline.model.ids import BrokerId, Epoch, Index
 
 FIVE = ("east", "east", "west", "west", "south")
 SURVIVE = "survive: region"
@@ -115,21 +116,67 @@ def test_what_goes_on_with_whoever_votes_now_is_repaired(
     assert len(after.wanted.voters) == len(placed.replicas)
 
 
-def test_nothing_is_begun_that_could_not_end_before_others_are_back() -> None:
+def test_nothing_is_begun_that_could_not_end_before_others_are_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """One votes alone; of four others one is lost, and the rest may come back: five could not
-    commit with two of them."""
+    commit with two of them. What is known to be in vain is not looked for again and again."""
+    monkeypatch.setattr(rounds, "VAIN_MAX", 2)
     world = BalancerWorld(("east",) * 8)
-    world.topic(replicas=(1, 2, 3, 4, 5))
+    world.topic(replicas=(1, 2, 3, 4, 5), partitions=4)
     world.topic("next", replicas=(1, 2, 8))
     world.lose(2)
     world.down(3, 4, 5)
     world.vote(1)
     moves = world.round()
     assert [world.state.cluster.groups[one.command.group].topic for one in moves] == ["next"]
-    assert world.waits()["no-quorum"] == ("3 of 5 replicas have to be up, and 2 are", 1)
+    needed = "3 of 5 replicas have to be up, and 2 are, once those that can be are replaced"
+    assert world.waits()["no-quorum"] == (needed, 4)
     world.settle()
     world.lose(4)
-    assert [move.code for move in world.round()] == ["broker-lost"]
+    assert [move.code for move in world.round()] == ["broker-lost"] * 4
+
+
+def test_a_broker_that_was_given_up_is_waited_for_in_nobodys_way() -> None:
+    """Its replica counts for nothing before it has started anew: no move with it could end."""
+    world = BalancerWorld(("east",) * 6)
+    world.topic(replicas=(1, 2, 3, 4, 5))
+    (one,) = world.state.cluster.topics["flights"].partitions
+    world.lose(2, 3)
+    known = world.state.cluster.brokers
+    loss = Loss(
+        grant=1,
+        lost=tuple(LostReplica(gone, "", known[gone].incarnation) for gone in ids(2, 3)),
+        survivors=ids(1, 4, 5),
+        ends=((Epoch(1), Index(1)),) * 3,
+        leader=BrokerId(1),
+        committed=0,
+        end=0,
+        by="a person",
+        at_ms=0,
+    )
+    world.commit((ReplicasDeclaredLost(one.group, loss),))
+    assert world.round() == []
+    told = "needs others in place of broker 2, whose replica was declared lost"
+    assert world.waits()["needs-broker"] == (told, 1)
+    world.add_broker(7, "east")
+    world.wait(60_000)
+    (move,) = world.round()
+    assert set(move.command.target) == set(ids(1, 4, 5, 6, 7))
+
+
+def test_a_target_is_not_rewritten_for_the_sake_of_its_order() -> None:
+    """It holds a broker that is lost, and in whose place there is nobody."""
+    world = BalancerWorld(("east",) * 3 + ("west",) * 2 + ("south",) * 2)
+    rules = ",".join(
+        f'{{"count":{count},"where":[{{"label":"region","op":"in","values":["{region}"]}}]}}'
+        for count, region in ((2, "east"), (2, "west"), (1, "south"))
+    )
+    world.topic(policy=f'{{"rules":[{rules}]}}', partitions=9)
+    world.lose(3, 4)
+    begun = {move.command.group for move in world.round()}
+    assert len(begun) > 1
+    assert [move for _ in range(4) for move in world.round()] == []
 
 
 def test_of_two_lost_replicas_the_one_that_can_be_replaced_is() -> None:

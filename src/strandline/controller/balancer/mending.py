@@ -48,18 +48,35 @@ def need_of(wanted: Wanted, replicas: Roles) -> str:
     return ""
 
 
-def hindrance(
-    wanted: Wanted, partition: Partition, up: frozenset[BrokerId], *, target: Sequence[BrokerId]
+def hindrance(wanted: Wanted, partition: Partition, up: frozenset[BrokerId]) -> Wait | None:
+    """Why a partition's replicas cannot be changed now, whatever they need: who votes, or may,
+    cannot commit."""
+    return next(filter(None, (_no_quorum(wanted, one, up) for one in partition.possible)), None)
+
+
+def endless(
+    wanted: Wanted,
+    target: Sequence[BrokerId],
+    up: frozenset[BrokerId],
+    given_up: frozenset[BrokerId],
 ) -> Wait | None:
-    """Why a partition's replicas cannot be changed now, whatever they need: who votes, or may, or
-    is to vote in the end (`target`, where that is known), cannot commit."""
-    for voters in (*partition.possible, target):
-        margin = margin_of(wanted, voters, up)
-        if margin < 0:
-            count = sum(one in up for one in voters)
-            needed = f"{count - margin} of {len(voters)}"
-            return "no-quorum", f"{needed} replicas have to be up, and {count} are"
-    return None
+    """Why a move to these voters could not end now: they could not commit, or some of them have
+    been given up, and nobody may count on those (0027)."""
+    gone = sorted(given_up.intersection(target))
+    if gone:
+        which = f"broker{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
+        return "needs-broker", f"needs others in place of {which}, whose replica was declared lost"
+    wait = _no_quorum(wanted, target, up)
+    return None if wait is None else (wait[0], f"{wait[1]}, once those that can be are replaced")
+
+
+def _no_quorum(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerId]) -> Wait | None:
+    margin = margin_of(wanted, voters, up)
+    if margin >= 0:
+        return None
+    count = sum(one in up for one in voters)
+    needed = f"{count - margin} of {len(voters)}"
+    return "no-quorum", f"{needed} replicas have to be up, and {count} are"
 
 
 def margin_of(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerId]) -> int:

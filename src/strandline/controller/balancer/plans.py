@@ -14,6 +14,7 @@ Source: decisions 0008 and 0010."""
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from strandline.base.errors import ApiError
 from strandline.config.topic import TOPIC_KEYS_BY_NAME, TopicConfig
@@ -197,8 +198,16 @@ class Ask:
     mistake: str = ""
 
 
-Vain = tuple[Wanted, Roles, frozenset[BrokerId], bool]
-"""What is wanted, replicas, who may be given some, and whether the policy may be broken by that."""
+class Sought(NamedTuple):
+    """What a search for other replicas goes by. `takers`: who may be given some; `up`, `given_up`:
+    the present ones that are up, and those that were declared lost."""
+
+    wanted: Wanted
+    replicas: Roles
+    takers: frozenset[BrokerId]
+    is_best_effort: bool
+    up: frozenset[BrokerId]
+    given_up: frozenset[BrokerId]
 
 
 class Plans:
@@ -217,9 +226,9 @@ class Plans:
         """Those that are not to hold replicas: what is on them is made anew elsewhere."""
         self.ids = tuple(self.brokers)
         """By bit."""
-        self.hopeless: dict[Vain, tuple[str, str]] = {}
+        self.hopeless: dict[Sought, tuple[str, str]] = {}
         """{what was looked for: why nobody can mend it}"""
-        self.hopeful: set[Vain] = set()
+        self.hopeful: set[Sought] = set()
         """The same, of what somebody can mend."""
         self.places: dict[tuple[Wanted, Roles, BrokerId], Mapping[BrokerId, int]] = {}
         """{(what is wanted, replicas, one of them): who may have its place, at which cost}"""
@@ -229,18 +238,18 @@ class Plans:
         self._wanted: dict[tuple[Ask, int, int], Wanted | str] = {}
         self._fewer: dict[tuple[Ask, int], Wanted] = {}
 
-    def note_hopeless(self, vain: Vain, why: tuple[str, str]) -> None:
+    def note_hopeless(self, sought: Sought, why: tuple[str, str]) -> None:
         """Nobody can mend it. Room on disks comes and goes, so what was looked for is forgotten
         when it has become too much."""
         if len(self.hopeless) >= SEARCHES_KEPT_MAX:
             self.hopeless.clear()
-        self.hopeless[vain] = why
+        self.hopeless[sought] = why
 
-    def note_hopeful(self, vain: Vain) -> None:
+    def note_hopeful(self, sought: Sought) -> None:
         """Somebody can mend it; forgotten alike."""
         if len(self.hopeful) >= SEARCHES_KEPT_MAX:
             self.hopeful.clear()
-        self.hopeful.add(vain)
+        self.hopeful.add(sought)
 
     def are_for(
         self, brokers: Iterable[Broker], lost: frozenset[BrokerId], leaving: frozenset[BrokerId]

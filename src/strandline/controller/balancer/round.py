@@ -21,8 +21,14 @@ from strandline.controller.balancer.disks import Room
 from strandline.controller.balancer.evening import Movable, by_broker, exchanged, uneven_pairs
 from strandline.controller.balancer.health import Condition
 from strandline.controller.balancer.leaders import evened_leaders
-from strandline.controller.balancer.mending import hindrance, margin_of, mend, need_of
-from strandline.controller.balancer.plans import Ask, Plans, Vain, Wanted
+from strandline.controller.balancer.mending import (
+    endless,
+    hindrance,
+    margin_of,
+    mend,
+    need_of,
+)
+from strandline.controller.balancer.plans import Ask, Plans, Sought, Wanted
 from strandline.controller.balancer.reasons import MOVES, Wait, Waits
 from strandline.controller.balancer.relief import Relief, Relieved, Stuck
 from strandline.controller.commands import BalancedReplicas
@@ -211,8 +217,9 @@ class Round:
         self._needs.append(_Need(partition, wanted, code, margin))
 
     def _look_at_own(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
-        """What stands still for lack of a quorum is in nobody's way."""
-        wait = hindrance(wanted, partition, self._condition.up, target=partition.target)
+        """What cannot end is in nobody's way."""
+        wait = hindrance(wanted, partition, self._condition.up)
+        wait = wait or self._endless(wanted, partition, partition.wanted)
         if wait is not None:
             self._wait(partition, wait)
         else:
@@ -248,10 +255,12 @@ class Round:
             self._set(partition, NOBODY, self._reasons.get(partition.group, "policy-broken"))
         elif not good:
             found = self._mend(partition, wanted, code)
+            if isinstance(found, Roles):
+                found = self._endless(wanted, partition, found) or found
             if not isinstance(found, Roles):
                 self._wait(partition, found)
                 self._set(partition, NOBODY, code)
-            elif found != partition.wanted:
+            elif not _are_same(found, partition.wanted):
                 self._set(partition, found, self._code_of(wanted, partition, found, code))
 
     def _is_good(self, partition: Partition, ask: Ask) -> bool:
@@ -279,12 +288,9 @@ class Round:
         if wait is None and self.moving_count >= self._settings.moves_max:
             wait = self._look_ahead(need)
         elif wait is None:
-            found = self._mend(partition, wanted, need.code)
+            found = self._find(need)
             if not isinstance(found, Roles):
                 wait = found
-                self._plans.note_hopeless(self._key(need), found)
-                self._vain_count += 1
-            elif wait := hindrance(wanted, partition, self._condition.up, target=found.voters):
                 self._vain_count += 1
             else:
                 self.moving_count += 1
@@ -296,15 +302,14 @@ class Round:
     def _look_ahead(self, need: _Need) -> Wait:
         """Why a need is not met now, where as many move as may: that nobody can meet it is known
         before its turn comes."""
-        key = self._key(need)
-        if key not in self._plans.hopeful:
+        sought = self._sought(need)
+        if sought not in self._plans.hopeful:
             if self._ahead_count < AHEAD_MAX:
                 self._ahead_count += 1
-                found = self._mend(need.partition, need.wanted, need.code)
+                found = self._find(need)
                 if not isinstance(found, Roles):
-                    self._plans.note_hopeless(key, found)
                     return found
-                self._plans.note_hopeful(key)
+                self._plans.note_hopeful(sought)
             else:
                 self.is_cut = True
         return self._turn
@@ -322,18 +327,39 @@ class Round:
             return "calm", "other brokers would be better, once all are up"
         if need.code == "policy-dearer" and self._urgent_count:
             return "calm", "other brokers would be better, once nothing urgent moves"
-        wait = hindrance(need.wanted, need.partition, self._condition.up, target=())
-        wait = wait or self._plans.hopeless.get(self._key(need))
+        wait = hindrance(need.wanted, need.partition, self._condition.up)
+        wait = wait or self._plans.hopeless.get(self._sought(need))
         is_turn = self.moving_count < self._settings.moves_max
         if wait is None and is_turn and self._vain_count >= VAIN_MAX:
             self.is_cut = True
             return "turn", "it is looked for in the next round"
         return wait
 
-    def _key(self, need: _Need) -> Vain:
-        takers = self._takers(need.partition, need.code)
-        is_best_effort = self._settings.is_best_effort
-        return need.wanted, need.partition.roles, takers, is_best_effort
+    def _find(self, need: _Need) -> Roles | Wait:
+        """The replicas that there should be, and can be in the end; or why there are none, which is
+        remembered."""
+        partition, wanted = need.partition, need.wanted
+        found = self._mend(partition, wanted, need.code)
+        if isinstance(found, Roles):
+            found = self._endless(wanted, partition, found) or found
+        if not isinstance(found, Roles):
+            self._plans.note_hopeless(self._sought(need), found)
+        return found
+
+    def _endless(self, wanted: Wanted, partition: Partition, target: Roles) -> Wait | None:
+        given_up = self._cluster.given_up(partition)
+        return endless(wanted, target.voters, self._condition.up, given_up)
+
+    def _sought(self, need: _Need) -> Sought:
+        partition = need.partition
+        return Sought(
+            need.wanted,
+            partition.roles,
+            takers=self._takers(partition, need.code),
+            is_best_effort=self._settings.is_best_effort,
+            up=self._condition.up.intersection(partition.roles.all),
+            given_up=self._cluster.given_up(partition),
+        )
 
     def _code_of(self, wanted: Wanted, partition: Partition, target: Roles, code: str) -> str:
         """Why it moves; said where the policy is broken by that."""
@@ -488,3 +514,8 @@ class Round:
                 order = one.wanted.lead_first(one.partition.roles, {}, present=leader)
                 self._set(one.partition, order, "leaders-uneven")
             yield
+
+
+def _are_same(one: Roles, other: Roles) -> bool:
+    """Whether the same brokers have the same roles, in whatever order."""
+    return (set(one.voters), set(one.observers)) == (set(other.voters), set(other.observers))
