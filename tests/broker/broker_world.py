@@ -62,8 +62,9 @@ class ObedientReplica:
         self.failed: Exception | None = None
         self.is_leader = True
         self.knows_start = True
-        self.leader_id = SELF
+        self.self_id = self.leader_id = SELF
         self.epoch = Epoch(0)
+        self.unheard_epoch = Epoch(0)
         self.can_serve_reads = True
         self.high_watermark = Offset(0)
         self.commits_at_once = True
