@@ -97,7 +97,7 @@ def partition_groups(cluster: LiveCluster, up: Brokers) -> list[QuorumGroup]:
     counts = Counter[tuple[Brokers, int, Brokers]]()
     for topic in cluster.topics:
         for one in topic.partitions:
-            voters = frozenset(one.acting or one.voters)
+            voters = frozenset(one.voting)
             least = topic.request.min_insync_replicas
             quorum = Quorum.of(len(voters), least).write_quorum
             ready = voters & up - frozenset(one.behind) if one.leader in up else frozenset()

@@ -49,7 +49,6 @@ def explain(
     survive as placed and now, and what one more loss would stop."""
     from strandline.cli.live_cluster import look
     from strandline.client.log_dirs import describe_disk
-    from strandline.placement.explain.acting import as_voting
     from strandline.placement.explain.exposure import exposures
     from strandline.placement.explain.topics import explain_topic, placement_of
     from strandline.placement.topology.universe import Universe
@@ -67,12 +66,7 @@ def explain(
     universe = Universe(cluster.candidates)
     placed = [
         (
-            as_voting(
-                placement_of(universe, alike.roles, topic.request),
-                alike.acting,
-                universe,
-                topic.request,
-            ),
+            placement_of(universe, alike.roles, topic.request, alike.acting),
             alike.lost,
             len(alike.partitions),
         )

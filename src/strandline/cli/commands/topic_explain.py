@@ -314,7 +314,7 @@ def _tell_alike(told: "TopicExplanation", *, has_policy: bool) -> None:
             ids(one.voters),
             *([ids(one.observers)] if has_observers else []),
             f"{one.write_quorum} of {len(one.voters)}",
-            *([ids(one.acting or one.voters)] if has_acting else []),
+            *([ids(one.voting)] if has_acting else []),
             ids(one.down),
             *([ids(one.behind)] if has_behind else []),
             *([f"no: {'; '.join(one.faults)}" if one.faults else "yes"] if has_policy else []),

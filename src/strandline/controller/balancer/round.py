@@ -255,8 +255,6 @@ class Round:
             self._set(partition, NOBODY, self._reasons.get(partition.group, "policy-broken"))
         elif not good:
             found = self._mend(partition, wanted, code)
-            if isinstance(found, Roles):
-                found = self._endless(wanted, partition, found) or found
             if not isinstance(found, Roles):
                 self._wait(partition, found)
                 self._set(partition, NOBODY, code)
@@ -336,12 +334,8 @@ class Round:
         return wait
 
     def _find(self, need: _Need) -> Roles | Wait:
-        """The replicas that there should be, and can be in the end; or why there are none, which is
-        remembered."""
-        partition, wanted = need.partition, need.wanted
-        found = self._mend(partition, wanted, need.code)
-        if isinstance(found, Roles):
-            found = self._endless(wanted, partition, found) or found
+        """What mends it; or why nothing does, which is remembered."""
+        found = self._mend(need.partition, need.wanted, need.code)
         if not isinstance(found, Roles):
             self._plans.note_hopeless(self._sought(need), found)
         return found
@@ -379,6 +373,7 @@ class Round:
         )
 
     def _mend(self, partition: Partition, wanted: Wanted, code: str) -> Roles | Wait:
+        """The replicas that there should be, and can be in the end; or why there are none."""
         condition, replicas = self._condition, partition.roles
         takers = self._takers(partition, code)
         find = partial(
@@ -390,7 +385,9 @@ class Round:
             best_effort=self._settings.is_best_effort,
         )
         found = find(settled=takers)
-        if isinstance(found, Roles) or takers == condition.settled:
+        if isinstance(found, Roles):
+            return self._endless(wanted, partition, found) or found
+        if takers == condition.settled:
             return found
         wider = find(settled=condition.settled)
         if not isinstance(wider, Roles):

@@ -8,7 +8,7 @@ How:    partitions with the same replicas are alike, and are judged once. What h
 Source: decision 0008."""
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -53,6 +53,11 @@ class PartitionState:
     """Who votes now, where others do than `voters`; by id."""
 
     @property
+    def voting(self) -> tuple[BrokerId, ...]:
+        """Who votes now."""
+        return self.acting or self.voters
+
+    @property
     def placed(self) -> Roles:
         """Both, in their order."""
         return Roles(self.voters, self.observers)
@@ -95,8 +100,12 @@ class Alike(msgspec.Struct, frozen=True):
     @property
     def lost(self) -> tuple[BrokerId, ...]:
         """Those of them that vote now on whom no write can count."""
-        voting = self.acting or self.voters
-        return tuple(one for one in self.down + self.behind if one in voting)
+        return tuple(one for one in self.down + self.behind if one in self.voting)
+
+    @property
+    def voting(self) -> tuple[BrokerId, ...]:
+        """Who votes now."""
+        return self.acting or self.voters
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -156,7 +165,7 @@ def explain_topic(
         groups.setdefault((one.roles, one.acting, behind), []).append(one)
     placements = {roles: placement_of(universe, roles, request) for roles, _, _ in groups}
     voting = {
-        (roles, acting): as_voting(placements[roles], acting, universe, request)
+        (roles, acting): placement_of(universe, roles, request, acting)
         for roles, acting, _ in groups
     }
     plans = {
@@ -169,19 +178,21 @@ def explain_topic(
     }
     alike = []
     for (roles, acting, behind), members in groups.items():
-        same = Alike(
-            partitions=tuple(one.index for one in members),
-            voters=roles.voters,
-            observers=roles.observers,
-            write_quorum=placements[roles].quorum.write_quorum,
-            down=tuple(sorted(down & {*roles.voters, *acting})),
-            behind=behind,
-            faults=faults[roles],
-            has_stopped=False,
-            acting=acting,
+        gone = tuple(sorted(down & {*roles.voters, *acting}))
+        lost = {*gone, *behind}.intersection(acting or roles.voters)
+        alike.append(
+            Alike(
+                partitions=tuple(one.index for one in members),
+                voters=roles.voters,
+                observers=roles.observers,
+                write_quorum=placements[roles].quorum.write_quorum,
+                down=gone,
+                behind=behind,
+                faults=faults[roles],
+                has_stopped=len(lost) >= voting[roles, acting].quorum.stops_at,
+                acting=acting,
+            )
         )
-        has_stopped = len(same.lost) >= voting[roles, acting].quorum.stops_at
-        alike.append(msgspec.structs.replace(same, has_stopped=has_stopped))
     alike.sort(key=lambda one: (not one.has_stopped, not one.faults, -len(one.lost)))
     writes, data = _goals([(placement, ()) for placement in placements.values()])
     writes_now, data_now = writes, data
@@ -209,15 +220,18 @@ def explain_topic(
     )
 
 
-def placement_of(universe: Universe, roles: Roles, request: Request) -> Placement:
-    """Voters and observers with their labels."""
-    return Placement(
+def placement_of(
+    universe: Universe, roles: Roles, request: Request, acting: Collection[BrokerId] = ()
+) -> Placement:
+    """Voters and observers with their labels; as it votes now where `acting` do."""
+    placed = Placement(
         [
             Replica(one, universe.candidates[universe.index[one]].labels, role)
             for one, role in seated(roles)
         ],
         min_insync_replicas=request.min_insync_replicas,
     )
+    return as_voting(placed, acting, universe, request)
 
 
 def _faults(plan: Plan, placement: Placement) -> tuple[str, ...]:
