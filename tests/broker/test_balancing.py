@@ -5,7 +5,7 @@ Source: docs/decisions/0010-the-balancer.md."""
 from collections.abc import Iterator
 
 import pytest
-from tests.broker.moving_world import STAGES, TOPIC, MovingWorld, moving_world
+from tests.broker.moving_world import STAGES, TOPIC, MovingWorld, moving_world, nothing_begun
 
 from strandline.broker.balancing import Findings
 from strandline.controller.commands import (
@@ -14,6 +14,7 @@ from strandline.controller.commands import (
     ResourceChanges,
     ResourceResults,
 )
+from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_balance import (
     DescribeBalanceRequest,
@@ -166,6 +167,58 @@ def test_a_new_broker_that_dies_while_it_is_filled_is_replaced_itself(
     world.finish(*world.known.replicas)
 
 
+@pytest.mark.parametrize("shrinks", ["true", "false"])
+def test_a_new_broker_that_dies_between_its_grant_and_its_vote_is_replaced_itself(
+    monkeypatch: pytest.MonkeyPatch, shrinks: str
+) -> None:
+    """It dies together with the leader, whose successor cannot begin what was granted."""
+    with moving_world(monkeypatch, (3, 4, 5), configs=(("min.insync.replicas", "1"),)) as world:
+        alter(world, CLUSTER, "", "broker.lost.after.ms", str(LOST_AFTER_MS))
+        alter(world, TOPIC_SCOPE, TOPIC, "voters.shrink.enable", shrinks)
+        world.advance(2 * LOST_AFTER_MS)
+        world.hosts[4].fail_power()
+        world.until(lambda: set(world.known.target) == set(world.known.pending) != set())
+        (new,) = set(world.known.target) - {3, 5}
+        leader = world.leader_of(TOPIC)
+        world.hosts[new].fail_power()
+        world.lose_power_of(leader, for_ms=3_000)
+        other = 3 - new
+        world.until(lambda: is_on(world, 3, 5, other))
+        assert set(findings(world).begun) == {"broker-lost"}
+        for one in (4, new):
+            world.hosts[one].start()
+        world.until_started(4, new)
+        world.finish(*world.known.replicas)
+
+
+def test_a_grant_that_cannot_begin_does_not_keep_the_last_voter_from_going_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who was granted a vote dies before it has one, and then another voter: what was granted had
+    been counted on, and the last one, which has everything, was not seated."""
+    with moving_world(monkeypatch, (3, 4, 5), configs=(("min.insync.replicas", "1"),)) as world:
+        alter(world, CLUSTER, "", "broker.lost.after.ms", "10000")
+        alter(world, TOPIC_SCOPE, TOPIC, "voters.shrink.enable", "true")
+        world.advance(10_000)
+        world.hosts[4].kill()
+        world.until(lambda: 4 not in world.known.voters)
+        with nothing_begun(monkeypatch):
+            world.until(lambda: set(world.known.target) == set(world.known.pending) != set())
+            (new,) = set(world.known.target) - {3, 5}
+            world.hosts[new].kill()
+            world.until(lambda: not world.any_leader(lambda one: one.may_count(BrokerId(new))))
+        world.until(lambda: world.known.possible == ((3, 5),))
+        world.hosts[5].kill()
+        world.until(lambda: world.known.voters == (3,))
+        before = len(world.acked)
+        world.until(lambda: len(world.acked) > before)
+        for one in (4, 5, new):
+            world.hosts[one].start()
+        world.until_started(4, 5, new)
+        world.until(lambda: not world.known.is_moving)
+        world.finish(*world.known.replicas)
+
+
 def test_a_broker_that_comes_and_goes_moves_nothing(world: MovingWorld) -> None:
     for _ in range(5):
         world.lose_power_of(2, for_ms=LOST_AFTER_MS - 1_500)
@@ -181,6 +234,27 @@ def test_a_move_that_a_person_stops_is_not_begun_again_at_once(world: MovingWorl
     assert world.cancel() == 0
     world.advance(LOST_AFTER_MS - 1_000)
     assert not world.known.is_moving or world.known.target == world.known.replicas
+    finish(world, 1, 4, 5)
+
+
+def test_a_move_that_a_person_stops_after_its_grant_was_withdrawn_is_not_begun_again_at_once(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the balancer's until it is where it should be, whoever voted in between."""
+    alter(world, CLUSTER, "", "broker.lost.after.ms", "20000")
+    want(world, 1, 4, 5)
+    with nothing_begun(monkeypatch):
+        world.until(lambda: world.known.pending != ())
+        world.hosts[4].kill()
+        world.until(lambda: not world.any_leader(lambda one: one.may_count(BrokerId(4))))
+    world.until(lambda: world.known.version == 2 and world.known.is_moving)
+    assert world.cancel() == 0
+    world.hosts[4].start()
+    world.until_started(4)
+    world.advance(12_000)
+    assert is_on(world, 1, 2, 3)
+    (key,) = findings(world).waits.found
+    assert key[0] == "stopped"
     finish(world, 1, 4, 5)
 
 

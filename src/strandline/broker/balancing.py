@@ -318,7 +318,8 @@ class Balancing:
                 self._stopped.clear()
                 self._by_hand.clear()
         elif isinstance(record, VotersStable):
-            self._own.discard(record.group)
+            if not self._controller.cluster.groups[record.group].by_balancer:
+                self._own.discard(record.group)
             if record.group in self._by_hand:
                 self._by_hand[record.group] = now + self._patience_ms
             if self._findings is not None:

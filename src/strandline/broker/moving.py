@@ -9,8 +9,8 @@ How:    what is written is the group's configuration and the state's target, gra
             grant, in step      --> a configuration with the grant's version, joint where voters
                                     come or go; the core finishes
             that is committed   --> reported as stable
-            grant, not in step  --> after a while others are asked for in its place, where something
-                                    else is wanted by now, or nothing any more
+            grant, not in step  --> after a while others are asked for in its place: those that are
+                                    wanted by now, or the voters as they are
             nothing wanted      --> no observers but the permanent ones; and the same voters again,
                                     with a floor of their write quorum, or without (`floors`)
 
@@ -256,19 +256,12 @@ class Moving:
 
     def _ask_for_others(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
         """Ask for what would be asked for now, in the place of a grant that cannot be begun; where
-        that is nothing, for the voters as they are, unless it is still wanted."""
+        that is nothing, for the voters as they are. What is still wanted is asked for again once it
+        can be begun: until then it would be counted on in an outage."""
         wanted, granted = partition.wanted, partition.granted
-        is_wanted = partition.is_moving and granted.is_alike(wanted)
         asked = wanted
-        if (
-            not partition.is_moving
-            or is_wanted
-            or not self._are_in_step(replica, partition, wanted)
-        ):
-            voters = self._should_act(replica, partition, config).voters
-            if is_wanted and set(voters) == set(partition.voters):
-                return
-            asked = partition.roles.acted_by(voters)
+        if not partition.is_moving or not self._are_in_step(replica, partition, wanted):
+            asked = partition.roles.acted_by(self._should_act(replica, partition, config).voters)
         if asked.is_alike(granted) or not self._are_in_step(replica, partition, asked):
             return
         command = RequestVoters(
