@@ -85,7 +85,7 @@ def test_a_zone_that_is_lost_is_waited_for_too() -> None:
     assert world.waits() == {"needs-broker": (needed, 1)}
     world.lose(3)
     world.rest()
-    assert world.waits() == {"no-quorum": ("2 of 3 replicas have to be up, and 1 are", 1)}
+    assert world.waits() == {"no-quorum": ("2 of 3 replicas have to be up, and 1 is", 1)}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_without_a_quorum_nothing_is_asked_of_a_partition() -> None:
     assert world.round() == []
     found = world.look().waits.found
     assert {text: one.examples for (_, text), one in found.items()} == {
-        "2 of 3 replicas have to be up, and 1 are": ["plain-0"],
+        "2 of 3 replicas have to be up, and 1 is": ["plain-0"],
         "3 of 3 replicas have to be up, and 2 are": ["strict-0"],
     }
 
@@ -341,7 +341,7 @@ def test_what_cannot_commit_is_in_nobodys_way() -> None:
     world.down(last)
     (move,) = world.round()
     assert move.command.group == world.partition(other).group
-    assert world.waits()["no-quorum"] == ("2 of 3 replicas have to be up, and 1 are", 1)
+    assert world.waits()["no-quorum"] == ("2 of 3 replicas have to be up, and 1 is", 1)
 
 
 def test_a_person_takes_over_what_the_balancer_moves() -> None:

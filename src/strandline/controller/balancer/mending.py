@@ -76,7 +76,8 @@ def _no_quorum(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerI
         return None
     count = sum(one in up for one in voters)
     needed = f"{count - margin} of {len(voters)}"
-    return "no-quorum", f"{needed} replicas have to be up, and {count} are"
+    verb = "is" if count == 1 else "are"
+    return "no-quorum", f"{needed} replicas have to be up, and {count} {verb}"
 
 
 def margin_of(wanted: Wanted, voters: Sequence[BrokerId], up: frozenset[BrokerId]) -> int:
@@ -162,7 +163,7 @@ def _repair(
 
 
 def _shortage(wanted: Wanted, replicas: Roles, settled: frozenset[BrokerId]) -> Wait:
-    lost = wanted.lost(replicas)
+    lost = sorted(wanted.lost(replicas))
     if lost:
         each = [place_of(wanted, one) for one in lost]
         needed = f"one more broker{each[0]}" if len(lost) == 1 else f"{len(lost)} more brokers"

@@ -46,6 +46,8 @@ AHEAD_MAX = 50
 """Searches that one round makes for what has to wait for its turn anyhow. What they find out is
 remembered, too, so that the next round makes others."""
 NOT_KNOWN: Mapping[BrokerId, int] = {}
+GOES_FIRST = -1
+"""As a load: nobody has less."""
 NOBODY = Roles(())
 """As a target: what there is stays."""
 _RANKS = {code: rank for rank, code in enumerate(MOVES)}
@@ -258,20 +260,36 @@ class Round:
             if not isinstance(found, Roles):
                 self._wait(partition, found)
                 self._set(partition, NOBODY, code)
-            elif not _are_same(found, partition.wanted):
+            elif not self._is_as_good(partition, wanted, found):
                 self._set(partition, found, self._code_of(wanted, partition, found, code))
 
     def _is_good(self, partition: Partition, ask: Ask) -> bool:
         """Whether what is wanted can be had, and would be right."""
         wanted, code = self._plans.of(ask, partition.wanted), self._reasons.get(partition.group)
-        if isinstance(wanted, str) or set(partition.adding) & self._condition.absent:
-            return False
-        if code == "disk-high" and set(partition.adding) & self._condition.full:
+        if isinstance(wanted, str) or not self._can_be_had(partition):
             return False
         if need_of(wanted, partition.wanted) not in _URGENT:
             return True
         is_makeshift = code == "best-effort"
         return is_makeshift and not wanted.lost(partition.wanted)
+
+    def _can_be_had(self, partition: Partition) -> bool:
+        """Whether who is to get a replica may still be given one."""
+        never = self._condition.absent
+        if self._reasons.get(partition.group) == "disk-high":
+            never |= self._condition.full
+        return never.isdisjoint(partition.adding)
+
+    def _is_as_good(self, partition: Partition, wanted: Wanted, found: Roles) -> bool:
+        """Whether what is wanted mends no less than what was found: then its copies go on. Where
+        not all that is lost can be replaced, others would do as well in each round."""
+        target = partition.wanted
+        if _are_same(found, target):
+            return True
+        if not self._can_be_had(partition) or self._endless(wanted, partition, target):
+            return False
+        is_less = len(wanted.lost(target)) > len(wanted.lost(found))
+        return not is_less and not wanted.breaks_more(target, than=found)
 
     # ---- moving ------------------------------------------------------------------------------
 
@@ -380,7 +398,7 @@ class Round:
             mend,
             wanted,
             replicas,
-            loads=self._loads,
+            loads=self._loads_beside(partition),
             led=self._led,
             best_effort=self._settings.is_best_effort,
         )
@@ -397,6 +415,16 @@ class Round:
         if condition.full.issuperset(lacking):
             return "disk-full", f"{text}are more than {self._settings.disk_high_percent} % full"
         return "disk-full", f"{text}have no room for it below {self._room.low_percent} %"
+
+    def _loads_beside(self, partition: Partition) -> Mapping[BrokerId, int]:
+        """What brokers hold, as if nothing was wanted of this partition; who is given a replica of
+        it already goes before who is not, whatever they hold."""
+        if not partition.is_moving:
+            return self._loads
+        loads = self._loads.copy()
+        loads.subtract(partition.wanted.all)
+        loads.update(partition.roles.all)
+        return {**loads, **dict.fromkeys(partition.adding, GOES_FIRST)}
 
     def _set(self, partition: Partition, target: Roles, code: str) -> None:
         """Ask for a move, and count what it changes."""
