@@ -60,10 +60,10 @@ def test_of_three_voters_the_last_one_lives_and_leads_nobody(
         world.finish(*HOME)
 
 
-def test_who_has_given_up_is_named_as_the_leader_by_no_replica(
+def test_who_has_given_up_is_named_as_the_leader_by_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nor by itself: clients that are sent there would ask for ever."""
+    """Nor by itself, nor by who has no replica: clients that are sent there would ask for ever."""
     home = (2, *HOME)
     with moving_world(monkeypatch, home) as world:
         world.until(lambda: len(world.acked) > 0)
@@ -80,7 +80,12 @@ def test_who_has_given_up_is_named_as_the_leader_by_no_replica(
             return topic.error_code, topic.partitions[0].leader_id
 
         world.advance(15_000)
-        assert [named(at) for at in left] == [(0, NO_BROKER)] * 2
+        assert [named(at) for at in (1, *left)] == [(0, NO_BROKER)] * 3
+        world.hosts[1].kill()
+        world.hosts[1].start()
+        world.until_started(1)
+        world.advance(5_000)
+        assert named(1) == (0, NO_BROKER)
         for one in lost:
             world.hosts[one].start()
             world.until_started(one)

@@ -415,7 +415,15 @@ class Replication:
 
     def announce(self, replica: Replica, epoch: Epoch) -> None:
         """Tell every broker that this one leads `replica`."""
-        entry = LeaderEntry(replica.group, epoch, self.self_id)
+        self._announce(LeaderEntry(replica.group, epoch, self.self_id))
+
+    def _renounce(self, replica: Replica) -> None:
+        """Tell every broker that this one leads `replica` no more, if nobody else does yet."""
+        known = self.leaders.get(replica.group)
+        if known is not None and known.leader == self.self_id:
+            self._announce(LeaderEntry(replica.group, known.epoch, NO_BROKER))
+
+    def _announce(self, entry: LeaderEntry) -> None:
         self.leaders.learn(entry)
         self._mail.announce(entry)
 
@@ -441,6 +449,7 @@ class Replication:
     def on_replica_failed(self, replica: Replica) -> None:
         """A replica is out of the group until this broker starts anew."""
         self.liveness.remove(replica)
+        self._renounce(replica)
         for callback in self.on_failed:
             callback(replica)
 
@@ -496,6 +505,7 @@ class Replication:
                 "%s: no quorum that could commit answers; giving up leadership", replica.name
             )
             replica.on_quorum_lost()
+            self._renounce(replica)
         for replica, leader, epoch in self.liveness.found_leaders():
             meet_leader(replica, leader, epoch)
         for replica in self.liveness.timed_out():

@@ -75,7 +75,7 @@ class Inbound(PeerEvents):
             host.liveness.on_connected(peer)
             host.send_heartbeat(peer)
             host.founding.on_peer_connected(peer)
-            entries = host.leaders.led_by(host.self_id)
+            entries = [*host.leaders.led_by(host.self_id), *host.leaders.given_up]
             if entries:
                 host.send_control(peer, Kind.LEADERS, entries)
         if lane is Lane.BULK:

@@ -2,13 +2,15 @@
 
 Why:    every broker answers Metadata requests, also for partitions of which it holds no replica.
 How:    a new leader announces itself to every broker at once, and all that it leads to each peer
-        that connects; the highest epoch wins.
+        that connects; the highest epoch wins. One that has given up, as no quorum answers, or
+        whose log has failed, says so alike: nobody leads in its epoch any more (to earlier
+        releases it goes on leading).
 Owns:   one entry per group; one table per broker.
 Source: design section 3 (each broker answers from what it has)."""
 
 from collections.abc import Callable
 
-from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.replication.wire import LeaderEntry
 
 
@@ -20,9 +22,10 @@ class Leaders:
         self._on_change = on_change
 
     def learn(self, entry: LeaderEntry) -> None:
-        """Take an announcement in; older epochs are ignored."""
+        """Take an announcement in; older epochs are ignored, and who has given up never leads in
+        the same epoch again."""
         known = self._entries.get(entry.group)
-        if known is None or known.epoch < entry.epoch:
+        if known is None or _rank(known) < _rank(entry):
             self._entries[entry.group] = entry
             self._on_change(entry.group)
 
@@ -34,6 +37,11 @@ class Leaders:
         """Everything that `broker` leads as far as known."""
         return [entry for entry in self._entries.values() if entry.leader == broker]
 
+    @property
+    def given_up(self) -> list[LeaderEntry]:
+        """Of groups of which the last leader that is known here has given up."""
+        return self.led_by(NO_BROKER)
+
     def forget(self, group: GroupId) -> None:
         """The group is gone."""
         self._entries.pop(group, None)
@@ -42,3 +50,7 @@ class Leaders:
     def controller(self) -> LeaderEntry | None:
         """The controller."""
         return self._entries.get(CONTROLLER_GROUP)
+
+
+def _rank(entry: LeaderEntry) -> tuple[Epoch, bool]:
+    return entry.epoch, entry.leader == NO_BROKER

@@ -102,7 +102,7 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LeaderEntry(msgspec.Struct, frozen=True, array_like=True):
-    """`leader` leads `group` in `epoch`."""
+    """`leader` leads `group` in `epoch`; with NO_BROKER nobody does, ever again."""
 
     group: GroupId
     epoch: Epoch

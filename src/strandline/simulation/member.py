@@ -128,6 +128,8 @@ class Member(ABC):
     def _on_leader_known(self, group: GroupId) -> None:
         entry = self.replication.leaders.get(group)
         assert entry is not None
+        if entry.leader == NO_BROKER:
+            return
         self._checker.leader_known(LeaderKnown(self.broker, group, entry.epoch, entry.leader))
         replica = self.replication.replicas.get(group)
         if entry.leader == self.broker and replica is not None:
