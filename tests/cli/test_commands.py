@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.client.fake_cluster import FakeCluster, FakeTransport, describe_configs, metadata
+from tests.client.fake_cluster import (
+    FakeCluster,
+    FakeTransport,
+    describe_configs,
+    list_offsets,
+    metadata,
+)
 
 from strandline.cli.commands import (
     broker,
@@ -56,6 +62,7 @@ from strandline.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from strandline.protocol.messages.list_offsets import ListOffsetsResponse
 from strandline.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -419,12 +426,14 @@ def test_it_is_told_who_leaves_the_voters_of_a_topic_where_that_may_be(
     run: Run, cluster: FakeCluster
 ) -> None:
     cluster.add_topic("orders", 1)
+    isr, leads = [1, 2], 1
 
     def describe(fake: FakeCluster, broker: int, request: Message) -> Message:
         answer = metadata(fake, broker, request)
         assert isinstance(answer, MetadataResponse)
         for one in answer.topics:
-            one.partitions[0].isr_nodes = [1, 2]
+            one.partitions[0].isr_nodes = isr
+            one.partitions[0].leader_id = leads
         return answer
 
     cluster.extra["Metadata"] = describe
@@ -441,6 +450,13 @@ def test_it_is_told_who_leaves_the_voters_of_a_topic_where_that_may_be(
     assert run("topic", "describe", "orders")[1].splitlines()[-1] == (
         "partition 0: broker 3 is down or behind, and leaves the voters until it keeps up "
         "(voters.shrink.enable)"
+    )
+    isr, leads = [1], 1
+    text = "partition 0: brokers 2,3 are down or behind, and leave the voters until they keep up "
+    assert run("topic", "describe", "orders")[1].splitlines()[-1] == f"{text}(voters.shrink.enable)"
+    leads = -1
+    assert run("topic", "describe", "orders")[1].splitlines()[-1] == (
+        "partition 0: brokers 2,3 are down or behind"
     )
 
 
@@ -477,6 +493,28 @@ def test_a_partition_without_a_leader_is_described_all_the_same(
     assert [one["leader"] for one in described["partitions"]] == [1, -1]
     assert [one["end_offset"] for one in described["partitions"]] == [0, None]
     assert described["configs"] == {"retention.ms": {"value": "1000", "set_on_topic": True}}
+
+
+def test_a_leader_that_tells_nothing_hides_its_own_offsets_alone(
+    run: Run, cluster: FakeCluster
+) -> None:
+    cluster.add_topic("orders", 3)
+    cluster.topics["orders"][2].leader = 1
+
+    def answer(fake: FakeCluster, broker: int, request: Message) -> Message | None:
+        told = list_offsets(fake, broker, request)
+        assert isinstance(told, ListOffsetsResponse)
+        for one in told.topics[0].partitions:
+            if one.partition_index == 2:
+                one.error_code = Error.NOT_LEADER_OR_FOLLOWER
+        return told if broker == 1 else None
+
+    cluster.extra["ListOffsets"] = answer
+    code, out, _ = run("topic", "describe", "orders", "--json")
+    assert code == 0
+    (described,) = json.loads(out)["topics"]
+    assert [one["leader"] for one in described["partitions"]] == [1, 2, 1]
+    assert [one["end_offset"] for one in described["partitions"]] == [0, None, None]
 
 
 def test_a_refusal_is_one_line_and_exit_code_1(run: Run, cluster: FakeCluster) -> None:

@@ -7,7 +7,7 @@ Source: kafka-protocol reference 7."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.base.errors import ApiError, ProtocolError
+from strandline.base.errors import ApiError, ProtocolError, StrandlineError
 from strandline.client.cluster import Client, TopicView
 from strandline.client.errors import CannotConnectError, refusal
 from strandline.model.ids import BrokerId
@@ -37,6 +37,7 @@ from strandline.protocol.messages.find_coordinator import (
 from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from strandline.protocol.messages.list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
@@ -182,28 +183,42 @@ def list_offsets(
         leaders = client.leaders(topic, partitions, deadline_ms=until)
         offsets: dict[int, int] = {}
         for leader in sorted(set(leaders.values())):
-            request = ListOffsetsRequest(
-                replica_id=-1,
-                topics=[
-                    ListOffsetsTopic(
-                        name=topic,
-                        partitions=[
-                            ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-                            for index, leads in leaders.items()
-                            if leads == leader
-                        ],
-                    )
-                ],
-                timeout_ms=client.left_ms(until),
-            )
-            answer = client.ask(leader, request, ListOffsetsResponse, deadline_ms=until)
-            for one in (one for name in answer.topics for one in name.partitions):
+            led = [index for index, leads in leaders.items() if leads == leader]
+            for one in _ask_offsets(client, leader, topic, led, timestamp, until):
                 if one.error_code:
                     raise refusal(one.error_code, f"partition {topic}-{one.partition_index}")
                 offsets[one.partition_index] = one.offset
         return dict(sorted(offsets.items()))
 
     return client.attempt(look, deadline_ms)
+
+
+def offsets_known(
+    client: Client, topic: str, timestamp: int, leaders: Mapping[int, BrokerId], *, deadline_ms: int
+) -> dict[int, int]:
+    """The same, of those partitions whose leaders tell at once; `leaders`: {partition: leader}."""
+    offsets: dict[int, int] = {}
+    for leader in sorted(set(leaders.values())):
+        led = [index for index, leads in leaders.items() if leads == leader]
+        try:
+            answers = _ask_offsets(client, leader, topic, led, timestamp, deadline_ms)
+        except StrandlineError:
+            continue
+        offsets |= {one.partition_index: one.offset for one in answers if not one.error_code}
+    return offsets
+
+
+def _ask_offsets(
+    client: Client, leader: BrokerId, topic: str, partitions: list[int], timestamp: int, until: int
+) -> list[ListOffsetsPartitionResponse]:
+    asked = [ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in partitions]
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        topics=[ListOffsetsTopic(name=topic, partitions=asked)],
+        timeout_ms=client.left_ms(until),
+    )
+    answer = client.ask(leader, request, ListOffsetsResponse, deadline_ms=until)
+    return [one for name in answer.topics for one in name.partitions]
 
 
 def delete_records(client: Client, topic: str, partition: int, before: int) -> int:

@@ -241,21 +241,22 @@ def _read_policy(file: Path) -> str:
 def _offsets(client: "Client", topic: "TopicView") -> dict[int, tuple[int | None, int | None]]:
     """{partition: (start, end)}; None for a partition that cannot be asked now."""
     from strandline.base.errors import StrandlineError
-    from strandline.client.admin import EARLIEST, LATEST, list_offsets
+    from strandline.client.admin import EARLIEST, LATEST, list_offsets, offsets_known
 
-    with_leader = [one.index for one in topic.partitions if one.leader >= 0]
-    offsets: dict[int, tuple[int | None, int | None]] = {
-        one.index: (None, None) for one in topic.partitions
-    }
+    leaders = {one.index: one.leader for one in topic.partitions if one.leader >= 0}
     until = client.look_deadline()
     try:
         starts, ends = (
-            list_offsets(client, topic.name, when, partitions=with_leader, deadline_ms=until)
+            list_offsets(client, topic.name, when, partitions=list(leaders), deadline_ms=until)
             for when in (EARLIEST, LATEST)
         )
-    except StrandlineError:
-        return offsets
-    return offsets | {index: (starts[index], ends[index]) for index in with_leader}
+    except StrandlineError:  # One that does not tell must not hide the others.
+        until = client.look_deadline()
+        starts, ends = (
+            offsets_known(client, topic.name, when, leaders, deadline_ms=until)
+            for when in (EARLIEST, LATEST)
+        )
+    return {one.index: (starts.get(one.index), ends.get(one.index)) for one in topic.partitions}
 
 
 def _observers(observed: "AllObserved", topic: str, partition: int) -> "tuple[BrokerId, ...]":
@@ -398,10 +399,17 @@ def _describe_for_people(
             here = {*one.in_sync, *observers[one.index]}
             missed = [each for each in one.replicas if each not in here]
             if missed:
-                print_line(
-                    f"partition {one.index}: broker {ids(missed)} is down or behind, and leaves "
-                    f"the voters until it keeps up ({SHRINK})"
-                )
+                is_one = len(missed) == 1
+                text = f"broker {ids(missed)} is" if is_one else f"brokers {ids(missed)} are"
+                text += " down or behind"
+                if one.leader >= 0:  # Else there is nobody who could let them leave.
+                    until = (
+                        "leaves the voters until it keeps"
+                        if is_one
+                        else "leave the voters until they keep"
+                    )
+                    text += f", and {until} up ({SHRINK})"
+                print_line(f"partition {one.index}: {text}")
     for one in topic.partitions:
         promoted = [each for each in one.in_sync if each in observers[one.index]]
         if promoted:
