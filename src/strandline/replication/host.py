@@ -420,7 +420,7 @@ class Replication:
     def _renounce(self, replica: Replica) -> None:
         """Tell every broker that this one leads `replica` no more, if nobody else does yet."""
         known = self.leaders.get(replica.group)
-        if known is not None and known.leader == self.self_id:
+        if not replica.is_leader and known is not None and known.leader == self.self_id:
             self._announce(LeaderEntry(replica.group, known.epoch, NO_BROKER))
 
     def _announce(self, entry: LeaderEntry) -> None:
