@@ -284,7 +284,7 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
         answer_a_fence_that_is_not_durable, 2779, "AtMostOneSuccessor", fault="forgotten-fence"
     ),
     OutageMutant(wait_for_no_promise, 123, "NoStaleLeaderRead", fault="late-fence"),
-    OutageMutant(forget_whom_one_has_left, 14623, "NoStaleLeaderRead", fault="late-fence"),
+    OutageMutant(forget_whom_one_has_left, 5474, "NoStaleLeaderRead", fault="late-fence"),
     OutageMutant(change_voters_unannounced, 157, "LeaderCompleteness"),
     OutageMutant(report_before_the_commit, 235, "LeaderCompleteness"),
     OutageMutant(hold_no_repair, 216, "RepairHeldIffZoneDown"),
