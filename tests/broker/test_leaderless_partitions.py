@@ -6,7 +6,7 @@ import errno
 import logging
 
 import pytest
-from tests.broker.moving_world import TOPIC, moving_world
+from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_outages import REGIONS, described
 
 from strandline.broker.partitions import known_leader
@@ -41,6 +41,13 @@ def told(caplog: pytest.LogCaptureFixture) -> Told:
     return Told(caplog)
 
 
+def leaders_named(world: MovingWorld, *brokers: int) -> set[int]:
+    """Whom these name as the leader."""
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
+    answers = [world.ask(at, asked, MetadataResponse, 12) for at in brokers]
+    return {one.topics[0].partitions[0].leader_id for one in answers}
+
+
 def test_of_three_voters_the_last_one_lives_and_leads_nobody(
     monkeypatch: pytest.MonkeyPatch, told: Told
 ) -> None:
@@ -73,23 +80,57 @@ def test_who_has_given_up_is_named_as_the_leader_by_nobody(
             world.hosts[one].kill()
         left = sorted(set(home) - set(lost))
         assert leader in left
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
-
-        def named(at: int) -> tuple[int, int]:
-            (topic,) = world.ask(at, asked, MetadataResponse, 12).topics
-            return topic.error_code, topic.partitions[0].leader_id
-
         world.advance(15_000)
-        assert [named(at) for at in (1, *left)] == [(0, NO_BROKER)] * 3
+        assert leaders_named(world, 1, *left) == {NO_BROKER}
         world.hosts[1].kill()
         world.hosts[1].start()
         world.until_started(1)
         world.advance(5_000)
-        assert named(1) == (0, NO_BROKER)
+        assert leaders_named(world, 1) == {NO_BROKER}
         for one in lost:
             world.hosts[one].start()
             world.until_started(one)
         world.finish(*home)
+
+
+def test_a_leader_that_is_back_alone_leads_no_more_for_anybody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It starts anew, and knows nothing of what the others take it to lead."""
+    with moving_world(monkeypatch, HOME) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        for one in HOME:
+            world.hosts[one].kill()
+        world.advance(1_000)
+        world.hosts[leader].start()
+        world.until_started(leader)
+        world.advance(10_000)
+        assert leaders_named(world, 1, 2, leader) == {NO_BROKER}
+        for one in set(HOME) - {leader}:
+            world.hosts[one].start()
+        world.until_started(*HOME)
+        world.finish(*HOME)
+
+
+def test_a_leader_that_made_way_for_one_that_died_is_named_by_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with moving_world(monkeypatch, HOME) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        others = [one for one in HOME if one != leader]
+        replica = world.replicas_of(TOPIC)[leader]
+        replica.transfer_leadership(BrokerId(others[0]))
+        world.until(lambda: not replica.is_leader, every_ms=1)
+        for one in others:
+            world.hosts[one].kill()
+        world.advance(15_000)
+        assert leaders_named(world, 1, 2, leader) == {NO_BROKER}
+        for one in others:
+            world.hosts[one].start()
+        world.until_started(*others)
+        world.finish(*HOME)
 
 
 def test_a_leader_that_was_announced_and_not_met_yet_is_named(

@@ -1,5 +1,7 @@
 """Replicas move under load, whoever dies at whatever stage. Source: decision 0009."""
 
+import asyncio
+import logging
 from collections.abc import Iterator
 from itertools import product as pairs
 
@@ -8,10 +10,12 @@ from tests.broker.moving_world import OLD, STAGES, TOPIC, MovingWorld, moving_wo
 from tests.broker.test_groups_in_a_cluster import commit, find, make_cluster
 from tests.broker.test_groups_in_a_cluster import fetch as fetch_offsets
 
+from strandline.broker.controller_host import ControllerHost
 from strandline.broker.moving import Moving
 from strandline.config.topic import TopicConfig
 from strandline.controller.commands import (
     AlterReassignments,
+    Command,
     CreateTopics,
     DeleteTopics,
     NewTopic,
@@ -24,6 +28,7 @@ from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
 from strandline.replication.replica import Replica
+from strandline.simulation.scheduler import US_PER_MS
 
 NEW = (4, 2, 3)
 VICTIMS = ("leader", "controller", "added", "removed")
@@ -134,6 +139,49 @@ def test_a_grant_is_withdrawn_once_who_was_granted_a_vote_died_before_the_change
     world.hosts[4].start()
     world.until_started(4)
     world.finish(*OLD)
+
+
+def test_a_grant_that_is_withdrawn_again_and_again_is_waited_for_longer(
+    world: MovingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is to come is in step for moments only, shorter than it takes to be granted a vote."""
+    in_step = Replica.is_ready_to_vote
+    submit = ControllerHost.submit
+
+    def ready(replica: Replica, broker: BrokerId) -> bool:
+        is_out = broker == 4 and replica.host.clock.monotonic_ms() % 3_000 >= 150
+        return not is_out and in_step(replica, broker)
+
+    async def from_afar(host: ControllerHost, command: Command, **more: int) -> object:
+        arrived = asyncio.Event()
+        world.scheduler.after(200 * US_PER_MS, arrived.set)
+        await arrived.wait()
+        return await submit(host, command, **more)
+
+    monkeypatch.setattr(Replica, "is_ready_to_vote", ready)
+    assert world.move(1, 2, 4) == 0
+    monkeypatch.setattr(ControllerHost, "submit", from_afar)
+    world.until(lambda: world.is_settled(1, 2, 4))
+    assert world.known.version < 12
+
+
+def test_a_grant_that_cannot_begin_is_told_once_while_no_controller_answers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "strandline.broker")
+    with moving_world(monkeypatch, (3, 4)) as world:
+        with nothing_begun(monkeypatch):
+            assert world.move(3, 4, 5) == 0
+            world.until(lambda: all(one.pending for one in world.states.values()))
+            for one in (1, 2, 5):
+                world.hosts[one].kill()
+            world.until(lambda: not world.any_leader(lambda one: one.may_count(BrokerId(5))))
+        world.advance(20_000)
+        assert sum("cannot begin" in one for one in caplog.messages) == 1
+        for one in (1, 2, 5):
+            world.hosts[one].start()
+        world.until_started(1, 2, 5)
+        world.finish(3, 4, 5)
 
 
 def test_one_that_is_removed_while_it_is_away_clears_its_log_when_it_returns(

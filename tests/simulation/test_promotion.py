@@ -13,7 +13,7 @@ import bench.promotion
 import pytest
 from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
-from strandline.broker import acting, arbitrating, moving
+from strandline.broker import acting, arbitrating, held_up, moving
 from strandline.broker.moving import Moving
 from strandline.controller.promotion import Bounds
 from strandline.model.cluster import Partition, Roles
@@ -180,7 +180,7 @@ def begin_late(patch: pytest.MonkeyPatch) -> None:
         return are_in_step(replica, partition, roles)
 
     patch.setattr(Moving, "_are_in_step", staticmethod(held))
-    patch.setattr(moving, "HELD_UP_MS", 500)
+    patch.setattr(held_up, "HELD_UP_MS", 500)
 
 
 @pytest.mark.simulation

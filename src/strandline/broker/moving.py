@@ -20,8 +20,7 @@ How:    what is written is the group's configuration and the state's target, gra
         producers wait for would wait for who catches up.
             What another grant has taken the place of was never begun by this leader, and perhaps by
         another one: whoever leads by it goes on to the last one from there.
-Owns:   which groups are looked at again, and what is asked of the controller; since when a grant
-        is held up.
+Owns:   which groups are looked at again, and what is asked of the controller.
 Source: decisions 0009, 0017 and 0029; design section 6."""
 
 import asyncio
@@ -36,6 +35,7 @@ from strandline.broker.acting import Acting, Choice, Health, Lag, StandIns
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.floors import Floors
 from strandline.broker.giving_way import GivingWay
+from strandline.broker.held_up import HeldUp
 from strandline.broker.leader_ranks import LeaderRanks
 from strandline.config.topic import TopicConfig
 from strandline.controller.commands import Command, Refused, ReportVoters, RequestVoters
@@ -60,8 +60,6 @@ ATTENDANCE_INTERVAL_MS = 500
 ATTENDANCE_ROUND = 10
 """So many times later all groups whose voters may change are looked at: somebody may lag."""
 ASK_TIMEOUT_MS = 5_000
-HELD_UP_MS = 2_000
-"""So long a grant cannot be begun before another one is asked for in its place."""
 
 _log = logging.getLogger("strandline.broker")
 
@@ -92,8 +90,7 @@ class Moving:
         self._timer: Timer | None = None
         self._acting = Acting(clock, patience_ratio=replication.settings.patience_ratio)
         self._floors = Floors(replication, self._acting)
-        # {group led here: (version of a grant that cannot be begun, since when)}
-        self._held_up: dict[GroupId, tuple[int, int]] = {}
+        self._held_up = HeldUp(clock)
         # What was logged last of the observers of groups led here.
         self._told: dict[GroupId, tuple[Code, BrokerId | None]] = {}
         # Groups led here of which other members may come to vote.
@@ -193,8 +190,8 @@ class Moving:
                 version=partition.last_version,
                 floor=self._floors.begun(replica, config, partition.pending),
             )
-            self._held_up.pop(replica.group, None)
-        elif self._is_held_up(partition):
+            self._held_up.note_begun(partition)
+        elif self._held_up.is_due(partition):
             self._ask_for_others(replica, partition, config)
         return False
 
@@ -246,14 +243,6 @@ class Moving:
         else:
             self._ask(_same_voters(replica, partition, 0))
 
-    def _is_held_up(self, partition: Partition) -> bool:
-        """Whether the last grant can't be begun for long enough to ask for another one."""
-        now, version = self._clock.monotonic_ms(), partition.last_version
-        known, since_ms = self._held_up.get(partition.group, (-1, now))
-        if known != version:
-            self._held_up[partition.group] = (version, now)
-        return known == version and now - since_ms >= HELD_UP_MS
-
     def _ask_for_others(self, replica: Replica, partition: Partition, config: TopicConfig) -> None:
         """Ask for what would be asked for now, in the place of a grant that cannot be begun; where
         that is nothing, for the voters as they are. What is still wanted is asked for again once it
@@ -272,7 +261,8 @@ class Moving:
             replica.epoch,
             partition.last_version,
         )
-        _log.info("%s: voters %s cannot begin", partition.name, granted.voters)
+        if self._held_up.note_due(partition):
+            _log.info("%s: voters %s cannot begin", partition.name, granted.voters)
         self._ask(command)
 
     def _tell(self, replica: Replica, verdict: Verdict | None) -> None:
@@ -400,7 +390,7 @@ class Moving:
             if replica is not None and replica.is_leader:  # Others look once they lead.
                 self._adjust(replica)
             else:
-                self._held_up.pop(group, None)
+                self._held_up.forget(group)
                 self._failed.discard(group)
 
     # ---- who keeps up ----------------------------------------------------------------------------

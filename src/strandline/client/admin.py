@@ -7,9 +7,10 @@ Source: kafka-protocol reference 7."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.base.errors import ApiError, ProtocolError, StrandlineError
-from strandline.client.cluster import Client, TopicView
+from strandline.base.errors import ApiError, ProtocolError
+from strandline.client.cluster import LOOK_MS, Client, TopicView
 from strandline.client.errors import CannotConnectError, refusal
+from strandline.client.side_by_side import look_side_by_side
 from strandline.model.ids import BrokerId
 from strandline.protocol.consumer import decode_assignment
 from strandline.protocol.errors import Error
@@ -37,7 +38,6 @@ from strandline.protocol.messages.find_coordinator import (
 from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from strandline.protocol.messages.list_offsets import (
     ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
@@ -184,7 +184,9 @@ def list_offsets(
         offsets: dict[int, int] = {}
         for leader in sorted(set(leaders.values())):
             led = [index for index, leads in leaders.items() if leads == leader]
-            for one in _ask_offsets(client, leader, topic, led, timestamp, until):
+            request = _offsets_request(topic, led, timestamp, client.left_ms(until))
+            answer = client.ask(leader, request, ListOffsetsResponse, deadline_ms=until)
+            for one in (one for name in answer.topics for one in name.partitions):
                 if one.error_code:
                     raise refusal(one.error_code, f"partition {topic}-{one.partition_index}")
                 offsets[one.partition_index] = one.offset
@@ -193,32 +195,36 @@ def list_offsets(
     return client.attempt(look, deadline_ms)
 
 
-def offsets_known(
-    client: Client, topic: str, timestamp: int, leaders: Mapping[int, BrokerId], *, deadline_ms: int
-) -> dict[int, int]:
-    """The same, of those partitions whose leaders tell at once; `leaders`: {partition: leader}."""
-    offsets: dict[int, int] = {}
-    for leader in sorted(set(leaders.values())):
-        led = [index for index, leads in leaders.items() if leads == leader]
-        try:
-            answers = _ask_offsets(client, leader, topic, led, timestamp, deadline_ms)
-        except StrandlineError:
-            continue
-        offsets |= {one.partition_index: one.offset for one in answers if not one.error_code}
-    return offsets
+def offsets_told(
+    client: Client, topic: str, leaders: Mapping[int, BrokerId], timestamps: Sequence[int]
+) -> list[dict[int, int]]:
+    """The same for each timestamp, of those partitions whose leaders tell soon; all are asked at
+    the same time. `leaders`: {partition: leader}."""
+    led: dict[BrokerId, list[int]] = {}
+    for index, leader in leaders.items():
+        led.setdefault(leader, []).append(index)
+    requests = {
+        leader: [_offsets_request(topic, some, when, LOOK_MS) for when in timestamps]
+        for leader, some in led.items()
+    }
+    found: list[dict[int, int]] = [{} for _ in timestamps]
+    for answers in look_side_by_side(client, requests, ListOffsetsResponse).values():
+        for offsets, answer in zip(found, answers, strict=False):
+            for one in (one for name in answer.topics for one in name.partitions):
+                if not one.error_code:
+                    offsets[one.partition_index] = one.offset
+    return found
 
 
-def _ask_offsets(
-    client: Client, leader: BrokerId, topic: str, partitions: list[int], timestamp: int, until: int
-) -> list[ListOffsetsPartitionResponse]:
+def _offsets_request(
+    topic: str, partitions: Sequence[int], timestamp: int, timeout_ms: int
+) -> ListOffsetsRequest:
     asked = [ListOffsetsPartition(partition_index=one, timestamp=timestamp) for one in partitions]
-    request = ListOffsetsRequest(
+    return ListOffsetsRequest(
         replica_id=-1,
         topics=[ListOffsetsTopic(name=topic, partitions=asked)],
-        timeout_ms=client.left_ms(until),
+        timeout_ms=timeout_ms,
     )
-    answer = client.ask(leader, request, ListOffsetsResponse, deadline_ms=until)
-    return [one for name in answer.topics for one in name.partitions]
 
 
 def delete_records(client: Client, topic: str, partition: int, before: int) -> int:

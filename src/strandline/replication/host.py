@@ -417,6 +417,11 @@ class Replication:
         """Tell every broker that this one leads `replica`."""
         self._announce(LeaderEntry(replica.group, epoch, self.self_id))
 
+    def leads(self, entry: LeaderEntry) -> bool:
+        """Whether what is said of this broker is so."""
+        replica = self.replicas.get(entry.group)
+        return replica is not None and replica.is_leader and replica.epoch == entry.epoch
+
     def _renounce(self, replica: Replica) -> None:
         """Tell every broker that this one leads `replica` no more, if nobody else does yet."""
         known = self.leaders.get(replica.group)
@@ -510,6 +515,7 @@ class Replication:
             meet_leader(replica, leader, epoch)
         for replica in self.liveness.timed_out():
             replica.on_election_timeout()
+            self._renounce(replica)
 
     def _on_leader_known(self, group: GroupId) -> None:
         for callback in self.on_leader_known:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.base.network import Lane, PeerEvents
-from strandline.model.ids import BrokerId, Epoch, Index
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
 from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact
 from strandline.replication.entries import Entries
 from strandline.replication.replica import Replica
 from strandline.replication.wire import (
     Kind,
+    LeaderEntry,
     decode_append,
     decode_heartbeat,
     decode_heartbeat_answer,
@@ -75,7 +76,7 @@ class Inbound(PeerEvents):
             host.liveness.on_connected(peer)
             host.send_heartbeat(peer)
             host.founding.on_peer_connected(peer)
-            entries = [*host.leaders.led_by(host.self_id), *host.leaders.given_up]
+            entries = [*host.leaders.led_by(host.self_id), *host.leaders.led_by(peer)]
             if entries:
                 host.send_control(peer, Kind.LEADERS, entries)
         if lane is Lane.BULK:
@@ -118,6 +119,18 @@ class Inbound(PeerEvents):
             replica.on_message(peer, head.request, entries)
             host.relaying.release(replica)
 
+    def _on_leaders(self, peer: BrokerId, entries: list[LeaderEntry]) -> None:
+        """Learn who leads, and deny what is not led here any more."""
+        host = self._host
+        over: list[LeaderEntry] = []
+        for entry in entries:
+            if entry.leader != host.self_id:
+                host.leaders.learn(entry)
+            elif not host.leads(entry):
+                over.append(LeaderEntry(entry.group, entry.epoch, NO_BROKER))
+        if over:
+            host.send_control(peer, Kind.LEADERS, over)
+
     def _on_control(self, peer: BrokerId, kind: int, body: memoryview) -> None:
         host = self._host
         if kind == Kind.RAFT:
@@ -141,8 +154,7 @@ class Inbound(PeerEvents):
                 if replica is not None and epoch > replica.epoch:
                     replica.on_message(peer, AppendResponse(epoch, False, hint=NO_HINT))
         elif kind == Kind.LEADERS:
-            for entry in decode_leaders(body):
-                host.leaders.learn(entry)
+            self._on_leaders(peer, decode_leaders(body))
         elif kind == Kind.LEND:
             host.lending.on_order(peer, decode_lend_order(body))
         elif kind == Kind.NOT_RELAYED:

@@ -2,9 +2,11 @@
 
 Why:    every broker answers Metadata requests, also for partitions of which it holds no replica.
 How:    a new leader announces itself to every broker at once, and all that it leads to each peer
-        that connects; the highest epoch wins. One that has given up, as no quorum answers, or
-        whose log has failed, says so alike: nobody leads in its epoch any more (to earlier
-        releases it goes on leading).
+        that connects; the highest epoch wins. One that has given up, as no quorum answers, its
+        log has failed, or nobody else leads instead, says so alike: nobody leads in its epoch any
+        more. Whoever connects to a peer tells what it takes that one to lead, and is told what of
+        it is over: an announcement may have been missed, and a process that starts anew leads
+        nothing. (To earlier releases such a leader leads on.)
 Owns:   one entry per group; one table per broker.
 Source: design section 3 (each broker answers from what it has)."""
 
@@ -36,11 +38,6 @@ class Leaders:
     def led_by(self, broker: BrokerId) -> list[LeaderEntry]:
         """Everything that `broker` leads as far as known."""
         return [entry for entry in self._entries.values() if entry.leader == broker]
-
-    @property
-    def given_up(self) -> list[LeaderEntry]:
-        """Of groups of which the last leader that is known here has given up."""
-        return self.led_by(NO_BROKER)
 
     def forget(self, group: GroupId) -> None:
         """The group is gone."""

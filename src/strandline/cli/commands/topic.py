@@ -241,7 +241,7 @@ def _read_policy(file: Path) -> str:
 def _offsets(client: "Client", topic: "TopicView") -> dict[int, tuple[int | None, int | None]]:
     """{partition: (start, end)}; None for a partition that cannot be asked now."""
     from strandline.base.errors import StrandlineError
-    from strandline.client.admin import EARLIEST, LATEST, list_offsets, offsets_known
+    from strandline.client.admin import EARLIEST, LATEST, list_offsets, offsets_told
 
     leaders = {one.index: one.leader for one in topic.partitions if one.leader >= 0}
     until = client.look_deadline()
@@ -251,11 +251,7 @@ def _offsets(client: "Client", topic: "TopicView") -> dict[int, tuple[int | None
             for when in (EARLIEST, LATEST)
         )
     except StrandlineError:  # One that does not tell must not hide the others.
-        until = client.look_deadline()
-        starts, ends = (
-            offsets_known(client, topic.name, when, leaders, deadline_ms=until)
-            for when in (EARLIEST, LATEST)
-        )
+        starts, ends = offsets_told(client, topic.name, leaders, (EARLIEST, LATEST))
     return {one.index: (starts.get(one.index), ends.get(one.index)) for one in topic.partitions}
 
 

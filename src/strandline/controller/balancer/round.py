@@ -266,30 +266,30 @@ class Round:
     def _is_good(self, partition: Partition, ask: Ask) -> bool:
         """Whether what is wanted can be had, and would be right."""
         wanted, code = self._plans.of(ask, partition.wanted), self._reasons.get(partition.group)
-        if isinstance(wanted, str) or not self._can_be_had(partition):
+        if isinstance(wanted, str) or set(partition.adding) & self._condition.absent:
+            return False
+        if code == "disk-high" and set(partition.adding) & self._condition.full:
             return False
         if need_of(wanted, partition.wanted) not in _URGENT:
             return True
         is_makeshift = code == "best-effort"
         return is_makeshift and not wanted.lost(partition.wanted)
 
-    def _can_be_had(self, partition: Partition) -> bool:
-        """Whether who is to get a replica may still be given one."""
-        never = self._condition.absent
-        if self._reasons.get(partition.group) == "disk-high":
-            never |= self._condition.full
-        return never.isdisjoint(partition.adding)
-
     def _is_as_good(self, partition: Partition, wanted: Wanted, found: Roles) -> bool:
         """Whether what is wanted mends no less than what was found: then its copies go on. Where
         not all that is lost can be replaced, others would do as well in each round."""
         target = partition.wanted
-        if _are_same(found, target):
+        if found.is_alike(target):
             return True
-        if not self._can_be_had(partition) or self._endless(wanted, partition, target):
+        never = self._condition.absent | self._condition.full
+        if not never.isdisjoint(partition.adding) or self._endless(wanted, partition, target):
             return False
-        is_less = len(wanted.lost(target)) > len(wanted.lost(found))
-        return not is_less and not wanted.breaks_more(target, than=found)
+        lost, found_lost = wanted.lost(target), wanted.lost(found)
+        if len(lost) > len(found_lost) or not target.has_as_many(found):
+            return False
+        if wanted.is_right(found, found_lost) and not wanted.is_right(target, lost):
+            return False
+        return not wanted.breaks_more(target, than=found)
 
     # ---- moving ------------------------------------------------------------------------------
 
@@ -539,8 +539,3 @@ class Round:
                 order = one.wanted.lead_first(one.partition.roles, {}, present=leader)
                 self._set(one.partition, order, "leaders-uneven")
             yield
-
-
-def _are_same(one: Roles, other: Roles) -> bool:
-    """Whether the same brokers have the same roles, in whatever order."""
-    return (set(one.voters), set(one.observers)) == (set(other.voters), set(other.observers))
