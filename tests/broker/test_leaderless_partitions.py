@@ -19,6 +19,8 @@ from strandline.protocol.messages.metadata import (
 from strandline.raft.core import Raft
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.opening import Opening
+from strandline.simulation.network import _Outgoing as SimulatedOutgoing
+from strandline.simulation.scheduler import US_PER_MS
 
 HOME = (3, 4, 5)
 BEGUN = "no-leader: nobody who is heard leads: 1 partition, moved-0"
@@ -93,24 +95,62 @@ def test_who_has_given_up_is_named_as_the_leader_by_nobody(
         world.finish(*home)
 
 
+@pytest.mark.parametrize("home", [HOME, (3, 4)])
 def test_a_leader_that_is_back_alone_leads_no_more_for_anybody(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, home: tuple[int, ...]
 ) -> None:
-    """It starts anew, and knows nothing of what the others take it to lead."""
-    with moving_world(monkeypatch, HOME) as world:
+    """It starts anew, and knows nothing of what the others take it to lead, nor, at first, of
+    brokers that are no seeds."""
+    with moving_world(monkeypatch, home) as world:
         world.until(lambda: len(world.acked) > 0)
         leader = world.leader_of(TOPIC)
-        for one in HOME:
+        for one in home:
             world.hosts[one].kill()
         world.advance(1_000)
         world.hosts[leader].start()
         world.until_started(leader)
         world.advance(10_000)
-        assert leaders_named(world, 1, 2, leader) == {NO_BROKER}
-        for one in set(HOME) - {leader}:
+        others = {1, 2, 3, 4, 5} - set(home)
+        assert leaders_named(world, leader, *others) == {NO_BROKER}
+        for one in set(home) - {leader}:
             world.hosts[one].start()
-        world.until_started(*HOME)
-        world.finish(*HOME)
+        world.until_started(*home)
+        world.finish(*home)
+
+
+def test_who_has_given_up_in_a_cut_tells_so_in_whichever_direction_heals_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each broker connects to the other, and one of the two may be later by some tries."""
+    established = SimulatedOutgoing._on_established
+    is_late = False
+
+    def late(self: SimulatedOutgoing, pipe: object) -> None:
+        if is_late and self._network.self_id == 3:
+            self._process.after(300 * US_PER_MS, lambda: established(self, pipe))
+        else:
+            established(self, pipe)
+
+    monkeypatch.setattr(SimulatedOutgoing, "_on_established", late)
+    with moving_world(monkeypatch, (3, 4)) as world:
+        world.until(lambda: len(world.acked) > 0)
+        if world.leader_of(TOPIC) != 3:
+            world.replicas_of(TOPIC)[4].transfer_leadership(BrokerId(3))
+            world.until(lambda: world.leader_of(TOPIC) == 3)
+        world.hosts[4].kill()
+        cut = [(BrokerId(3), BrokerId(one)) for one in (1, 2, 5)]
+        cut += [(there, here) for here, there in cut]
+        for one, other in cut:
+            world.fabric.cut(one, other)
+        world.advance(12_000)
+        is_late = True
+        for one, other in cut:
+            world.fabric.heal(one, other)
+        world.advance(10_000)
+        assert leaders_named(world, 1, 2, 3, 5) == {NO_BROKER}
+        world.hosts[4].start()
+        world.until_started(4)
+        world.finish(3, 4)
 
 
 def test_a_leader_that_made_way_for_one_that_died_is_named_by_nobody(

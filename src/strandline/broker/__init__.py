@@ -5,8 +5,8 @@ Map, from the outside in:
         damaged_logs.py (those that could not be opened), controller_log.py (the same for the
         controller's), moving.py (replicas that move, at the leader) with held_up.py (grants that
         cannot begin), floors.py (write quorums that are promised), acting.py (who votes while some
-        are lost), giving_way.py (others lead
-        where the controller is not reached), arbitrating.py (who leads where no majority is left),
+        are lost), giving_way.py (others lead where the controller is not reached), arbitrating.py
+        (who leads where no majority is left),
         rejoining.py (who takes part again after a loss), labelling.py (this broker's own labels),
         introduction.py and leaving.py (its first and last words to the others),
         upkeep.py (what it does now and then), failback.py (gives leadership back to where it is

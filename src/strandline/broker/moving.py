@@ -253,6 +253,10 @@ class Moving:
             asked = partition.roles.acted_by(self._should_act(replica, partition, config).voters)
         if asked.is_alike(granted) or not self._are_in_step(replica, partition, asked):
             return
+        is_kept = set(asked.voters) == set(partition.voters)
+        is_still_wanted = is_kept and granted.is_alike(wanted)
+        if not self._held_up.is_due(partition, is_still_wanted=is_still_wanted):
+            return
         command = RequestVoters(
             partition.group,
             partition.version,
@@ -261,7 +265,7 @@ class Moving:
             replica.epoch,
             partition.last_version,
         )
-        if self._held_up.note_due(partition):
+        if self._held_up.note_due(partition, is_still_wanted=is_still_wanted):
             _log.info("%s: voters %s cannot begin", partition.name, granted.voters)
         self._ask(command)
 
@@ -420,6 +424,7 @@ class Moving:
             else:
                 self._attended.discard(group)
                 self._acting.forget(group)
+                self._held_up.forget(group)
                 self._told.pop(group, None)
         self._attend_again()
 

@@ -198,8 +198,8 @@ def list_offsets(
 def offsets_told(
     client: Client, topic: str, leaders: Mapping[int, BrokerId], timestamps: Sequence[int]
 ) -> list[dict[int, int]]:
-    """The same for each timestamp, of those partitions whose leaders tell soon; all are asked at
-    the same time. `leaders`: {partition: leader}."""
+    """For each timestamp {partition: offset}, of those partitions whose leaders tell soon; all are
+    asked at the same time. `leaders`: {partition: leader}."""
     led: dict[BrokerId, list[int]] = {}
     for index, leader in leaders.items():
         led.setdefault(leader, []).append(index)

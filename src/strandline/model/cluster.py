@@ -118,10 +118,6 @@ class Roles:
         """Whether the same brokers hold the log, in whatever roles."""
         return set(self.all) == set(other.all)
 
-    def has_as_many(self, other: "Roles") -> bool:
-        """Whether as many brokers vote, and as many observe."""
-        return (len(self.voters), len(self.observers)) == (len(other.voters), len(other.observers))
-
     def is_alike(self, other: "Roles") -> bool:
         """Whether everybody has the same role there, in whatever order."""
         mine, others = (self.voters, self.observers), (other.voters, other.observers)

@@ -415,22 +415,20 @@ class Replication:
 
     def announce(self, replica: Replica, epoch: Epoch) -> None:
         """Tell every broker that this one leads `replica`."""
-        self._announce(LeaderEntry(replica.group, epoch, self.self_id))
+        entry = LeaderEntry(replica.group, epoch, self.self_id)
+        self.leaders.learn(entry)
+        self._mail.announce(entry)
 
-    def leads(self, entry: LeaderEntry) -> bool:
-        """Whether what is said of this broker is so."""
-        replica = self.replicas.get(entry.group)
-        return replica is not None and replica.is_leader and replica.epoch == entry.epoch
+    def leads(self, group: GroupId, epoch: Epoch) -> bool:
+        """Whether this broker leads the group in that epoch."""
+        replica = self.replicas.get(group)
+        return replica is not None and replica.is_leader and replica.epoch == epoch
 
     def _renounce(self, replica: Replica) -> None:
         """Tell every broker that this one leads `replica` no more, if nobody else does yet."""
         known = self.leaders.get(replica.group)
         if not replica.is_leader and known is not None and known.leader == self.self_id:
-            self._announce(LeaderEntry(replica.group, known.epoch, NO_BROKER))
-
-    def _announce(self, entry: LeaderEntry) -> None:
-        self.leaders.learn(entry)
-        self._mail.announce(entry)
+            self._mail.announce(self.leaders.end(known.group, known.epoch))
 
     def learn_leader(self, group: GroupId, epoch: Epoch, leader: BrokerId) -> None:
         """A replica here follows `leader`."""

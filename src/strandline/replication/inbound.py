@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.base.network import Lane, PeerEvents
-from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
+from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact
 from strandline.replication.entries import Entries
 from strandline.replication.replica import Replica
@@ -76,7 +76,8 @@ class Inbound(PeerEvents):
             host.liveness.on_connected(peer)
             host.send_heartbeat(peer)
             host.founding.on_peer_connected(peer)
-            entries = [*host.leaders.led_by(host.self_id), *host.leaders.led_by(peer)]
+            leaders = host.leaders
+            entries = [*leaders.led_by(host.self_id), *leaders.led_by(peer), *leaders.own_over]
             if entries:
                 host.send_control(peer, Kind.LEADERS, entries)
         if lane is Lane.BULK:
@@ -126,8 +127,8 @@ class Inbound(PeerEvents):
         for entry in entries:
             if entry.leader != host.self_id:
                 host.leaders.learn(entry)
-            elif not host.leads(entry):
-                over.append(LeaderEntry(entry.group, entry.epoch, NO_BROKER))
+            elif not host.leads(entry.group, entry.epoch):
+                over.append(host.leaders.end(entry.group, entry.epoch))
         if over:
             host.send_control(peer, Kind.LEADERS, over)
 

@@ -281,15 +281,23 @@ class Round:
         target = partition.wanted
         if found.is_alike(target):
             return True
-        never = self._condition.absent | self._condition.full
-        if not never.isdisjoint(partition.adding) or self._endless(wanted, partition, target):
+        if set(partition.adding) & self._condition.absent:
+            return False
+        if set(partition.adding) & self._condition.full and self._have_room(partition, found):
+            return False
+        if self._endless(wanted, partition, target):
             return False
         lost, found_lost = wanted.lost(target), wanted.lost(found)
-        if len(lost) > len(found_lost) or not target.has_as_many(found):
+        if len(lost) > len(found_lost):
             return False
-        if wanted.is_right(found, found_lost) and not wanted.is_right(target, lost):
-            return False
+        if wanted.is_right(found, found_lost):
+            return wanted.is_right(target, lost)
         return not wanted.breaks_more(target, than=found)
+
+    def _have_room(self, partition: Partition, found: Roles) -> bool:
+        """Whether a copy there would not fill the next disk."""
+        coming = set(found.all).difference(partition.roles.all)
+        return all(self._room.has_room(one, partition) for one in coming)
 
     # ---- moving ------------------------------------------------------------------------------
 
