@@ -4,6 +4,7 @@ Source: design section 8; docs/operating/outages.md."""
 
 import errno
 import logging
+from collections.abc import Collection
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
@@ -48,6 +49,14 @@ def leaders_named(world: MovingWorld, *brokers: int) -> set[int]:
     asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
     answers = [world.ask(at, asked, MetadataResponse, 12) for at in brokers]
     return {one.topics[0].partitions[0].leader_id for one in answers}
+
+
+def bring_back(world: MovingWorld, brokers: Collection[int], home: tuple[int, ...]) -> None:
+    """These start again, and all is as it was."""
+    for one in brokers:
+        world.hosts[one].start()
+    world.until_started(*brokers)
+    world.finish(*home)
 
 
 def test_of_three_voters_the_last_one_lives_and_leads_nobody(
@@ -112,10 +121,7 @@ def test_a_leader_that_is_back_alone_leads_no_more_for_anybody(
         world.advance(10_000)
         others = {1, 2, 3, 4, 5} - set(home)
         assert leaders_named(world, leader, *others) == {NO_BROKER}
-        for one in set(home) - {leader}:
-            world.hosts[one].start()
-        world.until_started(*home)
-        world.finish(*home)
+        bring_back(world, set(home) - {leader}, home)
 
 
 def test_who_has_given_up_in_a_cut_tells_so_in_whichever_direction_heals_last(
@@ -148,9 +154,7 @@ def test_who_has_given_up_in_a_cut_tells_so_in_whichever_direction_heals_last(
             world.fabric.heal(one, other)
         world.advance(10_000)
         assert leaders_named(world, 1, 2, 3, 5) == {NO_BROKER}
-        world.hosts[4].start()
-        world.until_started(4)
-        world.finish(3, 4)
+        bring_back(world, [4], (3, 4))
 
 
 def test_a_leader_that_made_way_for_one_that_died_is_named_by_nobody(
@@ -167,10 +171,7 @@ def test_a_leader_that_made_way_for_one_that_died_is_named_by_nobody(
             world.hosts[one].kill()
         world.advance(15_000)
         assert leaders_named(world, 1, 2, leader) == {NO_BROKER}
-        for one in others:
-            world.hosts[one].start()
-        world.until_started(*others)
-        world.finish(*HOME)
+        bring_back(world, others, HOME)
 
 
 def test_a_leader_that_was_announced_and_not_met_yet_is_named(

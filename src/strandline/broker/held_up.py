@@ -69,8 +69,7 @@ class HeldUp:
     def note_begun(self, partition: Partition) -> None:
         """The last grant has begun."""
         self._held.pop(partition.group, None)
-        vain = self._vain.get(partition.group)
-        if vain is not None and vain.roles.is_alike(partition.granted):
+        if self._vain_of(partition) is not None:
             del self._vain[partition.group]
 
     def forget(self, group: GroupId) -> None:
@@ -79,7 +78,12 @@ class HeldUp:
         self._vain.pop(group, None)
 
     def _times(self, partition: Partition) -> int:
-        vain = self._vain.get(partition.group)
-        if vain is None or not vain.roles.is_alike(partition.granted):
+        vain = self._vain_of(partition)
+        if vain is None or self._clock.monotonic_ms() - vain.last_ms >= CALM_MS:
             return 0
-        return vain.count if self._clock.monotonic_ms() - vain.last_ms < CALM_MS else 0
+        return vain.count
+
+    def _vain_of(self, partition: Partition) -> _Vain | None:
+        """What is known of its last grant."""
+        vain = self._vain.get(partition.group)
+        return vain if vain is not None and vain.roles.is_alike(partition.granted) else None

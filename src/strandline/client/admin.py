@@ -4,7 +4,7 @@ How:    each function makes one request, or the few it takes, within the client'
         are `ApiError`s worded by `errors.refusal`.
 Source: kafka-protocol reference 7."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.errors import ApiError, ProtocolError
@@ -38,6 +38,7 @@ from strandline.protocol.messages.find_coordinator import (
 from strandline.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from strandline.protocol.messages.list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
@@ -182,11 +183,10 @@ def list_offsets(
     def look(until: int) -> dict[int, int]:
         leaders = client.leaders(topic, partitions, deadline_ms=until)
         offsets: dict[int, int] = {}
-        for leader in sorted(set(leaders.values())):
-            led = [index for index, leads in leaders.items() if leads == leader]
+        for leader, led in _by_leader(leaders).items():
             request = _offsets_request(topic, led, timestamp, client.left_ms(until))
             answer = client.ask(leader, request, ListOffsetsResponse, deadline_ms=until)
-            for one in (one for name in answer.topics for one in name.partitions):
+            for one in _offsets_in(answer):
                 if one.error_code:
                     raise refusal(one.error_code, f"partition {topic}-{one.partition_index}")
                 offsets[one.partition_index] = one.offset
@@ -200,20 +200,30 @@ def offsets_told(
 ) -> list[dict[int, int]]:
     """For each timestamp {partition: offset}, of those partitions whose leaders tell soon; all are
     asked at the same time. `leaders`: {partition: leader}."""
-    led: dict[BrokerId, list[int]] = {}
-    for index, leader in leaders.items():
-        led.setdefault(leader, []).append(index)
     requests = {
-        leader: [_offsets_request(topic, some, when, LOOK_MS) for when in timestamps]
-        for leader, some in led.items()
+        leader: [_offsets_request(topic, led, when, LOOK_MS) for when in timestamps]
+        for leader, led in _by_leader(leaders).items()
     }
     found: list[dict[int, int]] = [{} for _ in timestamps]
     for answers in look_side_by_side(client, requests, ListOffsetsResponse).values():
         for offsets, answer in zip(found, answers, strict=False):
-            for one in (one for name in answer.topics for one in name.partitions):
-                if not one.error_code:
-                    offsets[one.partition_index] = one.offset
+            told = {
+                one.partition_index: one.offset for one in _offsets_in(answer) if not one.error_code
+            }
+            offsets.update(told)
     return found
+
+
+def _by_leader(leaders: Mapping[int, BrokerId]) -> dict[BrokerId, list[int]]:
+    """{leader: the partitions that it leads}, by id."""
+    led: dict[BrokerId, list[int]] = {leader: [] for leader in sorted(set(leaders.values()))}
+    for index, leader in leaders.items():
+        led[leader].append(index)
+    return led
+
+
+def _offsets_in(answer: ListOffsetsResponse) -> Iterator[ListOffsetsPartitionResponse]:
+    return (one for name in answer.topics for one in name.partitions)
 
 
 def _offsets_request(

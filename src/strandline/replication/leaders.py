@@ -8,7 +8,7 @@ How:    a new leader announces itself to every broker at once, and all that it l
         began anew since says which of it is over. Whatever connects last brings that with it: of
         two directions one may come up late. (To earlier releases such a leader leads on; one that
         begins anew believes what it is told of itself until the next epoch.)
-Owns:   one entry per group; one table per broker.
+Owns:   one entry per group, and which of them end with this broker; one table per broker.
 Source: design section 3 (each broker answers from what it has)."""
 
 from collections.abc import Callable

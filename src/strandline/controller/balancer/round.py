@@ -281,9 +281,10 @@ class Round:
         target = partition.wanted
         if found.is_alike(target):
             return True
-        if set(partition.adding) & self._condition.absent:
+        coming = set(partition.adding)
+        if coming & self._condition.absent:
             return False
-        if set(partition.adding) & self._condition.full and self._have_room(partition, found):
+        if coming & self._condition.full and self._have_room(partition, found):
             return False
         if self._endless(wanted, partition, target):
             return False
