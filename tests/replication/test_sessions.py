@@ -2,6 +2,7 @@
 replication.sessions."""
 
 import random
+from itertools import count
 
 import msgspec
 from hypothesis import given
@@ -12,7 +13,7 @@ from strandline.model.ids import BrokerId, Epoch, GroupId
 from strandline.replication.liveness import Liveness
 from strandline.replication.sessions import NEVER_MS, FollowSession, LeadSession
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.wire import Ability, decode_heartbeat
+from strandline.replication.wire import Ability, Heartbeat, decode_heartbeat
 
 G1, G2 = GroupId(1), GroupId(2)
 E1, E2, E3 = Epoch(1), Epoch(2), Epoch(3)
@@ -25,22 +26,29 @@ def exchange(lead: LeadSession, follow: FollowSession, now: int = 100) -> None:
     lead.on_answer(follow.answer(heartbeat), now + 10)
 
 
+def succeed(lead: LeadSession, follow: FollowSession, now: int = 100) -> None:
+    """The session takes the place of another one: its second heartbeat brings the nonce back."""
+    exchange(lead, follow, now)
+    assert not lead.is_confirmed(G1)
+    exchange(lead, follow, now)
+
+
 def test_what_a_release_can_do_goes_with_its_heartbeats() -> None:
     """Earlier ones say nothing of it, and later ones maybe more."""
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     assert follow.abilities == Ability(0)
     exchange(lead, follow)
     assert Ability.LENDING in follow.abilities
     heartbeat = lead.heartbeat(200)
-    follow.on_heartbeat(msgspec.structs.replace(heartbeat, abilities=0xF0), 200)
+    follow.on_heartbeat(msgspec.structs.replace(heartbeat, abilities=0xF00), 200)
     assert follow.abilities == Ability(0)
     session, number, *rest = msgspec.to_builtins(lead.heartbeat(300))
-    earlier = msgspec.msgpack.encode([session, number, *rest[:-1]])
-    assert decode_heartbeat(memoryview(earlier)).abilities == 0
+    earlier = decode_heartbeat(memoryview(msgspec.msgpack.encode([session, number, *rest[:-2]])))
+    assert (earlier.abilities, earlier.nonce) == (0, 0)
 
 
 def test_a_leadership_is_confirmed_only_once_the_peer_has_answered() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     lead.lead(G1, E1)
     assert not lead.is_confirmed(G1)
     exchange(lead, follow)
@@ -50,7 +58,7 @@ def test_a_leadership_is_confirmed_only_once_the_peer_has_answered() -> None:
 
 
 def test_an_idle_heartbeat_carries_nothing_of_a_thousand_groups() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     for group in range(1000):
         lead.lead(GroupId(group), E1)
     exchange(lead, follow)
@@ -59,14 +67,14 @@ def test_an_idle_heartbeat_carries_nothing_of_a_thousand_groups() -> None:
 
 
 def test_a_lost_answer_makes_the_next_heartbeat_bring_the_change_again() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     lead.lead(G1, E1)
     follow.on_heartbeat(lead.heartbeat(100), 100)
     assert lead.heartbeat(200).changes == [(G1, E1)]
 
 
 def test_a_group_led_no_more_is_covered_no_more() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     lead.lead(G1, E1)
     exchange(lead, follow)
     lead.unlead(G1)
@@ -76,7 +84,7 @@ def test_a_group_led_no_more_is_covered_no_more() -> None:
 
 
 def test_a_follower_that_moved_on_refuses_in_every_answer() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     lead.lead(G1, E1)
     exchange(lead, follow)
     follow.moved_on(G1, E2, vouches=True)
@@ -87,7 +95,7 @@ def test_a_follower_that_moved_on_refuses_in_every_answer() -> None:
 
 
 def test_who_moved_on_is_bound_by_its_last_answer_until_the_peer_leads_no_more() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     for group in (G1, G2):
         lead.lead(group, E1)
         exchange(lead, follow)
@@ -105,7 +113,7 @@ def test_who_moved_on_is_bound_by_its_last_answer_until_the_peer_leads_no_more()
 
 
 def test_who_never_vouched_for_a_leader_is_not_bound() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     lead.lead(G1, E1)
     follow.on_heartbeat(lead.heartbeat(100), 100)
     follow.announced(G1, E2, vouches=True)
@@ -114,7 +122,7 @@ def test_who_never_vouched_for_a_leader_is_not_bound() -> None:
 
 
 def test_a_leader_that_tells_everything_anew_is_owed_what_it_still_leads() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     for group in (G1, G2):
         lead.lead(group, E1)
     exchange(lead, follow)
@@ -126,15 +134,15 @@ def test_a_leader_that_tells_everything_anew_is_owed_what_it_still_leads() -> No
     assert (follow.left_ms(G1), follow.left_ms(G2)) == (100, NEVER_MS)
     restarted = LeadSession(8)
     restarted.lead(G1, E1)
-    follow.on_heartbeat(restarted.heartbeat(300), 300)
+    succeed(restarted, follow, 300)
     assert follow.left_ms(G1) == NEVER_MS
 
 
 def test_a_restarted_follower_confirms_nothing_until_it_was_told_everything() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     lead.lead(G1, E1)
     exchange(lead, follow)
-    restarted = FollowSession()
+    restarted = FollowSession(count(1))
     exchange(lead, restarted, 200)
     assert not lead.is_confirmed(G1)
     assert lead.answered_sent_ms < 0
@@ -144,32 +152,90 @@ def test_a_restarted_follower_confirms_nothing_until_it_was_told_everything() ->
 
 
 def test_a_restarted_leader_broker_covers_nothing_of_its_former_life() -> None:
-    follow = FollowSession()
+    follow = FollowSession(count(1))
     former = LeadSession(7)
     former.lead(G1, E1)
     exchange(former, follow)
     present = LeadSession(8)
     present.lead(G2, E2)
-    _, uncovered = follow.on_heartbeat(present.heartbeat(200), 200)
+    exchange(present, follow, 200)
+    _, uncovered = follow.on_heartbeat(present.heartbeat(250), 250)
     assert uncovered == [G1]
     assert follow.covers(G2, E2)
 
 
 def test_a_late_heartbeat_of_an_earlier_process_takes_nothing_from_the_present_one() -> None:
     """That one leads by a lease that rests on what was answered: nobody else may be voted for."""
-    earlier, present, follow = LeadSession(7), LeadSession(8), FollowSession()
+    earlier, present, follow = LeadSession(7), LeadSession(8), FollowSession(count(1))
     earlier.lead(G1, E1)
     exchange(earlier, follow)
     late = earlier.heartbeat(200)
     present.lead(G1, E2)
     present.lead(G2, E1)
-    exchange(present, follow, 1_000)
+    succeed(present, follow, 1_000)
     assert present.is_confirmed(G1)
     follow.moved_on(G2, E3, vouches=True)
     assert follow.left_ms(G2) == 1_000
     assert follow.on_heartbeat(late, 1_001) == ([], [])
     assert follow.covers(G1, E2)
     assert (follow.left_ms(G2), follow.heard_ms) == (1_000, 1_000)
+
+
+def test_a_process_between_two_others_that_is_heard_too_late_takes_no_place() -> None:
+    """Its connection was held up: nothing of it had come before the present one was answered. (The
+    present one was taken for a former one from then on, and passed over for ever.)"""
+    first, between, present = (LeadSession(session) for session in (7, 8, 9))
+    follow = FollowSession(count(1))
+    first.lead(G1, E1)
+    exchange(first, follow)
+    between.lead(G1, E2)
+    held_up = [between.heartbeat(200), between.heartbeat(250)]
+    present.lead(G1, E3)
+    succeed(present, follow, 1_000)
+    for late in held_up:
+        assert follow.on_heartbeat(late, 1_050) == ([], [])
+        assert follow.answer(late).version == -1
+    exchange(present, follow, 1_100)
+    assert present.is_confirmed(G1)
+    assert follow.covers(G1, E3)
+    assert (follow.heard_ms, present.answered_sent_ms) == (1_100, 1_100)
+
+
+def test_a_process_that_was_proved_to_live_once_proves_nothing_later() -> None:
+    """What it brought back was drawn before the present one began."""
+    first, between, present = (LeadSession(session) for session in (7, 8, 9))
+    follow = FollowSession(count(1))
+    exchange(first, follow)
+    exchange(between, follow)
+    held_up = between.heartbeat(200)
+    present.lead(G1, E1)
+    succeed(present, follow, 1_000)
+    assert follow.on_heartbeat(held_up, 1_050) == ([], [])
+    assert follow.covers(G1, E1)
+
+
+def test_a_heartbeat_that_is_passed_over_vouches_for_nothing() -> None:
+    """Its versions are not those of the session that is followed."""
+    other, present, follow = LeadSession(7), LeadSession(8), FollowSession(count(1))
+    for epoch in (E1, E2, E3):
+        other.lead(G2, epoch)
+    exchange(other, follow)
+    present.lead(G1, E1)
+    exchange(present, follow, 200)
+    assert not present.is_confirmed(G1)
+    assert present.answered_sent_ms == NEVER_MS
+
+
+def test_an_earlier_release_that_starts_anew_is_believed_at_once() -> None:
+    """It brings no nonce back."""
+    former, present, follow = LeadSession(7), LeadSession(8), FollowSession(count(1))
+    exchange(former, follow)
+    present.lead(G1, E1)
+    earlier = msgspec.structs.replace(present.heartbeat(200), abilities=Ability.FLOORS)
+    follow.on_heartbeat(earlier, 200)
+    present.on_answer(follow.answer(earlier), 210)
+    assert present.is_confirmed(G1)
+    assert follow.covers(G1, E1)
 
 
 def test_who_was_forgotten_and_is_a_peer_again_hears_of_another_session() -> None:
@@ -183,13 +249,13 @@ def test_who_was_forgotten_and_is_a_peer_again_hears_of_another_session() -> Non
         replicas={},
         remembered=lambda group: Epoch(0),
     )
-    peer, follow = BrokerId(2), FollowSession()
+    peer, follow = BrokerId(2), FollowSession(count(1))
     for now in range(100, 600, 100):
         exchange(liveness.lead_session(peer), follow, now)
     liveness.forget(peer)
     lead = liveness.lead_session(peer)
     lead.lead(G1, E1)
-    exchange(lead, follow, 20_000)
+    succeed(lead, follow, 20_000)
     assert lead.is_confirmed(G1)
     assert follow.covers(G1, E1)
     assert follow.heard_ms == 20_000
@@ -222,7 +288,7 @@ def test_nobody_is_told_to_be_silent_before_that_can_be_known() -> None:
 
 
 def test_an_answer_to_an_older_heartbeat_does_not_lengthen_a_lease() -> None:
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     lead.lead(G1, E1)
     first = lead.heartbeat(100)
     follow.on_heartbeat(first, 100)
@@ -248,7 +314,7 @@ def test_what_is_confirmed_is_what_the_follower_holds(steps: list[tuple[str, int
     """Whatever is lost, restarted or changed: confirmed at the leader implies followed at the peer,
     unless the
     peer has restarted since its last answer."""
-    lead, follow = LeadSession(1), FollowSession()
+    lead, follow = LeadSession(1), FollowSession(count(1))
     led: dict[int, int] = {}
     answered_since_restart = False
     for step, first, second in steps:
@@ -259,7 +325,7 @@ def test_what_is_confirmed_is_what_the_follower_holds(steps: list[tuple[str, int
             led.pop(first, None)
             lead.unlead(GroupId(first))
         elif step == "restart follower":
-            follow = FollowSession()
+            follow = FollowSession(count(1))
             answered_since_restart = False
         else:
             heartbeat = lead.heartbeat(1)
@@ -274,9 +340,60 @@ def test_what_is_confirmed_is_what_the_follower_holds(steps: list[tuple[str, int
                     assert follow.followed.get(GroupId(group)) == epoch
 
 
+TURNS = st.lists(
+    st.one_of(
+        st.just(("send", 0)),
+        st.tuples(st.just("arrive"), st.integers(0, 3)),
+        st.tuples(st.just("arrive, and its answer"), st.integers(0, 3)),
+        st.just(("restart leader", 0)),
+        st.just(("restart follower", 0)),
+    ),
+    min_size=20,
+    max_size=40,
+)
+
+
+@given(TURNS)
+def test_whatever_is_held_up_the_present_process_is_followed(
+    turns: list[tuple[str, int]],
+) -> None:
+    """Heartbeats of any process arrive in any order, and answers arrive or do not. What is
+    confirmed is followed, and two that arrive at once and are answered are enough in the end (one
+    more where a process that is gone was heard first)."""
+    sessions, nonces = count(1), count(1)
+
+    def started() -> LeadSession:
+        lead = LeadSession(next(sessions))
+        lead.lead(G1, Epoch(lead._session))
+        return lead
+
+    lead, follow = started(), FollowSession(nonces)
+    on_the_way: list[Heartbeat] = []
+    has_answered = False
+    for now, (turn, which) in enumerate(turns):
+        if turn == "send":
+            on_the_way.append(lead.heartbeat(now))
+        elif turn == "restart leader":
+            lead, has_answered = started(), False
+        elif turn == "restart follower":
+            follow, has_answered = FollowSession(nonces), False
+        elif on_the_way:
+            heartbeat = on_the_way.pop(which % len(on_the_way))
+            follow.on_heartbeat(heartbeat, now)
+            if turn != "arrive":
+                lead.on_answer(follow.answer(heartbeat), now)
+                has_answered |= lead.answered_ms == now
+        if has_answered and lead.is_confirmed(G1):
+            assert follow.followed == {G1: lead._session}
+    for _ in range(3):
+        exchange(lead, follow)
+    assert lead.is_confirmed(G1)
+    assert follow.followed == {G1: lead._session}
+
+
 def test_a_heartbeat_that_comes_late_changes_nothing_and_is_no_sign_of_life() -> None:
     """A connection that broke may still deliver what it had, after the next one."""
-    lead, follow = LeadSession(7), FollowSession()
+    lead, follow = LeadSession(7), FollowSession(count(1))
     lead.lead(G1, E1)
     exchange(lead, follow)
     lead.unlead(G1)

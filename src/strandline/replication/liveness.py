@@ -11,6 +11,7 @@ Source: Raft thesis 3.4 and 6.2; design sections 5 and 8."""
 
 import random
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import TYPE_CHECKING
 
 from strandline.base.clock import Clock
@@ -67,10 +68,9 @@ class Liveness:
         self._clock = clock
         self._rng = rng
         self._settings = settings
-        self._session = session
-        # How many peers were forgotten: who is a peer again is told by another session, as the
-        # numbers begin anew.
-        self._forgotten_count = 0
+        # Sessions and nonces, none of them twice. Who is a peer again after it was forgotten is
+        # told by another session, as the numbers of heartbeats begin anew.
+        self._unused = count(session)
         self._leads: dict[BrokerId, LeadSession] = {}
         # The longest of the smoothed round trips.
         self._slowest_rtt_ms = 0
@@ -104,14 +104,14 @@ class Liveness:
         """The session towards `peer`."""
         session = self._leads.get(peer)
         if session is None:
-            session = self._leads[peer] = LeadSession(self._session + self._forgotten_count)
+            session = self._leads[peer] = LeadSession(next(self._unused))
         return session
 
     def follow_session(self, peer: BrokerId) -> FollowSession:
         """The session from `peer`."""
         session = self._follows.get(peer)
         if session is None:
-            session = self._follows[peer] = FollowSession()
+            session = self._follows[peer] = FollowSession(self._unused)
         return session
 
     def can_do(self, peer: BrokerId, ability: Ability) -> bool:
@@ -179,7 +179,6 @@ class Liveness:
 
     def forget(self, peer: BrokerId) -> None:
         """A broker is no part of the cluster any more: nobody waits for it."""
-        self._forgotten_count += 1
         for known in (self._leads, self._follows, self._heard_ms, self._losses):
             known.pop(peer, None)
         self._hung_up.discard(peer)

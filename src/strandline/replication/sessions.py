@@ -10,16 +10,21 @@ How:    a leader's broker keeps, for each peer, the set of (group, epoch) that i
             LeadSession (at the leader's broker)            FollowSession (at the follower's)
               set / remove --> version++                      followed = set at `version`
               heartbeat(from acked, changes) ---------------> applies, or asks for everything (-1)
-              <------------------------------------------- answer(version, refused)
+              <------------------------------------ answer(version, refused, nonce)
 
         So an answered heartbeat, sent at time t, proves for every confirmed group not refused: the
         peer was in no later epoch when it answered, and will not vote against this leader before
         t + election timeout. Leases and check-quorum rest on that. So a group is also refused by
         who cannot know: whose disk was lost, and with it maybe the vote for a later leader.
+            A session takes the place of another one only where its heartbeat brings back a nonce
+        that was drawn after that one had begun: a process of the time in between, whose heartbeats
+        were held up on their way, cannot. Until then the answers say that nothing is known.
             Who moves on, at whose word ever, refuses from then on, and is bound by what it answered
         before: until the time-out has passed, or the peer says that it leads no more.
 Owns:   one LeadSession and one FollowSession for each peer.
 Source: design section 5; Ongaro's thesis 6.4.1 for leases; decision 0035."""
+
+from collections.abc import Iterator
 
 from strandline.model.ids import Epoch, GroupId
 from strandline.replication.wire import ABILITIES, Ability, Heartbeat, HeartbeatAnswer
@@ -34,6 +39,7 @@ class LeadSession:
     def __init__(self, session: int) -> None:
         self._session = session
         self._number = 0
+        self._nonce = 0
         self._version = 1
         self._acknowledged = 0
         self._led: dict[GroupId, Epoch] = {}
@@ -74,6 +80,7 @@ class LeadSession:
             version=self._version,
             changes=[(group, epoch) for group, (_, epoch) in self._changes.items()],
             abilities=ABILITIES,
+            nonce=self._nonce,
         )
 
     def on_answer(self, answer: HeartbeatAnswer, now_ms: int) -> list[tuple[GroupId, Epoch]]:
@@ -81,6 +88,7 @@ class LeadSession:
         if answer.session != self._session or answer.number <= self._answered_number:
             return []
         self._answered_number = answer.number
+        self._nonce = answer.nonce
         self.answered_ms = now_ms
         sample = max(0, now_ms - answer.sent_ms)
         self.rtt_ms = sample if self.rtt_ms == 0 else self.rtt_ms * 0.875 + sample * 0.125
@@ -96,8 +104,8 @@ class LeadSession:
         return answer.refused
 
     def _forget_acknowledgements(self) -> None:
-        """The peer knows nothing of this session (it restarted): everything is unconfirmed
-        again."""
+        """The peer knows nothing of this session (either broker restarted): everything is
+        unconfirmed again."""
         self._acknowledged = 0
         self._version += 1
         self.answered_sent_ms = NEVER_MS
@@ -109,12 +117,15 @@ class LeadSession:
 
 
 class FollowSession:
-    """The follower broker's side, for one peer."""
+    """The follower broker's side, for one peer.
 
-    def __init__(self) -> None:
+    `nonces`: numbers of which no process of this broker has ever given the peer one."""
+
+    def __init__(self, nonces: Iterator[int]) -> None:
         self._session = -1
-        # Those before: of earlier processes.
-        self._ended: set[int] = set()
+        self._nonces = nonces
+        # What proves that the peer's process lives after the present session had begun.
+        self._nonce = next(nonces)
         self._number = -1
         self._version = -1
         self.followed: dict[GroupId, Epoch] = {}
@@ -141,11 +152,11 @@ class FollowSession:
         session.
 
         One that comes after a later one, from a connection that broke, is passed over: its changes
-        may have been taken back since. So is one of a process before the present one: that one has
-        been answered, and counts on what it said."""
+        may have been taken back since. So is one of another process that does not prove to be later
+        than the present one: that one has been answered, and counts on what it said."""
         if heartbeat.session == self._session and heartbeat.number <= self._number:
             return [], []
-        if heartbeat.session in self._ended:
+        if heartbeat.session != self._session and self.is_known and not self._is_later(heartbeat):
             return [], []
         self.abilities = Ability(heartbeat.abilities & ABILITIES)
         uncovered: list[GroupId] = []
@@ -159,7 +170,7 @@ class FollowSession:
             self.followed.clear()
             self._refused.clear()
             if is_new:
-                self._ended.add(self._session)
+                self._nonce = next(self._nonces)
             self._session = heartbeat.session
             self._version = 0 if heartbeat.from_version == 0 else -1
         self._number = heartbeat.number
@@ -179,6 +190,11 @@ class FollowSession:
                     self._left_ms.pop(group, None)
                 self.followed[group] = epoch
         return heartbeat.changes, uncovered
+
+    def _is_later(self, heartbeat: Heartbeat) -> bool:
+        """Whether the process that sent it began after that of the present session, or is the same.
+        Earlier releases cannot prove it, and are believed."""
+        return heartbeat.nonce == self._nonce or not heartbeat.abilities & Ability.NONCES
 
     def moved_on(self, group: GroupId, epoch: Epoch, *, vouches: bool) -> None:
         """The local replica has moved to `epoch`: `announced`. The peer was told otherwise before,
@@ -212,11 +228,13 @@ class FollowSession:
         return self.followed.get(group, REMOVED) >= max(epoch, 1)
 
     def answer(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
-        """The answer to a heartbeat that was just applied."""
+        """The answer to a heartbeat that was just applied, or passed over."""
+        is_present = heartbeat.session == self._session
         return HeartbeatAnswer(
             session=heartbeat.session,
             number=heartbeat.number,
             sent_ms=heartbeat.sent_ms,
-            version=self._version,
-            refused=list(self._refused.items()),
+            version=self._version if is_present else -1,
+            refused=list(self._refused.items()) if is_present else [],
+            nonce=self._nonce,
         )

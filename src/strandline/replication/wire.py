@@ -60,15 +60,19 @@ class Ability(IntFlag):
     LENDING: send entries to others on a leader's order, and take such from others.
     LENDING_COMPACTED: also of compacted logs (`Lend.may_differ`).
     RELAYING: hand on appends to those whom they name, and take such.
-    FLOORS: keep to the floor of a group's write quorum (`raft.configuration`)."""
+    FLOORS: keep to the floor of a group's write quorum (`raft.configuration`).
+    NONCES: bring back, with each heartbeat, the nonce of the latest answer."""
 
     LENDING = 1
     LENDING_COMPACTED = 2
     RELAYING = 4
     FLOORS = 8
+    NONCES = 16
 
 
-ABILITIES = Ability.LENDING | Ability.LENDING_COMPACTED | Ability.RELAYING | Ability.FLOORS
+ABILITIES = (
+    Ability.LENDING | Ability.LENDING_COMPACTED | Ability.RELAYING | Ability.FLOORS | Ability.NONCES
+)
 """Those of this release."""
 
 
@@ -77,7 +81,8 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
 
     `session` changes with every start of the sender. `changes` lists (group, epoch) led by the
     sender since `from_version` (epoch 0: no longer led), and brings the receiver to `version`.
-    `abilities`: see `Ability`."""
+    `abilities`: see `Ability`. `nonce`: that of the latest answer, 0 before there is one: it proves
+    that the sender lives after the receiver drew it."""
 
     session: int
     number: int
@@ -86,19 +91,22 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
     version: int
     changes: list[tuple[GroupId, Epoch]]
     abilities: int = 0
+    nonce: int = 0
 
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """`version` is what the receiver has applied (-1: it knows nothing, send everything).
+    """`version` is what the receiver has applied of that session (-1: it knows nothing, send
+    everything).
 
     `refused`: groups of that version in which the receiver has moved to a later epoch, or may have
-    forgotten that it did."""
+    forgotten that it did. `nonce`: what the next heartbeats bring back; 0 from earlier releases."""
 
     session: int
     number: int
     sent_ms: int
     version: int
     refused: list[tuple[GroupId, Epoch]]
+    nonce: int = 0
 
 
 class LeaderEntry(msgspec.Struct, frozen=True, array_like=True):
