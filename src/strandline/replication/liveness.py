@@ -111,7 +111,8 @@ class Liveness:
         """The session from `peer`."""
         session = self._follows.get(peer)
         if session is None:
-            session = self._follows[peer] = FollowSession(self._unused)
+            timeout_ms = self._settings.election_timeout_ms
+            session = self._follows[peer] = FollowSession(self._unused, timeout_ms)
         return session
 
     def can_do(self, peer: BrokerId, ability: Ability) -> bool:
@@ -188,7 +189,7 @@ class Liveness:
         """Which time of hearing `peer`'s heartbeats without a gap this is; None while there is a
         gap."""
         session = self._follows.get(peer)
-        if session is None or not self._is_fresh(session, self._clock.monotonic_ms()):
+        if session is None or not session.is_fresh(self._clock.monotonic_ms()):
             return None
         return session.contact
 
@@ -216,7 +217,7 @@ class Liveness:
         """Returns the replicas to which a newly announced leadership of `peer` matters."""
         session = self.follow_session(peer)
         now = self._clock.monotonic_ms()
-        if not self._is_fresh(session, now):
+        if not session.is_fresh(now):
             session.contact += 1
         changes, uncovered = session.on_heartbeat(heartbeat, now)
         for group in uncovered:
@@ -430,7 +431,7 @@ class Liveness:
         Who stood for election has forgotten its leader; where nothing is written, and nothing in
         the session changes, nobody would ever tell it again."""
         now = self._clock.monotonic_ms()
-        fresh = [item for item in self._follows.items() if self._is_fresh(item[1], now)]
+        fresh = [item for item in self._follows.items() if item[1].is_fresh(now)]
         met: list[GroupId] = []
         found: list[tuple[Replica, BrokerId, Epoch]] = []
         for group, replica in self._leaderless.items():
@@ -559,11 +560,8 @@ class Liveness:
         return (
             session is not None
             and session.covers(replica.group, replica.epoch)
-            and self._is_fresh(session, now)
+            and session.is_fresh(now)
         )
-
-    def _is_fresh(self, session: FollowSession, now: int) -> bool:
-        return now - session.heard_ms < self._settings.election_timeout_ms
 
     def _last_sign_ms(self, replica: "Replica") -> int:
         session = self._follows.get(replica.leader_id)

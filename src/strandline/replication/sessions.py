@@ -16,9 +16,10 @@ How:    a leader's broker keeps, for each peer, the set of (group, epoch) that i
         peer was in no later epoch when it answered, and will not vote against this leader before
         t + election timeout. Leases and check-quorum rest on that. So a group is also refused by
         who cannot know: whose disk was lost, and with it maybe the vote for a later leader.
-            A session takes the place of another one only where its heartbeat brings back a nonce
-        that was drawn after that one had begun: a process of the time in between, whose heartbeats
-        were held up on their way, cannot. Until then the answers say that nothing is known.
+            A session takes the place of another one where its heartbeat brings back a nonce that
+        was drawn after that one had begun: a process of the time in between, whose heartbeats were
+        held up on their way, cannot. So does any where nothing is owed to the other one any more.
+        Until then the answers say that nothing is known.
             Who moves on, at whose word ever, refuses from then on, and is bound by what it answered
         before: until the time-out has passed, or the peer says that it leads no more.
 Owns:   one LeadSession and one FollowSession for each peer.
@@ -106,9 +107,11 @@ class LeadSession:
     def _forget_acknowledgements(self) -> None:
         """The peer knows nothing of this session (either broker restarted): everything is
         unconfirmed again."""
+        self.answered_sent_ms = NEVER_MS
+        if self._acknowledged == 0:
+            return  # What is under way brings everything, and what was taken back since stays.
         self._acknowledged = 0
         self._version += 1
-        self.answered_sent_ms = NEVER_MS
         self._changes = {group: (self._version, epoch) for group, epoch in self._led.items()}
 
     def _change(self, group: GroupId, epoch: Epoch) -> None:
@@ -121,11 +124,12 @@ class FollowSession:
 
     `nonces`: numbers of which no process of this broker has ever given the peer one."""
 
-    def __init__(self, nonces: Iterator[int]) -> None:
+    def __init__(self, nonces: Iterator[int], election_timeout_ms: int) -> None:
         self._session = -1
         self._nonces = nonces
         # What proves that the peer's process lives after the present session had begun.
-        self._nonce = next(nonces)
+        self._nonce = 0
+        self._election_timeout_ms = election_timeout_ms
         self._number = -1
         self._version = -1
         self.followed: dict[GroupId, Epoch] = {}
@@ -145,6 +149,10 @@ class FollowSession:
         """Whether the peer has sent a heartbeat."""
         return self._session != -1
 
+    def is_fresh(self, now_ms: int) -> bool:
+        """Whether the peer was heard within an election time-out: it may count on that."""
+        return now_ms - self.heard_ms < self._election_timeout_ms
+
     def on_heartbeat(
         self, heartbeat: Heartbeat, now_ms: int
     ) -> tuple[list[tuple[GroupId, Epoch]], list[GroupId]]:
@@ -153,16 +161,17 @@ class FollowSession:
 
         One that comes after a later one, from a connection that broke, is passed over: its changes
         may have been taken back since. So is one of another process that does not prove to be later
-        than the present one: that one has been answered, and counts on what it said."""
-        if heartbeat.session == self._session and heartbeat.number <= self._number:
-            return [], []
-        if heartbeat.session != self._session and self.is_known and not self._is_later(heartbeat):
+        than the present one, while that one may count on what it was answered."""
+        if heartbeat.session == self._session:
+            if heartbeat.number <= self._number:
+                return [], []
+        elif self.is_fresh(now_ms) and heartbeat.nonce != self._nonce:
             return [], []
         self.abilities = Ability(heartbeat.abilities & ABILITIES)
         uncovered: list[GroupId] = []
         if heartbeat.from_version == 0 or heartbeat.session != self._session:
             known = dict(heartbeat.changes)
-            uncovered = [group for group in self.followed if group not in known]
+            uncovered = [group for group in self.followed if known.get(group, REMOVED) == REMOVED]
             is_new = heartbeat.session != self._session
             for group in list(self._left_ms):
                 if is_new or known.get(group) != self.followed[group]:
@@ -190,11 +199,6 @@ class FollowSession:
                     self._left_ms.pop(group, None)
                 self.followed[group] = epoch
         return heartbeat.changes, uncovered
-
-    def _is_later(self, heartbeat: Heartbeat) -> bool:
-        """Whether the process that sent it began after that of the present session, or is the same.
-        Earlier releases cannot prove it, and are believed."""
-        return heartbeat.nonce == self._nonce or not heartbeat.abilities & Ability.NONCES
 
     def moved_on(self, group: GroupId, epoch: Epoch, *, vouches: bool) -> None:
         """The local replica has moved to `epoch`: `announced`. The peer was told otherwise before,

@@ -60,19 +60,15 @@ class Ability(IntFlag):
     LENDING: send entries to others on a leader's order, and take such from others.
     LENDING_COMPACTED: also of compacted logs (`Lend.may_differ`).
     RELAYING: hand on appends to those whom they name, and take such.
-    FLOORS: keep to the floor of a group's write quorum (`raft.configuration`).
-    NONCES: bring back, with each heartbeat, the nonce of the latest answer."""
+    FLOORS: keep to the floor of a group's write quorum (`raft.configuration`)."""
 
     LENDING = 1
     LENDING_COMPACTED = 2
     RELAYING = 4
     FLOORS = 8
-    NONCES = 16
 
 
-ABILITIES = (
-    Ability.LENDING | Ability.LENDING_COMPACTED | Ability.RELAYING | Ability.FLOORS | Ability.NONCES
-)
+ABILITIES = Ability.LENDING | Ability.LENDING_COMPACTED | Ability.RELAYING | Ability.FLOORS
 """Those of this release."""
 
 
@@ -81,8 +77,8 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
 
     `session` changes with every start of the sender. `changes` lists (group, epoch) led by the
     sender since `from_version` (epoch 0: no longer led), and brings the receiver to `version`.
-    `abilities`: see `Ability`. `nonce`: that of the latest answer, 0 before there is one: it proves
-    that the sender lives after the receiver drew it."""
+    `abilities`: see `Ability`. `nonce`: that of the latest answer, which proves that the sender
+    lives after the receiver drew it; 0 before there is one, and of earlier releases."""
 
     session: int
     number: int
