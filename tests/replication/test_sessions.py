@@ -18,12 +18,25 @@ from strandline.replication.wire import Ability, Heartbeat, HeartbeatAnswer, dec
 
 G1, G2 = GroupId(1), GroupId(2)
 E1, E2, E3 = Epoch(1), Epoch(2), Epoch(3)
-TIMEOUT_MS = 800
+SETTINGS = ReplicationSettings()
+TIMEOUT_MS = SETTINGS.election_timeout_ms
 
 
 def following(nonces: Iterator[int] | None = None) -> FollowSession:
     """A follower's side, where no other process of its broker gives nonces but from `nonces`."""
     return FollowSession(nonces or count(1), TIMEOUT_MS)
+
+
+def liveness_at(clock: ManualClock) -> Liveness:
+    """What both sides of a broker know of its peers, without a replica."""
+    return Liveness(
+        clock=clock,
+        rng=random.Random(1),
+        settings=SETTINGS,
+        session=7,
+        replicas={},
+        remembered=lambda group: Epoch(0),
+    )
 
 
 def exchange(lead: LeadSession, follow: FollowSession, now: int = 100) -> None:
@@ -290,14 +303,7 @@ def test_what_is_taken_back_before_the_peer_knew_a_session_is_covered_no_more() 
 def test_who_was_forgotten_and_is_a_peer_again_hears_of_another_session() -> None:
     """The numbers begin anew, so it would pass all over that its session has surpassed, and its
     answers would be taken for promises."""
-    liveness = Liveness(
-        clock=ManualClock(),
-        rng=random.Random(1),
-        settings=ReplicationSettings(),
-        session=7,
-        replicas={},
-        remembered=lambda group: Epoch(0),
-    )
+    liveness = liveness_at(ManualClock())
     peer, follow = BrokerId(2), following()
     for now in range(100, 600, 100):
         exchange(liveness.lead_session(peer), follow, now)
@@ -312,18 +318,7 @@ def test_who_was_forgotten_and_is_a_peer_again_hears_of_another_session() -> Non
 
 def test_no_nonce_is_given_twice_not_to_who_is_a_peer_again() -> None:
     """What it brought back may still be under way."""
-    liveness, peer = (
-        Liveness(
-            clock=ManualClock(),
-            rng=random.Random(1),
-            settings=ReplicationSettings(),
-            session=7,
-            replicas={},
-            remembered=lambda group: Epoch(0),
-        ),
-        BrokerId(2),
-    )
-    given = set()
+    liveness, peer, given = liveness_at(ManualClock()), BrokerId(2), set()
     for session in range(5):
         heartbeat = LeadSession(session).heartbeat(100)
         liveness.on_heartbeat(peer, heartbeat)
@@ -334,17 +329,10 @@ def test_no_nonce_is_given_twice_not_to_who_is_a_peer_again() -> None:
 
 def test_nobody_is_told_to_be_silent_before_that_can_be_known() -> None:
     """At the start nobody was heard yet, and after a while in which the process did not run."""
-    clock, settings = ManualClock(), ReplicationSettings()
-    liveness = Liveness(
-        clock=clock,
-        rng=random.Random(1),
-        settings=settings,
-        session=7,
-        replicas={},
-        remembered=lambda group: Epoch(0),
-    )
+    clock = ManualClock()
+    liveness = liveness_at(clock)
     peers = BrokerId(2), BrokerId(3)
-    limit_ms = 2 * settings.election_timeout_ms
+    limit_ms = 2 * TIMEOUT_MS
     clock.advance(limit_ms - 1)
     liveness.heard_from(peers[0])
     assert liveness.silent(peers) == ()

@@ -20,7 +20,7 @@ from strandline.simulation.swarm import run_scenario
 
 FIVE = tuple(BrokerId(1 + at) for at in range(5))
 SEEDS = (1, 5, 7, 9)
-PLANTED_SEEDS = range(20, 45)
+PLANTED_SEEDS = range(60, 85)
 FAULTS = ("kill", "kill-leader", "isolation", "split", "cut-from-leader", "death-in-the-middle")
 CUTS = ("isolation", "split", "cut-from-leader")
 
