@@ -358,3 +358,14 @@ def test_a_broker_that_is_always_late_is_forgiven_once() -> None:
     assert len(world.liveness.timed_out()) == 1
     world.clock.now_ms += 10 * SETTINGS.election_timeout_ms
     assert world.liveness.forgive()
+
+
+def test_whose_leader_is_a_peer_no_more_stands() -> None:
+    """No time-out had put it under its own timer before, as after a while in which the process did
+    not run."""
+    follower = Follower()
+    world = World(follower)
+    follower.timeout_ms = SETTINGS.election_timeout_ms
+    assert world.liveness.timed_out() == []
+    world.liveness.forget(LEADER)
+    assert world.due_after_ms() <= SETTINGS.election_timeout_ms

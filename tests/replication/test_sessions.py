@@ -64,7 +64,7 @@ def test_what_a_release_can_do_goes_with_its_heartbeats() -> None:
     assert follow.abilities == Ability(0)
     session, number, *rest = msgspec.to_builtins(lead.heartbeat(300))
     earlier = decode_heartbeat(memoryview(msgspec.msgpack.encode([session, number, *rest[:-2]])))
-    assert (earlier.abilities, earlier.nonce) == (0, 0)
+    assert (earlier.abilities, earlier.nonce) == (0, -1)
 
 
 def test_a_leadership_is_confirmed_only_once_the_peer_has_answered() -> None:
@@ -285,6 +285,53 @@ def test_what_was_taken_back_is_taken_back_though_the_peer_says_again_that_it_kn
     present.on_answer(second, 230)
     present.on_answer(third, 240)
     exchange(present, follow, 250)
+    assert follow.followed == {}
+
+
+def test_an_earlier_release_is_told_nothing_of_what_is_passed_over() -> None:
+    """It would forget what it had just taken back, and never say it again."""
+    former, present, follow = LeadSession(7), LeadSession(8), following()
+    exchange(former, follow, 100)
+    for now, is_answered in ((200, False), (100 + TIMEOUT_MS, True)):
+        earlier = msgspec.structs.replace(present.heartbeat(now), nonce=-1)
+        follow.on_heartbeat(earlier, now)
+        assert follow.is_answered(earlier) == is_answered
+
+
+def test_an_answer_of_before_everything_was_told_anew_confirms_nothing() -> None:
+    """What is taken back between the two is said."""
+    lead, follow = LeadSession(7), following()
+    lead.lead(G1, E1)
+    exchange(lead, follow)
+    follow = following()
+    second, third, fourth = (lead.heartbeat(now) for now in (200, 210, 220))
+    answers = {}
+    for heartbeat in (second, fourth):
+        follow.on_heartbeat(heartbeat, 230)
+        answers[heartbeat.number] = follow.answer(heartbeat)
+    lead.on_answer(answers[second.number], 240)
+    fifth = lead.heartbeat(250)
+    for heartbeat in (fifth, third):
+        follow.on_heartbeat(heartbeat, 260)
+        answers[heartbeat.number] = follow.answer(heartbeat)
+    lead.on_answer(answers[third.number], 270)
+    lead.unlead(G1)
+    lead.on_answer(answers[fourth.number], 280)
+    lead.on_answer(answers[fifth.number], 290)
+    exchange(lead, follow, 300)
+    assert follow.followed == {}
+
+
+def test_what_a_session_says_that_has_yet_to_tell_everything_covers_nothing() -> None:
+    """It names a group of the one before, and is not applied: its own timer has to run."""
+    present, other, follow = LeadSession(7), LeadSession(8), following()
+    exchange(present, follow)
+    other.lead(G1, E1)
+    follow.on_heartbeat(other.heartbeat(1_000), 1_000)
+    assert follow.covers(G1, E1)
+    present.lead(G1, E2)
+    _, uncovered = follow.on_heartbeat(present.heartbeat(2_000), 2_000)
+    assert uncovered == [G1]
     assert follow.followed == {}
 
 

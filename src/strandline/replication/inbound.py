@@ -30,7 +30,6 @@ from strandline.replication.wire import (
     decode_not_relayed,
     decode_opened,
     decode_raft,
-    encode_control,
 )
 
 if TYPE_CHECKING:
@@ -146,8 +145,9 @@ class Inbound(PeerEvents):
             announced = host.liveness.on_heartbeat(peer, heartbeat)
             for replica, epoch in announced:
                 meet_leader(replica, peer, epoch)
-            answer = host.liveness.follow_session(peer).answer(heartbeat)
-            host.network.send(peer, Lane.CONTROL, [encode_control(Kind.HEARTBEAT_ANSWER, answer)])
+            session = host.liveness.follow_session(peer)
+            if session.is_answered(heartbeat):
+                host.send_control(peer, Kind.HEARTBEAT_ANSWER, session.answer(heartbeat))
         elif kind == Kind.HEARTBEAT_ANSWER:
             answer = decode_heartbeat_answer(body)
             for group, epoch in host.liveness.on_heartbeat_answer(peer, answer):

@@ -180,6 +180,7 @@ class Liveness:
 
     def forget(self, peer: BrokerId) -> None:
         """A broker is no part of the cluster any more: nobody waits for it."""
+        self._refresh_followers(self.follow_session(peer))
         for known in (self._leads, self._follows, self._heard_ms, self._losses):
             known.pop(peer, None)
         self._hung_up.discard(peer)
@@ -546,14 +547,15 @@ class Liveness:
 
     def _watch_groups_of_silent_peers(self, now: int) -> None:
         for peer, session in self._follows.items():
-            if now - session.heard_ms < self._settings.election_timeout_ms:
+            if session.is_fresh(now):
                 self._swept.discard(peer)
             elif peer not in self._swept:
                 self._swept.add(peer)
-                for group in session.followed:
-                    replica = self._replicas.get(group)
-                    if replica is not None:
-                        self.refresh(replica)
+                self._refresh_followers(session)
+
+    def _refresh_followers(self, session: FollowSession) -> None:
+        for replica in filter(None, map(self._replicas.get, session.followed)):
+            self.refresh(replica)
 
     def _is_covered(self, replica: "Replica", now: int) -> bool:
         session = self._follows.get(replica.leader_id)

@@ -19,7 +19,8 @@ How:    a leader's broker keeps, for each peer, the set of (group, epoch) that i
             A session takes the place of another one where its heartbeat brings back a nonce that
         was drawn after that one had begun: a process of the time in between, whose heartbeats were
         held up on their way, cannot. So does any where nothing is owed to the other one any more.
-        Until then the answers say that nothing is known.
+        Until then the answers say that nothing is known: a process that starts anew within a
+        time-out is followed one round trip and one heartbeat later.
             Who moves on, at whose word ever, refuses from then on, and is bound by what it answered
         before: until the time-out has passed, or the peer says that it leads no more.
 Owns:   one LeadSession and one FollowSession for each peer.
@@ -43,6 +44,9 @@ class LeadSession:
         self._nonce = 0
         self._version = 1
         self._acknowledged = 0
+        # The version as of which everything was told anew: what was taken back before is in no
+        # change any more.
+        self._told_anew = 0
         self._led: dict[GroupId, Epoch] = {}
         # {group: (version of its last change, epoch or REMOVED)}, only what the peer has not
         # acknowledged.
@@ -93,7 +97,7 @@ class LeadSession:
         self.answered_ms = now_ms
         sample = max(0, now_ms - answer.sent_ms)
         self.rtt_ms = sample if self.rtt_ms == 0 else self.rtt_ms * 0.875 + sample * 0.125
-        if answer.version < self._acknowledged:
+        if answer.version < max(self._acknowledged, self._told_anew):
             self._forget_acknowledgements()
             return []
         self.answered_sent_ms = answer.sent_ms
@@ -109,9 +113,10 @@ class LeadSession:
         unconfirmed again."""
         self.answered_sent_ms = NEVER_MS
         if self._acknowledged == 0:
-            return  # What is under way brings everything, and what was taken back since stays.
+            return  # What is under way brings everything; what was taken back since is a change.
         self._acknowledged = 0
         self._version += 1
+        self._told_anew = self._version
         self._changes = {group: (self._version, epoch) for group, epoch in self._led.items()}
 
     def _change(self, group: GroupId, epoch: Epoch) -> None:
@@ -150,7 +155,8 @@ class FollowSession:
         return self._session != -1
 
     def is_fresh(self, now_ms: int) -> bool:
-        """Whether the peer was heard within an election time-out: it may count on that."""
+        """Whether the peer was heard within an election time-out, as far as this process can tell:
+        it may count on that."""
         return now_ms - self.heard_ms < self._election_timeout_ms
 
     def on_heartbeat(
@@ -170,7 +176,7 @@ class FollowSession:
         self.abilities = Ability(heartbeat.abilities & ABILITIES)
         uncovered: list[GroupId] = []
         if heartbeat.from_version == 0 or heartbeat.session != self._session:
-            known = dict(heartbeat.changes)
+            known = dict(heartbeat.changes) if heartbeat.from_version == 0 else {}
             uncovered = [group for group in self.followed if known.get(group, REMOVED) == REMOVED]
             is_new = heartbeat.session != self._session
             for group in list(self._left_ms):
@@ -230,6 +236,11 @@ class FollowSession:
         """Whether each heartbeat of this peer is a sign of life of the leader of `group`, for a
         replica in `epoch`."""
         return self.followed.get(group, REMOVED) >= max(epoch, 1)
+
+    def is_answered(self, heartbeat: Heartbeat) -> bool:
+        """Whether the peer is told how a heartbeat was taken. An earlier release is not told of one
+        that was passed over for another session's: it would forget what it had taken back."""
+        return heartbeat.session == self._session or heartbeat.nonce >= 0
 
     def answer(self, heartbeat: Heartbeat) -> HeartbeatAnswer:
         """The answer to a heartbeat that was just applied, or passed over."""

@@ -78,7 +78,7 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
     `session` changes with every start of the sender. `changes` lists (group, epoch) led by the
     sender since `from_version` (epoch 0: no longer led), and brings the receiver to `version`.
     `abilities`: see `Ability`. `nonce`: that of the latest answer, which proves that the sender
-    lives after the receiver drew it; 0 before there is one, and of earlier releases."""
+    lives after the receiver drew it; 0 before there is one, -1 from earlier releases."""
 
     session: int
     number: int
@@ -87,7 +87,7 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
     version: int
     changes: list[tuple[GroupId, Epoch]]
     abilities: int = 0
-    nonce: int = 0
+    nonce: int = -1
 
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True, array_like=True):
