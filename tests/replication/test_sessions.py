@@ -39,11 +39,15 @@ def liveness_at(clock: ManualClock) -> Liveness:
     )
 
 
+def hear(follow: FollowSession, heartbeat: Heartbeat, now: int) -> HeartbeatAnswer:
+    """One heartbeat that arrives; what it is answered."""
+    follow.on_heartbeat(heartbeat, now)
+    return follow.answer(heartbeat)
+
+
 def exchange(lead: LeadSession, follow: FollowSession, now: int = 100) -> None:
     """One heartbeat that arrives, and its answer that arrives."""
-    heartbeat = lead.heartbeat(now)
-    follow.on_heartbeat(heartbeat, now)
-    lead.on_answer(follow.answer(heartbeat), now + 10)
+    lead.on_answer(hear(follow, lead.heartbeat(now), now), now + 10)
 
 
 def succeed(lead: LeadSession, follow: FollowSession, now: int = 100) -> None:
@@ -108,9 +112,7 @@ def test_a_follower_that_moved_on_refuses_in_every_answer() -> None:
     lead.lead(G1, E1)
     exchange(lead, follow)
     follow.moved_on(G1, E2, vouches=True)
-    heartbeat = lead.heartbeat(200)
-    follow.on_heartbeat(heartbeat, 200)
-    assert lead.on_answer(follow.answer(heartbeat), 210) == [(G1, E2)]
+    assert lead.on_answer(hear(follow, lead.heartbeat(200), 200), 210) == [(G1, E2)]
     assert not follow.covers(G1, E2)
 
 
@@ -242,9 +244,7 @@ def test_a_heartbeat_that_is_passed_over_vouches_for_nothing() -> None:
     exchange(other, follow)
     follow.moved_on(G2, Epoch(4), vouches=True)
     present.lead(G1, E1)
-    heartbeat = present.heartbeat(200)
-    follow.on_heartbeat(heartbeat, 200)
-    answer = follow.answer(heartbeat)
+    answer = hear(follow, present.heartbeat(200), 200)
     assert (answer.version, answer.refused) == (-1, [])
     assert present.on_answer(answer, 210) == []
     assert not present.is_confirmed(G1)
@@ -271,21 +271,30 @@ def test_what_was_taken_back_is_taken_back_though_the_peer_says_again_that_it_kn
     """Three heartbeats are under way, and the last one brings the first one's nonce."""
     former, present, follow = LeadSession(7), LeadSession(8), following()
     exchange(former, follow)
-
-    def answer(heartbeat: Heartbeat) -> HeartbeatAnswer:
-        follow.on_heartbeat(heartbeat, 200)
-        return follow.answer(heartbeat)
-
-    first, second = answer(present.heartbeat(200)), answer(present.heartbeat(200))
+    first, second = (hear(follow, present.heartbeat(200), 200) for _ in range(2))
     present.on_answer(first, 210)
     present.lead(G1, E1)
-    third = answer(present.heartbeat(220))
+    third = hear(follow, present.heartbeat(220), 220)
     assert follow.followed == {G1: E1}
     present.unlead(G1)
     present.on_answer(second, 230)
     present.on_answer(third, 240)
     exchange(present, follow, 250)
     assert follow.followed == {}
+
+
+def test_who_says_again_that_it_knew_nothing_puts_nothing_off() -> None:
+    """It has been told everything since: what it says of that counts."""
+    former, present, follow = LeadSession(7), LeadSession(8), following()
+    exchange(former, follow)
+    present.lead(G1, E1)
+    first, second = (hear(follow, present.heartbeat(200), 200) for _ in range(2))
+    present.on_answer(first, 210)
+    third = hear(follow, present.heartbeat(220), 220)
+    for answer in (second, third):
+        present.on_answer(answer, 230)
+    assert present.is_confirmed(G1)
+    assert present.answered_sent_ms == 220
 
 
 def test_an_earlier_release_is_told_nothing_of_what_is_passed_over() -> None:
@@ -305,19 +314,13 @@ def test_an_answer_of_before_everything_was_told_anew_confirms_nothing() -> None
     exchange(lead, follow)
     follow = following()
     second, third, fourth = (lead.heartbeat(now) for now in (200, 210, 220))
-    answers = {}
-    for heartbeat in (second, fourth):
-        follow.on_heartbeat(heartbeat, 230)
-        answers[heartbeat.number] = follow.answer(heartbeat)
-    lead.on_answer(answers[second.number], 240)
-    fifth = lead.heartbeat(250)
-    for heartbeat in (fifth, third):
-        follow.on_heartbeat(heartbeat, 260)
-        answers[heartbeat.number] = follow.answer(heartbeat)
-    lead.on_answer(answers[third.number], 270)
+    to_second, to_fourth = (hear(follow, one, 230) for one in (second, fourth))
+    lead.on_answer(to_second, 240)
+    to_fifth, to_third = (hear(follow, one, 260) for one in (lead.heartbeat(250), third))
+    lead.on_answer(to_third, 270)
     lead.unlead(G1)
-    lead.on_answer(answers[fourth.number], 280)
-    lead.on_answer(answers[fifth.number], 290)
+    lead.on_answer(to_fourth, 280)
+    lead.on_answer(to_fifth, 290)
     exchange(lead, follow, 300)
     assert follow.followed == {}
 
@@ -396,9 +399,7 @@ def test_nobody_is_told_to_be_silent_before_that_can_be_known() -> None:
 def test_an_answer_to_an_older_heartbeat_does_not_lengthen_a_lease() -> None:
     lead, follow = LeadSession(7), following()
     lead.lead(G1, E1)
-    first = lead.heartbeat(100)
-    follow.on_heartbeat(first, 100)
-    answer_to_first = follow.answer(first)
+    answer_to_first = hear(follow, lead.heartbeat(100), 100)
     exchange(lead, follow, 200)
     assert lead.on_answer(answer_to_first, 300) == []
     assert lead.answered_sent_ms == 200
@@ -494,8 +495,7 @@ class Sessions:
             self._heartbeats.append(self._lead.heartbeat(self._now))
         elif what == "hear" and self._heartbeats:
             heartbeat = self._heartbeats.pop(which % len(self._heartbeats))
-            self._follow.on_heartbeat(heartbeat, self._now)
-            self._answers.append((self._follow.answer(heartbeat), self._follow))
+            self._answers.append((hear(self._follow, heartbeat, self._now), self._follow))
         elif what == "hear an answer" and self._answers:
             answer, follow = self._answers.pop(which % len(self._answers))
             last = self._lead._answered_number
