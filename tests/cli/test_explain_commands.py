@@ -383,6 +383,20 @@ def test_who_acts_after_a_loss_is_told_and_follows_from_the_placement(
     assert found["text"] == "the controller has no majority either: bring 1 back"
 
 
+def test_who_acts_is_told_without_a_controller_as_with_one(world: World, told: Lines) -> None:
+    world.voters, world.policy, world.min_insync = [[1, 2, 3, 4]], (PROMOTED, FROM_TOPIC), 3
+    world.seeds, world.observers, world.shrinks = (1, 2, 3, 4, 5), {0: [5]}, "true"
+    rows = cells(told("topic", "explain", "t"), "LOST ")
+    (gone,) = [row for row in rows if row[0] == "2 regions"]
+    assert gone[1:] == [
+        "operator", "may be lost",
+        "no voter is left, and the controller has no majority either: bring 2 back; or see what "
+        "may be lost: strandline partition survivors t PARTITION",
+    ]  # fmt: skip
+    world.fake.down |= {1, 2, 3, 4}
+    assert cells(told("topic", "explain", "t"), "LOST ") == rows
+
+
 def test_a_topic_that_is_made_tells_who_acts_after_a_loss(world: World, told: Lines) -> None:
     explained = json.loads("\n".join(told("topic", "explain", "t", "--json")))["losses"]
     rows = cells(told("topic", "explain", "t"), "LOST ")

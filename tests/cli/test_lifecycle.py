@@ -225,7 +225,10 @@ def test_a_port_taken_since_the_last_start_is_one_line(
 ) -> None:
     start(open_cluster(tmp_path, brokers))
     open_cluster(tmp_path, brokers).stop(remove=False)
-    with pytest.raises(OperatorError, match="port 20001 of broker 2 is taken by another process"):
+    with pytest.raises(
+        OperatorError,
+        match="port 20001 of broker 2 is taken; see who has it: ss -tanp 'sport = :20001'",
+    ):
         start(open_cluster(tmp_path, brokers, taken=frozenset({20_001})))
 
 

@@ -206,6 +206,23 @@ def test_so_many_have_to_be_back_as_go_on_by_themselves() -> None:
     assert back("c", shrinks=True, controllers=seeds("a", "a", "b")) == 2
 
 
+def test_voters_that_come_back_bring_the_controller_back_whose_voters_they_are() -> None:
+    placement = placed(*HALVES, observers=("c", "c"), min_insync_replicas=3)
+    every = [Replica(one.broker, one.labels) for one in placement.voters]
+
+    def back(controllers: list[Replica], *, loss: str = "2 regions") -> tuple[bool, int]:
+        rules = Rules(3, shrinks=True, controllers=controllers, promotion="under-min-isr")
+        found = one_of(outcomes([(placement, (0,))], rules), loss)
+        return found.without_controller, found.back
+
+    # Two of the lost four are its majority with the one that is left, and an observer stands in.
+    assert back([*every, *seeds("c")]) == (True, 2)
+    assert back(every[:3]) == (True, 3), "one of the two that come first may be none of its voters"
+    assert back(every[:1]) == (True, 3), "as many as a write needs, with it or without"
+    assert back([*every[:1], *seeds("a", "b")]) == (True, 3), "too few of its voters are theirs"
+    assert back([*every, *seeds("c")], loss="1 region and 1 broker") == (True, 1)
+
+
 def test_observers_that_are_left_where_no_voter_is_are_told() -> None:
     placement = placed("a/1", "a/2", observers=("b", "b"), min_insync_replicas=2)
     for promotion in ("", "under-min-isr"):

@@ -23,6 +23,7 @@ from strandline.broker.connection import Connection, RequestRouter
 from strandline.broker.inbox import Scratch
 from strandline.broker.limits import ServerLimits
 from strandline.broker.ticker import Ticker
+from strandline.network.sockets import why_not_bound
 
 LISTEN_BACKLOG = 1024
 KAFKA_PORT_KEY = "[listener] kafka_port"
@@ -69,7 +70,7 @@ async def claim_port(host: str, port: int, *, key: str = KAFKA_PORT_KEY) -> sock
 def _cannot_listen(
     host: str, port: int, error: OSError, *, key: str = KAFKA_PORT_KEY
 ) -> OperatorError:
-    return OperatorError(f"{key}: cannot listen on {host}:{port}: {error.strerror}")
+    return OperatorError(f"{key}: cannot listen on {host}:{port}: {why_not_bound(port, error)}")
 
 
 class Server:

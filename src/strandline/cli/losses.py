@@ -27,6 +27,7 @@ OUTAGE_KEYS = (
     "outage.marks",
 )
 """The keys of the cluster by which a region is taken for down."""
+NO_MAJORITY = "the controller has no majority either"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,14 @@ def foretell(client: "Client", cluster: "LiveCluster") -> dict[str, Foretold]:
 
 
 def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
-    """Where the controller's voters are; nobody where that cannot be asked."""
+    """Where the controller's voters are; nobody where no broker says."""
     from strandline.client import configs
     from strandline.model.ids import NO_BROKER
     from strandline.placement.survival.replicas import Replica
 
-    if cluster.controller == NO_BROKER:
-        return ()
-    seeds = configs.controller_voters(client, cluster.controller)
+    heard = [one.id for one in cluster.candidates if one.is_heard]
+    asked = heard if cluster.controller == NO_BROKER else [cluster.controller, *heard]
+    seeds = configs.controller_voters(client, asked)
     return tuple(Replica(one.id, one.labels) for one in cluster.candidates if one.id in seeds)
 
 
@@ -265,7 +266,7 @@ def _tell_link(topic: "LiveTopic", one: "Outcome") -> str:
                 f"{_alter(topic, one, lets_leave=True)}"
             )
         case Course.RETURN if one.without_controller:
-            return "the controller has no majority either, or is not reached: mend the link"
+            return f"{NO_MAJORITY}, or is not reached: mend the link"
         case Course.RETURN:
             return (
                 f"min.insync.replicas asks for {one.write_quorum} of {one.voters}, and {one.left} "
@@ -284,13 +285,16 @@ def _once(one: "Outcome") -> str:
 
 
 def _tell_gone(topic: "LiveTopic", one: "Outcome") -> str:
-    text = f"no voter is left: bring {one.back} back"
-    if not one.observers or one.without_controller:
+    why = f", and {NO_MAJORITY}" if one.without_controller else ""
+    text = f"no voter is left{why}: bring {one.back} back"
+    if not one.observers:
         return text
     which = f"{topic.name} PARTITION"
+    text = f"{text}; or see what may be lost: strandline partition survivors {which}"
+    if one.without_controller:  # Nobody can declare it before.
+        return text
     return (
-        f"{text}; or see what may be lost: strandline partition survivors {which}, and have an "
-        f"observer go on without it: strandline partition declare-lost {which}"
+        f"{text}, and have an observer go on without it: strandline partition declare-lost {which}"
     )
 
 
@@ -304,7 +308,7 @@ def _go_on(one: "Outcome", there: str) -> str:
 
 def _tell_return(one: "Outcome", there: str) -> str:
     if one.without_controller:
-        why = "the controller has no majority either"
+        why = NO_MAJORITY
     elif one.left > one.voters // 2:
         why = f"min.insync.replicas asks for {one.write_quorum} of {one.voters}: acks=all waits"
     else:

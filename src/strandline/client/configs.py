@@ -2,7 +2,7 @@
 
 Source: KIP-133, KIP-339."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.base.errors import StrandlineError
@@ -84,8 +84,13 @@ def describe_broker_configs(
         return None
 
 
-def controller_voters(client: Client, broker: BrokerId) -> frozenset[BrokerId]:
-    """The controller's voters, by the seeds of one broker; nobody where it does not say."""
+def controller_voters(client: Client, brokers: Iterable[BrokerId]) -> frozenset[BrokerId]:
+    """The controller's voters, by the seeds of the first of these brokers that says; nobody where
+    none does."""
+    return next(filter(None, (_seeds(client, broker) for broker in brokers)), frozenset())
+
+
+def _seeds(client: Client, broker: BrokerId) -> frozenset[BrokerId]:
     rows = describe_broker_configs(client, broker, [SEEDS]) or ()
     text = next((one.value for one in rows if one.name == SEEDS), "")
     return frozenset(parse_seed(one).id for one in text.split(",") if one)

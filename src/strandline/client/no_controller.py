@@ -25,8 +25,7 @@ def why_no_controller(client: Client) -> str:
         known = client.metadata(deadline_ms=client.look_deadline()).brokers
     except StrandlineError:
         return ""
-    told = (controller_voters(client, broker) for broker in known)
-    voters = next(filter(None, told), frozenset())
+    voters = controller_voters(client, known)
     if not voters:
         return ""
     answers = look_at_each(client, voters, DescribeTopologyRequest(), DescribeTopologyResponse)

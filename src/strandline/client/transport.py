@@ -11,6 +11,7 @@ from typing import Protocol
 
 from strandline.base.disk import Buffer
 from strandline.model.cluster import Address
+from strandline.network.sockets import refuse_itself
 
 RECEIVE_BYTES = 256 * 1024
 
@@ -99,7 +100,8 @@ class TcpTransport:
         )
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError:  # The broker has hung up already.
+            refuse_itself(sock)
+        except OSError:  # The broker has hung up already, or is none.
             sock.close()
             raise
         return TcpStream(sock)

@@ -123,7 +123,14 @@ class RpcSection:
         check=check_host,
         example="0.0.0.0",
     )
-    port: int = key(33_145, "The port to listen on.", minimum=1, maximum=_PORT_MAX)
+    port: int = key(
+        33_145,
+        "The port to listen on. Where it lies among those that the kernel gives to connections "
+        "(Linux: 32768 to 60999), a program of this machine may have it when the broker is "
+        "started: reserve it with `sysctl net.ipv4.ip_local_reserved_ports=33145`.",
+        minimum=1,
+        maximum=_PORT_MAX,
+    )
     advertised_host: str = key(
         "",
         "The host that other brokers are told to connect to; empty for `host`.",

@@ -22,6 +22,7 @@ from itertools import islice
 from strandline.base.disk import Buffer
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId
+from strandline.network.sockets import drop_unsent, refuse_itself
 
 RECONNECT_FIRST_MS = 20
 RECONNECT_MAX_MS = 500
@@ -104,8 +105,7 @@ class Outgoing:
     def renew(self) -> None:
         """Give up the connection that is up, with all that has not arrived, for another one."""
         if self._socket is not None:
-            linger = struct.pack("ii", 1, 0)  # For no time: what the kernel still has is dropped.
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            drop_unsent(self._socket)
             self._lose()
 
     def close(self) -> None:
@@ -148,9 +148,12 @@ class Outgoing:
         try:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # Whatever port the kernel gives to this side: a broker may listen there all the same.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if hasattr(socket, "TCP_USER_TIMEOUT"):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MAX_MS)
             await self._loop.sock_connect(sock, address)
+            refuse_itself(sock)
         except BaseException:
             sock.close()
             raise

@@ -20,6 +20,7 @@ from strandline.base.network import Lane, PeerEvents
 from strandline.model.ids import BrokerId
 from strandline.network.incoming import FRAME_BYTES_MAX, Incoming
 from strandline.network.outgoing import Outgoing
+from strandline.network.sockets import why_not_bound
 
 LISTEN_BACKLOG = 256
 WIRE_VERSION = 2
@@ -93,7 +94,8 @@ class TcpNetwork:
                 raise
         except OSError as error:
             raise OperatorError(
-                f"[rpc] port: cannot listen on {self._host}:{self._port}: {error.strerror}"
+                f"[rpc] port: cannot listen on {self._host}:{self._port}: "
+                f"{why_not_bound(self._port, error)}"
             ) from error
         self._port = listener.getsockname()[1]
         self._listener = listener

@@ -41,6 +41,7 @@ from strandline.cli.dev.spawner import Spawn, spawn_brokers
 from strandline.client.transport import TcpTransport, Transport
 from strandline.config.broker import BrokerConfig
 from strandline.config.load import load_broker_config
+from strandline.network.sockets import who_has
 
 START_TIMEOUT_MS = 60_000
 STOP_GRACE_MS = 10_000
@@ -191,7 +192,7 @@ class LocalCluster:
             for port in (broker.kafka_port, broker.rpc_port):
                 if not self._is_free(port):
                     raise OperatorError(
-                        f"port {port} of broker {broker.id} is taken by another process"
+                        f"port {port} of broker {broker.id} is taken; {who_has(port)}"
                     )
 
     def _start(

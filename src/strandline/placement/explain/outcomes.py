@@ -151,10 +151,19 @@ class _Fate:
     observers: int = 0
     ready: int = 0
     """The observers that may be promoted, whoever of the voters returns."""
+    decides_after: int = 0
+    """So many of the voters that are lost have to return, whichever, before the controller has a
+    majority with them; more than are lost where it has none then, or is only cut off."""
 
     @property
-    def badness(self) -> tuple[int, bool, int, int]:
-        return _WORSE[self.course], self.without_controller, -self.left, -self.observers
+    def badness(self) -> tuple[int, bool, int, int, int]:
+        return (
+            _WORSE[self.course],
+            self.without_controller,
+            -self.left,
+            -self.observers,
+            self.decides_after,
+        )
 
 
 def outcomes(
@@ -256,12 +265,26 @@ def _back(fate: _Fate, rules: Rules) -> int:
     """How many voters have to return, whichever."""
     if fate.course.acts_alone:
         return 0
-    quorum, without = fate.quorum, fate.without_controller
+    quorum = fate.quorum
     return next(
-        left - fate.left
-        for left in range(fate.left + 1, quorum.voters + 1)
-        if course_of(quorum, left, fate.ready, rules, without_controller=without).acts_alone
+        back
+        for back in range(1, quorum.voters - fate.left + 1)
+        if course_of(
+            quorum,
+            fate.left + back,
+            fate.ready,
+            rules,
+            without_controller=back < fate.decides_after,
+        ).acts_alone
     )
+
+
+def _decides_after(placement: Placement, lost: frozenset[BrokerId], rules: Rules) -> int:
+    """See `_Fate`, of a controller that lost its majority."""
+    seeds = {one.broker for one in rules.controllers}
+    voters = {one.broker for one in placement.voters} & lost
+    short = len(seeds) // 2 + 1 - len(seeds - lost)
+    return len(voters - seeds) + short if short <= len(voters & seeds) else len(voters) + 1
 
 
 def _fates(placement: Placement, goal: Goal, rules: Rules, *, is_cut: bool) -> Iterator[_Fate]:
@@ -303,8 +326,10 @@ def _promotable(
 
 
 def _fate(placement: Placement, lost: frozenset[BrokerId], rules: Rules) -> _Fate:
-    without = not _has_controller(rules, lost, is_lost=True)
-    return _fate_without(placement, lost, rules, without_controller=without)
+    if _has_controller(rules, lost, is_lost=True):
+        return _fate_without(placement, lost, rules, without_controller=False)
+    fate = _fate_without(placement, lost, rules, without_controller=True)
+    return replace(fate, decides_after=_decides_after(placement, lost, rules))
 
 
 def _fate_of_cut(placement: Placement, inside: frozenset[BrokerId], rules: Rules) -> _Fate:
@@ -356,6 +381,7 @@ def _fate_without(
         stand_ins=_stand_ins(course, rules.lacking(quorum, left), promotable),
         observers=observers,
         ready=observers if rules.promotion in COUNTED else 0,
+        decides_after=quorum.voters + 1 if without_controller else 0,
     )
 
 

@@ -1,0 +1,36 @@
+"""A connection that met itself, and a port that is taken.
+
+Why:    a broker's port may lie among those that the kernel gives to connections. Who tries again
+        and again to reach a broker of this host that is down gets that very port for its own side
+        some day, and TCP connects the socket to itself. That would pass for a broker that lives,
+        and the real one could not listen any more.
+Source: RFC 9293 3.5 (simultaneous open); Linux `ip_local_port_range`, `ip_local_reserved_ports`."""
+
+import errno
+import os
+import socket
+import struct
+
+
+def drop_unsent(sock: socket.socket) -> None:
+    """Have the close of a connection drop what has not arrived, and give its port back at once."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def refuse_itself(sock: socket.socket) -> None:
+    """Raise ConnectionRefusedError, as nobody listens there, where both ends of a connection are
+    the same; OSError where it has ended already. The caller closes it."""
+    if sock.getsockname() == sock.getpeername():
+        drop_unsent(sock)
+        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+
+def why_not_bound(port: int, error: OSError) -> str:
+    """Why nobody can listen at a port."""
+    said = error.strerror or str(error)
+    return f"{said}; {who_has(port)}" if error.errno == errno.EADDRINUSE else said
+
+
+def who_has(port: int) -> str:
+    """What tells an operator by whom a port is taken."""
+    return f"see who has it: ss -tanp 'sport = :{port}'"
