@@ -256,6 +256,21 @@ def test_a_cluster_that_never_serves_is_given_up_and_stopped(
     assert set(states(cluster).values()) == {"down"}
 
 
+def test_a_broker_that_waits_for_others_is_left_running(
+    tmp_path: Path, brokers: FakeBrokers
+) -> None:
+    cluster = open_cluster(tmp_path, brokers)
+    start(cluster)
+    cluster.kill_brokers(lambda plan: plan.brokers)
+    brokers.cluster.controller = 9
+    with pytest.raises(OperatorError, match=r"broker 2 did not serve within 2 s.* start more$"):
+        cluster.start_brokers(lambda plan: (plan.broker(2),))
+    assert states(cluster) == {1: "down", 2: "running", 3: "down"}
+    brokers.cluster.controller = 1
+    assert cluster.start_brokers(lambda plan: plan.brokers) == [1, 3]
+    assert set(states(cluster).values()) == {"serving"}
+
+
 def test_brokers_are_killed_started_paused_and_resumed(
     tmp_path: Path, brokers: FakeBrokers
 ) -> None:

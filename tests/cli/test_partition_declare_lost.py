@@ -133,7 +133,7 @@ def test_programs_that_are_asked_get_one_object(
 
 
 def test_it_is_told_that_an_observer_goes_on(world: Declaring, run: Run) -> None:
-    world.voters = [1, 2]
+    world.voters, world.observers = [1, 2], [3]
     code, out, err = run("partition", "declare-lost", "t", "0", "--yes", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["text"][:3] == [

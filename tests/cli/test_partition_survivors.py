@@ -16,6 +16,10 @@ from strandline.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from strandline.protocol.messages.describe_observers import (
+    DescribeObserversResponse,
+    ObservedPartition,
+)
 from strandline.protocol.messages.describe_replica_logs import (
     DescribeReplicaLogsRequest,
     DescribeReplicaLogsResponse,
@@ -44,11 +48,13 @@ class World:
     shrinks: str = "false"
     needs_all: bool = False
     seeds: str = ""
+    observers: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fake.add_topic("t", 1)
         self.fake.extra = {
             "DescribeConfigs": self._configs,
+            "DescribeObservers": self._observers,
             "DescribeReplicaLogs": self._logs,
             "DescribeTopology": self._topology,
         }
@@ -82,6 +88,10 @@ class World:
         else:
             answer.error_code = Error.NOT_LEADER_OR_FOLLOWER
         return answer
+
+    def _observers(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        placed = ObservedPartition(topic="t", partition=0, observers=self.observers)
+        return DescribeObserversResponse(partitions=[placed])
 
     def _topology(self, fake: FakeCluster, broker: int, request: Message) -> Message:
         brokers = [TopologyBroker(broker_id=one, is_alive=one in self.alive) for one in (1, 2, 3)]
@@ -203,6 +213,7 @@ def test_what_nobody_has_is_told_by_who_knows_the_voters(world: World, run: Run)
 
 def test_an_observer_with_the_best_log_is_told_of(world: World, run: Run) -> None:
     world.voters, world.ends = [1, 2], {3: (12, 15)}
+    world.observers = [3]
     world.lose(1, 2)
     lines = told(run)
     assert lines[4].split()[:3] == ["3", "observer", "answers"]
@@ -214,6 +225,21 @@ def test_an_observer_with_the_best_log_is_told_of(world: World, run: Run) -> Non
     _, out, _ = run("partition", "survivors", "t", "0", "--json")
     found = json.loads(out)
     assert (found["standing"], found["best"], found["at_risk_from"]) == ("short", 3, 12)
+
+
+def test_who_votes_other_than_it_was_placed_is_told(world: World, run: Run) -> None:
+    world.voters, world.ends, world.observers = [1, 3], {3: (12, 15)}, [3]
+    world.lose(1, 2)
+    rows = [line.split("  ") for line in told(run)[2:5]]
+    roles = [[cell.strip() for cell in row if cell.strip()][:2] for row in rows]
+    assert roles == [
+        ["1", "voter"],
+        ["2", "voter, does not vote now"],
+        ["3", "observer, votes now"],
+    ]
+    _, out, _ = run("partition", "survivors", "t", "0", "--json")
+    found = [(one["role"], one["votes"]) for one in json.loads(out)["replicas"]]
+    assert found == [("voter", True), ("voter", False), ("observer", True)]
 
 
 def test_a_partition_that_there_is_not_is_one_line(world: World, run: Run) -> None:

@@ -225,6 +225,16 @@ def test_who_does_not_answer_is_named(run: Run, leaders: Leaders, cluster: FakeC
     }
 
 
+def test_what_helps_where_nobody_leads_is_named(
+    run: Run, leaders: Leaders, cluster: FakeCluster
+) -> None:
+    cluster.topics["a"][1].leader = -1
+    code, out, _ = run("replica", "status", "--topics", "a")
+    line = out.splitlines()[-1]
+    assert code == 0 and line.startswith("a-1: it has no leader; what helps: ")
+    assert line.endswith(" partition survivors a 1")
+
+
 def test_a_kind_that_there_is_not_is_refused(run: Run, leaders: Leaders) -> None:
     code, _, err = run("replica", "status", "--leaders", "both")
     assert code == 2 and "'both' is not one of 'only', 'exclude'" in err

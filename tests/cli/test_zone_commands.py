@@ -181,7 +181,14 @@ def test_with_yes_nobody_is_asked(run: Run, zones: Zones, monkeypatch: pytest.Mo
         (("hold", ""), "an empty name is no zone's; see `strandline zone status`"),
         (("hold", "b", "--region"), "no broker is in 'b'"),
         (("hold", "b", "--for", "soon"), "--for 'soon' must look like 30m, 12h or 7d"),
-        (("hold", "b", "--for", "0m"), "--for '0m' must look like 30m, 12h or 7d"),
+        (
+            ("hold", "b", "--for", "0m"),
+            "--for '0m' must look like 30m, 12h or 7d, with a number of 1 to 999999",
+        ),
+        (
+            ("declare-lost", "east/a"),
+            "error: zone east/a is not lost: all its brokers are heard",
+        ),
     ],
 )
 def test_mistakes_are_told(run: Run, zones: Zones, arguments: tuple[str, ...], said: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError, refusal
+from strandline.client.observers import Observed, describe_observers
 from strandline.client.side_by_side import look_at_each
 from strandline.client.topology import describe_brokers
 from strandline.controller.survivors import SurvivingLog, Survivors, assess
@@ -27,7 +28,7 @@ class ReplicaLogs:
     """`possible`: the voters that may be in force; `hosts`: who should hold the log; `answers`:
     {broker: what it says of its own}, of those of them that answer; `heard`: brokers that others
     hear, whether they answer here or not; `needs_all`: see `controller.arbiter.GroupVoters`;
-    `floor`: see `Partition`."""
+    `floor`: see `Partition`; `observers`: who was placed as one, whether it votes now or not."""
 
     possible: tuple[tuple[BrokerId, ...], ...]
     hosts: tuple[BrokerId, ...]
@@ -35,6 +36,11 @@ class ReplicaLogs:
     heard: frozenset[BrokerId]
     needs_all: bool = False
     floor: int = 0
+    observers: frozenset[BrokerId] = frozenset()
+
+    def may_vote(self, broker: BrokerId) -> bool:
+        """Whether it has a vote now, as far as is known."""
+        return any(broker in voters for voters in self.possible)
 
     @property
     def silent(self) -> list[BrokerId]:
@@ -82,4 +88,6 @@ def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
     answers = look_at_each(client, hosts, request, DescribeReplicaLogsResponse)
     brokers = describe_brokers(client)
     heard = frozenset(one.id for one in brokers if one.is_alive)
-    return ReplicaLogs(possible, hosts, answers, heard, found.needs_all, found.floor)
+    observed = describe_observers(client, [topic]).get((topic, partition), Observed())
+    observers = frozenset(observed.present)
+    return ReplicaLogs(possible, hosts, answers, heard, found.needs_all, found.floor, observers)

@@ -12,7 +12,6 @@ import typer
 
 from strandline.base.json_value import Json
 from strandline.cli.commands.partition_survivors import (
-    is_observer,
     print_logs,
     tell_electable,
     voters_may_leave,
@@ -99,7 +98,7 @@ def _tell(
     if empty:
         lines.append(f"given up: what brokers {ids(empty)} had, which have lost their logs")
     note = ""
-    if is_observer(found, best):
+    if best in found.observers:
         note = ", an observer, which leads, and votes until voters of the partition do again"
     lines.append(f"goes on: the log of broker {best}{note}")
     lines.append(f"below offset {committed}: kept, and known to be committed")

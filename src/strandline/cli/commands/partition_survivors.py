@@ -135,7 +135,7 @@ def _tell_declared(which: str, judged: "Survivors") -> list[str]:
 def _tell_ranges(found: "ReplicaLogs", judged: "Survivors") -> list[str]:
     committed, end, best = judged.committed, judged.end, judged.best
     lines = []
-    if best is not None and is_observer(found, best):
+    if best in found.observers:
         lines.append(f"the best log that is left is that of broker {best}, an observer")
     lines.append(f"below offset {committed}: on broker {best}, and known to be committed")
     if committed < end:
@@ -171,13 +171,17 @@ def _state(found: "ReplicaLogs", broker: "BrokerId") -> str:
     return "has lost its log, and not rejoined" if one.has_lost else "answers"
 
 
-def is_observer(found: "ReplicaLogs", broker: "BrokerId") -> bool:
-    """Whether it has no vote, as far as is known."""
-    return not any(broker in one for one in found.possible)
-
-
 def _role(found: "ReplicaLogs", broker: "BrokerId") -> str:
-    return "observer" if is_observer(found, broker) else "voter"
+    """As what it was placed."""
+    return "observer" if broker in found.observers else "voter"
+
+
+def _tell_role(found: "ReplicaLogs", broker: "BrokerId") -> str:
+    """The same, and where another role is its own now."""
+    role, votes = _role(found, broker), found.may_vote(broker)
+    if votes == (role == "voter"):
+        return role
+    return f"{role}, votes now" if votes else f"{role}, does not vote now"
 
 
 def _known(one: "DescribeReplicaLogsResponse | None") -> dict[str, int | None]:
@@ -200,7 +204,7 @@ def print_logs(topic: str, partition: int, found: "ReplicaLogs") -> None:
     for broker in found.hosts:
         known = _known(found.answers.get(broker))
         cells = ("-" if one is None else one for one in known.values())
-        rows.append((broker, _role(found, broker), _state(found, broker), *cells))
+        rows.append((broker, _tell_role(found, broker), _state(found, broker), *cells))
     right = frozenset((heads[0], *heads[3:]))
     print_table(Table(title=f"{topic}-{partition}:", heads=heads, rows=rows, right=right))
 
@@ -219,6 +223,7 @@ def _describe(
             {
                 "broker": broker,
                 "role": _role(found, broker),
+                "votes": found.may_vote(broker),
                 "state": _state(found, broker),
                 **_known(found.answers.get(broker)),
             }

@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from strandline.base.json_value import Json
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
-from strandline.cli.output import Table, print_line, print_table, show
+from strandline.cli.output import Table, print_line, print_table, program, show
 
 if TYPE_CHECKING:
     from typer._click.core import Context
@@ -174,7 +174,9 @@ def _print(
     for one in found:
         if one.answer is None:
             why = f"its leader, broker {one.leader}, does not answer"
-            why = "it has no leader" if one.leader < 0 else why
+            if one.leader < 0:
+                which = f"{one.topic} {one.partition}"
+                why = f"it has no leader; what helps: {program()} partition survivors {which}"
             print_line(f"{one.topic}-{one.partition}: {why}")
     if verbose and any(one.answer is not None for one in found):
         _print_counts([one for one in found if one.answer is not None])

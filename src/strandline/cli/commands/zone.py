@@ -130,6 +130,8 @@ def _confirm(zone: "DescribedZone") -> None:
     from strandline.client.zone_rows import level_of
 
     silent, count = len(zone.silent), len(zone.brokers)
+    if not silent:
+        raise OperatorError(f"{level_of(zone)} {zone.name} is not lost: all its brokers are heard")
     sys.stderr.write(
         f"{silent} of {count} brokers of {level_of(zone)} {zone.name} are silent, and "
         f"{zone.waiting_count} partitions wait for them. What these brokers hold would be made "
@@ -178,7 +180,9 @@ def _duration_ms(text: str) -> int:
         return NO_END_MS
     found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
     if found is None:
-        raise OperatorError(f"--for {text[:20]!r} must look like 30m, 12h or 7d")
+        raise OperatorError(
+            f"--for {text[:20]!r} must look like 30m, 12h or 7d, with a number of 1 to 999999"
+        )
     return int(found[1]) * _UNITS_MS[found[2]]
 
 

@@ -36,7 +36,7 @@ from strandline.cli.dev.processes import (
     read_mark,
     stop_processes,
 )
-from strandline.cli.dev.readiness import Probe, wait_serving
+from strandline.cli.dev.readiness import NotServingError, Probe, wait_serving
 from strandline.cli.dev.spawner import Spawn, spawn_brokers
 from strandline.client.transport import TcpTransport, Transport
 from strandline.config.broker import BrokerConfig
@@ -222,10 +222,15 @@ class LocalCluster:
                 timeout_ms=self._start_timeout_ms,
                 check_alive=lambda broker: self._require_alive(broker, log_starts),
             )
-        except BaseException:
-            # Nobody would know of processes that a failed or interrupted start left behind.
-            kill_processes(mark for one in brokers if (mark := self._live(one)) is not None)
-            raise
+        except BaseException as error:
+            if others or not isinstance(error, NotServingError):
+                # Nobody would know of processes that a failed or interrupted start left behind.
+                kill_processes(mark for one in brokers if (mark := self._live(one)) is not None)
+                raise
+            # They may wait for others, which are started next.
+            raise OperatorError(
+                f"{error}; what runs is left running: where most are down, start more"
+            ) from error
 
     def _require_alive(self, broker: PlannedBroker, log_starts: Mapping[int, int]) -> None:
         if self._live(broker) is None:

@@ -19,6 +19,10 @@ POLL_MS = 20
 ANSWER_TIMEOUT_MS = 1_000
 
 
+class NotServingError(OperatorError):
+    """Brokers that run, and did not serve in time."""
+
+
 class Probe:
     """Asks one broker again and again, over one connection while it lasts."""
 
@@ -64,7 +68,8 @@ def wait_serving(
     timeout_ms: int,
     check_alive: Callable[[PlannedBroker], None],
 ) -> None:
-    """Wait until each of `brokers` serves and knows `others`; raises OperatorError after the time.
+    """Wait until each of `brokers` serves and knows `others`; raises NotServingError after the
+    time.
 
     `check_alive` raises when the process of a broker has ended."""
     until = transport.monotonic_ms() + timeout_ms
@@ -80,7 +85,7 @@ def wait_serving(
                 return
             if transport.monotonic_ms() >= until:
                 ids = ", ".join(str(probe.broker.id) for probe in waiting)
-                raise OperatorError(
+                raise NotServingError(
                     f"broker {ids} did not serve within {timeout_ms // 1000} s; see its log"
                 )
             transport.sleep_ms(POLL_MS)
