@@ -266,6 +266,9 @@ def test_a_broker_that_waits_for_others_is_left_running(
     with pytest.raises(OperatorError, match=r"broker 2 did not serve within 2 s.* start more$"):
         cluster.start_brokers(lambda plan: (plan.broker(2),))
     assert states(cluster) == {1: "down", 2: "running", 3: "down"}
+    with pytest.raises(OperatorError, match="broker 2 did not serve within 2 s"):
+        cluster.start_brokers(lambda plan: (plan.broker(2),))
+    assert states(cluster) == {1: "down", 2: "running", 3: "down"}
     brokers.cluster.controller = 1
     assert cluster.start_brokers(lambda plan: plan.brokers) == [1, 3]
     assert set(states(cluster).values()) == {"serving"}
@@ -278,6 +281,7 @@ def test_brokers_are_killed_started_paused_and_resumed(
     start(cluster)
     cluster.pause_broker(1)
     assert states(cluster)[1] == "paused"
+    assert cluster.start_brokers(lambda plan: plan.brokers) == []
     cluster.resume_broker(1)
     assert states(cluster)[1] == "serving"
     assert cluster.kill_brokers(lambda plan: (plan.broker(1),)) == [1]

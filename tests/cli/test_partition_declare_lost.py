@@ -144,6 +144,13 @@ def test_it_is_told_that_an_observer_goes_on(world: Declaring, run: Run) -> None
     ]
 
 
+def test_it_is_told_that_one_goes_on_that_does_not_vote(world: Declaring, run: Run) -> None:
+    world.voters = [1, 2]
+    _, out, _ = run("partition", "declare-lost", "t", "0", "--yes", "--json")
+    told = json.loads(out)["text"][1]
+    assert told == "goes on: the log of broker 3, which does not vote now"
+
+
 def test_what_stands_against_it_is_told(world: Declaring, run: Run) -> None:
     world.refusal = "t-0: broker 9 hears broker 2: a cut is no loss"
     code, _, err = run("partition", "declare-lost", "t", "0", "--yes")

@@ -49,6 +49,9 @@ class World:
     needs_all: bool = False
     seeds: str = ""
     observers: list[int] = field(default_factory=list)
+    coming: list[int] = field(default_factory=list)
+    """Observers that a move adds."""
+    hides_observers: bool = False
 
     def __post_init__(self) -> None:
         self.fake.add_topic("t", 1)
@@ -90,7 +93,10 @@ class World:
         return answer
 
     def _observers(self, fake: FakeCluster, broker: int, request: Message) -> Message:
+        if self.hides_observers:
+            return DescribeObserversResponse(error_code=Error.CLUSTER_AUTHORIZATION_FAILED)
         placed = ObservedPartition(topic="t", partition=0, observers=self.observers)
+        placed.is_moving, placed.target_observers = bool(self.coming), self.coming
         return DescribeObserversResponse(partitions=[placed])
 
     def _topology(self, fake: FakeCluster, broker: int, request: Message) -> Message:
@@ -240,6 +246,22 @@ def test_who_votes_other_than_it_was_placed_is_told(world: World, run: Run) -> N
     _, out, _ = run("partition", "survivors", "t", "0", "--json")
     found = [(one["role"], one["votes"]) for one in json.loads(out)["replicas"]]
     assert found == [("voter", True), ("voter", False), ("observer", True)]
+
+
+def test_an_observer_that_a_move_adds_is_one(world: World, run: Run) -> None:
+    world.voters, world.ends, world.coming = [1, 2], {3: (12, 15)}, [2, 3]
+    world.lose(1, 2)
+    lines = told(run)
+    assert [line.split()[1] for line in lines[2:5]] == ["voter", "voter", "observer"]
+    assert lines[5] == "the best log that is left is that of broker 3, an observer"
+
+
+def test_the_logs_are_told_where_nobody_says_who_is_an_observer(world: World, run: Run) -> None:
+    world.voters, world.ends, world.hides_observers = [1, 2], {3: (12, 15)}, True
+    world.lose(1, 2)
+    lines = told(run)
+    assert lines[4].split("  ")[1:2] != ["observer"] and "does not vote now" in lines[4]
+    assert lines[5] == "below offset 12: on broker 3, and known to be committed"
 
 
 def test_a_partition_that_there_is_not_is_one_line(world: World, run: Run) -> None:

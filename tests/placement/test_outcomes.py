@@ -223,6 +223,24 @@ def test_voters_that_come_back_bring_the_controller_back_whose_voters_they_are()
     assert back([*every, *seeds("c")], loss="1 region and 1 broker") == (True, 1)
 
 
+def test_of_all_choices_that_end_alike_the_one_counts_that_needs_most() -> None:
+    """Where more observers are left, the controller may have lost more; and where it is left, more
+    voters may be lost."""
+    near = placed("b", "b", observers=("a", "a"), min_insync_replicas=2)
+    voters = [Replica(one.broker, one.labels) for one in near.voters]
+    third = Replica(BrokerId(106), Labels(region="a"))
+    rules = Rules(2, shrinks=True, controllers=[*voters, third], promotion="under-min-isr")
+    gone = one_of(outcomes([(near, (0,))], rules), "1 region and 1 broker")
+    assert (gone.course, gone.left, gone.back) == (Course.GONE, 0, 2)
+    spread = placed("a", "a", "b", "b", "c", min_insync_replicas=4)
+    first = Replica(spread.voters[0].broker, spread.voters[0].labels)
+    rules = Rules(4, controllers=[first, *seeds("b", "c")])
+    found = outcomes([(spread, (0,))], rules, goals=[parse_goal("3 brokers")])
+    two, three = one_of(found, "2 brokers"), one_of(found, "3 brokers")
+    assert (two.course, two.back) == (Course.RETURN, 1)
+    assert (three.course, three.back) == (Course.RETURN, 2)
+
+
 def test_observers_that_are_left_where_no_voter_is_are_told() -> None:
     placement = placed("a/1", "a/2", observers=("b", "b"), min_insync_replicas=2)
     for promotion in ("", "under-min-isr"):

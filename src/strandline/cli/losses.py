@@ -60,12 +60,11 @@ def foretell(client: "Client", cluster: "LiveCluster") -> dict[str, Foretold]:
 def controller_voters(client: "Client", cluster: "LiveCluster") -> "tuple[Replica, ...]":
     """Where the controller's voters are; nobody where no broker says."""
     from strandline.client import configs
-    from strandline.model.ids import NO_BROKER
     from strandline.placement.survival.replicas import Replica
 
     heard = [one.id for one in cluster.candidates if one.is_heard]
-    asked = heard if cluster.controller == NO_BROKER else [cluster.controller, *heard]
-    seeds = configs.controller_voters(client, asked)
+    heard.sort(key=lambda broker: broker != cluster.controller)  # It is up.
+    seeds = configs.controller_voters(client, heard)
     return tuple(Replica(one.id, one.labels) for one in cluster.candidates if one.id in seeds)
 
 

@@ -9,6 +9,7 @@ Source: decisions 0026 and 0027."""
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from strandline.base.errors import StrandlineError
 from strandline.client.cluster import Client
 from strandline.client.errors import ClientError, refusal
 from strandline.client.observers import Observed, describe_observers
@@ -28,7 +29,8 @@ class ReplicaLogs:
     """`possible`: the voters that may be in force; `hosts`: who should hold the log; `answers`:
     {broker: what it says of its own}, of those of them that answer; `heard`: brokers that others
     hear, whether they answer here or not; `needs_all`: see `controller.arbiter.GroupVoters`;
-    `floor`: see `Partition`; `observers`: who was placed as one, whether it votes now or not."""
+    `floor`: see `Partition`; `observers`: who is placed as one, or will be, whether it votes now or
+    not."""
 
     possible: tuple[tuple[BrokerId, ...], ...]
     hosts: tuple[BrokerId, ...]
@@ -88,6 +90,15 @@ def ask_replica_logs(client: Client, topic: str, partition: int) -> ReplicaLogs:
     answers = look_at_each(client, hosts, request, DescribeReplicaLogsResponse)
     brokers = describe_brokers(client)
     heard = frozenset(one.id for one in brokers if one.is_alive)
-    observed = describe_observers(client, [topic]).get((topic, partition), Observed())
-    observers = frozenset(observed.present)
+    observed = _observed(client, topic, partition)
+    newcomers = set(observed.wanted or ()).difference(*possible)
+    observers = frozenset(newcomers.union(observed.present))
     return ReplicaLogs(possible, hosts, answers, heard, found.needs_all, found.floor, observers)
+
+
+def _observed(client: Client, topic: str, partition: int) -> Observed:
+    """Its observers; none where nobody says, for the logs count and not their names."""
+    try:
+        return describe_observers(client, [topic]).get((topic, partition), Observed())
+    except StrandlineError:
+        return Observed()

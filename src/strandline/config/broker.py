@@ -127,7 +127,7 @@ class RpcSection:
         33_145,
         "The port to listen on. Where it lies among those that the kernel gives to connections "
         "(Linux: 32768 to 60999), a program of this machine may have it when the broker is "
-        "started: reserve it with `sysctl net.ipv4.ip_local_reserved_ports=33145`.",
+        "started: add it to the list of `net.ipv4.ip_local_reserved_ports` in /etc/sysctl.d.",
         minimum=1,
         maximum=_PORT_MAX,
     )

@@ -98,6 +98,8 @@ def _tell(
     if empty:
         lines.append(f"given up: what brokers {ids(empty)} had, which have lost their logs")
     note = ""
+    if not found.may_vote(best):
+        note = ", which does not vote now"
     if best in found.observers:
         note = ", an observer, which leads, and votes until voters of the partition do again"
     lines.append(f"goes on: the log of broker {best}{note}")

@@ -2,7 +2,7 @@
 
 How:    cluster.json says what the cluster is, the pid files which process each broker is; nothing
         else is remembered. A lock file keeps two commands on one directory apart. A start that
-        fails stops what it had started.
+        fails stops what it had started, but for some brokers that only wait for others.
 Owns:   the pid files, while it holds the lock.
 Source: design section 10."""
 
@@ -114,7 +114,8 @@ class LocalCluster:
             self._check_ports(down)
             self.directory.write(plan)
             self.directory.write_configs(plan, but=edited)
-            self._start(plan, down, others=[one.id for one in plan.brokers])
+            awaited = plan.brokers if down else ()
+            self._start(down, awaited, others=[one.id for one in plan.brokers])
             return plan
 
     def stop(self, *, remove: bool) -> list[PlannedBroker]:
@@ -138,13 +139,21 @@ class LocalCluster:
     # ---- some brokers ----------------------------------------------------------------------------
 
     def start_brokers(self, choose: Callable[[Plan], Sequence[PlannedBroker]]) -> list[int]:
-        """Start the chosen ones that are down; returns their ids once they serve."""
+        """Start the chosen ones that are down; returns their ids once all that are not paused
+        serve."""
         with self._locked():
             plan = self.directory.require()
-            down = [one for one in choose(plan) if self._live(one) is None]
+            chosen = choose(plan)
+            marks = {one.id: self._live(one) for one in chosen}
+            down = [one for one in chosen if marks[one.id] is None]
             self._check_ports(down)
             self.directory.write_configs(plan, but=self.directory.edited(plan))
-            self._start(plan, down, others=())
+            awaited = [
+                one
+                for one in chosen
+                if (mark := marks[one.id]) is None or mark.state() is ProcessState.RUNNING
+            ]
+            self._start(down, awaited, others=())
             return [one.id for one in down]
 
     def kill_brokers(self, choose: Callable[[Plan], Sequence[PlannedBroker]]) -> list[int]:
@@ -196,8 +205,13 @@ class LocalCluster:
                     )
 
     def _start(
-        self, plan: Plan, brokers: Sequence[PlannedBroker], *, others: Sequence[int]
+        self,
+        brokers: Sequence[PlannedBroker],
+        awaited: Sequence[PlannedBroker],
+        *,
+        others: Sequence[int],
     ) -> None:
+        """Start `brokers`; returns once `awaited` serve and know `others`."""
         wanted = []
         log_starts: dict[int, int] = {}
         for broker in brokers:
@@ -211,13 +225,12 @@ class LocalCluster:
                     id=broker.id, config=str(files.config), log=str(files.log), pid=str(files.pid)
                 )
             )
-        if not wanted:
-            return
         try:
-            self._spawn(wanted)
+            if wanted:
+                self._spawn(wanted)
             wait_serving(
                 self._transport,
-                plan.brokers if others else brokers,
+                awaited,
                 others=others,
                 timeout_ms=self._start_timeout_ms,
                 check_alive=lambda broker: self._require_alive(broker, log_starts),

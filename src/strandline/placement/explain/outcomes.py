@@ -29,7 +29,7 @@ How:    for each class of loss all choices of such domains are tried, over the b
         counts, and no region is down.
 Source: design section 6; decisions 0016, 0020, 0025 and 0026."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations, product
@@ -102,7 +102,8 @@ class Outcome(msgspec.Struct, frozen=True):
     voters: int
     write_quorum: int
     back: int
-    """So many voters of those that are lost have to return before acks=all goes on by itself."""
+    """So many voters of those that are lost have to return before acks=all goes on by itself,
+    whichever of them, and whichever loss of this class it is that ends like this."""
     without_controller: bool
     """Whether the majority of the controller's voters is lost with them, or not reached."""
     is_inside: bool
@@ -156,14 +157,8 @@ class _Fate:
     majority with them; more than are lost where it has none then, or is only cut off."""
 
     @property
-    def badness(self) -> tuple[int, bool, int, int, int]:
-        return (
-            _WORSE[self.course],
-            self.without_controller,
-            -self.left,
-            -self.observers,
-            self.decides_after,
-        )
+    def badness(self) -> tuple[int, bool, int, int]:
+        return _WORSE[self.course], self.without_controller, -self.left, -self.observers
 
 
 def outcomes(
@@ -200,7 +195,7 @@ def outcomes(
         kinds.append((Goal(region=1), True))
     told = [_outcome(goal, placements, rules, is_cut=is_cut) for goal, is_cut in kinds]
     linked = [
-        (max(fates, key=lambda fate: fate.badness), partitions)
+        (fates, partitions)
         for one, partitions in placements
         if (fates := _fates_of_links(one, rules))
     ]
@@ -228,16 +223,22 @@ def _outcome(
     is_cut: bool,
 ) -> Outcome:
     fates = [
-        (max(_fates(one, goal, rules, is_cut=is_cut), key=lambda fate: fate.badness), partitions)
+        (frozenset(_fates(one, goal, rules, is_cut=is_cut)), partitions)
         for one, partitions in placements
     ]
     return _worst(goal, fates, rules, is_cut=is_cut)
 
 
 def _worst(
-    goal: Goal, fates: Sequence[tuple[_Fate, tuple[int, ...]]], rules: Rules, *, is_cut: bool
+    goal: Goal,
+    fates: Sequence[tuple[Collection[_Fate], tuple[int, ...]]],
+    rules: Rules,
+    *,
+    is_cut: bool,
 ) -> Outcome:
-    worst = max((fate for fate, _ in fates), key=lambda fate: fate.badness)
+    """`fates`: [(what each choice of such domains does to some partitions, these)]."""
+    worst_of = [(max(some, key=lambda fate: fate.badness), indexes) for some, indexes in fates]
+    worst = max((fate for fate, _ in worst_of), key=lambda fate: fate.badness)
     course, quorum = worst.course, worst.quorum
     return Outcome(
         loss=format_goal(goal),
@@ -249,11 +250,12 @@ def _worst(
         left=worst.left,
         voters=quorum.voters,
         write_quorum=quorum.write_quorum,
-        back=_back(worst, rules),
+        # Of all choices that end so: who has more left may need the controller first.
+        back=max(_back(one, rules) for some, _ in fates for one in some if one.course == course),
         without_controller=worst.without_controller,
         is_inside=worst.is_inside,
         partitions=tuple(
-            sorted(index for fate, some in fates if fate.course == course for index in some)
+            sorted(index for fate, some in worst_of if fate.course == course for index in some)
         ),
         stand_ins=worst.stand_ins,
         awaits_region=worst.stand_ins > 0 and rules.promotion == REGION_LOST,
@@ -348,7 +350,7 @@ def _fate_of_cut(placement: Placement, inside: frozenset[BrokerId], rules: Rules
     return replace(fate, is_inside=is_inside)
 
 
-def _fates_of_links(placement: Placement, rules: Rules) -> list[_Fate]:
+def _fates_of_links(placement: Placement, rules: Rules) -> Collection[_Fate]:
     """Nothing where there is no such link."""
     heard = replace(rules, regions=Regions())  # By others: nobody takes a region for down.
     return [
