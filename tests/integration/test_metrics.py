@@ -140,11 +140,16 @@ def test_brokers_are_scraped_while_a_region_comes_and_goes(
         wait_until(lambda: alarms(left, "region") == 1, what="the alarm", timeout_s=90)
         assert controller(left)["strandline_controller_domain_down"][west] == 1
         assert controller(left)["strandline_controller_domain_held"][west] == 1
-        caught_up = of_partitions(left, "strandline_partition_caught_up_replicas")
-        assert caught_up == everywhere
-        assert of_partitions(left, "strandline_partition_in_sync_replicas") == everywhere
+        # A machine that has more to do than it can makes a broker silent for a moment.
+        wait_until(
+            lambda: (
+                of_partitions(left, "strandline_partition_caught_up_replicas") == everywhere
+                and of_partitions(left, "strandline_partition_in_sync_replicas") == everywhere
+                and not any(of_partitions(left, "strandline_partition_under_replicated").values())
+            ),
+            what="all voters in sync",
+        )
         assert set(of_partitions(left, "strandline_partition_not_caught_up").values()) == {1}
-        assert set(of_partitions(left, "strandline_partition_under_replicated").values()) == {0}
         expect_same_as_status(cluster, left)
         assert "region" in {one["class"] for one in outages(left)["happenings"]}
         assert "region" in shown_alarms(left)
