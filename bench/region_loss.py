@@ -39,6 +39,7 @@ RATE = 1_220
 """Records of 1 KiB each second: 10 Mbit/s."""
 CUT_S, CALM_S = 12.0, 4.0
 RESUME_S_MAX = 120.0
+"""A drill that takes longer counts as one of so much; the cut ends, and the next one begins."""
 POLL_S = 0.05
 
 
@@ -69,12 +70,14 @@ def _drill(
                 network.set_faults([cut])
                 writer.look_from(time.monotonic())
                 resumed = _wait_resumed(writer)
-                took.append(max(resumed.values()))
+                silent = PARTITIONS - len(resumed)
+                took.append(RESUME_S_MAX if silent else max(resumed.values()))
                 say(
                     system=system,
                     drill=number,
                     resumed_s=round(took[-1], 2),
-                    first_s=round(min(resumed.values()), 2),
+                    first_s=round(min(resumed.values(), default=RESUME_S_MAX), 2),
+                    silent_partitions=silent,
                 )
                 time.sleep(max(0.0, begin + CUT_S - time.monotonic()))
                 network.set_faults([])
@@ -97,10 +100,8 @@ def _drill(
 
 
 def _wait_resumed(writer: Writer) -> dict[int, float]:
+    """{partition: seconds until it was written again}, of those that were."""
     end = time.monotonic() + RESUME_S_MAX
-    while time.monotonic() < end:
-        resumed = writer.resumed_s()
-        if len(resumed) == PARTITIONS:
-            return resumed
+    while len(resumed := writer.resumed_s()) < PARTITIONS and time.monotonic() < end:
         time.sleep(POLL_S)
-    raise TimeoutError(f"only partitions {sorted(resumed)} have resumed")
+    return resumed
