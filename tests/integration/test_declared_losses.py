@@ -71,6 +71,13 @@ def test_writing_goes_on_and_who_comes_back_takes_nothing_away(five: DevCluster)
     wait_until(lambda: saved in survivors_told(), what="the table", timeout_s=TIMEOUT_S)
     assert "and above: AT RISK: on nobody who answers" in survivors_told()
 
+    # Who writes or reads on the command line is told where to look.
+    wait_until(lambda: leader(five) < 0, what="no leader", timeout_s=TIMEOUT_S)
+    for command in ("produce", "consume --exit-at-end"):
+        refused = try_line(five, f"strandline {command} {TOPIC} --timeout 2", typed="one\n")
+        assert refused.returncode == 1
+        assert refused.stderr.endswith(f"replica status {TOPIC}\n"), refused.stderr
+
     # While they may be heard of, and while one lives who would do, nothing is given up; nor where
     # another name is typed.
     (line,) = commands(PAGE, TITLE, 1)

@@ -5,8 +5,8 @@ Map:    main.py (the app, errors, exit codes), commands/ (one file per command g
         labels.py (where the broker is, asked when it starts), live_cluster.py (a running cluster as
         the solver sees it), restarts.py (who may be restarted), moves.py (what another policy
         would move), explaining.py (explanations of placements as text), losses.py (who acts after
-        a loss, as text), losses_declared.py (what was given up, as text), policy_notes.py (what may
-        be wrong with a policy that was taken),
+        a loss, as text), losses_declared.py (what was given up, as text), leaderless.py (what to
+        type where nobody leads), policy_notes.py (what may be wrong with a policy that was taken),
         writers.py (where writers are, as text), copy_rates.py (what copies may take, as text),
         exit_codes.py,
         broker_file.py (reads a broker's configuration file),

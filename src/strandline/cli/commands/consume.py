@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
+from strandline.cli.leaderless import point_to_status
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def consume(
 
     left = count
     render = _as_json if as_json else _with_key if keys else _as_value
-    with open_client(bootstrap, timeout) as client:
+    with open_client(bootstrap, timeout) as client, point_to_status(topic):
         positions = find_positions(client, topic, start, partition)
         ends = list_offsets(client, topic, LATEST, partitions=partition) if exit_at_end else {}
         with closing(Consumer(client, topic, positions)) as consumer:

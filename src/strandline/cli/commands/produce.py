@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
+from strandline.cli.leaderless import point_to_status
 from strandline.cli.options import (
     DEFAULT_TIMEOUT_S,
     AsJson,
@@ -82,7 +83,7 @@ def produce(
     separator = _unescape(key_separator)
     fixed_key = None if key is None else key.encode(errors="surrogateescape")
     progress = _Progress()
-    with open_client(bootstrap, timeout) as client:
+    with open_client(bootstrap, timeout) as client, point_to_status(topic):
         producer = Producer(client, topic, settings)
         for line in read_lines(file, on_idle=producer.flush):
             record_key, value = fixed_key, line
