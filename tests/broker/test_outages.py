@@ -271,7 +271,7 @@ def test_partitions_with_an_observer_that_is_away_wait_for_it(
 def test_a_region_has_marks_of_its_own_from_the_next_look_on(world: MovingWorld) -> None:
     alter(world, CLUSTER, "", "outage.brokers.min", "1")
     world.hosts[4].fail_power()
-    world.advance(3 * LOST_AFTER_MS)
+    world.advance(LOST_AFTER_MS // 2)
     assert not [one.name for one in described(world).zones if one.is_down]
     alter(world, CLUSTER, "", "outage.marks", "*=20-30,west=60-100")
     world.until(lambda: WEST in world.broker(1).controller.cluster.outages)

@@ -167,6 +167,18 @@ def test_who_declares_a_zone_lost_types_its_name_again(
     assert json.loads(out) == {"name": "b", "down": True, "ruling": "lost", "until_ms": None}
 
 
+def test_who_is_silent_in_maintenance_may_be_declared_lost_too(
+    run: Run, zones: Zones, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone = zones.described.zones[3]
+    zone.planned, zone.silent = zone.silent, []
+    zones.described.brokers = [SeenBroker(one, "silent", [], []) for one in zone.planned]
+    answer_with(monkeypatch, "b\n")
+    code, _, err = run("zone", "declare-lost", "b")
+    assert code == 0 and len(zones.asked) == 1
+    assert "3 of 3 brokers of zone b are silent" in err
+
+
 def test_with_yes_nobody_is_asked(run: Run, zones: Zones, monkeypatch: pytest.MonkeyPatch) -> None:
     answer_with(monkeypatch, "")
     code, out, err = run("zone", "declare-lost", "b", "--yes")

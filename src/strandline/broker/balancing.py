@@ -275,6 +275,7 @@ class Balancing:
             self._seen = None
         self._is_short = one.is_short
         findings.waits, findings.sizes = one.waits, one.sizes
+        findings.reasons.update(one.found_reasons)
         findings.round_count += 1
         if one.moves:
             self._asking.begin(partial(self._ask, findings, one.moves))

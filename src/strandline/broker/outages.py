@@ -84,6 +84,8 @@ class OutageWatch:
         self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
         self._leaderless = Leaderless(VALID_MS)
         self._asked_ms: int | None = None
+        # (version of the cluster, who has a replica then, or is given one)
+        self._hosting: tuple[int, frozenset[BrokerId]] | None = None
 
     def stop(self) -> None:
         """Ask nobody any more."""
@@ -102,6 +104,7 @@ class OutageWatch:
             condition=condition,
             hears=self._hears(now, condition),
             leaving=leaving_of(cluster),
+            idle=self._idle(condition),
             outages=cluster.outages,
             back_ms=self._back_ms,
         )
@@ -141,6 +144,17 @@ class OutageWatch:
         self._back_ms.update(dict.fromkeys(before - self._are_down, now))
         for domain in self._are_down:
             self._back_ms.pop(domain, None)
+
+    def _idle(self, condition: Condition) -> frozenset[BrokerId]:
+        """Who is lost, and neither has a replica nor is given one."""
+        lost = condition.lost & condition.down_since_ms.keys()
+        cluster = self._controller.cluster
+        if not lost:
+            return frozenset()
+        if self._hosting is None or self._hosting[0] != cluster.version:
+            hosts = frozenset(one for group in cluster.groups.values() for one in group.hosts)
+            self._hosting = cluster.version, hosts
+        return lost - self._hosting[1]
 
     def _hears(self, now: int, condition: Condition) -> dict[BrokerId, frozenset[BrokerId]]:
         """Whom brokers hear that are heard here, as far as they told lately; and this one. What

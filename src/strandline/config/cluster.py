@@ -225,8 +225,9 @@ class ClusterConfig:
     )
     outage_high_percent: int = key(
         66,
-        "A zone or region that is down is back when so much of its brokers, or all, are heard. "
-        "Lower than `outage.low.percent` counts as that. Not a key of Kafka's.",
+        "A zone or region that is down is back when so much of its brokers, or all, are heard; "
+        "below 100 also when a single one is silent that would not take it down. Lower than "
+        "`outage.low.percent` counts as that. Not a key of Kafka's.",
         unit="%",
         minimum=1,
         maximum=100,

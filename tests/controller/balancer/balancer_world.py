@@ -10,6 +10,7 @@ from strandline.controller.balancer.disks import Disks
 from strandline.controller.balancer.fullness import Fullness
 from strandline.controller.balancer.health import UNSEEN_MS_MAX, Condition, Health
 from strandline.controller.balancer.plans import Plans
+from strandline.controller.balancer.reasons import Wait
 from strandline.controller.balancer.round import Move, Round, Settings
 from strandline.controller.commands import (
     AlterConfigs,
@@ -46,6 +47,8 @@ class BalancerWorld(World):
         self.stopped: set[GroupId] = set()
         self.by_hand: set[GroupId] = set()
         self.condition = Condition()
+        self.silent_ms: dict[BrokerId, int] = {}
+        self.waiting_for: dict[BrokerId, Wait] = {}
         self.wait(60_000)
 
     def topic(
@@ -117,6 +120,14 @@ class BalancerWorld(World):
         self.down(*numbers)
         self.wait(LOST_AFTER_MS)
 
+    def change_controllers(self) -> None:
+        """Another broker is the controller: it knows the log, and who has been silent for long."""
+        self.silent_ms = {
+            one: self.now_ms - since_ms for one, since_ms in self.condition.down_since_ms.items()
+        }
+        self.health, self.reasons = Health(), {}
+        self._look()
+
     def _look(self) -> None:
         known = self.health.step(
             self.now_ms,
@@ -124,6 +135,7 @@ class BalancerWorld(World):
             alive=self.alive,
             lost_after_ms=LOST_AFTER_MS,
             spared=maintained_of(self.state.cluster),
+            silent_ms=self.silent_ms,
         )
         self.fullness.step(
             self.now_ms,
@@ -131,7 +143,13 @@ class BalancerWorld(World):
             high_percent=self._config.balancer_disk_high_percent,
             low_percent=self._config.disk_low_percent,
         )
-        self.condition = replace(known, full=self.fullness.full, overfull=self.fullness.overfull)
+        self.condition = replace(
+            known,
+            full=self.fullness.full,
+            overfull=self.fullness.overfull,
+            lost=known.lost - self.waiting_for.keys(),
+            held=self.waiting_for,
+        )
         self.disks.hear(self.reports, asked_ms=self.now_ms)
 
     @property
@@ -159,8 +177,10 @@ class BalancerWorld(World):
 
     def round(self) -> list[Move]:
         """A round; its moves are asked for."""
-        moves = self.look().moves
+        looked = self.look()
+        moves = looked.moves
         self.run(BalanceReplicas(tuple(move.command for move in moves)))
+        self.reasons |= looked.found_reasons
         self.reasons |= {move.command.group: move.code for move in moves}
         return moves
 

@@ -271,6 +271,54 @@ def test_a_broker_that_returns_while_it_is_replaced_keeps_its_replicas() -> None
     assert world.round() == []
 
 
+def test_the_next_controller_gives_up_what_replaces_a_broker_that_returns() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=6)
+    before = world.replicas()
+    world.lose(1)
+    world.round()
+    world.change_controllers()
+    assert world.round() == []
+    world.wait(60_000)
+    assert world.round() == [] and world.state.cluster.moving
+    world.up(1)
+    world.wait(60_000)
+    assert {move.command.target for move in world.round()} == {()}
+    assert world.replicas() == before and not world.state.cluster.moving
+
+
+def test_the_next_controller_gives_up_what_replaces_a_broker_that_is_held_now() -> None:
+    world = BalancerWorld(FIVE)
+    world.topic(policy=SURVIVE, partitions=6)
+    before = world.replicas()
+    world.lose(1)
+    world.round()
+    world.change_controllers()
+    world.waiting_for = {BrokerId(1): ("zone-down", "region east is held by hand")}
+    world.wait(60_000)
+    assert {move.command.target for move in world.round()} == {()}
+    assert world.replicas() == before and not world.state.cluster.moving
+
+
+def test_the_next_controller_goes_on_with_what_breaks_the_policy_least() -> None:
+    world = BalancerWorld(("east", "east", "south", "west"))
+    world.topic(policy=SURVIVE, partitions=4)
+    world.alter("", "balancer.best.effort.enable", "true", scope=CLUSTER)
+    world.lose(4)
+    assert {move.code for move in world.round()} == {"best-effort"}
+    targets = [one.target for one in world.state.cluster.groups.values()]
+    for _ in range(3):
+        world.change_controllers()
+        for _ in range(30):
+            world.wait(1_000)
+            assert world.round() == []
+    assert [one.target for one in world.state.cluster.groups.values()] == targets
+    assert set(world.reasons.values()) == {"best-effort"}
+    world.up(4)
+    world.wait(60_000)
+    assert {move.command.target for move in world.round()} == {()}
+
+
 def test_what_was_granted_is_finished_though_the_broker_is_back() -> None:
     world = BalancerWorld(FIVE)
     world.topic(policy=SURVIVE)

@@ -14,6 +14,21 @@ def test_a_zone_is_down_below_the_low_mark_and_back_at_the_high_one() -> None:
     assert not is_down(Share(4, 1), marks, was_down=True)
 
 
+def test_one_silent_broker_keeps_nothing_down_but_where_all_have_to_be_back() -> None:
+    assert not is_down(Share(2, 1), Marks(), was_down=True)
+    assert not is_down(Share(2, 1), Marks(silent_min=1), was_down=True)
+    assert is_down(Share(2, 1), Marks(low_percent=60, silent_min=1), was_down=True)
+    assert is_down(Share(9, 1), Marks(high_percent=100), was_down=True)
+    assert is_down(Share(3, 2), Marks(), was_down=True)
+
+
+def test_those_in_maintenance_count_where_nobody_else_is_left() -> None:
+    assert is_down(Share(1, 1, planned_silent=1), Marks(), was_down=False)
+    assert is_down(Share(1, 1, planned_silent=2), Marks(), was_down=True)
+    assert not is_down(Share(1, 0, planned_silent=2), Marks(), was_down=False)
+    assert not is_down(Share(0, 0, planned_silent=3), Marks(), was_down=False)
+
+
 def test_one_silent_broker_is_a_brokers_failure_whatever_its_share() -> None:
     assert not is_down(Share(1, 1), Marks(), was_down=False)
     assert is_down(Share(1, 1), Marks(silent_min=1), was_down=False)
@@ -41,6 +56,7 @@ def test_between_the_marks_nothing_changes(
         before, down = down, is_down(share, marks, was_down=down)
         alive_percent = (total - share.silent) * 100 / total
         if before != down:
-            assert alive_percent < low if down else alive_percent >= max(low, high) or not number
-        if low <= alive_percent < max(low, high) and number:
+            is_over = alive_percent >= max(low, high) or number <= 1
+            assert alive_percent < low if down else is_over
+        if low <= alive_percent < max(low, high) and number > 1:
             assert down == before

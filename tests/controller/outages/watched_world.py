@@ -29,6 +29,7 @@ class Watched:
         self.is_answered = True
         """Whether others tell the controller whom they hear."""
         self.spared: set[int] = set()
+        self.idle: set[int] = set()
         self.outages: dict[Domain, Outage] = {}
         self.now_ms = 0
         self.told: list[str] = []
@@ -72,6 +73,7 @@ class Watched:
                 for one, them in hears.items()
                 if one == 1 or (one in own and self.is_answered)
             },
+            idle=set(map(BrokerId, self.idle)),
             outages=self.outages,
             back_ms=self.back_ms,
         )

@@ -109,9 +109,11 @@ def _rule(
 
     for_ms = _duration_ms(for_)
     with open_client(bootstrap, timeout) as client:
-        zone = _find(describe_zones(client).zones, name, is_region=is_region)
+        found = describe_zones(client)
+        zone = _find(found.zones, name, is_region=is_region)
         if not is_sure:
-            _confirm(zone)
+            silent = {one.broker_id for one in found.brokers if one.verdict == "silent"}
+            _confirm(zone, len(silent.intersection(zone.brokers).union(zone.silent)))
         answer = rule_zone(client, zone, Ruling(ruling), for_ms=for_ms)
     told: dict[str, Json] = {
         "name": zone.name,
@@ -122,14 +124,15 @@ def _rule(
     show(as_json, told, people=lambda: print_line(_answer_text(zone, answer)))
 
 
-def _confirm(zone: "DescribedZone") -> None:
-    """Have the name typed again; raises OperatorError."""
+def _confirm(zone: "DescribedZone", silent: int) -> None:
+    """Have the name typed again; raises OperatorError. `silent`: how many of its brokers are, in
+    maintenance or not."""
     import sys
 
     from strandline.base.errors import OperatorError
     from strandline.client.zone_rows import level_of
 
-    silent, count = len(zone.silent), len(zone.brokers)
+    count = len(zone.brokers)
     if not silent:
         raise OperatorError(f"{level_of(zone)} {zone.name} is not lost: all its brokers are heard")
     sys.stderr.write(

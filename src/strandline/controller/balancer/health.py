@@ -51,6 +51,8 @@ class Condition:
     """Those that are full for more than a moment: replicas move away from there."""
     held: Mapping[BrokerId, Wait] = field(default_factory=dict)
     """{broker that is down, and not lost because of an outage: why}"""
+    is_sure: bool = True
+    """Whether this controller has looked for long enough to take anybody for lost."""
 
     @property
     def takers(self) -> frozenset[BrokerId]:
@@ -90,6 +92,8 @@ class Health:
     def __init__(self) -> None:
         self._seen: dict[BrokerId, _Seen] = {}
         self._stepped_ms: int | None = None
+        self._began_ms = 0
+        """Since when this controller looks, but for what it slept through."""
 
     def step(
         self,
@@ -130,8 +134,11 @@ class Health:
 
     def _pass_over(self, now_ms: int) -> None:
         """Nobody was silent while nobody listened."""
-        if self._stepped_ms is not None:
+        if self._stepped_ms is None:
+            self._began_ms = now_ms
+        else:
             unseen_ms = now_ms - self._stepped_ms - UNSEEN_MS_MAX
+            self._began_ms += max(0, unseen_ms)
             for seen in self._seen.values() if unseen_ms > 0 else ():
                 if not seen.is_up:
                     seen.since_ms += unseen_ms
@@ -153,6 +160,7 @@ class Health:
             absent=frozenset(one for one, since in down.items() if now_ms - since >= absent_ms),
             down_since_ms=down,
             spared=spared,
+            is_sure=now_ms - self._began_ms >= own_look_ms(lost_after_ms),
         )
 
 

@@ -127,6 +127,8 @@ class Round:
         """Whether not everything was looked for: another round is due at once."""
         self.is_short = False
         """Whether something waits for room on disks: another round is due once they tell anew."""
+        self.found_reasons: dict[GroupId, str] = {}
+        """{group: why the balancer must have set it moving}, of those of which that is forgotten"""
         self._cluster = cluster
         self._seen_at = cluster.version
         self._condition = condition
@@ -227,7 +229,11 @@ class Round:
         else:
             self.moving_count += 1
             self._urgent_count += code in _URGENT
-        if not partition.pending and self._settings.is_enabled:
+        # A new controller misses nobody yet: what moves for somebody would seem to be in vain.
+        if not partition.pending and self._settings.is_enabled and self._condition.is_sure:
+            if code in _URGENT and partition.group not in self._reasons:
+                why = self._code_of(wanted, partition, partition.wanted, code)
+                self.found_reasons[partition.group] = why
             self._review(partition, wanted, ask, code)
 
     def _wait(self, partition: Partition, wait: Wait) -> None:
@@ -251,10 +257,14 @@ class Round:
     def _review(self, partition: Partition, wanted: Wanted, ask: Ask, code: str) -> None:
         """Whether the balancer still wants what it has set, and nobody was granted yet."""
         is_right = code not in _URGENT
-        was_urgent = self._reasons.get(partition.group) in _URGENT
+        reason = self._reason(partition)
+        # Nothing else takes replicas from who is down.
+        was_urgent = reason in _URGENT or (
+            reason is None and not self._condition.up.issuperset(partition.removing)
+        )
         good = self._is_good(partition, ask)
         if is_right and (was_urgent or not good):
-            self._set(partition, NOBODY, self._reasons.get(partition.group, "policy-broken"))
+            self._set(partition, NOBODY, reason or "policy-broken")
         elif not good:
             found = self._mend(partition, wanted, code)
             if not isinstance(found, Roles):
@@ -263,9 +273,14 @@ class Round:
             elif not self._is_as_good(partition, wanted, found):
                 self._set(partition, found, self._code_of(wanted, partition, found, code))
 
+    def _reason(self, partition: Partition) -> str | None:
+        """Why the balancer has set it moving; None where that cannot be told any more."""
+        group = partition.group
+        return self._reasons.get(group) or self.found_reasons.get(group)
+
     def _is_good(self, partition: Partition, ask: Ask) -> bool:
         """Whether what is wanted can be had, and would be right."""
-        wanted, code = self._plans.of(ask, partition.wanted), self._reasons.get(partition.group)
+        wanted, code = self._plans.of(ask, partition.wanted), self._reason(partition)
         if isinstance(wanted, str) or set(partition.adding) & self._condition.absent:
             return False
         if code == "disk-high" and set(partition.adding) & self._condition.full:

@@ -12,7 +12,11 @@ How:    brokers that have been silent for a while count against their zone and t
         A new controller takes nothing for newly down before others have told it whom they hear:
         until then whoever is cut off from it looks silent, and has been for long, by the log.
         Brokers in maintenance count neither as silent nor at all; nor those that are emptied. But
-        what is down is not back for nobody being left that counts: then all do.
+        what is down is not back for nobody being left that counts: then all do. And where those
+        that count are silent, those in maintenance are looked at, too: a zone of which nobody is
+        heard is no single broker's failure. A maintenance in which a broker was lost is over. Who
+        was lost and has been replaced, and was never taken out of the cluster, does not count
+        either as long as others are heard there: it would take its zone down with the next one.
 Owns:   since when domains are down, and what is cut; on the active controller. Whether a domain is
         down, and rulings, are in the log (`Cluster.outages`): what is handed in.
 Source: design section 8; decision 0018."""
@@ -68,6 +72,8 @@ class Scene:
     condition: Condition
     hears: Hearing
     leaving: Collection[BrokerId] = ()
+    idle: Collection[BrokerId] = ()
+    """Who of those that are lost has no replica, and is given none."""
     outages: Mapping[Domain, Outage] = field(default_factory=dict)
     back_ms: Mapping[Domain, int] = field(default_factory=dict)
     """{domain that was down by the log: monotonic, since when it is not}"""
@@ -80,7 +86,7 @@ class DomainView:
     brokers: frozenset[BrokerId]
     silent: frozenset[BrokerId]
     planned: frozenset[BrokerId]
-    """Those in maintenance, or to be emptied: they do not count."""
+    """Those in maintenance, to be emptied, or replaced: they do not count."""
     is_down: bool
     was_down: bool
     """At the look before, or by the log."""
@@ -145,6 +151,8 @@ class Outages:
         # {who is cut off: since when}
         self._cut_ms: dict[BrokerId, int] = {}
         self._held: Mapping[BrokerId, Wait] = {}
+        # Who has been up for a while since what they are in was declared lost, or came only then.
+        self._unlost: set[BrokerId] = set()
 
     def step(self, scene: Scene, rules: Rules) -> Judgement:
         """Judge anew; called about once a second."""
@@ -179,6 +187,7 @@ class Outages:
                 wanted[domain] = outage
         self._forget(domains, seen, scene.now_ms)
         happenings = tuple(self._happenings(scene, domains, seen, silent))
+        self._spare_who_lives(scene, domains)
         lost, held = self._held_and_lost(scene, rules, domains, seen, silent)
         self._held = held
         return Judgement(seen, domains, happenings, held, lost, wanted, self._is_settled)
@@ -208,12 +217,18 @@ class Outages:
         for domain, inside in members(scene.brokers).items():
             known = scene.outages.get(domain, _NOTHING)
             was_down = known.is_down or domain in self._down
-            planned = inside & scene.condition.spared.union(scene.leaving)
+            planned = inside & _planned(scene).union(scene.leaving)
             if was_down and planned == inside:
                 planned = frozenset()  # It is not back for that.
             # Who has not been heard yet is not back: a new controller has not heard everybody.
-            gone = (inside & (unheard if was_down else silent)) - planned
-            share, marks = Share(len(inside - planned), len(gone)), rules.marks_of(domain)
+            away = inside & (unheard if was_down else silent)
+            gone = away - planned
+            beside = len(away & planned)
+            replaced = gone.intersection(scene.condition.lost, scene.idle)
+            if not was_down and inside - planned - gone:
+                planned, gone = planned | replaced, gone - replaced
+            share = Share(len(inside - planned), len(gone), beside)
+            marks = rules.marks_of(domain)
             down = is_down(share, marks, was_down=was_down)
             if down and domain not in self._down:
                 since_ms = _since(gone, scene, share, marks)
@@ -244,7 +259,7 @@ class Outages:
                 is_over = is_over or not has_waiting
             elif outage.ruling is Ruling.LOST:
                 down = view.brokers & scene.condition.down_since_ms.keys()
-                missing = Share(view.total, len(down - view.planned))
+                missing = Share(len(view.brokers), len(down))  # Planned or not: it is lost.
                 is_below = missing.silent > 0 and missing.is_below(view.marks.back_percent)
                 is_over = is_over or view.was_down or not is_below
         return Outage(view.is_down) if is_over else outage
@@ -279,7 +294,7 @@ class Outages:
             if view.is_down and not view.silent <= explained:
                 yield self._domain_down(domain, view, domains)
                 explained |= view.silent
-        planned = scene.condition.spared & scene.condition.down_since_ms.keys()
+        planned = _planned(scene) & scene.condition.down_since_ms.keys()
         for broker in sorted(silent | planned):
             since_ms = scene.condition.down_since_ms[broker]
             if broker in planned:
@@ -297,9 +312,12 @@ class Outages:
         kind, since_ms = Kind.BROKER, scene.condition.down_since_ms[broker]
         since = clock_time(scene.wall_ms - (scene.now_ms - since_ms))
         text = f"broker {broker} is silent since {since}"
+        if broker in scene.idle:
+            text += ", and holds no replicas"
         for domain in domains_of(scene.brokers[broker])[:1]:
             view = domains[domain]
-            text += f", {len(view.silent)} of {view.total} in {full_name(domain, domains)}"
+            if broker in view.silent:
+                text += f", {len(view.silent)} of {view.total} in {full_name(domain, domains)}"
             if view.ruled is not None and domains[view.ruled].outage.ruling is Ruling.HOLD:
                 kind = Kind.PLANNED
                 text += f"; {full_name(view.ruled, domains)} is held by hand"
@@ -346,6 +364,16 @@ class Outages:
 
     # ---- what follows ----------------------------------------------------------------------------
 
+    def _spare_who_lives(self, scene: Scene, domains: Mapping[Domain, DomainView]) -> None:
+        """What a person has declared lost are those that were silent."""
+        ruled_lost = {
+            broker
+            for view in domains.values()
+            if view.ruled is not None and domains[view.ruled].outage.ruling is Ruling.LOST
+            for broker in view.brokers
+        }
+        self._unlost = (self._unlost | scene.condition.settled) & ruled_lost
+
     def _held_and_lost(
         self,
         scene: Scene,
@@ -368,7 +396,8 @@ class Outages:
             ruled = domains[mine[0]].ruled if mine else None
             ruling = Ruling.NONE if ruled is None else domains[ruled].outage.ruling
             if ruling is Ruling.LOST and broker in silent:
-                lost.add(broker)
+                if broker not in self._unlost:
+                    lost.add(broker)
             elif ruling is Ruling.LOST and seen[broker].verdict is Verdict.CUT:
                 held[broker] = _cut_off(broker, mine, domains)
             elif ruling is Ruling.HOLD and ruled is not None:
@@ -408,6 +437,11 @@ class Outages:
             text = f"broker {broker} was back for a moment: taken for lost after "
             return "zone-down", text + f"{rules.lost_after_ms / 1_000:g} s"
         return None
+
+
+def _planned(scene: Scene) -> frozenset[BrokerId]:
+    """Who is in maintenance, and was not lost in it."""
+    return scene.condition.spared - scene.condition.lost
 
 
 def _has_waiting(

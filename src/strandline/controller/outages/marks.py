@@ -6,7 +6,8 @@ Why:    one mark would make a zone that is half back come and go with each broke
 How:        UP --share of live brokers < low, and enough are silent--> DOWN
             DOWN --share >= high, or nobody is silent--> UP
         Between the marks it stays as it is. One silent broker is a broker's failure, whatever share
-        of its zone it is.
+        of its zone it is: so it keeps nothing down, either, that it would not have taken down (of a
+        zone of two, the other one may never return), but where a high mark of 100 asks for all.
 Owns:   nothing: what a domain is now is handed in.
 Source: design section 8; BookKeeper's zone aware placement at Salesforce for the two marks."""
 
@@ -63,10 +64,12 @@ def configured(config: ClusterConfig) -> MarksOf:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of a domain's brokers are silent; without those of which that is wanted."""
+    """How many of a domain's brokers are silent; without those of which that is wanted.
+    `planned_silent`: how many of these are silent beside them."""
 
     total: int
     silent: int
+    planned_silent: int = 0
 
     def is_below(self, percent: int) -> bool:
         """Whether less than so much of it lives."""
@@ -75,9 +78,10 @@ class Share:
 
 def is_down(share: Share, marks: Marks, *, was_down: bool) -> bool:
     """Whether the domain is down now."""
-    if was_down:
+    away = share.silent + share.planned_silent
+    if was_down and (away > 1 or marks.back_percent >= PERCENT):
         return share.silent > 0 and share.is_below(marks.back_percent)
-    return share.silent >= marks.silent_min and share.is_below(marks.low_percent)
+    return share.silent > 0 and away >= marks.silent_min and share.is_below(marks.low_percent)
 
 
 def silent_needed(total: int, marks: Marks) -> int | None:
