@@ -160,6 +160,23 @@ def test_of_two_voters_one_goes_on_where_the_other_flushes_nothing(
         assert world.known.grant == 1
 
 
+def test_of_two_voters_the_other_goes_on_where_the_leader_itself_flushes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is heard, and hears: the other one stands for no election, and would not win it."""
+    with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
+        world.until(lambda: len(world.acked) > 0)
+        leader = world.leader_of(TOPIC)
+        hang(world, leader)
+        world.until(lambda: world.leader_of(TOPIC) not in (0, leader))
+        writes(world)
+        assert world.known.grant == 1
+        world.replicas_of(TOPIC)[leader].flushes.is_under_way = False
+        world.replicas_of(TOPIC)[leader].flush()
+        world.until(lambda: votes(world, 4, 5))
+        world.finish(4, 5)
+
+
 def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -23,6 +23,9 @@ How:    every 200 ms on the broker that leads the controller, for the groups of 
         as its disk is full, or hangs. So every second all who are heard are asked which replicas of
         theirs cannot vote, what they lead in vain, and whom they do not hear; the last they also
         tell with the answers that the grant and the seat rest on.
+        Who is heard and answers nothing for long (what goes there is dropped, what comes from there
+        is not) counts as not heard: else it would be waited for for ever. Who answers tells of a
+        leader as well, for any that may be seated include one that a leader needs.
         What was answered is forgotten with this broker's lead, and asked again by the next one.
 Owns:   since when each group is stuck; the present errand; its timer.
 Source: design section 6, 2; decisions 0016 and 0020; `controller.arbiter` for the rules."""
@@ -55,6 +58,8 @@ UNABLE_INTERVAL_MS = 1_000
 """How often brokers are asked which of their replicas cannot vote, and whom they do not hear."""
 TOLD_VALID_MS = 5_000
 """For how long it counts whom a broker did not hear, where it answers no more."""
+MUTE_MS = 10_000
+"""After so long without an answer a broker that is heard counts as one that is not."""
 STUCK_MS = 1_000
 """So long a group has no quorum that is heard before it is fenced; silence itself takes longer."""
 SEAT_MS = 5_000
@@ -103,6 +108,8 @@ class Arbitrating:
         self._stalled: dict[GroupId, _Stalled] = {}
         # {broker: (when it told, whom it did not hear)}
         self._told: dict[BrokerId, tuple[int, tuple[BrokerId, ...]]] = {}
+        # {broker that is heard, and answers nothing: since when}
+        self._mute_ms: dict[BrokerId, int] = {}
         self._reach = Reach(frozenset())
         self._stuck: dict[GroupId, _Stuck] = {}
         self._ticker = Ticker(
@@ -130,6 +137,7 @@ class Arbitrating:
             self._unable.clear()
             self._stalled.clear()
             self._told.clear()
+            self._mute_ms.clear()
             return
         now = self._clock.monotonic_ms()
         is_due = self._surveyed_ms is None or now - self._surveyed_ms >= UNABLE_INTERVAL_MS
@@ -141,6 +149,7 @@ class Arbitrating:
                 # What was told is not asked again, and would count for ever.
                 self._unable.clear()
                 self._stalled.clear()
+                self._mute_ms.clear()
         if not self._errand.is_under_way:
             work = list(self._groups())
             if work:
@@ -207,7 +216,11 @@ class Arbitrating:
         """Who is heard now, and who of them is cut off from whom; the same object as long as that
         is as it was."""
         is_heard = self._replication.is_peer_alive
-        heard = frozenset(one for one in self._services.cluster.brokers if is_heard(one))
+        heard = frozenset(
+            one
+            for one in self._services.cluster.brokers
+            if is_heard(one) and not self._is_mute(one)
+        )
         since_ms = self._clock.monotonic_ms() - TOLD_VALID_MS
         silent = {one: some for one, (at_ms, some) in self._told.items() if at_ms > since_ms}
         reach = Reach(heard, cuts_of(silent, heard))
@@ -217,6 +230,12 @@ class Arbitrating:
 
     def _note_silent(self, broker: BrokerId, silent: tuple[BrokerId, ...]) -> None:
         self._told[broker] = self._clock.monotonic_ms(), silent
+        self._mute_ms.pop(broker, None)
+
+    def _is_mute(self, broker: BrokerId) -> bool:
+        """Whether it has been asked for long, and has answered nothing."""
+        now = self._clock.monotonic_ms()
+        return now - self._mute_ms.get(broker, now) >= MUTE_MS * self._ratio
 
     async def _ask_all(self) -> None:
         """Which replicas cannot vote, and who hears whom."""
@@ -226,12 +245,15 @@ class Arbitrating:
                 told = await self._replication.fencing.unable(broker)
             except CallError as error:
                 _log.debug("broker %d does not say what cannot vote: %s", broker, error)
+                self._mute_ms.setdefault(broker, self._clock.monotonic_ms())
                 return broker, UnableGroups(())
             self._note_silent(broker, told.silent)
             return broker, told
 
         brokers = self._services.cluster.brokers
         heard = [one for one in sorted(brokers) if self._replication.is_peer_alive(one)]
+        for broker in self._mute_ms.keys() - set(heard):
+            del self._mute_ms[broker]
         unable: dict[GroupId, set[BrokerId]] = {}
         stalled: dict[GroupId, _Stalled] = {}
         groups = self._services.cluster.groups
@@ -305,7 +327,7 @@ class Arbitrating:
                 told = await self._replication.fencing.led(broker, groups)
             except CallError as error:
                 _log.info("broker %d does not say who leads: %s", broker, error)
-                return frozenset(groups)
+                return frozenset(() if self._is_mute(broker) else groups)
             self._note_silent(broker, told.silent)
             return frozenset(told.groups)
 

@@ -44,7 +44,7 @@ from strandline.controller.records import (
     VotersStable,
 )
 from strandline.model.cluster import Partition, Topic
-from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId, grant_of
 from strandline.raft.configuration import Configuration
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.host import Replication
@@ -143,6 +143,7 @@ class Hosting:
         # Whether who follows the controller's group is to be looked at again.
         self._is_controller_due = False
         controller.reporting.closed = self._closed
+        self._replication.fencing.closed = self._closed
         controller.on_applied.append(self._on_applied)
         replication.on_outdated.append(self._begin_anew)
 
@@ -567,9 +568,11 @@ def _directory_of(topic: Topic, partition: Partition) -> str:
 
 
 def _is_behind(partition: Partition, replica: Replica) -> bool:
-    """Whether the state known here is older than the replica's log: who hears of the controller
-    late may have been removed, and given back what it holds, and be needed again by now."""
-    return replica.configuration.version > partition.last_version
+    """Whether the state known here is older than the replica's log, or than its fence: who hears
+    of the controller late may have been removed, and given back what it holds, and be needed again
+    by now. A fence that is removed with it would be forgotten."""
+    grant = grant_of(replica.epoch)
+    return grant > partition.grant or replica.configuration.version > partition.last_version
 
 
 def _bind(replica: Replica, partition: Partition, config: TopicConfig) -> None:

@@ -297,8 +297,9 @@ class TopicConfig:
     write_caching: bool = key(
         False,
         "Answer acks=all once as many replicas have the records in memory as would otherwise have "
-        "to flush them: faster, and lost only if that many lose their power within `flush.ms`. "
-        "Not a key of Kafka's.",
+        "to flush them: faster, and lost where one of these loses its power within `flush.ms`, and "
+        "is not sent them again before those others fail, or are cut off, that have them. Not a "
+        "key of Kafka's.",
         cluster_name="strandline.log.write.caching",
         example="true",
         reloadable=True,

@@ -5,9 +5,10 @@ Why:    a group that has lost its quorum goes on only if everybody who could sti
 How:    "who leads these groups?" --> those of which a living leader is known here: whoever is cut
         off from some of a group's members must not disturb a group that serves.
         "which replicas of yours cannot vote?" --> those that have lost their log, and have not
-        rejoined, or failed, and of which no living leader is known: they count for no majority,
-        though their brokers are heard. And those that a leader here waits for, so that it commits
-        nothing: they are heard, too, and take nothing.
+        rejoined, or failed, and of which no living leader is known, and those that could not be
+        opened: they count for no majority, though their brokers are heard. And those that a leader
+        here waits for, so that it commits nothing, or that leader itself: they are heard, too, and
+        take nothing.
         "fence these groups" --> each core moves to the first epoch of its grant, durably
         (`raft.arbitration`) --> where its log ends, and for how long it has promised a leader not
         to vote against it. Until that time has passed that leader may answer reads, so nobody is
@@ -20,7 +21,7 @@ Owns:   who waits for a fence to be durable; one per broker.
 Source: design section 6, 2; decisions 0016 and 0020."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -103,6 +104,8 @@ class Fencing:
 
     def __init__(self, host: "Replication") -> None:
         self._host = host
+        self.closed: Callable[[], Collection[GroupId]] = tuple
+        """The groups whose replica here could not be opened."""
         self._waiting: dict[GroupId, list[asyncio.Future[Fenced]]] = {}
         # {group: until when an earlier leader may count on the replica here}
         self._promised_ms: dict[GroupId, int] = {}
@@ -180,9 +183,10 @@ class Fencing:
         return replica.is_leader or self._host.liveness.is_leader_alive(replica)
 
     async def _on_unable(self, sender: BrokerId, payload: bytes) -> bytes:
-        unable = tuple(
+        open_ones = self._host.replicas
+        unable = tuple(one for one in self.closed() if one not in open_ones) + tuple(
             replica.group
-            for replica in self._host.replicas.values()
+            for replica in open_ones.values()
             if (replica.failed is not None or replica.raft.is_amnesiac)
             and not self._is_led(replica.group)
         )

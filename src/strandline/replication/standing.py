@@ -115,7 +115,8 @@ def lag_of(replica: "Replica", broker: BrokerId) -> tuple[int, int]:
 
 def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
     """For a leader that commits nothing for `lag_limit_ms`, though its voters are heard: those that
-    lack something for so long, where those that keep up are no majority. Nobody else."""
+    lack something for so long, where those that keep up are no majority; it may be one of them,
+    for its own disk. Nobody else."""
     leading, raft, log = replica.leading, replica.raft, replica.log
     if leading is None or raft.commit >= log.last_index:
         return ()
@@ -124,15 +125,20 @@ def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
         return ()
     configuration = replica.configuration
     voters = configuration.all_voters
-    ready = [one for one in voters if replica.may_count(one)]
+    hangs = log.flushed_index <= raft.commit  # What waits for a commit for so long waits here, too.
+    ready = [
+        one for one in voters if replica.may_count(one) and not (hangs and one == replica.self_id)
+    ]
     if configuration.wins_election(ready):
         return ()
     return tuple(
         one
         for one in voters
         if one not in ready
-        and replica.host.is_peer_alive(one)
-        and leading.lacks_ms(one) >= limit_ms
+        and (
+            one == replica.self_id
+            or (replica.host.is_peer_alive(one) and leading.lacks_ms(one) >= limit_ms)
+        )
     )
 
 
