@@ -100,7 +100,7 @@ def _places(
     nothing, and not where holds end by themselves."""
     inside = members({one.id: one.labels for one in cluster.brokers.values()})
     hosts = {one for group in cluster.groups.values() for one in group.hosts}
-    planned = leaving_of(cluster) | maintained_of(cluster) | cluster.brokers.keys() - hosts
+    planned = leaving_of(cluster) | maintained_of(cluster) | cluster.silent_ms.keys() - hosts
     if config.outage_hold_max_ms != NO_LIMIT:
         return
     for broker in sorted(leaving & cluster.brokers.keys()):
