@@ -96,11 +96,9 @@ def balancer_moved(record: ReassignmentSet, cluster: Cluster, *, at_us: int = 0)
 def _places(
     leaving: frozenset[BrokerId], cluster: Cluster, config: ClusterConfig
 ) -> Iterator[Place]:
-    """Not those where somebody counts for nothing, in maintenance, to be emptied or holding
-    nothing, and not where holds end by themselves."""
+    """Not those where somebody counts for nothing, and not where holds end by themselves."""
     inside = members({one.id: one.labels for one in cluster.brokers.values()})
-    hosts = {one for group in cluster.groups.values() for one in group.hosts}
-    planned = leaving_of(cluster) | maintained_of(cluster) | cluster.silent_ms.keys() - hosts
+    planned = leaving_of(cluster) | maintained_of(cluster)
     if config.outage_hold_max_ms != NO_LIMIT:
         return
     for broker in sorted(leaving & cluster.brokers.keys()):
