@@ -38,6 +38,13 @@ def hang(world: MovingWorld, broker: int) -> None:
     replica.flushes.is_under_way = True
 
 
+def recover(world: MovingWorld, broker: int) -> None:
+    """It flushes again."""
+    replica = world.replicas_of(TOPIC)[broker]
+    replica.flushes.is_under_way = False
+    replica.flush()
+
+
 def hang_one(world: MovingWorld) -> int:
     """A voter that does not lead."""
     world.until(lambda: len(world.acked) > 0)
@@ -153,8 +160,7 @@ def test_of_two_voters_one_goes_on_where_the_other_flushes_nothing(
     one is well again."""
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
         slow = strike_one_of_two(world, hang)
-        world.replicas_of(TOPIC)[slow].flushes.is_under_way = False
-        world.replicas_of(TOPIC)[slow].flush()
+        recover(world, slow)
         world.until(lambda: votes(world, 4, 5))
         world.finish(4, 5)
         assert world.known.grant == 1
@@ -171,8 +177,7 @@ def test_of_two_voters_the_other_goes_on_where_the_leader_itself_flushes_nothing
         world.until(lambda: world.leader_of(TOPIC) not in (0, leader))
         writes(world)
         assert world.known.grant == 1
-        world.replicas_of(TOPIC)[leader].flushes.is_under_way = False
-        world.replicas_of(TOPIC)[leader].flush()
+        recover(world, leader)
         world.until(lambda: votes(world, 4, 5))
         world.finish(4, 5)
 
@@ -185,8 +190,7 @@ def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
         slow = strike_one_of_two(world, hang)
         monkeypatch.setattr(arbitrating, "UNABLE_INTERVAL_MS", 120_000)
-        world.replicas_of(TOPIC)[slow].flushes.is_under_way = False
-        world.replicas_of(TOPIC)[slow].flush()
+        recover(world, slow)
         world.until(lambda: votes(world, 4, 5))
         world.advance(10_000)
         assert votes(world, 4, 5)
@@ -212,8 +216,7 @@ def test_who_took_nothing_is_seated_where_the_leader_that_waited_for_it_is_gone(
         hang(world, slow)
         world.until(lambda: world.known.is_fenced)
         kill(world, leader)
-        world.replicas_of(TOPIC)[slow].flushes.is_under_way = False
-        world.replicas_of(TOPIC)[slow].flush()
+        recover(world, slow)
         world.until(lambda: votes(world, slow))
         answers = append(world, b"more", acks=-1)
         world.until(lambda: [one.error_code for one in answers] == [0])

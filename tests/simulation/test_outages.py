@@ -96,8 +96,8 @@ def elected(at_s: int, group: GroupId = CONTROLLER_GROUP) -> LeaderElected:
     return LeaderElected(BrokerId(1), group, Epoch(2), end, end, lambda _: Epoch(1), at_us=at_s * S)
 
 
-def judged(moved: BalancerMoved, *before: Disturbed | LeaderElected | BalancerMoved) -> bool:
-    """Whether the move keeps the promise, after all that."""
+def judged_by(moved: BalancerMoved, *before: Disturbed | LeaderElected | BalancerMoved) -> None:
+    """Raise what is broken by the move, after all that."""
     one = RepairHeldIffZoneDown()
     for fact in before:
         if isinstance(fact, Disturbed):
@@ -106,8 +106,13 @@ def judged(moved: BalancerMoved, *before: Disturbed | LeaderElected | BalancerMo
             one.on_leader_elected(fact)
         else:
             one.on_balancer_moved(fact)
+    one.on_balancer_moved(moved)
+
+
+def judged(moved: BalancerMoved, *before: Disturbed | LeaderElected | BalancerMoved) -> bool:
+    """Whether the move keeps the promise, after all that."""
     try:
-        one.on_balancer_moved(moved)
+        judged_by(moved, *before)
     except InvariantError as error:
         assert "away from [3], though of west 2 of 2 are gone for" in str(error)
         return False
@@ -137,6 +142,16 @@ def test_a_single_broker_and_one_that_lives_are_replaced(unseen: Cluster) -> Non
     moved = away_from_3(unseen, at_s=5 + SEEN_S)
     assert judged(moved, disturbed(5, 3))
     assert judged(moved, disturbed(5, 4, 2))
+
+
+def test_who_was_replaced_takes_its_zone_down_only_with_all_that_are_left(unseen: Cluster) -> None:
+    unseen.groups[GROUP] = replace(unseen.groups[GROUP], observers=())
+    assert not judged(away_from_3(unseen, at_s=5 + SEEN_S), disturbed(5, 3, 4))
+    unseen.brokers[BrokerId(5)] = replace(unseen.brokers[BrokerId(5)], labels=Labels(region="west"))
+    moved = away_from_3(unseen, at_s=5 + SEEN_S)
+    assert judged(moved, disturbed(5, 3, 4))
+    with pytest.raises(InvariantError, match="of west 3 of 3 are gone"):
+        judged_by(moved, disturbed(5, 3, 4, 5))
 
 
 @pytest.mark.parametrize(

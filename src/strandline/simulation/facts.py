@@ -288,12 +288,13 @@ class PlacementKnown:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A zone or region of a broker, and who counts there."""
+    """A zone or region of a broker, and who counts there; `idle`: who of these holds nothing."""
 
     broker: BrokerId
     domain: Domain
     members: frozenset[BrokerId]
     marks: Marks
+    idle: frozenset[BrokerId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,10 @@ class RepairHeldIffZoneDown(Invariant):
         if self._is_amiss or lasted_us < (fact.patience_ms + SIGHT_MS) * US_PER_MS:
             return
         for place in fact.places:
-            gone = place.members & self._gone
-            share = Share(len(place.members), len(gone))
+            members, gone = place.members, place.members & self._gone
+            if members - gone:  # Who may have been replaced counts no more while others live there.
+                members, gone = members - (gone & place.idle), gone - place.idle
+            share = Share(len(members), len(gone))
             if place.broker in gone and is_down(share, place.marks, was_down=False):
                 what = f"though of {'/'.join(place.domain)} {len(gone)} of {share.total} are gone"
                 raise self._away(fact, [place.broker], f"{what} for {lasted_us // 1_000_000} s")
@@ -99,6 +101,7 @@ def _places(
     """Not those where somebody counts for nothing, and not where holds end by themselves."""
     inside = members({one.id: one.labels for one in cluster.brokers.values()})
     planned = leaving_of(cluster) | maintained_of(cluster)
+    hosts = frozenset(one for group in cluster.groups.values() for one in group.hosts)
     if config.outage_hold_max_ms != NO_LIMIT:
         return
     for broker in sorted(leaving & cluster.brokers.keys()):
@@ -107,7 +110,8 @@ def _places(
             continue
         for domain in mine:
             if not inside[domain] & planned:
-                yield Place(broker, domain, inside[domain], configured(config)(domain))
+                marks, idle = configured(config)(domain), inside[domain] - hosts
+                yield Place(broker, domain, inside[domain], marks, idle)
 
 
 def _is_held(broker: BrokerId, cluster: Cluster) -> bool:

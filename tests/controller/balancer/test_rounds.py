@@ -271,13 +271,19 @@ def test_a_broker_that_returns_while_it_is_replaced_keeps_its_replicas() -> None
     assert world.round() == []
 
 
-def test_the_next_controller_gives_up_what_replaces_a_broker_that_returns() -> None:
+def replaced_by_the_controller_before() -> tuple[BalancerWorld, list[tuple[int, ...]]]:
+    """What replaces broker 1 has begun, and is granted to nobody; where all was before."""
     world = BalancerWorld(FIVE)
     world.topic(policy=SURVIVE, partitions=6)
     before = world.replicas()
     world.lose(1)
     world.round()
     world.change_controllers()
+    return world, before
+
+
+def test_the_next_controller_gives_up_what_replaces_a_broker_that_returns() -> None:
+    world, before = replaced_by_the_controller_before()
     assert world.round() == []
     world.wait(60_000)
     assert world.round() == [] and world.state.cluster.moving
@@ -288,12 +294,7 @@ def test_the_next_controller_gives_up_what_replaces_a_broker_that_returns() -> N
 
 
 def test_the_next_controller_gives_up_what_replaces_a_broker_that_is_held_now() -> None:
-    world = BalancerWorld(FIVE)
-    world.topic(policy=SURVIVE, partitions=6)
-    before = world.replicas()
-    world.lose(1)
-    world.round()
-    world.change_controllers()
+    world, before = replaced_by_the_controller_before()
     world.waiting_for = {BrokerId(1): ("zone-down", "region east is held by hand")}
     world.wait(60_000)
     assert {move.command.target for move in world.round()} == {()}

@@ -214,17 +214,19 @@ class Outages:
     ) -> dict[Domain, DomainView]:
         """Which of them are down; rulings as they were before."""
         found: dict[Domain, DomainView] = {}
+        all_planned = _planned(scene).union(scene.leaving)
+        all_replaced = scene.condition.lost.intersection(scene.idle)
         for domain, inside in members(scene.brokers).items():
             known = scene.outages.get(domain, _NOTHING)
             was_down = known.is_down or domain in self._down
-            planned = inside & _planned(scene).union(scene.leaving)
+            planned = inside & all_planned
             if was_down and planned == inside:
                 planned = frozenset()  # It is not back for that.
             # Who has not been heard yet is not back: a new controller has not heard everybody.
             away = inside & (unheard if was_down else silent)
             gone = away - planned
             beside = len(away & planned)
-            replaced = gone.intersection(scene.condition.lost, scene.idle)
+            replaced = gone & all_replaced
             if not was_down and inside - planned - gone:
                 planned, gone = planned | replaced, gone - replaced
             share = Share(len(inside - planned), len(gone), beside)
@@ -466,7 +468,7 @@ def _since(gone: Collection[BrokerId], scene: Scene, share: Share, marks: Marks)
     """When the share fell below the low mark, by when its brokers fell silent."""
     times = sorted(scene.condition.down_since_ms[one] for one in gone)
     for count, since_ms in enumerate(times, 1):
-        if is_down(Share(share.total, count), marks, was_down=False):
+        if is_down(replace(share, silent=count), marks, was_down=False):
             return since_ms
     return times[-1] if times else scene.now_ms
 
