@@ -257,17 +257,14 @@ class Repairs:
     async def _mend_segment(self, replica: "Replica", gaps: list[Gap]) -> bool:
         """Whether the segment of these gaps has none any more."""
         mending = replica.log.mending
-        present = [gap for known in gaps if (gap := mending.find_again(known)) is not None]
+        present = mending.find_each_again(gaps)
         if not present:
             return True
         if not await _unclaim(replica, present):
             return False
         replacements: list[tuple[Gap, bytes]] = []
         helper = None
-        for known in present:
-            gap = mending.find_again(known)
-            if gap is None:
-                continue
+        for gap in mending.find_each_again(present):
             found = await self._fetch(replica, gap)
             if found is None:
                 return False

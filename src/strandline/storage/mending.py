@@ -9,7 +9,7 @@ Owns:   the rewriting that is under way; all else is the row of segments of one 
         works as that log's owner asks.
 Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Storage, FAST'18."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from errno import EIO
 
 from strandline.base.disk import Disk
@@ -74,6 +74,16 @@ class Mending:
         if gap.segment not in self._row.segments or gap.start.position >= gap.segment.size:
             return None
         return find_gap(gap.segment, self._row.history, gap.start.position)
+
+    def find_each_again(self, gaps: Iterable[Gap]) -> list[Gap]:
+        """The gaps of one segment as they are now, ascending, each once: what was found first may
+        have grown over what was found later."""
+        found: list[Gap] = []
+        for known in sorted(gaps, key=lambda gap: gap.start.position):
+            gap = self.find_again(known)
+            if gap is not None and not (found and gap.start.position < found[-1].end.position):
+                found.append(gap)
+        return found
 
     def fitting(self, gap: Gap, data: bytes) -> bytes:
         """The batches of another replica as they have to stand in `gap`. Raises StorageError."""
