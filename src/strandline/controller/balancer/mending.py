@@ -11,6 +11,7 @@ Source: decision 0010."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 from strandline.controller.balancer.makeshift import replace_lost
@@ -91,17 +92,22 @@ def mend(
     wanted: Wanted,
     replicas: Roles,
     *,
+    up: frozenset[BrokerId],
     settled: frozenset[BrokerId],
+    held: Mapping[BrokerId, Wait],
     loads: Mapping[BrokerId, int],
     led: Mapping[BrokerId, int],
     best_effort: bool = False,
 ) -> Roles | Wait:
     """The replicas that there should be, the preferred leader first; or why there are none.
 
-    `settled`: who may be given replicas. `loads`: how many each broker holds, `led`: of how many it
-    is the preferred leader. `best_effort`: whether lost ones may be replaced by what breaks the
-    policy."""
-    found = None if wanted.refusal else _repair(wanted, replicas, settled=settled, loads=loads)
+    `up`: who is heard; others had better go. `settled`: who may be given replicas. `held`: {who may
+    lose none, but where a person has it emptied: why}. `loads`: how many each broker holds, `led`:
+    of how many it is the preferred leader. `best_effort`: whether lost ones may be replaced by what
+    breaks the policy."""
+    find = partial(_repair, wanted, replicas, up=up, settled=settled, loads=loads)
+    stays = held.keys() - wanted.plans.lost
+    found = None if wanted.refusal else find(held=stays)
     if found is None:
         makeshift = None
         if wanted.refusal or (best_effort and wanted.has_policy):
@@ -113,6 +119,8 @@ def mend(
                 may_break_more=best_effort,
             )
         if makeshift is None:
+            if not wanted.refusal and (free := stays and find(held=frozenset())):
+                return held[next(one for one in free.leaving if one in stays)]
             return _shortage(wanted, replicas, settled)
         return wanted.lead_first(makeshift, led, present=replicas.voters[0])
     stay = [one for one in seated(replicas) if one in found.kept]
@@ -127,23 +135,28 @@ def _repair(
     wanted: Wanted,
     replicas: Roles,
     *,
+    up: frozenset[BrokerId],
     settled: frozenset[BrokerId],
+    held: Collection[BrokerId],
     loads: Mapping[BrokerId, int],
 ) -> Repair | None:
     lost = wanted.lost(replicas)
     best = wanted.best_cost() if need_of(wanted, replicas) == "policy-dearer" else None
-    held = LeastAllocated([loads.get(one, 0) for one in wanted.plans.ids])
-    may_come = wanted.plans.mask(settled - wanted.plans.lost)
+    search = partial(
+        repair,
+        may_come=wanted.plans.mask(settled - wanted.plans.lost),
+        away=wanted.plans.mask(frozenset(wanted.plans.ids) - up),
+        held=wanted.plans.mask(held),
+        loads=LeastAllocated([loads.get(one, 0) for one in wanted.plans.ids]),
+        steps_max=STEPS_MAX,
+    )
     for count in range(max(1, len(lost))):
         for excused in combinations(lost, count):
-            found = repair(
+            found = search(
                 wanted.plan(excused),
                 seated(replicas),
-                may_come=may_come,
-                loads=held,
                 cost_max=best if wanted.has_policy else wanted.cost(replicas),
                 leaving_max=None if wanted.has_policy else len(lost) - count,
-                steps_max=STEPS_MAX,
             )
             if found is not None and (found.leaving or found.coming):
                 return found
@@ -152,14 +165,7 @@ def _repair(
         return None
     # A person wants the broker empty, and no policy says what that may not cost.
     excused = tuple(one for one in lost if one not in leaving)
-    return repair(
-        wanted.plan(excused),
-        seated(replicas),
-        may_come=may_come,
-        loads=held,
-        leaving_max=len(leaving),
-        steps_max=STEPS_MAX,
-    )
+    return search(wanted.plan(excused), seated(replicas), leaving_max=len(leaving))
 
 
 def _shortage(wanted: Wanted, replicas: Roles, settled: frozenset[BrokerId]) -> Wait:

@@ -199,8 +199,8 @@ class Ask:
 
 
 class Sought(NamedTuple):
-    """What a search for other replicas goes by. `takers`: who may be given some; `up`, `given_up`:
-    the present ones that are up, and those that were declared lost."""
+    """What a search for other replicas goes by. `takers`: who may be given some; `up`, `given_up`,
+    `held`: the present ones that are up, that were declared lost, and that may lose none."""
 
     wanted: Wanted
     replicas: Roles
@@ -208,6 +208,7 @@ class Sought(NamedTuple):
     is_best_effort: bool
     up: frozenset[BrokerId]
     given_up: frozenset[BrokerId]
+    held: frozenset[BrokerId]
 
 
 class Plans:

@@ -336,7 +336,7 @@ class Round:
                 self.moving_count += 1
                 self._urgent_count += need.code in _URGENT
                 self._set(partition, found, self._code_of(wanted, partition, found, need.code))
-        if wait is not None:
+        if wait is not None and wait not in self._held(partition).values():  # That was noted.
             self._wait(partition, wait)
 
     def _look_ahead(self, need: _Need) -> Wait:
@@ -395,7 +395,14 @@ class Round:
             is_best_effort=self._settings.is_best_effort,
             up=self._condition.up.intersection(partition.roles.all),
             given_up=self._cluster.given_up(partition),
+            held=frozenset(self._held(partition)),
         )
+
+    def _held(self, partition: Partition) -> Mapping[BrokerId, Wait]:
+        """Those of its brokers that are silent, and held because of an outage: why."""
+        condition = self._condition
+        away = (one for one in partition.roles.all if one not in condition.up)
+        return {one: condition.held[one] for one in away if one in condition.held}
 
     def _code_of(self, wanted: Wanted, partition: Partition, target: Roles, code: str) -> str:
         """Why it moves; said where the policy is broken by that."""
@@ -422,6 +429,8 @@ class Round:
             mend,
             wanted,
             replicas,
+            up=condition.up,
+            held=self._held(partition),
             loads=self._loads_beside(partition),
             led=self._led,
             best_effort=self._settings.is_best_effort,

@@ -2,9 +2,9 @@
 
 Why:    a move copies data; a balancer that places anew moves what was right.
 How:    replicas are left out, none, then one, then two ..., and the search fills their seats. Of
-        the sets of the same size the one whose result costs least is taken; of equals the one that
-        moves away from the fullest brokers. Who is no candidate, or whom no rule asks for, is
-        always left out. The search picks by load.
+        the sets of the same size the one that keeps the fewest who are away is taken, then the one
+        whose result costs least; of equals the one that moves away from the fullest brokers. Who is
+        no candidate, or whom no rule asks for, is always left out. The search picks by load.
 Source: design section 7; decision 0008."""
 
 from collections.abc import Iterator, Sequence
@@ -41,6 +41,8 @@ def repair(
     replicas: Sequence[tuple[BrokerId, Role]],
     *,
     may_come: int | None = None,
+    away: int = 0,
+    held: int = 0,
     loads: LeastAllocated | None = None,
     cost_max: int | None = None,
     leaving_max: int | None = None,
@@ -50,10 +52,12 @@ def repair(
 
     A right placement is kept as it is, whatever it costs, unless that is more than `cost_max`.
     `leaving_max`: no more are replaced.
-    `may_come`: the candidates that may be given a replica, all when None. `loads`: what they hold,
+    `may_come`: the candidates that may be given a replica, all when None. `away`: those that had
+    better go than others; `held`: those that may not. `loads`: what they hold,
     if not as the plan has it."""
     index = plan.universe.index
     known = [(index[broker], role) for broker, role in replicas if broker in index]
+    here = plan.universe.mask(bit for bit, _ in known)
     candidates = plan.universe.candidates
     if loads is None:
         loads = LeastAllocated([one.replicas for one in candidates])
@@ -63,9 +67,11 @@ def repair(
     steps = 0
     most = len(known) if leaving_max is None else min(leaving_max, len(known))
     for left_out in range(most + 1):
-        best: tuple[tuple[int, int], list[Seat], list[Seat]] | None = None
+        best: tuple[tuple[int, int, int], list[Seat], list[Seat]] | None = None
         for kept in _kept(plan, known, left_out):
             stay = plan.universe.mask(bit for bit, _ in kept)
+            if here & held & ~stay:
+                continue
             found = Search(
                 plan,
                 orbits,
@@ -80,12 +86,13 @@ def repair(
             is_dear = cost_max is not None and found.cost > cost_max
             if found.seats is not None and not is_dear:
                 load = sum(loads.held(bit) for bit, _ in kept)
-                if best is None or (found.cost, load) < best[0]:
-                    best = (found.cost, load), kept, found.seats
+                rank = (stay & away).bit_count(), found.cost, load
+                if best is None or rank < best[0]:
+                    best = rank, kept, found.seats
             if steps > steps_max:
                 break
         if best is not None:
-            return _repair(plan, replicas, best[1], best[2], best[0][0])
+            return _repair(plan, replicas, best[1], best[2], best[0][1])
         if steps > steps_max:
             return None
     return None
