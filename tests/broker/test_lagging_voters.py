@@ -182,6 +182,24 @@ def test_of_two_voters_the_other_goes_on_where_the_leader_itself_flushes_nothing
         world.finish(4, 5)
 
 
+def test_where_all_have_to_acknowledge_a_leader_that_flushes_nothing_lets_another_one_lead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who can have it leave; until then nothing is committed, of acks=1 neither."""
+    with moving_world(monkeypatch, HOME, configs=configs(3)) as world:
+        world.until(lambda: len(world.acked) > 0)
+        slow = world.leader_of(TOPIC)
+        hang(world, slow)
+        world.until(lambda: world.leader_of(TOPIC) not in (0, slow))
+        world.until(lambda: votes(world, *(one for one in HOME if one != slow)))
+        append(world, b"seen", acks=1)
+        leader = world.replicas_of(TOPIC)[world.leader_of(TOPIC)]
+        world.until(lambda: leader.high_watermark == leader.log.end_offset)
+        recover(world, slow)
+        world.until(lambda: votes(world, *HOME))
+        writes(world)
+
+
 def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -52,7 +52,7 @@ from strandline.model.ids import NO_BROKER, BrokerId, GroupId, grant_of
 from strandline.raft.configuration import Configuration
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
-from strandline.replication.standing import lag_of
+from strandline.replication.standing import lag_of, should_give_way
 
 LOOK_INTERVAL_MS = 100
 ATTENDANCE_INTERVAL_MS = 500
@@ -139,6 +139,9 @@ class Moving:
         present = replica.configuration
         if replica.is_busy or grant_of(replica.epoch) != partition.grant:
             return False  # The second: fenced off, or the state known here is behind.
+        if config.voters_shrink_enable and should_give_way(replica):
+            self._give_way(replica, partition)
+            return False
         is_stuck = config.voters_shrink_enable and self._is_stuck(replica)
         if self._floors.has_to_go(replica, config, is_stuck=is_stuck):
             self._withdraw(replica, partition, is_stuck=is_stuck)
@@ -194,6 +197,14 @@ class Moving:
         elif self._held_up.is_due(partition):
             self._ask_for_others(replica, partition, config)
         return False
+
+    def _give_way(self, replica: Replica, partition: Partition) -> None:
+        to = replica.hand_over(avoid=partition.observers)
+        if to == NO_BROKER:
+            to = replica.hand_over()
+        if to != NO_BROKER:
+            text = "%s: nothing is flushed here, and all wait for it; broker %d is to lead"
+            _log.warning(text, replica.name, to)
 
     def _ask_for_wanted(self, replica: Replica, partition: Partition, config: TopicConfig) -> bool:
         """Have the controller grant who is wanted, or who should vote meanwhile; whether that is so

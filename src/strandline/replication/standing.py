@@ -117,19 +117,12 @@ def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
     """For a leader that commits nothing for `lag_limit_ms`, though its voters are heard: those that
     lack something for so long, where those that keep up are no majority; it may be one of them,
     for its own disk. Nobody else."""
-    leading, raft, log = replica.leading, replica.raft, replica.log
-    if leading is None or raft.commit >= log.last_index:
+    leading = replica.leading
+    limit_ms = _stalled_ms(replica)
+    if leading is None or not limit_ms:
         return ()
-    limit_ms = max(replica.lag_limit_ms, STALLED_MS_MIN * replica.host.settings.patience_ratio)
-    if leading.age_ms(Index(raft.commit + 1)) < limit_ms:
-        return ()
-    configuration = replica.configuration
-    voters = configuration.all_voters
-    hangs = log.flushed_index <= raft.commit  # What waits for a commit for so long waits here, too.
-    ready = [
-        one for one in voters if replica.may_count(one) and not (hangs and one == replica.self_id)
-    ]
-    if configuration.wins_election(ready):
+    voters, ready = replica.configuration.all_voters, _ready(replica)
+    if replica.configuration.wins_election(ready):
         return ()
     return tuple(
         one
@@ -140,6 +133,36 @@ def stalled_by(replica: "Replica") -> tuple[BrokerId, ...]:
             or (replica.host.is_peer_alive(one) and leading.lacks_ms(one) >= limit_ms)
         )
     )
+
+
+def should_give_way(replica: "Replica") -> bool:
+    """Whether a leader commits nothing for so long because its own disk takes nothing, and those
+    that keep up could elect another one, which can have it leave."""
+    if not _stalled_ms(replica):
+        return False
+    ready = _ready(replica)
+    return replica.self_id not in ready and replica.configuration.wins_election(ready)
+
+
+def _stalled_ms(replica: "Replica") -> int:
+    """For how long at least a leader has committed nothing, though it has something to commit; 0
+    where that is no matter yet."""
+    leading, raft = replica.leading, replica.raft
+    if leading is None or raft.commit >= replica.log.last_index:
+        return 0
+    limit_ms = max(replica.lag_limit_ms, STALLED_MS_MIN * replica.host.settings.patience_ratio)
+    return limit_ms if leading.age_ms(Index(raft.commit + 1)) >= limit_ms else 0
+
+
+def _ready(replica: "Replica") -> list[BrokerId]:
+    """The voters that keep up, of a leader that has committed nothing for long. It is one itself
+    but where what waits for a commit waits for its own disk, too."""
+    hangs = replica.log.flushed_index <= replica.raft.commit
+    return [
+        one
+        for one in replica.configuration.all_voters
+        if replica.may_count(one) and not (hangs and one == replica.self_id)
+    ]
 
 
 def leading_ms(replica: "Replica") -> int:
