@@ -398,6 +398,7 @@ def test_replicas_that_are_all_damaged_mend_each_other(scrubbed: ClusterWorld) -
     for number, (broker, replica) in enumerate(scrubbed.replicas_of("t").items()):
         rot(scrubbed, broker, replica, at=IN_RECORDS, batch=number)
     scrubbed.until(lambda: all(is_sound(scrubbed, broker, "t") for broker in (1, 2, 3)))
+    scrubbed.until(lambda: bool(scrubbed.leader_of("t")))
     assert fetch(scrubbed, "t") == [value * 5_000 for value in VALUES]
     assert produce(scrubbed, "t", b"more").base_offset == len(VALUES)
 

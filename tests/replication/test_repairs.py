@@ -3,16 +3,19 @@
 import asyncio
 import random
 from collections.abc import Callable
+from errno import EIO
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from tests.storage.storage_world import ForgetfulFile
 from tests.storage.test_mending import compacted_pair, entries_of, newest, scrubbed
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.repairs import Repairs
+from strandline.replication.repairs import Repairs, _Patch
 from strandline.storage.layout import LOG
 from strandline.storage.scrubbing import Gap
+from strandline.storage.segment_work import read_proved
 
 
 def test_what_is_found_damaged_while_a_segment_is_written_anew_is_looked_for() -> None:
@@ -53,10 +56,10 @@ def test_a_gap_that_has_grown_over_another_one_is_mended_once(
     repairs = Repairs(host)
     replica = Mock(log=log, failed=None, is_busy=False)
 
-    def fetch(_replica: object, gap: Gap) -> tuple[bytes, BrokerId]:
-        return log.mending.fitting(gap, entries_of(peer.log, gap)), BrokerId(2)
+    def fetch(_replica: object, gap: Gap) -> _Patch:
+        return _Patch(gap, log.mending.fitting(gap, entries_of(peer.log, gap)), BrokerId(2))
 
-    async def mend() -> bool:
+    async def mend() -> list[Gap]:
         task = asyncio.create_task(repairs._mend_segment(replica, list(order(known))))
         while not task.done():
             world.disk.run()
@@ -64,6 +67,25 @@ def test_a_gap_that_has_grown_over_another_one_is_mended_once(
         return task.result()
 
     repairs._fetch = AsyncMock(side_effect=fetch)  # type: ignore[method-assign]
-    assert asyncio.run(mend())
+    assert not asyncio.run(mend())
     assert not repairs._suspects and not scrubbed(log)
     assert newest(log) == expected
+
+
+def test_a_sector_that_cannot_be_read_beside_the_known_gaps_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A segment that is written anew keeps what is beside them."""
+    world, _ = compacted_pair(random.Random(1))
+    segment = world.log._row.segments[0]
+    header = list(segment.headers(0, segment.size))[-1]
+    pread = ForgetfulFile.pread
+
+    def unreadable(self: ForgetfulFile, length: int, position: int) -> bytes:
+        if self.path == segment.path(LOG) and position <= header.position + 70 < position + length:
+            raise OSError(EIO, "Input/output error")
+        return pread(self, length, position)
+
+    monkeypatch.setattr(ForgetfulFile, "pread", unreadable)
+    with pytest.raises(StorageError, match=f"at byte {header.position}"):
+        read_proved(segment, header)

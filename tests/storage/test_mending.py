@@ -395,3 +395,29 @@ def test_what_a_segment_that_is_written_anew_keeps_is_looked_at(batch: int, byte
     world.disk.flip_bit(path, starts[batch] + byte, 5)
     world.disk.flip_bit(path, starts[3] + 70)
     assert contents(world.log) == sound
+
+
+def test_a_cut_whose_place_is_hidden_leaves_what_mends_it_under_way() -> None:
+    """The leader asks for it again and again meanwhile."""
+    rng = random.Random(1)
+    world, peer = compacted_pair(rng)
+    end = peer.log.end_offset
+    while peer.log.compact(end, outlived=end, bytes_max=10_000):
+        peer.disk.run()
+    log = world.log
+    segment = log._row.segments[1]
+    header, following = list(segment.headers(0, segment.size))[-2:]
+    at = log._row.history.index_of(following.base_offset)
+    world.disk.flip_bit(segment.path(LOG), header.position + 70)
+    gaps = scrubbed(log)
+    rewrite = log.mending.rewrite(
+        [(gap, log.mending.fitting(gap, entries_of(peer.log, gap))) for gap in gaps]
+    )
+    while rewrite.step(300):
+        with pytest.raises(StorageError):
+            log.truncate(at)
+        world.disk.run()
+        if (cleaned := rewrite.take()) is not None:
+            log.mending.replace(cleaned)
+            break
+    assert not scrubbed(log)

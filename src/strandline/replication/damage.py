@@ -36,6 +36,7 @@ class Damage:
         self._tried_epoch = NO_EPOCH
         self.is_known = False
         """Whether a part of the log is damaged here, and not mended yet."""
+        self._is_shared = False
 
     def met(self, error: OSError | StorageError) -> None:
         """Something in the log cannot be read."""
@@ -45,16 +46,19 @@ class Damage:
             _log.error("%s: the log on this broker cannot be read: %s", replica.name, error)
             self._hand_over_soon()
 
-    def found(self) -> None:
+    def found(self, *, is_shared: bool | None = None) -> None:
         """The log has damage: a scrub met it, or could not mend it, or this replica has come to
-        lead with it."""
+        lead with it. `is_shared`: whether each other member has just said that it is damaged there,
+        too; None for as before."""
         self.is_known = True
+        if is_shared is not None:
+            self._is_shared = is_shared
         if self._replica.leading is not None and self._may_complain():
             self._hand_over_soon()
 
     def mended(self) -> None:
         """Nothing is damaged any more: followers may be waiting for it."""
-        self.is_known = False
+        self.is_known = self._is_shared = False
         if self._replica.leading is not None:
             self._replica.host.tell_soon(self._replica)
 
@@ -66,7 +70,10 @@ class Damage:
         return True
 
     def _hand_over_soon(self) -> None:
-        """Not from within whatever was reading."""
+        """Not from within whatever was reading; nor where the same is damaged everywhere, for the
+        lead would go round for ever."""
+        if self._is_shared:
+            return
         self._replica.host.clock.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:

@@ -10,6 +10,9 @@ How:    one task goes over the logs for ever, at a bounded rate (the scrub), and
 
         An entry of the same index and epoch is the same everywhere, committed or not, and its
         checksum says that it is whole: any replica helps that has it, though it votes for nobody.
+        Where none has all of a gap, several do together, and what none has keeps nothing else from
+        being mended. No log waits for another one whose helpers do not answer, or whose disk
+        refuses what is written, nor does the scrub.
             Meanwhile the replica knows what it has acknowledged, indexes and epochs, so its votes
         and its acknowledgements of new entries are worth what they always are. It only has nobody
         to lead with: it hands its lead over, and does not stand for election before others had
@@ -21,6 +24,7 @@ Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18 (repair fro
 import asyncio
 import logging
 from collections import deque
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -51,6 +55,8 @@ FIRST_ROUND_MS = 600_000
 """How long a broker that starts has other things to do."""
 ANSWER_BYTES_MAX = 256 << 10
 """So much is asked for at once; a single batch may be larger."""
+ANSWER_BYTES = (ANSWER_BYTES_MAX, 16 << 10, 1)
+"""What is tried, where a part of it is damaged there, too; in the end one batch."""
 CALL_TIMEOUT_MS = 10_000
 RETRY_MS = 10_000
 """After this time what could not be mended is tried again."""
@@ -69,10 +75,30 @@ class EntriesOf(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EntriesFound(msgspec.Struct, frozen=True, array_like=True):
-    """Whole batches from the asked index on, up to `last_index`: maybe less, maybe more."""
+    """Whole batches from the asked index on, up to `last_index`: maybe less, maybe more. None, and
+    an index before the asked one, where these are damaged there, too."""
 
     last_index: Index
     data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    """What is to stand in a gap, or in the beginning of one, and who had it."""
+
+    gap: Gap
+    data: bytes
+    helper: BrokerId
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one replica had; `hindrance`: why it is no more."""
+
+    data: bytes
+    was_answered: bool
+    is_damaged: bool
+    hindrance: str
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -89,7 +115,10 @@ class Repairs:
         self._interval_ms = 0
         self._suspects: dict[GroupId, str] = {}
         self._gaps: dict[GroupId, list[Gap]] = {}
-        self._retry_ms = 0
+        # When each of these is mended next, or tried again.
+        self._due_ms: dict[GroupId, int] = {}
+        # Of what is being mended: whether all that is left is damaged at each other member, too.
+        self._is_shared = False
         self._round: deque[GroupId] = deque()
         self._round_due_ms = 0
         # The log of the round's first group, and the pass over it.
@@ -118,10 +147,18 @@ class Repairs:
     def suspect(self, replica: "Replica", error: OSError | StorageError) -> None:
         """Somebody could not read in a log: look for what is wrong, soon.
 
-        Not where something is known to be wrong: readers may try again and again, and what nobody
-        can mend stays."""
-        if replica.group not in self._gaps:
-            path = error.path if isinstance(error, StorageError) else ""
+        Not for what is known to be wrong: readers may try again and again, and what nobody can mend
+        stays."""
+        known = self._gaps.get(replica.group, ())
+        if isinstance(error, StorageError):
+            path, position = error.path, error.position
+            is_known = any(
+                gap.path == path and gap.start.position <= position < gap.end.position
+                for gap in known
+            )
+        else:
+            path, is_known = "", bool(known)
+        if not is_known:
             self._suspects.setdefault(replica.group, path)
             self._wake.set()
 
@@ -148,24 +185,23 @@ class Repairs:
 
     async def _step(self) -> float:
         """Do what is most urgent; after how many seconds to come again."""
-        now_ms = self._host.clock.monotonic_ms()
         if self._suspects:
             group = next(iter(self._suspects))
             await self._examine(group, self._suspects.pop(group))
-        elif self._gaps and now_ms >= self._retry_ms:
-            self._retry_ms = now_ms + RETRY_MS
-            for group in list(self._gaps):
-                await self._mend(group)
-        elif self._rate_bytes:
-            return self._scrub_slice()
-        else:
-            return RETRY_MS / 1000
-        return PAUSE_S
+            return PAUSE_S
+        now_ms = self._host.clock.monotonic_ms()
+        due = min(self._due_ms, key=self._due_ms.__getitem__, default=None)
+        if due is not None and self._due_ms[due] <= now_ms:
+            await self._mend(due)
+        wait_s = self._scrub_slice() if self._rate_bytes else RETRY_MS / 1000
+        now_ms = self._host.clock.monotonic_ms()
+        left_ms = min((ms - now_ms for ms in self._due_ms.values()), default=RETRY_MS)
+        return max(PAUSE_S, min(wait_s, left_ms / 1000))
 
     # ---- finding ---------------------------------------------------------------------------------
 
     async def _examine(self, group: GroupId, path: str) -> None:
-        """Look at the segment in `path`, or at all of the log, and mend what is wrong."""
+        """Look at the segment in `path`, or at all of the log; what is wrong is mended next."""
         replica = self._replica(group)
         if replica is None:
             return
@@ -176,7 +212,8 @@ class Repairs:
             if parsed is not None and scrub.done_index > parsed[0].base_index:
                 break
             await asyncio.sleep(PAUSE_S)
-        await self._mend(group)
+        if replica is not None and group not in self._gaps and group not in self._suspects:
+            replica.damage.mended()
 
     def _scrub_slice(self) -> float:
         now_ms = self._host.clock.monotonic_ms()
@@ -229,8 +266,8 @@ class Repairs:
             )
         if found:
             self._gaps[replica.group] = [*known, *found]
-            self._retry_ms = 0
-            replica.damage.found()
+            self._due_ms[replica.group] = 0
+            replica.damage.found(is_shared=False)
 
     # ---- mending ---------------------------------------------------------------------------------
 
@@ -239,58 +276,73 @@ class Repairs:
         replica = self._replica(group)
         gaps = self._gaps.get(group, [])
         left: list[Gap] = []
-        while gaps and replica is not None:
-            segment = gaps[0].segment
-            own = [gap for gap in gaps if gap.segment is segment]
-            gaps = [gap for gap in gaps if gap.segment is not segment]
-            if not await self._mend_segment(replica, own):
-                left += own
+        self._is_shared = True
+        try:
+            while gaps and replica is not None:
+                segment = gaps[0].segment
+                own = [gap for gap in gaps if gap.segment is segment]
+                gaps = [gap for gap in gaps if gap.segment is not segment]
+                left += await self._mend_segment(replica, own)
+        except (OSError, StorageError) as error:
+            left = self._gaps.get(group, [])
+            self._is_shared = False
+            if replica is not None:
+                _log.warning("%s: not mended for now: %s", replica.name, error)
+                if replica.log.failed:
+                    replica.fail(error)
         if left and self._replica(group) is not None:
             self._gaps[group] = left
+            self._due_ms[group] = self._host.clock.monotonic_ms() + RETRY_MS
             if replica is not None:
-                replica.damage.found()
+                replica.damage.found(is_shared=self._is_shared)
             return
         self._gaps.pop(group, None)
+        self._due_ms.pop(group, None)
         if replica is not None and group not in self._suspects:
             replica.damage.mended()
 
-    async def _mend_segment(self, replica: "Replica", gaps: list[Gap]) -> bool:
-        """Whether the segment of these gaps has none any more."""
+    async def _mend_segment(self, replica: "Replica", gaps: list[Gap]) -> list[Gap]:
+        """Which gaps the segment of these has still. Raises OSError, StorageError."""
         mending = replica.log.mending
         present = mending.find_each_again(gaps)
         if not present:
-            return True
+            return []
         if not await _unclaim(replica, present):
-            return False
-        replacements: list[tuple[Gap, bytes]] = []
-        helper = None
-        for gap in mending.find_each_again(present):
+            self._is_shared = False
+            return present
+        present = mending.find_each_again(present)
+        patches: list[_Patch] = []
+        for gap in present:
             found = await self._fetch(replica, gap)
-            if found is None:
-                return False
-            data, helper = found
-            if mending.find_again(gap) != gap:
-                return False  # The log has changed meanwhile: another time.
-            replacements.append((gap, data))
-        if not replacements or replica.failed is not None:
-            return True
-        if all(fits_in_place(gap, data) for gap, data in replacements):
-            for gap, data in replacements:
-                mending.fill(gap, data)
-            replica.flush()
-        elif not await self._rewrite(replica, mending.rewrite(replacements)):
-            return False
+            if found is not None:
+                patches.append(found)
+        if replica.failed is not None or mending.find_each_again(present) != present:
+            self._is_shared = False
+            return present  # The log has changed meanwhile: another time.
+        fitting = [one for one in patches if fits_in_place(one.gap, one.data)]
+        if fitting != patches and [one.gap for one in patches] == present:
+            rewrite = mending.rewrite([(one.gap, one.data) for one in patches])
+            if not await self._rewrite(replica, rewrite):
+                self._is_shared = False
+                return present
+        else:
+            self._is_shared &= fitting == patches
+            patches = fitting
+            for one in patches:
+                mending.fill(one.gap, one.data)
+            if patches:
+                replica.flush()
         replica.tell_compacted()
-        self.mended_count += len(replacements)
-        for gap, _ in replacements:
+        self.mended_count += len(patches)
+        for one in patches:
             _log.info(
                 "%s: mended, offsets %d to %d, with the help of broker %s",
                 replica.name,
-                gap.start.offset,
-                gap.end.offset - 1,
-                helper,
+                one.gap.start.offset,
+                one.gap.end.offset - 1,
+                one.helper,
             )
-        return True
+        return mending.find_each_again(present)
 
     async def _rewrite(self, replica: "Replica", rewrite: Rewrite) -> bool:
         try:
@@ -313,38 +365,58 @@ class Repairs:
         rewrite.abandon()
         return False
 
-    async def _fetch(self, replica: "Replica", gap: Gap) -> tuple[bytes, BrokerId] | None:
-        """What another replica has for a gap, and who that was."""
+    async def _fetch(self, replica: "Replica", gap: Gap) -> "_Patch | None":
+        """What other replicas have for a gap, or for its beginning."""
         members = replica.configuration.members
         peers = [peer for peer in members if peer != replica.self_id]
         peers.sort(key=lambda peer: peer != replica.leader_id)
         has_told = replica.is_leader or not replica.log.config.has_been_compacted
+        data, rest, helper, damaged_count = b"", gap, None, 0
         for peer in peers:
             if not has_told and peer != replica.leader_id:
                 break  # Another time: the leader may count this log as clean.
-            try:
-                data = await self._fetch_from(peer, replica, gap)
-                return replica.log.mending.fitting(gap, data), peer
-            except (CallError, StorageError, msgspec.DecodeError) as error:
-                _log.warning("%s: no help from broker %d: %s", replica.name, peer, error)
-                has_told |= not isinstance(error, CallError) or error.was_answered
-        return None
+            answer = await self._fetch_from(peer, replica, rest)
+            has_told |= answer.was_answered
+            damaged_count += answer.is_damaged
+            part, end = replica.log.mending.fitting_start(rest, answer.data)
+            if part:
+                data, helper, rest = data + part, peer, replace(rest, start=end)
+            if end[1:] == gap.end[1:]:
+                break
+            text = "%s: broker %d does not have all of a gap: %s"
+            _log.warning(text, replica.name, peer, answer.hindrance)
+        target = replica.log.mending.part(gap, data, rest.start)
+        if target is None or helper is None:
+            self._is_shared &= damaged_count == len(peers) > 0
+            return None
+        self._is_shared &= target == gap
+        return _Patch(target, data, helper)
 
-    async def _fetch_from(self, peer: BrokerId, replica: "Replica", gap: Gap) -> bytes:
+    async def _fetch_from(self, peer: BrokerId, replica: "Replica", gap: Gap) -> "_Answer":
+        """What one other replica has for a gap, from its beginning on."""
         parts: list[bytes] = []
         index = gap.start.raft_index
+        was_answered = is_damaged = False
+        hindrance = "it has other entries"
         while index <= gap.last_index:
             question = EntriesOf(replica.group, index, gap.last_index)
-            answer = _answers.decode(
-                await self._host.calls.call(
-                    peer, METHOD, _encoder.encode(question), timeout_ms=CALL_TIMEOUT_MS
+            try:
+                answer = _answers.decode(
+                    await self._host.calls.call(
+                        peer, METHOD, _encoder.encode(question), timeout_ms=CALL_TIMEOUT_MS
+                    )
                 )
-            )
+            except (CallError, msgspec.DecodeError) as error:
+                was_answered |= not isinstance(error, CallError) or error.was_answered
+                hindrance = str(error)
+                break
+            was_answered = True
             if answer.last_index < index:
-                raise CallError("an answer without entries", was_answered=True)
+                is_damaged, hindrance = True, f"index {index} is damaged there, too"
+                break
             parts.append(answer.data)
             index = Index(answer.last_index + 1)
-        return b"".join(parts)
+        return _Answer(b"".join(parts), was_answered, is_damaged, hindrance)
 
     # ---- helping ---------------------------------------------------------------------------------
 
@@ -364,13 +436,15 @@ class Repairs:
         if replica.log.config.has_been_compacted and not replica.raft.knows_configuration:
             # A log that was left has what others let go of since (`raft.outdated`).
             raise ApiError(Error.OFFSET_OUT_OF_RANGE, "this log is not known to be up to date")
-        try:
-            entries = replica.log.read_entries(question.first_index, ANSWER_BYTES_MAX)
-            _prove(replica, entries.data)
-        except (OSError, StorageError) as error:
-            replica.on_unreadable(error)
-            raise ApiError(Error.KAFKA_STORAGE_ERROR, f"damaged here, too: {error}") from error
-        return _encoder.encode(EntriesFound(entries.last_index, entries.data))
+        for count in ANSWER_BYTES:
+            try:
+                entries = replica.log.read_entries(question.first_index, count)
+                _prove(replica, entries.data)
+            except (OSError, StorageError) as error:
+                replica.on_unreadable(error)
+            else:
+                return _encoder.encode(EntriesFound(entries.last_index, entries.data))
+        return _encoder.encode(EntriesFound(Index(question.first_index - 1), b""))
 
     def _replica(self, group: GroupId) -> "Replica | None":
         replica = self._host.replicas.get(group)

@@ -505,12 +505,15 @@ class Replica:
 
     def _on_undone(self, error: OSError | StorageError) -> None:
         """An effect could not be performed, so the core is ahead of the log or of the journal.
-        Where these are as they were before (the disk is full), a fresh core goes on from there;
-        otherwise it is over."""
-        if self.log.failed or isinstance(error, StorageError):
+        Where these are as they were before (the disk is full; damage hides where to cut, and is
+        mended), a fresh core goes on from there; otherwise it is over."""
+        if self.log.failed:
             self.fail(error)
             return
-        self.host.on_full(self, error)
+        if isinstance(error, StorageError):
+            self.on_unreadable(error)
+        else:
+            self.host.on_full(self, error)
         self.stop_leading()
         self.raft = self.host.rebuild(self)
         self._pending.clear()

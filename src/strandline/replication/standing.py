@@ -144,7 +144,7 @@ def should_give_way(replica: "Replica") -> bool:
     return replica.self_id not in ready and replica.configuration.wins_election(ready)
 
 
-def _stalled_ms(replica: "Replica") -> int:
+def _stalled_ms(replica: "Replica") -> float:
     """For how long at least a leader has committed nothing, though it has something to commit; 0
     where that is no matter yet."""
     leading, raft = replica.leading, replica.raft

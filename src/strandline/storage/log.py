@@ -366,16 +366,14 @@ class Log:
         if from_index > self.last_index:
             return
         assert from_index >= self.start_index, f"index {from_index} is before the log"
+        with self._flushing.failing():
+            place = self._row.find_cut(from_index)
         self._begin_cut()
         old_active = self._row.active
         kept_index = min(self.flushed_index, Index(from_index - 1))
         self._mark.cut(kept_index)
-        try:
-            with self._flushing.failing():
-                removed = self._row.cut(from_index, kept_index)
-        except StorageError:
-            self._mark.advance(self.flushed_index)
-            raise
+        with self._flushing.failing():
+            removed = self._row.cut(place, kept_index)
         active = self._row.active
         for gone in removed:
             self._flushing.mark_clean(gone)

@@ -4,12 +4,14 @@ Why:    a committed entry is the same on every replica, so what one has lost ano
         and the log need not be copied as a whole.
 How:    scrub -> gaps -> the owner fetches batches -> `fitting` checks them: as many indexes, of the
         same epochs, checksums right -> `fill` writes them over the gap, or, where they do not take
-        as many bytes, `rewrite` makes the segment anew.
+        as many bytes, `rewrite` makes the segment anew. Where nobody has all of a gap, what there
+        is of its beginning is written over that (`part`).
 Owns:   the rewriting that is under way; all else is the row of segments of one log, on which it
         works as that log's owner asks.
 Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Storage, FAST'18."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from errno import EIO
 
 from strandline.base.disk import Disk
@@ -19,6 +21,7 @@ from strandline.records.batch import HEADER, BatchHeader, crc_of, iterate_header
 from strandline.records.cleaning import filler, is_filler
 from strandline.storage.flushing import Flushing
 from strandline.storage.history import History
+from strandline.storage.proving import Place
 from strandline.storage.rewriting import Rewrite
 from strandline.storage.row import SegmentRow
 from strandline.storage.scrubbing import Gap, Scrub, find_gap
@@ -89,6 +92,24 @@ class Mending:
         """The batches of another replica as they have to stand in `gap`. Raises StorageError."""
         return fitting(gap, self._row.history, data)
 
+    def fitting_start(self, gap: Gap, data: bytes) -> tuple[bytes, Place]:
+        """The same, as far as they are the gap's from its beginning on, and what follows them."""
+        return fitting_start(gap, self._row.history, data)
+
+    def part(self, gap: Gap, data: bytes, end: Place) -> Gap | None:
+        """The part of a gap that these batches, up to `end`, take; None where what has to follow
+        them is not seen behind them: what is here may have been compacted less, or more."""
+        if end[1:] == gap.end[1:]:
+            return gap
+        end = end._replace(position=gap.start.position + len(data))
+        if not data or end.position >= gap.end.position:
+            return None
+        try:
+            header = next(gap.segment.headers(end.position, end.position + 1))
+        except (OSError, StorageError):
+            return None
+        return replace(gap, end=end) if header.base_offset == end.offset else None
+
     def expect(self, from_index: Index) -> None:
         """From there on comes what another replica has: compaction has not been there."""
         self._abandon_compaction()
@@ -156,6 +177,19 @@ class Mending:
 def fitting(gap: Gap, history: History, data: bytes) -> bytes:
     """The batches of `data` as they have to stand in `gap`: one that says nothing is cut to end
     with it. Raises StorageError where they are not the gap's."""
+    found, end = fitting_start(gap, history, data)
+    if end[1:] != gap.end[1:]:
+        raise StorageError(
+            gap.path,
+            gap.start.position,
+            expected=f"batches of the indexes {gap.start.raft_index} to {gap.last_index}",
+            found=f"a replacement that fits up to index {end.raft_index - 1}",
+        )
+    return found
+
+
+def fitting_start(gap: Gap, history: History, data: bytes) -> tuple[bytes, Place]:
+    """The same, as far as they are the gap's from its beginning on, and what follows them there."""
     parts: list[bytes] = []
     offset, index = gap.start.offset, gap.start.raft_index
     try:
@@ -178,14 +212,8 @@ def fitting(gap: Gap, history: History, data: bytes) -> bytes:
             index = Index(index + header.index_count)
     except ApiError:
         pass  # Not even a header.
-    if (offset, index) != (gap.end.offset, gap.end.raft_index):
-        raise StorageError(
-            gap.path,
-            gap.start.position,
-            expected=f"batches of the indexes {gap.start.raft_index} to {gap.last_index}",
-            found=f"a replacement that fits up to index {index - 1}",
-        )
-    return b"".join(parts)
+    found = b"".join(parts)
+    return found, Place(gap.start.position + len(found), offset, index)
 
 
 def fits_in_place(gap: Gap, data: bytes) -> bool:

@@ -14,15 +14,16 @@ Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14, for
 
 import contextlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk, File
 from strandline.base.errors import StorageError
-from strandline.model.ids import Epoch, Index
+from strandline.model.ids import Epoch, Index, Offset
 from strandline.storage import reads
 from strandline.storage.history import History
 from strandline.storage.layout import CLAIMS, CLEANED, FLUSHED, LOG, SUMMARY, SegmentName
-from strandline.storage.proving import Trust
+from strandline.storage.proving import Place, Trust
 from strandline.storage.recovery import (
     RecoveredLog,
     begin_anew,
@@ -39,6 +40,14 @@ from strandline.storage.sealing import (
 )
 from strandline.storage.segment import Segment
 from strandline.storage.segment_work import Cleaned
+
+
+class Cut(NamedTuple):
+    """Where a log is to end: in which of its segments, and what the last batch before says."""
+
+    number: int
+    end: Place
+    latest: tuple[int, Offset]
 
 
 class SegmentRow:
@@ -122,19 +131,24 @@ class SegmentRow:
         """Up to there it is noted durably what is durable; -1 for nothing."""
         return self._marked[1]
 
-    def cut(self, from_index: Index, kept_index: Index) -> list[Segment]:
-        """Remove every entry at `from_index`, a beginning of a batch, and above, durably.
-        `kept_index`: up to there is durable what stays.
-
-        Raises StorageError where that cannot be found for damage; nothing has changed then. The
-        segment that holds it becomes the active one. Returns the segments that are gone."""
+    def find_cut(self, from_index: Index) -> Cut:
+        """Where the log ends without the entries at `from_index`, a beginning of a batch, and
+        above. Raises StorageError where that cannot be found for damage."""
         at = reads.segment_at_index(self.segments, from_index)
         segment = self.segments[at]
         position = self._place_of(segment, from_index)
         offset = self.history.offset_of(from_index)
         latest = segment.latest_before(position, offset)
-        removed = self.segments[at + 1 :]
-        del self.segments[at + 1 :]
+        return Cut(at, Place(position, offset, from_index), latest)
+
+    def cut(self, place: Cut, kept_index: Index) -> list[Segment]:
+        """Remove what is at `place` and above, durably. `kept_index`: up to there is durable what
+        stays. The segment that holds it becomes the active one. Returns the segments that are
+        gone."""
+        segment = self.segments[place.number]
+        position, offset, from_index = place.end
+        removed = self.segments[place.number + 1 :]
+        del self.segments[place.number + 1 :]
         self.active = segment
         self._lower_mark(kept_index)
         if removed:
@@ -142,7 +156,7 @@ class SegmentRow:
             remove_segment_files(self._disk, self.directory, names)
         self._remove_claims([segment], (SUMMARY,))
         segment.open_index()
-        segment.cut(position, end_offset=offset, end_index=from_index, latest=latest)
+        segment.cut(position, end_offset=offset, end_index=from_index, latest=place.latest)
         segment.trim()
         self._disk.flush_now(segment.file)
         self.history.truncate(from_index)

@@ -11,6 +11,8 @@ How:    headers and checksums are walked as when a reader asks for the first tim
                           start         end: the next place that the index or a marker knows of,
                                         and at which a batch can be proved
         Index, epochs and markers of what is in the gap are known without it.
+            A pass ends where the log did when it began: a log that is written faster than it is
+        looked at would have it go on for ever.
 Owns:   its place in the log, and the gaps found.
 Source: reliability reference 3; ZFS and Ceph scrub what is stored, in the background."""
 
@@ -47,14 +49,19 @@ class Gap:
 
 
 class Scrub:
-    """A pass over the segments of `row` from the one that holds `from_index` on."""
+    """A pass over the segments of `row` from the one that holds `from_index` on, to its end as it
+    is now."""
 
     def __init__(self, row: SegmentRow, from_index: Index) -> None:
         self._row = row
         self.done_index = from_index
         """All segments that end at or before this index have been looked at."""
+        self._until_index = row.segments[-1].end_index
         self._segment: Segment | None = None
         self._position = 0
+        # Of the segment, as it was when the pass came to it.
+        self._size = 0
+        self._end_index = Index(0)
         self._is_uncached = False
         """Whether the page cache has let go of the segment."""
         self.gaps: list[Gap] = []
@@ -62,12 +69,13 @@ class Scrub:
 
     def step(self, bytes_max: int) -> int:
         """Look at the next bytes, about `bytes_max` and never beyond a segment; how many these
-        were, 0 at the log's end."""
+        were, 0 at the end of the pass."""
         segment = self._find_segment()
         if segment is None:
             return 0
         start = self._position
-        until = min(start + bytes_max, segment.size)
+        end = min(self._size, segment.size)
+        until = min(start + bytes_max, end)
         place = _place_before(segment, start)
         position = _walk(segment, self._row.history, place, until).position
         if position < until:
@@ -79,13 +87,14 @@ class Scrub:
             else:
                 position = until
         self._position = position
-        is_done = position >= segment.size
+        is_done = position >= end
         if segment is not self._row.active:
             # What is read here alone does not stay in the page cache.
             first = 0 if is_done else start
             segment.file.forget_cached(first, position - first)
         if is_done:
-            self.done_index = segment.end_index
+            self.done_index = min(self._end_index, segment.end_index)
+            self._segment = None
         return max(1, position - start)
 
     def _find_segment(self) -> Segment | None:
@@ -95,12 +104,13 @@ class Scrub:
         if segment is not None and segment in segments and self._position < segment.size:
             self._let_go(segment)
             return segment
-        if segments[-1].end_index <= self.done_index:
+        if min(segments[-1].end_index, self._until_index) <= self.done_index:
             return None
         segment = segments[segment_at_index(segments, self.done_index)]
         if not segment.size or segment.end_index <= self.done_index:
             return None
         self._segment = segment
+        self._size, self._end_index = segment.size, segment.end_index
         self._position = 0
         self._is_uncached = False
         self._let_go(segment)

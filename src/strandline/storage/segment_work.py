@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import GEN_CLOSED, getgeneratorstate
 
-from strandline.base.disk import Disk, File
+from strandline.base.disk import Disk, File, is_unreadable
 from strandline.base.errors import StorageError
 from strandline.records.batch import BatchHeader, crc_of, read_header
 from strandline.storage.layout import CLEANED, LOG
@@ -94,12 +94,18 @@ class SegmentWork:
 def read_proved(segment: Segment, header: BatchHeader) -> bytes:
     """The batch of a header that was read from `segment`, proved: it may have rotted since it was
     written, or looked at last. Raises StorageError."""
-    batch = segment.file.pread(header.size, header.position)
-    if read_header(batch) is None or crc_of(batch, 0, len(batch)) != header.crc:
-        raise StorageError(
-            segment.path(LOG),
-            header.position,
-            expected=f"the batch of offset {header.base_offset} with the right checksum",
-            found="damaged bytes",
-        )
-    return batch
+    found = "damaged bytes"
+    try:
+        batch = segment.file.pread(header.size, header.position)
+        if read_header(batch) is not None and crc_of(batch, 0, len(batch)) == header.crc:
+            return batch
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        found = str(error)
+    raise StorageError(
+        segment.path(LOG),
+        header.position,
+        expected=f"the batch of offset {header.base_offset} with the right checksum",
+        found=found,
+    )

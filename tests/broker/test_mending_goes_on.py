@@ -1,0 +1,233 @@
+"""What cannot be mended, or not now, keeps nothing else from being found and mended.
+
+Source: decision 0007; an attack on the mending of damage."""
+
+import asyncio
+from collections.abc import Sequence
+from errno import EIO
+
+import pytest
+from tests.broker.cluster_world import ClusterWorld, three_brokers
+from tests.broker.test_broker_in_a_cluster import produce
+from tests.broker.test_damaged_logs import (
+    IN_RECORDS,
+    TRUST_MS,
+    VALUES,
+    data_batches,
+    fetch_error,
+    rot,
+    scrubbed,
+    stop,
+)
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import BrokerId, Offset
+from strandline.replication.repairs import METHOD
+from strandline.replication.replica import Replica
+from strandline.simulation.disk import SimFile
+from strandline.storage.layout import LOG
+
+__all__ = ["scrubbed"]
+LARGE = 5_000
+"""Each such batch is a gap of its own: the index knows where it begins."""
+ROUNDS_MS = 300_000
+"""Time for many rounds of the scrub."""
+
+
+def written(world: ClusterWorld, topic: str, *, size: int = LARGE, replicas: int = 3) -> None:
+    """A batch of each value, on every replica."""
+    world.create_topic(topic, replicas=replicas)
+    write_more(world, topic, size=size)
+
+
+def write_more(world: ClusterWorld, topic: str, *, size: int = LARGE) -> None:
+    for value in VALUES:
+        assert produce(world, topic, value * size).error_code == 0
+    some = world.replicas_of(topic).values()
+    world.until(lambda: len({one.high_watermark for one in some}) == 1)
+
+
+def a_follower(world: ClusterWorld, topic: str) -> Replica:
+    leader = world.leader_of(topic)
+    return next(one for broker, one in world.replicas_of(topic).items() if broker != leader)
+
+
+def lost_offsets(replica: Replica) -> list[Offset]:
+    """Where what is damaged begins."""
+    scrub = replica.log.mending.scrub(replica.log.start_index)
+    while scrub.step(1 << 20):
+        pass
+    return [gap.start.offset for gap in scrub.gaps]
+
+
+def test_a_gap_that_nobody_can_mend_leaves_the_others_of_its_segment_to_be_mended(
+    scrubbed: ClusterWorld,
+) -> None:
+    written(scrubbed, "t")
+    one = a_follower(scrubbed, "t")
+    for broker, replica in scrubbed.replicas_of("t").items():
+        rot(scrubbed, broker, replica, at=IN_RECORDS, batch=0)
+    rot(scrubbed, one.self_id, one, at=IN_RECORDS, batch=3)
+    scrubbed.advance(ROUNDS_MS)
+    assert lost_offsets(one) == [0]
+
+
+def test_two_replicas_that_have_all_batches_between_them_mend_each_other(
+    scrubbed: ClusterWorld,
+) -> None:
+    """Where the index knows of no place between what one and the other lack."""
+    written(scrubbed, "t", size=50, replicas=2)
+    for batch, (broker, replica) in enumerate(scrubbed.replicas_of("t").items()):
+        rot(scrubbed, broker, replica, at=IN_RECORDS, batch=1 + batch)
+    scrubbed.advance(ROUNDS_MS)
+    assert not any(map(lost_offsets, scrubbed.replicas_of("t").values()))
+
+
+def test_what_a_reader_meets_beside_a_gap_that_nobody_can_mend_is_mended(
+    cluster: ClusterWorld,
+) -> None:
+    written(cluster, "t")
+    for broker, replica in cluster.replicas_of("t").items():
+        cluster.hosts[broker].process.run_now(replica.log._roll)
+    write_more(cluster, "t")
+    for broker, replica in cluster.replicas_of("t").items():
+        rot(cluster, broker, replica, at=IN_RECORDS, batch=0)
+    cluster.advance(TRUST_MS)
+    one = a_follower(cluster, "t")
+    with pytest.raises(StorageError):
+        one.read_proved(Offset(0), 10_000)
+    cluster.until(lambda: one.damage.is_known)
+    cluster.advance(30_000)
+    path = one.log._row.segments[1].path(LOG)
+    begins = data_batches(cluster, one.self_id, path)[1]
+    cluster.hosts[one.self_id].disk.rot(path, (begins + IN_RECORDS) * 8)
+    cluster.advance(TRUST_MS)
+    with pytest.raises(StorageError):
+        one.read_proved(Offset(len(VALUES) + 1), 4_000)
+    cluster.advance(30_000)
+    assert lost_offsets(one) == [0]
+
+
+@pytest.mark.parametrize("rate", [64 << 10])
+def test_a_log_that_is_written_faster_than_it_is_looked_at_does_not_hold_up_the_scrub(
+    rate: int,
+) -> None:
+    with three_brokers(scrub_rate=rate) as world:
+        world.create_topic("busy")
+        written(world, "quiet", size=50)
+        one = a_follower(world, "quiet")
+        busy = world.leader_of("busy")
+
+        def write(seconds: int) -> None:
+            for _ in range(10 * seconds):
+                world.advance(100)
+                for _ in range(2):
+                    assert produce(world, "busy", bytes(5_000)).error_code == 0
+
+        write(40)  # The scrub has come to it.
+        rot(world, one.self_id, one, at=IN_RECORDS)
+        write(60)
+        assert world.leader_of("busy") == busy
+        assert not lost_offsets(one)
+
+
+def refuse_writes_over(
+    monkeypatch: pytest.MonkeyPatch, world: ClusterWorld, replica: Replica
+) -> None:
+    """The sectors of its log cannot be written any more."""
+    pwrite = SimFile.pwrite
+    hardware = world.hosts[replica.self_id].disk
+
+    def refused(self: SimFile, buffers: Sequence[bytes], position: int) -> int:
+        if self.path.startswith(replica.log.directory) and self._disk.hardware is hardware:
+            raise OSError(EIO, "Input/output error")
+        return pwrite(self, buffers, position)
+
+    monkeypatch.setattr(SimFile, "pwrite", refused)
+
+
+def test_a_disk_that_refuses_what_mends_a_log_fails_that_log_and_no_other(
+    scrubbed: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(scrubbed, "a")
+    written(scrubbed, "b")
+    one = a_follower(scrubbed, "a")
+    other = scrubbed.replicas_of("b")[one.self_id]
+    refuse_writes_over(monkeypatch, scrubbed, one)
+    rot(scrubbed, one.self_id, one, at=IN_RECORDS, batch=1)
+    scrubbed.until(lambda: one.log.failed)
+    scrubbed.advance(1_000)
+    assert one.failed is not None
+    rot(scrubbed, one.self_id, other, at=IN_RECORDS, batch=1)
+    scrubbed.advance(ROUNDS_MS)
+    assert not lost_offsets(other)
+
+
+def test_a_log_whose_helpers_do_not_answer_does_not_hold_up_the_scrub(
+    scrubbed: ClusterWorld,
+) -> None:
+    written(scrubbed, "a")
+    written(scrubbed, "b")
+    one = a_follower(scrubbed, "a")
+    other = scrubbed.replicas_of("b")[one.self_id]
+
+    async def hang(sender: BrokerId, payload: bytes) -> bytes:
+        await asyncio.sleep(3_600)
+        raise AssertionError("nobody waits for so long")
+
+    for broker in (1, 2, 3):
+        if broker != one.self_id:
+            scrubbed.broker(broker).replication.calls._handlers[METHOD] = hang
+    rot(scrubbed, one.self_id, one, at=IN_RECORDS, batch=1)
+    scrubbed.until(lambda: one.damage.is_known)
+    rot(scrubbed, one.self_id, other, at=IN_RECORDS, batch=1)
+    scrubbed.advance(ROUNDS_MS)
+    assert other.damage.is_known
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_voter_whose_log_is_damaged_where_it_has_to_be_cut_is_mended_and_cut(
+    scrubbed: ClusterWorld, times: int
+) -> None:
+    """What is cut lies behind the damage, before the next place that the index knows of."""
+    written(scrubbed, "t", size=50)
+    leader = scrubbed.leader_of("t")
+    others = [broker for broker in (1, 2, 3) if broker != leader]
+    one = scrubbed.replicas_of("t")[leader]
+    for broker in others:
+        scrubbed.hosts[broker].kill()
+    for _ in range(times):
+        assert produce(scrubbed, "t", b"lost", acks=1).error_code == 0
+    scrubbed.advance(200)
+    stop(scrubbed, leader)
+    for broker in others:
+        scrubbed.hosts[broker].start()
+    scrubbed.until_started(*others)
+    scrubbed.until(lambda: scrubbed.leader_of("t") in others)
+    scrubbed.until(lambda: produce(scrubbed, "t", b"kept").error_code == 0)
+    rot(scrubbed, leader, one, at=IN_RECORDS, batch=len(VALUES) - 1)
+    scrubbed.hosts[leader].start()
+    scrubbed.until_started(leader)
+
+    def is_whole() -> bool:
+        some = scrubbed.replicas_of("t")
+        ends = {one.high_watermark for one in some.values()}
+        return len(some) == 3 and ends == {len(VALUES) + 1}
+
+    scrubbed.until(is_whole)
+    assert not lost_offsets(scrubbed.replicas_of("t")[leader])
+
+
+def test_a_batch_that_is_lost_everywhere_does_not_send_the_lead_round(
+    scrubbed: ClusterWorld,
+) -> None:
+    written(scrubbed, "t")
+    for broker, replica in scrubbed.replicas_of("t").items():
+        rot(scrubbed, broker, replica, at=IN_RECORDS, batch=0)
+    scrubbed.advance(60_000)
+    before = max(one.epoch for one in scrubbed.replicas_of("t").values())
+    for _ in range(300):
+        if leader := scrubbed.leader_of("t"):
+            fetch_error(scrubbed, leader, "t")
+        scrubbed.advance(1_000)
+    assert max(one.epoch for one in scrubbed.replicas_of("t").values()) <= before + 3
