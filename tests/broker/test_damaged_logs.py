@@ -421,6 +421,8 @@ def test_readers_of_what_nobody_can_mend_do_not_have_it_looked_for_again_and_aga
     monkeypatch.setattr(Scrub, "step", counted)
     for _ in range(50):
         assert fetch_error(cluster, leader, "t") == Error.KAFKA_STORAGE_ERROR
+        with pytest.raises(StorageError):  # It names the directory alone.
+            cluster.replicas_of("t")[leader].read_proved(Offset(0), 1_000)
         cluster.advance(100)
     assert 0 < step_count < 10
 

@@ -60,6 +60,8 @@ ANSWER_BYTES = (ANSWER_BYTES_MAX, 16 << 10, 1)
 CALL_TIMEOUT_MS = 10_000
 RETRY_MS = 10_000
 """After this time what could not be mended is tried again."""
+LOOK_AGAIN_MS = 60_000
+"""A log with known gaps is looked at no sooner again for what readers meet beside them."""
 PAUSE_S = 0.005
 """Between two steps of the task: other work has its turn, and what is to be sent leaves."""
 
@@ -117,6 +119,8 @@ class Repairs:
         self._gaps: dict[GroupId, list[Gap]] = {}
         # When each of these is mended next, or tried again.
         self._due_ms: dict[GroupId, int] = {}
+        # When each of these was looked at last because of a reader.
+        self._looked_ms: dict[GroupId, int] = {}
         # Of what is being mended: whether all that is left is damaged at each other member, too.
         self._is_shared = False
         self._round: deque[GroupId] = deque()
@@ -149,18 +153,22 @@ class Repairs:
 
         Not for what is known to be wrong: readers may try again and again, and what nobody can mend
         stays."""
-        known = self._gaps.get(replica.group, ())
-        if isinstance(error, StorageError):
-            path, position = error.path, error.position
-            is_known = any(
-                gap.path == path and gap.start.position <= position < gap.end.position
-                for gap in known
-            )
-        else:
-            path, is_known = "", bool(known)
-        if not is_known:
+        path = error.path if isinstance(error, StorageError) else ""
+        if replica.group not in self._gaps or self._may_be_another(replica.group, error):
             self._suspects.setdefault(replica.group, path)
             self._wake.set()
+
+    def _may_be_another(self, group: GroupId, error: OSError | StorageError) -> bool:
+        """Whether it is none of the known gaps, as far as that is told; seldom, for it may not be
+        found."""
+        if not isinstance(error, StorageError) or parse_name(error.path.rpartition("/")[2]) is None:
+            return False
+        if self._host.clock.monotonic_ms() < self._looked_ms.get(group, 0) + LOOK_AGAIN_MS:
+            return False
+        return not any(
+            gap.path == error.path and gap.start.position <= error.position < gap.end.position
+            for gap in self._gaps[group]
+        )
 
     # ---- the task --------------------------------------------------------------------------------
 
@@ -205,6 +213,7 @@ class Repairs:
         replica = self._replica(group)
         if replica is None:
             return
+        self._looked_ms[group] = self._host.clock.monotonic_ms()
         parsed = parse_name(path.rpartition("/")[2])
         scrub = replica.log.mending.scrub(parsed[0].base_index if parsed else Index(0))
         while (replica := self._replica(group)) is not None and scrub.step(URGENT_BYTES):
@@ -298,6 +307,7 @@ class Repairs:
             return
         self._gaps.pop(group, None)
         self._due_ms.pop(group, None)
+        self._looked_ms.pop(group, None)
         if replica is not None and group not in self._suspects:
             replica.damage.mended()
 
