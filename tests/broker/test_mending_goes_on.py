@@ -12,6 +12,7 @@ from tests.broker.cluster_world import ClusterWorld, three_brokers
 from tests.broker.test_broker_in_a_cluster import produce
 from tests.broker.test_damaged_logs import (
     IN_RECORDS,
+    MAGIC_AT,
     TRUST_MS,
     VALUES,
     data_batches,
@@ -23,7 +24,7 @@ from tests.broker.test_damaged_logs import (
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Offset
-from strandline.replication.repairs import METHOD
+from strandline.replication.helping import METHOD
 from strandline.replication.replica import Replica
 from strandline.simulation.disk import SimFile
 from strandline.storage.layout import LOG
@@ -98,7 +99,6 @@ def test_what_a_reader_meets_beside_a_gap_that_nobody_can_mend_is_mended(
     with pytest.raises(StorageError):
         one.read_proved(Offset(0), 10_000)
     cluster.until(lambda: one.damage.is_known)
-    cluster.advance(30_000)
     path = one.log._row.segments[1].path(LOG)
     begins = data_batches(cluster, one.self_id, path)[1]
     cluster.hosts[one.self_id].disk.rot(path, (begins + IN_RECORDS) * 8)
@@ -164,10 +164,13 @@ def test_a_disk_that_refuses_what_mends_a_log_fails_that_log_and_no_other(
     assert not lost_offsets(other)
 
 
+@pytest.mark.parametrize("gaps", [1, 9])
 def test_a_log_whose_helpers_do_not_answer_does_not_hold_up_the_scrub(
-    scrubbed: ClusterWorld,
+    scrubbed: ClusterWorld, gaps: int
 ) -> None:
     written(scrubbed, "a")
+    for _ in range(4):
+        write_more(scrubbed, "a")
     written(scrubbed, "b")
     one = a_follower(scrubbed, "a")
     other = scrubbed.replicas_of("b")[one.self_id]
@@ -179,16 +182,18 @@ def test_a_log_whose_helpers_do_not_answer_does_not_hold_up_the_scrub(
     for broker in (1, 2, 3):
         if broker != one.self_id:
             scrubbed.broker(broker).replication.calls._handlers[METHOD] = hang
-    rot(scrubbed, one.self_id, one, at=IN_RECORDS, batch=1)
+    for number in range(gaps):
+        rot(scrubbed, one.self_id, one, at=IN_RECORDS, batch=1 + 2 * number)
     scrubbed.until(lambda: one.damage.is_known)
     rot(scrubbed, one.self_id, other, at=IN_RECORDS, batch=1)
-    scrubbed.advance(ROUNDS_MS)
+    scrubbed.advance(100_000)
     assert other.damage.is_known
 
 
 @pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("hides_next", [False, True])
 def test_a_voter_whose_log_is_damaged_where_it_has_to_be_cut_is_mended_and_cut(
-    scrubbed: ClusterWorld, times: int
+    scrubbed: ClusterWorld, times: int, hides_next: bool
 ) -> None:
     """What is cut lies behind the damage, before the next place that the index knows of."""
     written(scrubbed, "t", size=50)
@@ -207,6 +212,8 @@ def test_a_voter_whose_log_is_damaged_where_it_has_to_be_cut_is_mended_and_cut(
     scrubbed.until(lambda: scrubbed.leader_of("t") in others)
     scrubbed.until(lambda: produce(scrubbed, "t", b"kept").error_code == 0)
     rot(scrubbed, leader, one, at=IN_RECORDS, batch=len(VALUES) - 1)
+    if hides_next:
+        rot(scrubbed, leader, one, at=MAGIC_AT, batch=len(VALUES))
     scrubbed.hosts[leader].start()
     scrubbed.until_started(leader)
 
@@ -219,12 +226,28 @@ def test_a_voter_whose_log_is_damaged_where_it_has_to_be_cut_is_mended_and_cut(
     assert not lost_offsets(scrubbed.replicas_of("t")[leader])
 
 
-def test_a_batch_that_is_lost_everywhere_does_not_send_the_lead_round(
+def test_what_one_gap_has_behind_a_batch_that_is_lost_everywhere_is_mended(
     scrubbed: ClusterWorld,
+) -> None:
+    written(scrubbed, "t")
+    one = scrubbed.replicas_of("t")[scrubbed.leader_of("t")]
+    for broker, replica in scrubbed.replicas_of("t").items():
+        rot(scrubbed, broker, replica, at=IN_RECORDS, batch=0)
+    for batch in (1, 2):
+        rot(scrubbed, one.self_id, one, at=IN_RECORDS, batch=batch)
+    scrubbed.advance(ROUNDS_MS)
+    assert [lost_offsets(each) for each in scrubbed.replicas_of("t").values()] == [[0]] * 3
+
+
+@pytest.mark.parametrize("is_one_down", [False, True])
+def test_a_batch_that_is_lost_everywhere_does_not_send_the_lead_round(
+    scrubbed: ClusterWorld, is_one_down: bool
 ) -> None:
     written(scrubbed, "t")
     for broker, replica in scrubbed.replicas_of("t").items():
         rot(scrubbed, broker, replica, at=IN_RECORDS, batch=0)
+    if is_one_down:
+        scrubbed.hosts[a_follower(scrubbed, "t").self_id].kill()
     scrubbed.advance(60_000)
     before = max(one.epoch for one in scrubbed.replicas_of("t").values())
     for _ in range(300):
@@ -232,3 +255,24 @@ def test_a_batch_that_is_lost_everywhere_does_not_send_the_lead_round(
             fetch_error(scrubbed, leader, "t")
         scrubbed.advance(1_000)
     assert max(one.epoch for one in scrubbed.replicas_of("t").values()) <= before + 3
+
+
+def test_a_cut_that_damage_keeps_from_being_made_is_not_tried_for_each_append(
+    scrubbed: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(scrubbed, "t", size=50)
+    one = a_follower(scrubbed, "t")
+    undone_count = 0
+
+    def damaged(*_: object) -> None:
+        nonlocal undone_count
+        undone_count += 1
+        raise StorageError(one.log.directory, 9, expected="a batch", found="damaged bytes")
+
+    monkeypatch.setattr(one.log, "append", damaged)
+    for _ in range(100):
+        assert produce(scrubbed, "t", b"more").error_code == 0
+        scrubbed.advance(100)
+    assert 5 < undone_count < 15
+    monkeypatch.undo()
+    scrubbed.until(lambda: one.high_watermark == len(VALUES) + 100)

@@ -29,8 +29,8 @@ from strandline.protocol.messages.produce import (
 from strandline.raft import outdated
 from strandline.records.record import Record, build_batch
 from strandline.replication.entries import cut_before
+from strandline.replication.helping import EntriesOf
 from strandline.replication.leading import Leading
-from strandline.replication.repairs import EntriesOf
 from strandline.replication.replica import Replica
 from strandline.replication.sender import FollowerStream
 from strandline.simulation.disk import SimDisk
@@ -431,6 +431,6 @@ def test_who_may_be_outdated_helps_nobody_to_mend(
         assert has_key(world, X) and not replica.raft.is_amnesiac
         question = msgspec.msgpack.encode(EntriesOf(replica.group, Index(1), replica.raft.commit))
         with pytest.raises(ApiError, match="not known to be up to date"):
-            world.do(X, replica.host.repairs._on_question(BrokerId(A), question))
+            world.do(X, replica.host.repairs.helping._on_question(BrokerId(A), question))
     settle(world, A, B, X)
     assert not has_key(world, X)

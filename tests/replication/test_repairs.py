@@ -12,7 +12,8 @@ from tests.storage.test_mending import compacted_pair, entries_of, newest, scrub
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.repairs import Repairs, _Patch
+from strandline.replication.helping import Patch, Try
+from strandline.replication.repairs import Repairs
 from strandline.storage.layout import LOG
 from strandline.storage.scrubbing import Gap
 from strandline.storage.segment_work import read_proved
@@ -56,17 +57,17 @@ def test_a_gap_that_has_grown_over_another_one_is_mended_once(
     repairs = Repairs(host)
     replica = Mock(log=log, failed=None, is_busy=False)
 
-    def fetch(_replica: object, gap: Gap) -> _Patch:
-        return _Patch(gap, log.mending.fitting(gap, entries_of(peer.log, gap)), BrokerId(2))
+    def fetch(_replica: object, gap: Gap, _lost_at: object) -> list[Patch]:
+        return [Patch(gap, log.mending.fitting(gap, entries_of(peer.log, gap)), BrokerId(2))]
 
     async def mend() -> list[Gap]:
-        task = asyncio.create_task(repairs._mend_segment(replica, list(order(known))))
+        task = asyncio.create_task(repairs._mend_segment(replica, list(order(known)), Try()))
         while not task.done():
             world.disk.run()
             await asyncio.sleep(0.001)
         return task.result()
 
-    repairs._fetch = AsyncMock(side_effect=fetch)  # type: ignore[method-assign]
+    repairs.helping.fetch = AsyncMock(side_effect=fetch)  # type: ignore[method-assign]
     assert not asyncio.run(mend())
     assert not repairs._suspects and not scrubbed(log)
     assert newest(log) == expected

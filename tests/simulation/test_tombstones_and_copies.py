@@ -20,7 +20,7 @@ from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication import compactor
 from strandline.replication.compactor import Compactor
-from strandline.replication.repairs import METHOD
+from strandline.replication.helping import METHOD
 from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.facts import DeletionAsked

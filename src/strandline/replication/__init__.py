@@ -24,8 +24,8 @@ Map, from the outside in:
         replica that goes for good), fencing.py (an old side that must acknowledge no more),
         budget.py (memory),
         cleaning.py (upkeep of one log), compactor.py (compaction in slices), deleting.py (records
-        deleted at the front), starts.py (followers ask where partitions begin), damage.py and
-        repairs.py (damaged logs are led by others, and mended from them), wire.py (messages as
-        bytes), append_times.py and standing.py (how far each replica is, as its leader knows),
-        settings.py.
+        deleted at the front), starts.py (followers ask where partitions begin), damage.py,
+        repairs.py and helping.py (damaged logs are led by others, and mended with what these
+        have), wire.py (messages as bytes), append_times.py and standing.py (how far each replica
+        is, as its leader knows), settings.py.
 Source: design section 5; Redpanda RFC 20220119 (one path for all acks levels)."""

@@ -10,10 +10,11 @@ Owns:   whether the log is known to be damaged, and when that was last said.
 Source: reliability reference 1b (disk corruption); decision 0007."""
 
 import logging
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import StorageError
-from strandline.model.ids import Epoch
+from strandline.model.ids import BrokerId, Epoch
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 COMPLAINT_INTERVAL_MS = 10_000
 """How often at most damage is said, and the lead given away for it."""
 
+UNDONE_PAUSE_MS = 1_000
+"""For so long no append is taken after one that would have cut the log where it is damaged."""
+
 NO_EPOCH = Epoch(-1)
+NEVER_MS = -1
 
 _log = logging.getLogger("strandline.replication")
 
@@ -36,7 +41,21 @@ class Damage:
         self._tried_epoch = NO_EPOCH
         self.is_known = False
         """Whether a part of the log is damaged here, and not mended yet."""
-        self._is_shared = False
+        # Who has lost some of it, too, and cannot serve it either.
+        self._lost_at: frozenset[BrokerId] = frozenset()
+        self._undone_ms = NEVER_MS
+
+    @property
+    def hides_a_cut(self) -> bool:
+        """Whether it has just kept the log from being cut: what asks for that is not taken now."""
+        if self._undone_ms == NEVER_MS:
+            return False
+        return self._replica.host.clock.monotonic_ms() < self._undone_ms + UNDONE_PAUSE_MS
+
+    def kept_from_a_cut(self, error: StorageError) -> None:
+        """The log was to be cut, and where cannot be told for damage."""
+        self._undone_ms = self._replica.host.clock.monotonic_ms()
+        self.met(error)
 
     def met(self, error: OSError | StorageError) -> None:
         """Something in the log cannot be read."""
@@ -46,19 +65,21 @@ class Damage:
             _log.error("%s: the log on this broker cannot be read: %s", replica.name, error)
             self._hand_over_soon()
 
-    def found(self, *, is_shared: bool | None = None) -> None:
+    def found(self, *, lost_at: Collection[BrokerId] | None = None) -> None:
         """The log has damage: a scrub met it, or could not mend it, or this replica has come to
-        lead with it. `is_shared`: whether each other member has just said that it is damaged there,
-        too; None for as before."""
+        lead with it. `lost_at`: those that have just said that they have lost some of it, too; None
+        for as before."""
         self.is_known = True
-        if is_shared is not None:
-            self._is_shared = is_shared
+        if lost_at is not None:
+            self._lost_at = frozenset(lost_at)
         if self._replica.leading is not None and self._may_complain():
             self._hand_over_soon()
 
     def mended(self) -> None:
         """Nothing is damaged any more: followers may be waiting for it."""
-        self.is_known = self._is_shared = False
+        self.is_known = False
+        self._lost_at = frozenset()
+        self._undone_ms = NEVER_MS
         if self._replica.leading is not None:
             self._replica.host.tell_soon(self._replica)
 
@@ -70,20 +91,18 @@ class Damage:
         return True
 
     def _hand_over_soon(self) -> None:
-        """Not from within whatever was reading; nor where the same is damaged everywhere, for the
-        lead would go round for ever."""
-        if self._is_shared:
-            return
+        """Not from within whatever was reading."""
         self._replica.host.clock.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        """Let the next replica in sync lead: in turn, since that one may be damaged as well."""
+        """Let the next replica in sync lead: in turn, since that one may be damaged as well. None
+        that is known to be: the lead would go round for ever."""
         replica = self._replica
         if replica.leading is None or replica.raft.transferring_to is not None:
             return
         has_tried = self._tried_epoch == replica.epoch
         self._tried_epoch = replica.epoch
-        others = [broker for broker in replica.in_sync() if broker != replica.self_id]
+        others = [one for one in replica.in_sync() if one not in (replica.self_id, *self._lost_at)]
         if has_tried and self.is_known and self._may_be_replaced():
             _log.warning("%s: damaged, and nobody takes over; giving up leadership", replica.name)
             replica.heard_ms = replica.host.clock.monotonic_ms()  # Its own turn comes after theirs.
@@ -96,7 +115,7 @@ class Damage:
         """Whether the other voters that are alive can elect somebody without this one."""
         replica = self._replica
         liveness = replica.host.liveness
-        others = [one for one in replica.configuration.all_voters if one != replica.self_id]
+        others = set(replica.configuration.all_voters) - {replica.self_id} - self._lost_at
         return replica.configuration.wins_election(
             [one for one in others if liveness.is_alive(one)]
         )

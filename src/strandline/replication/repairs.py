@@ -24,16 +24,11 @@ Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18 (repair fro
 import asyncio
 import logging
 from collections import deque
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from strandline.base.errors import ApiError, ProtocolError, StorageError, StrandlineError
-from strandline.model.ids import BrokerId, GroupId, Index
-from strandline.network.calls import CallError
-from strandline.protocol.errors import Error
-from strandline.records.batch import crc_matches, iterate_headers
+from strandline.base.errors import StorageError, StrandlineError
+from strandline.model.ids import GroupId, Index
+from strandline.replication.helping import Helping, Patch, Try
 from strandline.storage.layout import parse_name
 from strandline.storage.log import Log
 from strandline.storage.mending import fits_in_place
@@ -44,7 +39,6 @@ if TYPE_CHECKING:
     from strandline.replication.host import Replication
     from strandline.replication.replica import Replica
 
-METHOD = "entries-of"
 SLICE_BYTES = 32 << 10
 """So much is looked at before other work has its turn: a few ms for small batches."""
 URGENT_BYTES = 4 * SLICE_BYTES
@@ -53,11 +47,6 @@ SHARE = 0.02
 """How much of the time the scrub takes at most, whatever its rate."""
 FIRST_ROUND_MS = 600_000
 """How long a broker that starts has other things to do."""
-ANSWER_BYTES_MAX = 256 << 10
-"""So much is asked for at once; a single batch may be larger."""
-ANSWER_BYTES = (ANSWER_BYTES_MAX, 16 << 10, 1)
-"""What is tried, where a part of it is damaged there, too; in the end one batch."""
-CALL_TIMEOUT_MS = 10_000
 RETRY_MS = 10_000
 """After this time what could not be mended is tried again."""
 LOOK_AGAIN_MS = 60_000
@@ -66,46 +55,6 @@ PAUSE_S = 0.005
 """Between two steps of the task: other work has its turn, and what is to be sent leaves."""
 
 _log = logging.getLogger("strandline.replication")
-
-
-class EntriesOf(msgspec.Struct, frozen=True, array_like=True):
-    """ "What do you have for these indexes?" `last_index` is inclusive."""
-
-    group: GroupId
-    first_index: Index
-    last_index: Index
-
-
-class EntriesFound(msgspec.Struct, frozen=True, array_like=True):
-    """Whole batches from the asked index on, up to `last_index`: maybe less, maybe more. None, and
-    an index before the asked one, where these are damaged there, too."""
-
-    last_index: Index
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Patch:
-    """What is to stand in a gap, or in the beginning of one, and who had it."""
-
-    gap: Gap
-    data: bytes
-    helper: BrokerId
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What one replica had; `hindrance`: why it is no more."""
-
-    data: bytes
-    was_answered: bool
-    is_damaged: bool
-    hindrance: str
-
-
-_encoder = msgspec.msgpack.Encoder()
-_questions = msgspec.msgpack.Decoder(EntriesOf)
-_answers = msgspec.msgpack.Decoder(EntriesFound)
 
 
 class Repairs:
@@ -119,10 +68,11 @@ class Repairs:
         self._gaps: dict[GroupId, list[Gap]] = {}
         # When each of these is mended next, or tried again.
         self._due_ms: dict[GroupId, int] = {}
+        # As long as the last one took, nothing is mended: the scrub has its turn.
+        self._pause_until_ms = 0
         # When each of these was looked at last because of a reader.
         self._looked_ms: dict[GroupId, int] = {}
-        # Of what is being mended: whether all that is left is damaged at each other member, too.
-        self._is_shared = False
+        self.helping = Helping(host)
         self._round: deque[GroupId] = deque()
         self._round_due_ms = 0
         # The log of the round's first group, and the pass over it.
@@ -130,7 +80,6 @@ class Repairs:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.mended_count = 0
-        host.calls.register(METHOD, self._on_question)
 
     def start(self, *, rate_bytes: int, interval_ms: int) -> None:
         """Look at every log, `rate_bytes` a second (0: never), a new round `interval_ms` after the
@@ -199,11 +148,13 @@ class Repairs:
             return PAUSE_S
         now_ms = self._host.clock.monotonic_ms()
         due = min(self._due_ms, key=self._due_ms.__getitem__, default=None)
-        if due is not None and self._due_ms[due] <= now_ms:
+        if due is not None and max(self._due_ms[due], self._pause_until_ms) <= now_ms:
             await self._mend(due)
+            ended_ms = self._host.clock.monotonic_ms()
+            self._pause_until_ms = ended_ms + ended_ms - now_ms
         wait_s = self._scrub_slice() if self._rate_bytes else RETRY_MS / 1000
-        now_ms = self._host.clock.monotonic_ms()
-        left_ms = min((ms - now_ms for ms in self._due_ms.values()), default=RETRY_MS)
+        next_ms = max(min(self._due_ms.values(), default=0), self._pause_until_ms)
+        left_ms = next_ms - self._host.clock.monotonic_ms() if self._due_ms else RETRY_MS
         return max(PAUSE_S, min(wait_s, left_ms / 1000))
 
     # ---- finding ---------------------------------------------------------------------------------
@@ -276,7 +227,7 @@ class Repairs:
         if found:
             self._gaps[replica.group] = [*known, *found]
             self._due_ms[replica.group] = 0
-            replica.damage.found(is_shared=False)
+            replica.damage.found(lost_at=())
 
     # ---- mending ---------------------------------------------------------------------------------
 
@@ -285,16 +236,15 @@ class Repairs:
         replica = self._replica(group)
         gaps = self._gaps.get(group, [])
         left: list[Gap] = []
-        self._is_shared = True
+        asking = Try()
         try:
             while gaps and replica is not None:
                 segment = gaps[0].segment
                 own = [gap for gap in gaps if gap.segment is segment]
                 gaps = [gap for gap in gaps if gap.segment is not segment]
-                left += await self._mend_segment(replica, own)
+                left += await self._mend_segment(replica, own, asking)
         except (OSError, StorageError) as error:
             left = self._gaps.get(group, [])
-            self._is_shared = False
             if replica is not None:
                 _log.warning("%s: not mended for now: %s", replica.name, error)
                 if replica.log.failed:
@@ -303,7 +253,7 @@ class Repairs:
             self._gaps[group] = left
             self._due_ms[group] = self._host.clock.monotonic_ms() + RETRY_MS
             if replica is not None:
-                replica.damage.found(is_shared=self._is_shared)
+                replica.damage.found(lost_at=asking.lost_at)
             return
         self._gaps.pop(group, None)
         self._due_ms.pop(group, None)
@@ -311,32 +261,26 @@ class Repairs:
         if replica is not None and group not in self._suspects:
             replica.damage.mended()
 
-    async def _mend_segment(self, replica: "Replica", gaps: list[Gap]) -> list[Gap]:
+    async def _mend_segment(self, replica: "Replica", gaps: list[Gap], asking: Try) -> list[Gap]:
         """Which gaps the segment of these has still. Raises OSError, StorageError."""
         mending = replica.log.mending
         present = mending.find_each_again(gaps)
         if not present:
             return []
         if not await _unclaim(replica, present):
-            self._is_shared = False
             return present
         present = mending.find_each_again(present)
-        patches: list[_Patch] = []
+        patches: list[Patch] = []
         for gap in present:
-            found = await self._fetch(replica, gap)
-            if found is not None:
-                patches.append(found)
+            patches += await self.helping.fetch(replica, gap, asking)
         if replica.failed is not None or mending.find_each_again(present) != present:
-            self._is_shared = False
             return present  # The log has changed meanwhile: another time.
         fitting = [one for one in patches if fits_in_place(one.gap, one.data)]
         if fitting != patches and [one.gap for one in patches] == present:
             rewrite = mending.rewrite([(one.gap, one.data) for one in patches])
             if not await self._rewrite(replica, rewrite):
-                self._is_shared = False
                 return present
         else:
-            self._is_shared &= fitting == patches
             patches = fitting
             for one in patches:
                 mending.fill(one.gap, one.data)
@@ -375,87 +319,6 @@ class Repairs:
         rewrite.abandon()
         return False
 
-    async def _fetch(self, replica: "Replica", gap: Gap) -> "_Patch | None":
-        """What other replicas have for a gap, or for its beginning."""
-        members = replica.configuration.members
-        peers = [peer for peer in members if peer != replica.self_id]
-        peers.sort(key=lambda peer: peer != replica.leader_id)
-        has_told = replica.is_leader or not replica.log.config.has_been_compacted
-        data, rest, helper, damaged_count = b"", gap, None, 0
-        for peer in peers:
-            if not has_told and peer != replica.leader_id:
-                break  # Another time: the leader may count this log as clean.
-            answer = await self._fetch_from(peer, replica, rest)
-            has_told |= answer.was_answered
-            damaged_count += answer.is_damaged
-            part, end = replica.log.mending.fitting_start(rest, answer.data)
-            if part:
-                data, helper, rest = data + part, peer, replace(rest, start=end)
-            if end[1:] == gap.end[1:]:
-                break
-            text = "%s: broker %d does not have all of a gap: %s"
-            _log.warning(text, replica.name, peer, answer.hindrance)
-        target = replica.log.mending.part(gap, data, rest.start)
-        if target is None or helper is None:
-            self._is_shared &= damaged_count == len(peers) > 0
-            return None
-        self._is_shared &= target == gap
-        return _Patch(target, data, helper)
-
-    async def _fetch_from(self, peer: BrokerId, replica: "Replica", gap: Gap) -> "_Answer":
-        """What one other replica has for a gap, from its beginning on."""
-        parts: list[bytes] = []
-        index = gap.start.raft_index
-        was_answered = is_damaged = False
-        hindrance = "it has other entries"
-        while index <= gap.last_index:
-            question = EntriesOf(replica.group, index, gap.last_index)
-            try:
-                answer = _answers.decode(
-                    await self._host.calls.call(
-                        peer, METHOD, _encoder.encode(question), timeout_ms=CALL_TIMEOUT_MS
-                    )
-                )
-            except (CallError, msgspec.DecodeError) as error:
-                was_answered |= not isinstance(error, CallError) or error.was_answered
-                hindrance = str(error)
-                break
-            was_answered = True
-            if answer.last_index < index:
-                is_damaged, hindrance = True, f"index {index} is damaged there, too"
-                break
-            parts.append(answer.data)
-            index = Index(answer.last_index + 1)
-        return _Answer(b"".join(parts), was_answered, is_damaged, hindrance)
-
-    # ---- helping ---------------------------------------------------------------------------------
-
-    async def _on_question(self, sender: BrokerId, payload: bytes) -> bytes:
-        """Another replica has lost some entries: give it what is here, proved."""
-        try:
-            question = _questions.decode(payload)
-        except msgspec.DecodeError as error:
-            raise ProtocolError(f"bad question for entries: {error}") from error
-        replica = self._replica(question.group)
-        if (
-            replica is None
-            or question.first_index < replica.log.start_index
-            or question.first_index > replica.log.last_index
-        ):
-            raise ApiError(Error.OFFSET_OUT_OF_RANGE, "these entries are not here, or not yet")
-        if replica.log.config.has_been_compacted and not replica.raft.knows_configuration:
-            # A log that was left has what others let go of since (`raft.outdated`).
-            raise ApiError(Error.OFFSET_OUT_OF_RANGE, "this log is not known to be up to date")
-        for count in ANSWER_BYTES:
-            try:
-                entries = replica.log.read_entries(question.first_index, count)
-                _prove(replica, entries.data)
-            except (OSError, StorageError) as error:
-                replica.on_unreadable(error)
-            else:
-                return _encoder.encode(EntriesFound(entries.last_index, entries.data))
-        return _encoder.encode(EntriesFound(Index(question.first_index - 1), b""))
-
     def _replica(self, group: GroupId) -> "Replica | None":
         replica = self._host.replicas.get(group)
         return None if replica is None or replica.failed is not None else replica
@@ -470,15 +333,3 @@ async def _unclaim(replica: "Replica", gaps: list[Gap]) -> bool:
     replica.tell_compacted()
     await asyncio.sleep(PAUSE_S)
     return not replica.is_busy
-
-
-def _prove(replica: "Replica", data: bytes) -> None:
-    """What was read before may have been damaged since."""
-    for header in iterate_headers(data):
-        if not crc_matches(data, header):
-            raise StorageError(
-                replica.log.directory,
-                header.position,
-                expected=f"the batch of offset {header.base_offset} with the right checksum",
-                found="damaged bytes",
-            )

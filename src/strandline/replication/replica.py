@@ -442,6 +442,8 @@ class Replica:
 
     def _begin(self, event: Event, entries: Entries | None) -> None:
         if entries is not None and isinstance(event, Received):
+            if self.damage.hides_a_cut:
+                return
             message = event.message
             request = message.request if isinstance(message, LentAppend) else message
             assert isinstance(request, AppendRequest)
@@ -511,7 +513,7 @@ class Replica:
             self.fail(error)
             return
         if isinstance(error, StorageError):
-            self.on_unreadable(error)
+            self.damage.kept_from_a_cut(error)
         else:
             self.host.on_full(self, error)
         self.stop_leading()

@@ -96,14 +96,18 @@ class Mending:
         """The same, as far as they are the gap's from its beginning on, and what follows them."""
         return fitting_start(gap, self._row.history, data)
 
-    def part(self, gap: Gap, data: bytes, end: Place) -> Gap | None:
-        """The part of a gap that these batches, up to `end`, take; None where what has to follow
-        them is not seen behind them: what is here may have been compacted less, or more."""
+    def part(self, gap: Gap, data: bytes, end: Place, *, is_same: bool) -> Gap | None:
+        """The part of a gap that these batches, up to `end`, take; None where that is not known.
+
+        `is_same`: whether nothing was ever compacted: then they are as long as what was here. Else
+        what has to follow them is to be seen behind them."""
         if end[1:] == gap.end[1:]:
             return gap
         end = end._replace(position=gap.start.position + len(data))
         if not data or end.position >= gap.end.position:
             return None
+        if is_same:
+            return replace(gap, end=end)
         try:
             header = next(gap.segment.headers(end.position, end.position + 1))
         except (OSError, StorageError):
