@@ -24,6 +24,8 @@ from tests.broker.test_damaged_logs import (
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Offset
+from strandline.raft.events import Event
+from strandline.replication.entries import Entries
 from strandline.replication.helping import METHOD
 from strandline.replication.replica import Replica
 from strandline.simulation.disk import SimFile
@@ -190,6 +192,37 @@ def test_a_log_whose_helpers_do_not_answer_does_not_hold_up_the_scrub(
     assert other.damage.is_known
 
 
+def end_with_another_tail(world: ClusterWorld, *, times: int = 1) -> tuple[int, list[int]]:
+    """Who led stops with batches that nobody else has; the others go on."""
+    leader = world.leader_of("t")
+    others = [broker for broker in (1, 2, 3) if broker != leader]
+    for broker in others:
+        world.hosts[broker].kill()
+    for _ in range(times):
+        assert produce(world, "t", b"lost", acks=1).error_code == 0
+    world.advance(200)
+    stop(world, leader)
+    for broker in others:
+        world.hosts[broker].start()
+    world.until_started(*others)
+    world.until(lambda: world.leader_of("t") in others)
+    world.until(lambda: produce(world, "t", b"kept").error_code == 0)
+    return leader, others
+
+
+def comes_back(world: ClusterWorld, broker: int) -> None:
+    """Until it has what the others have."""
+    world.hosts[broker].start()
+    world.until_started(broker)
+
+    def is_whole() -> bool:
+        some = world.replicas_of("t")
+        ends = {one.high_watermark for one in some.values()}
+        return len(some) == 3 and ends == {len(VALUES) + 1}
+
+    world.until(is_whole)
+
+
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("hides_next", [False, True])
 def test_a_voter_whose_log_is_damaged_where_it_has_to_be_cut_is_mended_and_cut(
@@ -197,33 +230,53 @@ def test_a_voter_whose_log_is_damaged_where_it_has_to_be_cut_is_mended_and_cut(
 ) -> None:
     """What is cut lies behind the damage, before the next place that the index knows of."""
     written(scrubbed, "t", size=50)
-    leader = scrubbed.leader_of("t")
-    others = [broker for broker in (1, 2, 3) if broker != leader]
-    one = scrubbed.replicas_of("t")[leader]
-    for broker in others:
-        scrubbed.hosts[broker].kill()
-    for _ in range(times):
-        assert produce(scrubbed, "t", b"lost", acks=1).error_code == 0
-    scrubbed.advance(200)
-    stop(scrubbed, leader)
-    for broker in others:
-        scrubbed.hosts[broker].start()
-    scrubbed.until_started(*others)
-    scrubbed.until(lambda: scrubbed.leader_of("t") in others)
-    scrubbed.until(lambda: produce(scrubbed, "t", b"kept").error_code == 0)
-    rot(scrubbed, leader, one, at=IN_RECORDS, batch=len(VALUES) - 1)
+    one = scrubbed.replicas_of("t")[scrubbed.leader_of("t")]
+    broker, _ = end_with_another_tail(scrubbed, times=times)
+    rot(scrubbed, broker, one, at=IN_RECORDS, batch=len(VALUES) - 1)
     if hides_next:
-        rot(scrubbed, leader, one, at=MAGIC_AT, batch=len(VALUES))
-    scrubbed.hosts[leader].start()
-    scrubbed.until_started(leader)
+        rot(scrubbed, broker, one, at=MAGIC_AT, batch=len(VALUES))
+    comes_back(scrubbed, broker)
+    assert not lost_offsets(scrubbed.replicas_of("t")[broker])
 
-    def is_whole() -> bool:
-        some = scrubbed.replicas_of("t")
-        ends = {one.high_watermark for one in some.values()}
-        return len(some) == 3 and ends == {len(VALUES) + 1}
 
-    scrubbed.until(is_whole)
-    assert not lost_offsets(scrubbed.replicas_of("t")[leader])
+def test_a_log_is_cut_behind_what_is_lost_everywhere(scrubbed: ClusterWorld) -> None:
+    written(scrubbed, "t", size=50)
+    one = scrubbed.replicas_of("t")[scrubbed.leader_of("t")]
+    broker, others = end_with_another_tail(scrubbed)
+    rot(scrubbed, broker, one, at=IN_RECORDS, batch=1)
+    for other in others:
+        rot(scrubbed, other, scrubbed.replicas_of("t")[other], at=IN_RECORDS, batch=1)
+    comes_back(scrubbed, broker)
+
+
+def test_a_leader_that_cannot_read_what_the_others_lack_gives_up_though_they_lost_something_else(
+    scrubbed: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(scrubbed, "t")
+    for broker, replica in scrubbed.replicas_of("t").items():
+        scrubbed.hosts[broker].process.run_now(replica.log._roll)
+    assert produce(scrubbed, "t", bytes(LARGE)).error_code == 0
+    for broker, replica in scrubbed.replicas_of("t").items():
+        rot(scrubbed, broker, replica, at=IN_RECORDS, batch=0)
+    scrubbed.advance(100_000)
+    one = scrubbed.replicas_of("t")[scrubbed.leader_of("t")]
+    begin = Replica._begin
+
+    def takes_nothing(self: Replica, event: Event, entries: Entries | None) -> None:
+        if self.group != one.group or self.self_id == one.self_id or entries is None:
+            begin(self, event, entries)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Replica, "_begin", takes_nothing)
+        for _ in range(3):
+            assert produce(scrubbed, "t", bytes(LARGE), acks=1).error_code == 0
+        scrubbed.advance(300)
+        path = one.log._row.active.path(LOG)
+        begins = data_batches(scrubbed, one.self_id, path)[1]
+        scrubbed.hosts[one.self_id].disk.rot(path, (begins + IN_RECORDS) * 8)
+        scrubbed.advance(3_000)
+    scrubbed.advance(60_000)
+    assert produce(scrubbed, "t", b"more").error_code == 0
 
 
 def test_what_one_gap_has_behind_a_batch_that_is_lost_everywhere_is_mended(

@@ -225,7 +225,7 @@ def test_a_cut_that_is_refused_leaves_what_was_being_noted() -> None:
     last = world.flush()
     world.clock.advance(MARK_INTERVAL_MS)
     world.disk.sync()
-    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", sizes[0] + 70)
+    world.disk.flip_bit(f"{DIRECTORY}/{world.files()[0]}", sum(sizes[:2]) + 70)
     with pytest.raises(StorageError):
         world.log.truncate(Index(3))
     assert (world.log.last_index, world.log.failed) == (last, False)

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import StorageError
-from strandline.model.ids import BrokerId, Epoch
+from strandline.model.ids import BrokerId, Epoch, Index
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica
@@ -102,8 +102,9 @@ class Damage:
             return
         has_tried = self._tried_epoch == replica.epoch
         self._tried_epoch = replica.epoch
-        others = [one for one in replica.in_sync() if one not in (replica.self_id, *self._lost_at)]
-        if has_tried and self.is_known and self._may_be_replaced():
+        spared = self._spared()
+        others = [one for one in replica.in_sync() if one not in spared]
+        if has_tried and self.is_known and self._may_be_replaced(spared):
             _log.warning("%s: damaged, and nobody takes over; giving up leadership", replica.name)
             replica.heard_ms = replica.host.clock.monotonic_ms()  # Its own turn comes after theirs.
             replica.on_quorum_lost()
@@ -111,11 +112,22 @@ class Damage:
             following = [broker for broker in others if broker > replica.self_id]
             replica.transfer_leadership(min(following or others))
 
-    def _may_be_replaced(self) -> bool:
-        """Whether the other voters that are alive can elect somebody without this one."""
+    def _spared(self) -> frozenset[BrokerId]:
+        """Who is not to lead instead: those that have lost the same, unless nothing is committed
+        here for long: then what the others lack may be something else that cannot be read."""
+        replica = self._replica
+        assert replica.leading is not None
+        commit = replica.raft.commit
+        stalls = commit < replica.log.last_index and (
+            replica.leading.age_ms(Index(commit + 1)) >= COMPLAINT_INTERVAL_MS
+        )
+        return frozenset((replica.self_id,)) | (frozenset() if stalls else self._lost_at)
+
+    def _may_be_replaced(self, spared: frozenset[BrokerId]) -> bool:
+        """Whether the other voters that are alive can elect somebody without these."""
         replica = self._replica
         liveness = replica.host.liveness
-        others = set(replica.configuration.all_voters) - {replica.self_id} - self._lost_at
+        others = set(replica.configuration.all_voters) - spared
         return replica.configuration.wins_election(
             [one for one in others if liveness.is_alive(one)]
         )

@@ -34,7 +34,7 @@ ANSWER_BYTES_MAX = 256 << 10
 ANSWER_BYTES = (ANSWER_BYTES_MAX, 16 << 10, 1)
 """What is tried, where a part of it is damaged there, too; in the end one batch."""
 CALL_TIMEOUT_MS = 10_000
-PIECES_MAX = 64
+PIECES_MAX = 1_024
 """So many places in a gap are gone on from at once."""
 
 _log = logging.getLogger("strandline.replication")

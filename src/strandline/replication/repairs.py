@@ -24,6 +24,7 @@ Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18 (repair fro
 import asyncio
 import logging
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import StorageError, StrandlineError
@@ -57,6 +58,15 @@ PAUSE_S = 0.005
 _log = logging.getLogger("strandline.replication")
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look at a log for a reader's sake; `segment`: at the one that begins there alone."""
+
+    log: Log
+    scrub: Scrub
+    segment: Index | None
+
+
 class Repairs:
     """See the module. `start` begins the task; without it, nothing is looked for or mended."""
 
@@ -65,6 +75,7 @@ class Repairs:
         self._rate_bytes = 0
         self._interval_ms = 0
         self._suspects: dict[GroupId, str] = {}
+        self._looks: dict[GroupId, _Look] = {}
         self._gaps: dict[GroupId, list[Gap]] = {}
         # When each of these is mended next, or tried again.
         self._due_ms: dict[GroupId, int] = {}
@@ -102,6 +113,8 @@ class Repairs:
 
         Not for what is known to be wrong: readers may try again and again, and what nobody can mend
         stays."""
+        if replica.group in self._looks:
+            return  # Who meets it again later says so again.
         path = error.path if isinstance(error, StorageError) else ""
         if replica.group not in self._gaps or self._may_be_another(replica.group, error):
             self._suspects.setdefault(replica.group, path)
@@ -142,16 +155,16 @@ class Repairs:
 
     async def _step(self) -> float:
         """Do what is most urgent; after how many seconds to come again."""
-        if self._suspects:
-            group = next(iter(self._suspects))
-            await self._examine(group, self._suspects.pop(group))
-            return PAUSE_S
+        self._look()
         now_ms = self._host.clock.monotonic_ms()
         due = min(self._due_ms, key=self._due_ms.__getitem__, default=None)
         if due is not None and max(self._due_ms[due], self._pause_until_ms) <= now_ms:
+            self._due_ms[due] = now_ms + RETRY_MS
             await self._mend(due)
             ended_ms = self._host.clock.monotonic_ms()
             self._pause_until_ms = ended_ms + ended_ms - now_ms
+        if self._suspects or self._looks:
+            return PAUSE_S
         wait_s = self._scrub_slice() if self._rate_bytes else RETRY_MS / 1000
         next_ms = max(min(self._due_ms.values(), default=0), self._pause_until_ms)
         left_ms = next_ms - self._host.clock.monotonic_ms() if self._due_ms else RETRY_MS
@@ -159,20 +172,30 @@ class Repairs:
 
     # ---- finding ---------------------------------------------------------------------------------
 
-    async def _examine(self, group: GroupId, path: str) -> None:
-        """Look at the segment in `path`, or at all of the log; what is wrong is mended next."""
-        replica = self._replica(group)
-        if replica is None:
+    def _look(self) -> None:
+        """Look at a slice of the segment that a reader named, or of the whole log where none was
+        named; what is wrong is mended next. The logs take turns."""
+        for group, path in self._suspects.items():
+            replica = self._replica(group)
+            if replica is not None:
+                parsed = parse_name(path.rpartition("/")[2])
+                first = parsed[0].base_index if parsed else Index(0)
+                scrub = replica.log.mending.scrub(first)
+                self._looks[group] = _Look(replica.log, scrub, first if parsed else None)
+                self._looked_ms[group] = self._host.clock.monotonic_ms()
+        self._suspects.clear()
+        if not self._looks:
             return
-        self._looked_ms[group] = self._host.clock.monotonic_ms()
-        parsed = parse_name(path.rpartition("/")[2])
-        scrub = replica.log.mending.scrub(parsed[0].base_index if parsed else Index(0))
-        while (replica := self._replica(group)) is not None and scrub.step(URGENT_BYTES):
-            self._take_gaps(replica, scrub)
-            if parsed is not None and scrub.done_index > parsed[0].base_index:
-                break
-            await asyncio.sleep(PAUSE_S)
-        if replica is not None and group not in self._gaps and group not in self._suspects:
+        group = next(iter(self._looks))
+        look = self._looks.pop(group)
+        replica = self._replica(group)
+        if replica is None or replica.log is not look.log:
+            return
+        count = look.scrub.step(URGENT_BYTES)
+        self._take_gaps(replica, look.scrub)
+        if count and not (look.segment is not None and look.scrub.done_index > look.segment):
+            self._looks[group] = look
+        elif group not in self._gaps:
             replica.damage.mended()
 
     def _scrub_slice(self) -> float:
@@ -258,7 +281,7 @@ class Repairs:
         self._gaps.pop(group, None)
         self._due_ms.pop(group, None)
         self._looked_ms.pop(group, None)
-        if replica is not None and group not in self._suspects:
+        if replica is not None and not (group in self._suspects or group in self._looks):
             replica.damage.mended()
 
     async def _mend_segment(self, replica: "Replica", gaps: list[Gap], asking: Try) -> list[Gap]:

@@ -39,7 +39,7 @@ from strandline.storage.sealing import (
     write_flushed,
 )
 from strandline.storage.segment import Segment
-from strandline.storage.segment_work import Cleaned
+from strandline.storage.segment_work import Cleaned, read_proved
 
 
 class Cut(NamedTuple):
@@ -175,7 +175,13 @@ class SegmentRow:
         offset = self.history.offset_of(before)
         header = segment.find_index(before, offset)
         end = header.position + header.size
-        segment.prove_from(offset, end, sees_next=False)
+        try:
+            segment.prove_from(offset, end, sees_next=False)
+        except StorageError:
+            # What is damaged may lie before that batch, and be lost everywhere.
+            read_proved(segment, header)
+            if header.partition_leader_epoch != self.history.epoch_of(before):
+                raise
         if header.next_offset != self.history.offset_of(index):
             raise segment.damaged(header.position, f"a batch that ends at {header.next_offset}")
         return end
