@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 COMPLAINT_INTERVAL_MS = 10_000
 """How often at most damage is said, and the lead given away for it."""
 
-UNDONE_PAUSE_MS = 1_000
-"""For so long no append is taken after one that would have cut the log where it is damaged."""
-
 NO_EPOCH = Epoch(-1)
-NEVER_MS = -1
 
 _log = logging.getLogger("strandline.replication")
 
@@ -43,19 +39,6 @@ class Damage:
         """Whether a part of the log is damaged here, and not mended yet."""
         # Who has lost some of it, too, and cannot serve it either.
         self._lost_at: frozenset[BrokerId] = frozenset()
-        self._undone_ms = NEVER_MS
-
-    @property
-    def hides_a_cut(self) -> bool:
-        """Whether it has just kept the log from being cut: what asks for that is not taken now."""
-        if self._undone_ms == NEVER_MS:
-            return False
-        return self._replica.host.clock.monotonic_ms() < self._undone_ms + UNDONE_PAUSE_MS
-
-    def kept_from_a_cut(self, error: StorageError) -> None:
-        """The log was to be cut, and where cannot be told for damage."""
-        self._undone_ms = self._replica.host.clock.monotonic_ms()
-        self.met(error)
 
     def met(self, error: OSError | StorageError) -> None:
         """Something in the log cannot be read."""
@@ -79,7 +62,6 @@ class Damage:
         """Nothing is damaged any more: followers may be waiting for it."""
         self.is_known = False
         self._lost_at = frozenset()
-        self._undone_ms = NEVER_MS
         if self._replica.leading is not None:
             self._replica.host.tell_soon(self._replica)
 

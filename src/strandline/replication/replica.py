@@ -442,8 +442,6 @@ class Replica:
 
     def _begin(self, event: Event, entries: Entries | None) -> None:
         if entries is not None and isinstance(event, Received):
-            if self.damage.hides_a_cut:
-                return
             message = event.message
             request = message.request if isinstance(message, LentAppend) else message
             assert isinstance(request, AppendRequest)
@@ -513,7 +511,7 @@ class Replica:
             self.fail(error)
             return
         if isinstance(error, StorageError):
-            self.damage.kept_from_a_cut(error)
+            self.damage.met(error)
         else:
             self.host.on_full(self, error)
         self.stop_leading()
