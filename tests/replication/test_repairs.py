@@ -64,7 +64,7 @@ def test_a_gap_that_has_grown_over_another_one_is_mended_once(
         task = asyncio.create_task(repairs._mend_segment(replica, list(order(known)), Try()))
         while not task.done():
             world.disk.run()
-            await asyncio.sleep(0.001)
+            await asyncio.wait({task}, timeout=0.001)
         return task.result()
 
     repairs.helping.fetch = AsyncMock(side_effect=fetch)  # type: ignore[method-assign]

@@ -233,3 +233,18 @@ def test_a_cut_that_is_refused_leaves_what_was_being_noted() -> None:
         world.clock.advance(MARK_INTERVAL_MS)
         world.disk.run()
     assert max(marked(world)) == last
+
+
+def test_a_batch_whose_offset_rotted_to_that_before_a_cut_does_not_say_where_to_cut() -> None:
+    """No checksum covers an offset; what is between it and the cut was acknowledged."""
+    world = World(segment_bytes=5_000)
+    sizes = [len(world.append()) for _ in range(6)]
+    last = world.flush()
+    world.log.close()
+    world.kill()
+    world.log = world.open()
+    path = f"{DIRECTORY}/{next(name for name in world.files() if name.endswith('.log'))}"
+    world.disk.flip_bit(path, sum(sizes[:2]) + 7)
+    with pytest.raises(StorageError):
+        world.log.truncate(Index(4))
+    assert world.log.last_index == last

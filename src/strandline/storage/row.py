@@ -178,9 +178,15 @@ class SegmentRow:
         try:
             segment.prove_from(offset, end, sees_next=False)
         except StorageError:
-            # What is damaged may lie before that batch, and be lost everywhere.
+            # What is damaged may lie before that batch, and be lost everywhere. No checksum covers
+            # an offset: what follows has to say the same.
             read_proved(segment, header)
-            if header.partition_leader_epoch != self.history.epoch_of(before):
+            following = next(segment.headers(end, min(end + 1, segment.size)), None)
+            if (
+                header.partition_leader_epoch != self.history.epoch_of(before)
+                or following is None
+                or following.base_offset != header.next_offset
+            ):
                 raise
         if header.next_offset != self.history.offset_of(index):
             raise segment.damaged(header.position, f"a batch that ends at {header.next_offset}")
