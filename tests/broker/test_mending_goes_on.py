@@ -11,6 +11,7 @@ import pytest
 from tests.broker.cluster_world import ClusterWorld, three_brokers
 from tests.broker.test_broker_in_a_cluster import produce
 from tests.broker.test_damaged_logs import (
+    FIRST_SEGMENT,
     IN_RECORDS,
     MAGIC_AT,
     TRUST_MS,
@@ -329,3 +330,39 @@ def test_a_cut_that_damage_keeps_from_being_made_is_not_tried_for_each_append(
     assert 5 < undone_count < 15
     monkeypatch.undo()
     scrubbed.until(lambda: one.high_watermark == len(VALUES) + 100)
+
+
+def test_the_rest_of_a_gap_whose_beginning_was_mended_stays_known(cluster: ClusterWorld) -> None:
+    """An attack: who helps fell silent after its first answer, and there is no scrub."""
+    count = 80
+    cluster.create_topic("t", replicas=2)
+    for number in range(count):
+        assert produce(cluster, "t", bytes([number]) * LARGE).error_code == 0
+    cluster.advance(1_000)
+    one = a_follower(cluster, "t")
+    path = f"{one.log.directory}/{FIRST_SEGMENT}"
+    _, _, first, second, *_ = data_batches(cluster, one.self_id, path)
+    for number in range(count - 4):
+        start = first + number * (second - first)
+        cluster.hosts[one.self_id].disk.rot(path, (start + IN_RECORDS) * 8)
+    assert len(lost_offsets(one)) == 1
+    handlers = cluster.broker(cluster.leader_of("t")).replication.calls._handlers
+    sound = handlers[METHOD]
+    answered = 0
+
+    async def answer_once(sender: BrokerId, payload: bytes) -> bytes:
+        nonlocal answered
+        answered += 1
+        if answered > 1:
+            await asyncio.Event().wait()
+        return await sound(sender, payload)
+
+    handlers[METHOD] = answer_once
+    cluster.advance(TRUST_MS)
+    with pytest.raises(StorageError):
+        one.read_proved(Offset(3), 10_000)
+    cluster.until(lambda: answered > 1 and one.host.repairs.mended_count > 0)
+    assert lost_offsets(one) and one.damage.is_known
+    handlers[METHOD] = sound
+    cluster.until(lambda: not one.damage.is_known)
+    assert not lost_offsets(one)

@@ -3,15 +3,19 @@
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from errno import EIO
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from tests.replication.copies import make_copies
 from tests.storage.storage_world import ForgetfulFile
+from tests.storage.test_log_compaction import CONFIG
 from tests.storage.test_mending import compacted_pair, entries_of, newest, scrubbed
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, GroupId
+from strandline.replication import repairs as repairs_module
 from strandline.replication.helping import Patch, Try
 from strandline.replication.repairs import Repairs
 from strandline.storage.layout import LOG
@@ -90,3 +94,38 @@ def test_a_sector_that_cannot_be_read_beside_the_known_gaps_is_looked_for(
     monkeypatch.setattr(ForgetfulFile, "pread", unreadable)
     with pytest.raises(StorageError, match=f"at byte {header.position}"):
         read_proved(segment, header)
+
+
+def test_what_was_compacted_by_who_heard_of_that_earlier_is_not_taken_for_what_was_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An attack: it is shorter, and what follows it here is sound."""
+    monkeypatch.setattr(repairs_module, "PAUSE_S", 0)
+    config = replace(CONFIG, segment_bytes=100_000, index_interval_bytes=4_096)
+    first, *others = make_copies(replace(config, compacted=False, delete=True), 3)
+    for copy in (first, *others):
+        world = copy.world
+        world.mark(1)
+        world.append([(b"a", bytes(40)), (b"p", bytes(73))])
+        for key in (b"b", b"c"):
+            world.append([(key, bytes(40))])
+        world.close_segment()
+        world.append([(b"p", b"newer")])
+        world.close_segment()
+        world.append([(b"e", b"e")])
+        world.flush()
+    for copy in others:
+        copy.world.log.config = config
+        copy.replica.raft.is_compacted = True
+        copy.world.compact(bytes_max=10_000)
+    second = list(others[0].rows()[0].headers(0, others[0].rows()[0].size))[2]
+    for copy in others:  # What follows is lost there.
+        copy.world.disk.flip_bit(copy.rows()[0].path(LOG), second.position + 70)
+    segment = first.rows()[0]
+    whole = list(segment.headers(0, segment.size))
+    first.world.disk.flip_bit(segment.path(LOG), whole[1].position + 70)
+    follows = segment.file.pread(whole[2].size, whole[2].position)
+    asyncio.run(first.mend(lambda: None))
+    assert segment.file.pread(whole[2].size, whole[2].position) == follows
+    (gap,) = first.gaps()
+    assert gap.start.position == whole[1].position

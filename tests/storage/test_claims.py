@@ -248,3 +248,15 @@ def test_a_batch_whose_offset_rotted_to_that_before_a_cut_does_not_say_where_to_
     with pytest.raises(StorageError):
         world.log.truncate(Index(4))
     assert world.log.last_index == last
+
+
+def test_what_was_written_a_moment_ago_does_not_say_unproved_where_to_cut() -> None:
+    """An attack: what is read is believed for a while (0040); what is cut is gone."""
+    world = World(segment_bytes=100_000)
+    sizes = [len(world.append()) for _ in range(12)]
+    last = world.flush()
+    path = f"{DIRECTORY}/{next(name for name in world.files() if name.endswith('.log'))}"
+    world.disk.flip_bit(path, sum(sizes[:8]) + 7)
+    with pytest.raises(StorageError):
+        world.log.truncate(Index(10))
+    assert world.log.last_index == last

@@ -4,22 +4,28 @@ Source: reliability reference 3; Protocol-Aware Recovery for Consensus-Based Sto
 
 import contextlib
 import random
+from dataclasses import replace
 from errno import EIO
 from unittest.mock import Mock
 
 import pytest
+from tests.storage.storage_world import PowerFailure
 from tests.storage.test_damage import DIRECTORY, closed_world, entries, every_byte, records, times
 from tests.storage.test_log import World
+from tests.storage.test_log_compaction import CONFIG as COMPACTED
 from tests.storage.test_log_compaction import World as CompactedWorld
 
 from strandline.base.errors import StorageError
-from strandline.model.ids import Epoch, Index
-from strandline.records.batch import iterate_headers
-from strandline.records.record import Record, build_batch
+from strandline.model.ids import Epoch, Index, Offset
+from strandline.records.batch import BatchHeader, iterate_headers
+from strandline.records.cleaning import filler
+from strandline.records.record import Record, build_batch, rebuild_batch
 from strandline.records.record import decode_batches as decode
-from strandline.storage.layout import LOG
+from strandline.storage.layout import CLEANED, LOG, SUMMARY
 from strandline.storage.log import Log
 from strandline.storage.mending import fits_in_place
+from strandline.storage.proving import Place
+from strandline.storage.rewriting import Rewrite
 from strandline.storage.scrubbing import Gap
 from strandline.storage.segment import Segment
 from strandline.storage.verification import verify_log
@@ -130,7 +136,7 @@ def test_gaps_are_filled_with_what_another_replica_has(seed: int) -> None:
     log = world.open()
     for gap in scrubbed(log):
         data = log.mending.fitting(gap, entries_of(peer, gap))
-        assert fits_in_place(gap, data)
+        assert fits_in_place(gap, data, is_same=True)
         log.mending.fill(gap, data)
     assert not scrubbed(log)
     results: list[Index | OSError] = []
@@ -237,7 +243,7 @@ def test_logs_that_were_compacted_at_different_times_mend_each_other(who: str, s
             continue
         replacements = [(gap, log.mending.fitting(gap, entries_of(peer.log, gap))) for gap in gaps]
         mended += [gap.start.raft_index for gap in gaps]
-        if all(fits_in_place(*one) for one in replacements):
+        if all(fits_in_place(*one, is_same=False) for one in replacements):
             for one in replacements:
                 log.mending.fill(*one)
             continue
@@ -281,10 +287,10 @@ def test_a_segment_whose_index_cannot_be_made_is_written_anew(
     flip(world, random.Random(1), 1)
     (gap,) = scrubbed(world.open())
     data = entries_of(peer, gap)
-    assert fits_in_place(gap, data)
+    assert fits_in_place(gap, data, is_same=True)
     rotten = StorageError(gap.path, 0, expected="a header", found="rot")
     monkeypatch.setattr(Segment, "index", property(Mock(side_effect=rotten)))
-    assert not fits_in_place(gap, data)
+    assert not fits_in_place(gap, data, is_same=True)
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
@@ -308,7 +314,7 @@ def test_what_was_mended_in_place_leaves_no_index_that_was_made_from_its_damage(
         world.flush()
     (gap,) = scrubbed(world.log)
     data = world.log.mending.fitting(gap, batches[1])
-    assert fits_in_place(gap, data)
+    assert fits_in_place(gap, data, is_same=True)
     world.log.mending.fill(gap, data)
     world.flush()
     if not is_closed:
@@ -336,7 +342,7 @@ def with_a_gap_and_no_index(count: int) -> tuple[World, Gap, bytes]:
     world.log = world.open()
     (gap,) = scrubbed(world.log)
     data = world.log.mending.fitting(gap, batches[2])
-    assert fits_in_place(gap, data)
+    assert fits_in_place(gap, data, is_same=True)
     return world, gap, data
 
 
@@ -383,7 +389,7 @@ def test_what_a_segment_that_is_written_anew_keeps_is_looked_at(batch: int, byte
     (gap,) = scrubbed(world.log)
     record = Record(0, world.clock.wall, b"key", b"as another replica has it after a compaction")
     other = bytes(build_batch([record], base_offset=gap.start.offset, epoch=Epoch(1)))
-    assert not fits_in_place(gap, other)
+    assert not fits_in_place(gap, other, is_same=True)
     world.clock.advance(world.config.trust_ms)
     world.disk.flip_bit(path, starts[batch] + byte, 5)
     rewrite = world.log.mending.rewrite([(gap, world.log.mending.fitting(gap, other))])
@@ -421,3 +427,146 @@ def test_a_cut_whose_place_is_hidden_leaves_what_mends_it_under_way() -> None:
             log.mending.replace(cleaned)
             break
     assert not scrubbed(log)
+
+
+def with_a_marker_between_two_batches() -> CompactedWorld:
+    """A compacted log whose first segment has batches of keys a and b on both sides of a marker; a
+    and b are written again later."""
+    world = CompactedWorld(replace(COMPACTED, segment_bytes=100_000, index_interval_bytes=4_096))
+    world.mark(1)
+    world.append([(b"s", bytes(30))])
+    world.append([(b"a", bytes(40)), (b"a", bytes(73))])
+    world.mark(2)
+    for key in (b"b", b"c", b"d"):
+        world.append([(key, bytes(40)), (key, bytes(73))], epoch=2)
+    world.close_segment()
+    for key in (b"a", b"b"):
+        world.append([(key, b"new")], epoch=2)
+        world.close_segment()
+    world.append([(b"e", b"e")], epoch=2)
+    world.flush()
+    return world
+
+
+def batch_of(world: CompactedWorld, offset: int) -> BatchHeader:
+    """The batch that begins at an offset of the first segment."""
+    segment = world.log._row.segments[0]
+    headers = segment.headers(0, segment.size)
+    return next(one for one in headers if one.base_offset == offset and not one.is_marker)
+
+
+def compact_batch(world: CompactedWorld, offset: int) -> None:
+    """Have nothing left of a batch, and nothing of the others changed."""
+    segment, header = world.log._row.segments[0], batch_of(world, offset)
+    index = world.log.index_of(header.base_offset)
+    start = Place(header.position, header.base_offset, index)
+    end = Place(
+        header.position + header.size, header.next_offset, Index(index + header.index_count)
+    )
+    empty = filler(header.base_offset, header.next_offset, header.partition_leader_epoch)
+    assert replaced(world, world.log.mending.rewrite([(Gap(segment, start, end), bytes(empty))]))
+
+
+def replaced(world: CompactedWorld, rewrite: Rewrite) -> bool:
+    """Write a segment anew, to the end; whether it has taken its place."""
+    while rewrite.step(1_000):
+        world.disk.run()
+        cleaned = rewrite.take()
+        if cleaned is not None:
+            world.log.mending.replace(cleaned)
+            return True
+    return False
+
+
+def test_what_takes_as_many_bytes_and_moves_a_marker_is_not_written_in_place() -> None:
+    """An attack: here the second of two batches is empty, there the first one is."""
+    world, peer = with_a_marker_between_two_batches(), with_a_marker_between_two_batches()
+    compact_batch(world, 3)
+    compact_batch(peer, 1)
+    header = batch_of(world, 1)
+    world.disk.flip_bit(world.log._row.segments[0].path(LOG), header.position + 70)
+    (gap,) = scrubbed(world.log)
+    data = world.log.mending.fitting(gap, entries_of(peer.log, gap))
+    assert len(data) == gap.end.position - gap.start.position
+    assert not fits_in_place(gap, data, is_same=False)
+    assert replaced(world, world.log.mending.rewrite([(gap, data)]))
+    assert not scrubbed(world.log)
+    world.flush()
+    assert not verify_log(world.disk, DIRECTORY).is_damaged
+    assert newest(world.log) == newest(peer.log)
+
+
+def test_a_part_that_would_end_behind_a_marker_of_this_log_is_not_known_to_fit() -> None:
+    """An attack: the marker says the same offset as what follows it."""
+    world, peer = with_a_marker_between_two_batches(), with_a_marker_between_two_batches()
+    whole = peer.log.read_entries(peer.log.index_of(Offset(1)), 1).data
+    segment, header = world.log._row.segments[0], batch_of(world, 1)
+    (marker,) = segment.markers_in(header.position, header.position + header.size + 1)
+    # As compaction may leave it: less, by just the bytes of the marker.
+    rebuilt = (
+        rebuild_batch(header, [Record(0, world.clock.wall, b"a", bytes(size))])
+        for size in range(header.size)
+    )
+    batch = next(one for one in rebuilt if len(one) == len(whole) - marker.size)
+    end = Place(header.position + header.size, Offset(3), marker.raft_index)
+    start = Place(header.position, header.base_offset, world.log.index_of(header.base_offset))
+    assert replaced(world, world.log.mending.rewrite([(Gap(segment, start, end), bytes(batch))]))
+    segment = world.log._row.segments[0]
+    world.disk.flip_bit(segment.path(LOG), header.position + 70)
+    (gap,) = scrubbed(world.log)
+    data, place = world.log.mending.fitting_start(gap, whole)
+    assert data == whole
+    assert world.log.mending.part(gap, data, place, is_same=False) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_power_failure_while_a_mended_segment_takes_its_place_undoes_nothing(seed: int) -> None:
+    """An attack: the claims of the damaged one had gone, and the new one was removed."""
+    for fuse in range(40):
+        world, peer = compacted_pair(random.Random(seed))
+        end = peer.log.end_offset
+        while peer.log.compact(end, outlived=end, bytes_max=10_000):
+            peer.disk.run()
+        log, last = world.log, world.log.last_index
+        world.disk.sync()
+        world.disk.flush_directory(DIRECTORY)
+        segment = log._row.segments[2]
+        second = list(segment.headers(0, segment.size))[1]
+        world.disk.flip_bit(segment.path(LOG), second.position + 70)
+        gaps = scrubbed(log)
+        pairs = [(gap, log.mending.fitting(gap, entries_of(peer.log, gap))) for gap in gaps]
+        world.disk.fuse = fuse
+        has_ended = False
+        try:
+            has_ended = replaced(world, log.mending.rewrite(pairs))
+        except PowerFailure:
+            world.clock.forget()
+            world.disk.crash(random.Random(fuse))
+            world.log = world.open()
+        world.disk.fuse = -1
+        assert world.log.last_index == last
+        if has_ended:
+            assert newest(world.log) == newest(peer.log)
+            break
+    assert has_ended
+
+
+@pytest.mark.parametrize("written", ["nothing", "some", "half a batch"])
+def test_a_segment_that_was_not_written_to_its_end_does_not_take_the_place_of_another(
+    written: str,
+) -> None:
+    world = closed_world()
+    log = world.open()
+    sound = contents(log)
+    segment = log._row.segments[0]
+    count = len(list(segment.headers(0, segment.size)))
+    second = list(segment.headers(0, segment.size))[1]
+    assert count > 2
+    size = {"nothing": 0, "some": second.position, "half a batch": segment.size - 1}[written]
+    log.close()
+    world.disk.remove(segment.path(SUMMARY))
+    cleaned = world.disk.open(segment.path(CLEANED), create=True)
+    cleaned.pwrite((segment.file.pread(size, 0),), 0)
+    world.clock.forget()
+    assert contents(world.open()) == sound
+    assert not world.disk.exists(segment.path(CLEANED))

@@ -245,6 +245,11 @@ class Raft:
             judge(state)
 
     @property
+    def is_compacted(self) -> bool:
+        """Whether entries are let go of by their keys, as far as this replica has heard."""
+        return self._state.is_compacted
+
+    @property
     def knows_configuration(self) -> bool:
         """Whether this log has the configuration that the leader has in force, or is its own."""
         return self.is_leader or self._appends.knows_configuration

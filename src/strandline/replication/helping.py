@@ -50,10 +50,12 @@ class EntriesOf(msgspec.Struct, frozen=True, array_like=True):
 
 class EntriesFound(msgspec.Struct, frozen=True, array_like=True):
     """Whole batches from the asked index on, up to `last_index`: maybe less, maybe more. None, and
-    an index before the asked one, where these are damaged there, too."""
+    an index before the asked one, where these are damaged there, too. `is_compacted`: whether they
+    may take another number of bytes than where they were not; earlier releases do not say so."""
 
     last_index: Index
     data: bytes
+    is_compacted: bool = False
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -118,7 +120,7 @@ class Helping:
         is_gaining = True
         while is_gaining and not _is_whole(rest):
             is_gaining = False
-            has_told = replica.is_leader or not replica.log.config.has_been_compacted
+            has_told = replica.is_leader or not replica.raft.is_compacted
             for peer in _peers(replica):
                 if peer in asking.silent:
                     continue
@@ -141,8 +143,7 @@ class Helping:
                 _log.warning(text, replica.name, peer, answer.hindrance)
         if not _is_whole(rest):
             asking.lost_at |= lost
-        is_same = not replica.log.config.has_been_compacted
-        target = mending.part(gap, data, rest.start, is_same=is_same)
+        target = mending.part(gap, data, rest.start, is_same=not replica.raft.is_compacted)
         return None if target is None or helper is None else Patch(target, data, helper)
 
     async def _fetch_from(
@@ -170,6 +171,8 @@ class Helping:
                     asking.silent.add(peer)
                 break
             was_answered = True
+            if answer.is_compacted:
+                replica.raft.set_compacted()  # Others may hear of that before this broker does.
             if answer.last_index < index:
                 is_damaged, hindrance = True, f"index {index} is damaged there, too"
                 break
@@ -193,7 +196,8 @@ class Helping:
             or question.first_index > replica.log.last_index
         ):
             raise ApiError(Error.OFFSET_OUT_OF_RANGE, "these entries are not here, or not yet")
-        if replica.log.config.has_been_compacted and not replica.raft.knows_configuration:
+        is_compacted = replica.raft.is_compacted
+        if is_compacted and not replica.raft.knows_configuration:
             # A log that was left has what others let go of since (`raft.outdated`).
             raise ApiError(Error.OFFSET_OUT_OF_RANGE, "this log is not known to be up to date")
         for count in ANSWER_BYTES:
@@ -203,8 +207,10 @@ class Helping:
             except (OSError, StorageError) as error:
                 replica.on_unreadable(error)
             else:
-                return _encoder.encode(EntriesFound(entries.last_index, entries.data))
-        return _encoder.encode(EntriesFound(Index(question.first_index - 1), b""))
+                found = EntriesFound(entries.last_index, entries.data, is_compacted)
+                return _encoder.encode(found)
+        nothing = EntriesFound(Index(question.first_index - 1), b"", is_compacted)
+        return _encoder.encode(nothing)
 
 
 def _peers(replica: "Replica") -> list[BrokerId]:

@@ -298,7 +298,8 @@ class Repairs:
             patches += await self.helping.fetch(replica, gap, asking)
         if replica.failed is not None or mending.find_each_again(present) != present:
             return present  # The log has changed meanwhile: another time.
-        fitting = [one for one in patches if fits_in_place(one.gap, one.data)]
+        is_same = not replica.raft.is_compacted
+        fitting = [one for one in patches if fits_in_place(one.gap, one.data, is_same=is_same)]
         if fitting != patches and [one.gap for one in patches] == present:
             rewrite = mending.rewrite([(one.gap, one.data) for one in patches])
             if not await self._rewrite(replica, rewrite):

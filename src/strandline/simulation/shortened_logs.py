@@ -3,7 +3,7 @@
 Why:    all other promises are about what lies from where a log begins: what is gone below breaks
         none of them.
 How:    whoever lets a log begin elsewhere creates a file first that says where
-        (`storage.recovery.declare`). That is seen at the disk, and judged there and then: by what
+        (`storage.name_changes`). That is seen at the disk, and judged there and then: by what
         is left, and by what was asked for. A log that begins anew goes by its leader's, which may
         have decided what it has yet to do: that is judged only where no retention lets anything go.
 Owns:   what was asked for; one set for each run.

@@ -9,6 +9,7 @@ Map:    log.py (one group's log), which is made of
             scan.py, recovery.py  opening a log after a crash;  renewal.py  writing again what the
                           page cache alone may have;  head_summary.py  what of the open segment
                           need not be scanned then
+            name_changes.py  several names changed as one, through crashes
             flushing.py   what is durable;  flushed_mark.py  noted on the disk
             reads.py      finding batches for consumers and followers;  times.py  by timestamp
             proving.py    looking once at what an earlier process wrote, before it is served

@@ -24,7 +24,7 @@ from strandline.storage.history import History
 from strandline.storage.proving import Place
 from strandline.storage.rewriting import Rewrite
 from strandline.storage.row import SegmentRow
-from strandline.storage.scrubbing import Gap, Scrub, find_gap
+from strandline.storage.scrubbing import Gap, Scrub, find_gap, find_gaps
 from strandline.storage.segment import Segment
 from strandline.storage.segment_work import Cleaned
 
@@ -79,13 +79,17 @@ class Mending:
         return find_gap(gap.segment, self._row.history, gap.start.position)
 
     def find_each_again(self, gaps: Iterable[Gap]) -> list[Gap]:
-        """The gaps of one segment as they are now, ascending, each once: what was found first may
-        have grown over what was found later."""
+        """What of the gaps of one segment is damaged now, ascending, each once: what was found
+        first may have grown over what was found later, and where the beginning of one was mended
+        there may be more behind it."""
         found: list[Gap] = []
         for known in sorted(gaps, key=lambda gap: gap.start.position):
-            gap = self.find_again(known)
-            if gap is not None and not (found and gap.start.position < found[-1].end.position):
-                found.append(gap)
+            if known.segment not in self._row.segments:
+                continue
+            start, end = known.start.position, known.end.position
+            for gap in find_gaps(known.segment, self._row.history, start, end):
+                if not (found and gap.start.position < found[-1].end.position):
+                    found.append(gap)
         return found
 
     def fitting(self, gap: Gap, data: bytes) -> bytes:
@@ -100,7 +104,7 @@ class Mending:
         """The part of a gap that these batches, up to `end`, take; None where that is not known.
 
         `is_same`: whether nothing was ever compacted: then they are as long as what was here. Else
-        what has to follow them is to be seen behind them."""
+        what has to follow them is to be seen behind them, a marker where it is known to be."""
         if end[1:] == gap.end[1:]:
             return gap
         end = end._replace(position=gap.start.position + len(data))
@@ -108,11 +112,22 @@ class Mending:
             return None
         if is_same:
             return replace(gap, end=end)
+        return replace(gap, end=end) if self._stands_at(gap.segment, end) else None
+
+    def _stands_at(self, segment: Segment, place: Place) -> bool:
+        """Whether what begins at a place says that it is what has to stand there."""
         try:
-            header = next(gap.segment.headers(end.position, end.position + 1))
+            header = next(segment.headers(place.position, place.position + 1))
         except (OSError, StorageError):
-            return None
-        return replace(gap, end=end) if header.base_offset == end.offset else None
+            return False
+        history = self._row.history
+        marker = segment.marker_at(place.raft_index)
+        return (
+            header.base_offset == place.offset
+            and header.partition_leader_epoch == history.epoch_of(place.raft_index)
+            and header.is_marker == (marker is not None)
+            and (marker is None or marker.position == place.position)
+        )
 
     def expect(self, from_index: Index) -> None:
         """From there on comes what another replica has: compaction has not been there."""
@@ -220,18 +235,34 @@ def fitting_start(gap: Gap, history: History, data: bytes) -> tuple[bytes, Place
     return found, Place(gap.start.position + len(found), offset, index)
 
 
-def fits_in_place(gap: Gap, data: bytes) -> bool:
-    """Whether these batches can be written over the gap: the index knows where batches begin. Not
-    where it would have to be made first, from headers that are damaged."""
-    if len(data) != gap.end.position - gap.start.position:
+def fits_in_place(gap: Gap, data: bytes, *, is_same: bool) -> bool:
+    """Whether these batches can be written over the gap: they take as many bytes, and what is known
+    of the segment stays true, where its batches and markers begin and how late they are. Not where
+    its index would have to be made first, from headers that are damaged.
+
+    `is_same`: whether nothing was ever compacted, so that they are what was here. Else the headers
+    that are here have to say so."""
+    segment, start, end = gap.segment, gap.start.position, gap.end.position
+    if len(data) != end - start:
         return False
-    begins = {gap.start.position + header.position for header in iterate_headers(data)}
-    position = gap.start.position
+    found = [_facts(header, start) for header in iterate_headers(data)]
+    begins = {position for position, *_ in found}
+    position = start
     try:
-        index = gap.segment.index
+        while (position := segment.index.after(position, end)) < end:
+            if position not in begins:
+                return False
+        return is_same or found == [_facts(header, 0) for header in segment.headers(start, end)]
     except (OSError, StorageError):
         return False
-    while (position := index.after(position, gap.end.position)) < gap.end.position:
-        if position not in begins:
-            return False
-    return True
+
+
+def _facts(header: BatchHeader, start: int) -> tuple[int, int, int, int, bool]:
+    """What of a batch is known elsewhere, its position first."""
+    return (
+        start + header.position,
+        header.base_offset,
+        header.last_offset_delta,
+        header.max_timestamp,
+        header.is_marker,
+    )

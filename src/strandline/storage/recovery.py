@@ -37,8 +37,13 @@ from strandline.storage.layout import (
     SegmentName,
     SegmentSummary,
     make_durable_directory,
-    parse_name,
     read_checked,
+)
+from strandline.storage.name_changes import (
+    finish_removals,
+    finish_replacements,
+    parsed_names,
+    remove_segment_files,
 )
 from strandline.storage.producers import ProducerStates
 from strandline.storage.reads import segment_at_index
@@ -177,11 +182,10 @@ class LogRecovery:
         self._files = parsed_names(disk, directory)
         if any(suffix in (START, RESET) for _, suffix in self._files):
             finish_removals(disk, directory)
+        if any(suffix in (START, RESET, CLEANED) for _, suffix in self._files):
+            finish_replacements(disk, directory)
             self._files = parsed_names(disk, directory)
         names = [name for name, suffix in self._files if suffix == LOG]
-        for name, suffix in self._files:
-            if suffix == CLEANED:
-                disk.remove(f"{directory}/{name.stem}{suffix}")
         if not names:
             disk.open(f"{directory}/{FIRST_SEGMENT.stem}{LOG}", create=True).close()
             names.append(FIRST_SEGMENT)
@@ -409,11 +413,6 @@ def _name_at_end(segment: Segment, history: History) -> SegmentName:
     return SegmentName(segment.end_offset, markers, history.last_epoch)
 
 
-def parsed_names(disk: Disk, directory: str) -> list[tuple[SegmentName, str]]:
-    """(what the name says, suffix) of each file of the log."""
-    return [found for found in map(parse_name, disk.list_directory(directory)) if found is not None]
-
-
 def claimed_index(
     disk: Disk,
     directory: str,
@@ -516,76 +515,6 @@ def _read_marker(chunk: bytes, at: int, segment: Segment) -> Marker:
         raise StorageError(
             segment.path(LOG), segment.size, expected="a marker of a known kind", found=str(error)
         ) from error
-
-
-def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -> None:
-    """Remove all files of these segments, and make that durable.
-
-    Claims go first: a segment that a crash brings back must not be said to be durable."""
-    doomed = [
-        (file, parsed[1])
-        for file in disk.list_directory(directory)
-        if (parsed := parse_name(file)) is not None and parsed[0] in names
-    ]
-    claims = [file for file, suffix in doomed if suffix in CLAIMS]
-    for file in claims:
-        disk.remove(f"{directory}/{file}")
-    if claims:
-        disk.flush_directory(directory)
-    for file, _ in doomed:
-        disk.remove(f"{directory}/{file}")
-    disk.flush_directory(directory)
-
-
-def declare(disk: Disk, directory: str, start: SegmentName, suffix: str) -> str:
-    """Create the file that says where the log is about to begin, and return its path.
-
-    For `remove_before` and `begin_anew`, which create it too: who cannot afford to fail once they
-    have begun calls this before them, since it needs space and they do not. Raises OSError."""
-    intent = f"{directory}/{start.stem}{suffix}"
-    disk.open(intent, create=True).close()
-    return intent
-
-
-def remove_before(disk: Disk, directory: str, start: SegmentName) -> None:
-    """Remove all files of the segments before `start`: after a crash either all are gone or none.
-
-    All or none, since a row of segments with a gap could not be told from a loss."""
-    intent = declare(disk, directory, start, START)
-    disk.flush_directory(directory)
-    for file in disk.list_directory(directory):
-        parsed = parse_name(file)
-        if parsed is not None and parsed[0].base_index < start.base_index:
-            disk.remove(f"{directory}/{file}")
-    disk.flush_directory(directory)
-    disk.remove(intent)
-
-
-def finish_removals(disk: Disk, directory: str) -> None:
-    """Finish what `remove_before` or `begin_anew` had begun when the process ended."""
-    for file in disk.list_directory(directory):
-        parsed = parse_name(file)
-        if parsed is None:
-            continue
-        if parsed[1] == START:
-            remove_before(disk, directory, parsed[0])
-        elif parsed[1] == RESET:
-            begin_anew(disk, directory, parsed[0])
-            return
-
-
-def begin_anew(disk: Disk, directory: str, start: SegmentName) -> None:
-    """Replace the log by an empty one that begins at `start`; a crash leaves one of the two."""
-    intent = declare(disk, directory, start, RESET)
-    disk.flush_directory(directory)
-    for file in disk.list_directory(directory):
-        parsed = parse_name(file)
-        if parsed is not None and parsed[1] != RESET:
-            disk.remove(f"{directory}/{file}")
-    disk.flush_directory(directory)
-    disk.rename(intent, f"{directory}/{start.stem}{LOG}")
-    create_mark(disk, directory, start)
-    disk.flush_directory(directory)
 
 
 def _order(name: SegmentName) -> Index:

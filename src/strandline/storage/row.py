@@ -5,10 +5,10 @@ Why:    every change of the row is several changes of names; each is ordered so 
 How:    begin_next     new file, directory flushed, then used
         cut            a mark of what stays flushed, later segments removed, the summary removed,
                        directory flushed, then the file cut and flushed
-        let_go         an intent file, then the removals (`recovery.remove_before`)
-        begin_anew     an intent file, then the removals, then its rename (`recovery.begin_anew`)
+        let_go         an intent file, then the removals (see `name_changes`)
+        begin_anew     an intent file, then the removals, then its rename (`begin_anew`)
         replace        a mark beside the active segment flushed, claims removed, rename over the
-                       first, the others removed
+                       first, the others removed (`finish_replacements`)
 Owns:   the segments, the active one among them, and the history over them.
 Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14, for the orders."""
 
@@ -23,14 +23,14 @@ from strandline.model.ids import Epoch, Index, Offset
 from strandline.storage import reads
 from strandline.storage.history import History
 from strandline.storage.layout import CLAIMS, CLEANED, FLUSHED, LOG, SUMMARY, SegmentName
-from strandline.storage.proving import Place, Trust
-from strandline.storage.recovery import (
-    RecoveredLog,
+from strandline.storage.name_changes import (
     begin_anew,
     declare,
     remove_before,
     remove_segment_files,
 )
+from strandline.storage.proving import Place, Trust
+from strandline.storage.recovery import RecoveredLog
 from strandline.storage.sealing import (
     create_mark,
     flush_mark,
@@ -176,7 +176,7 @@ class SegmentRow:
         header = segment.find_index(before, offset)
         end = header.position + header.size
         try:
-            segment.prove_from(offset, end, sees_next=False)
+            segment.prove_again(offset, end)
         except StorageError:
             # What is damaged may lie before that batch, and be lost everywhere. No checksum covers
             # an offset: what follows has to say the same.

@@ -16,6 +16,7 @@ How:    headers and checksums are walked as when a reader asks for the first tim
 Owns:   its place in the log, and the gaps found.
 Source: reliability reference 3; ZFS and Ceph scrub what is stored, in the background."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from strandline.base.errors import StorageError
@@ -129,6 +130,18 @@ def find_gap(segment: Segment, history: History, position: int) -> Gap | None:
     if start.position > position or start.position >= segment.size:
         return None
     return Gap(segment, start, _end_of_gap(segment, history, start.position))
+
+
+def find_gaps(segment: Segment, history: History, position: int, end: int) -> Iterator[Gap]:
+    """The gaps that lie in [position, end) of a segment, or reach into that."""
+    end = min(end, segment.size)
+    while position < end:
+        reached = _walk(segment, history, _place_before(segment, position), end).position
+        gap = find_gap(segment, history, reached) if reached < end else None
+        if gap is None:
+            return
+        yield gap
+        position = max(gap.end.position, reached + 1)
 
 
 def _distrust(segment: Segment, history: History) -> None:

@@ -312,6 +312,13 @@ class Segment:
             start = self.index.floor_offset(max(0, offset - self.name.base_offset))
             self.prove(start, end, sees_next=sees_next)
 
+    def prove_again(self, offset: Offset, end: int) -> None:
+        """The same, but for what follows, whatever was proved a moment ago: what is cut is gone."""
+        trust = self._trust
+        if trust is not None:
+            start = self.index.floor_offset(max(0, offset - self.name.base_offset))
+            Unproved(self.size, trust.epochs_of(self)).prove(self, start, end, sees_next=False)
+
     def place_before(self, position: int) -> Place:
         """The nearest place at or before `position` that is known without reading the segment."""
         start, relative_offset = self.index.entry_before(position)

@@ -25,7 +25,8 @@ from strandline.storage.layout import (
     SegmentName,
     SegmentSummary,
 )
-from strandline.storage.recovery import claimed_index, noted_batches, parsed_names
+from strandline.storage.name_changes import parsed_names
+from strandline.storage.recovery import claimed_index, noted_batches
 from strandline.storage.replay import replay_producers
 from strandline.storage.sealing import read_producers, read_summary, restore_segment
 from strandline.storage.segment import Segment
