@@ -570,3 +570,25 @@ def test_a_segment_that_was_not_written_to_its_end_does_not_take_the_place_of_an
     world.clock.forget()
     assert contents(world.open()) == sound
     assert not world.disk.exists(segment.path(CLEANED))
+
+
+def test_a_log_that_was_cut_behind_damage_and_mended_is_not_said_to_be_damaged() -> None:
+    """What damage hides counts as being as late as anything that was there."""
+    world = World(segment_bytes=100_000, index_interval_bytes=600, segment_ms=1_000)
+    batches = [world.append(timestamp=1_000 + n) for n in range(6)]
+    world.flush()
+    (name,) = [name for name in world.files() if name.endswith(".log")]
+    world.disk.flip_bit(f"{DIRECTORY}/{name}", len(batches[0]) + 70)
+    world.clock.advance(60_000)
+    world.log.truncate(Index(5))
+    batches[5:] = [world.append(timestamp=1_000), world.append(timestamp=1_000)]
+    (gap,) = scrubbed(world.log)
+    world.log.mending.fill(gap, world.log.mending.fitting(gap, b"".join(batches[1:6])))
+    world.clock.advance(1_000)
+    assert world.log.roll_if_due()
+    world.flush()
+    segment = world.log._row.segments[0]
+    assert (segment.max_timestamp, segment.max_timestamp_offset) == (1_005, 0)
+    assert not verify_log(world.disk, DIRECTORY).is_damaged
+    assert world.log.offset_for_time(1_004, world.log.end_offset) == (1_004, 4)
+    assert world.log.offset_for_time(1_005, world.log.end_offset) is None

@@ -347,8 +347,13 @@ class _SegmentCheck:
         relative = header.base_offset - self._segment.name.base_offset
         if index.positions[at] != header.position or index.offsets[at] != relative:
             self._add_index(INDEX, at, header)
-        elif index.timestamps[at] != highest:
+        elif not highest <= index.timestamps[at] <= max(highest, self._latest()):
             self._add_index(TIME_INDEX, at, header)
+
+    def _latest(self) -> int:
+        """What an entry may say though nothing reaches it: damage hid, when the log was cut, how
+        late it was (`Segment.latest_before`)."""
+        return -1 if self._summary is None else self._summary.max_timestamp
 
     def _check_entries_left(self) -> None:
         if self._index is not None and self._next_entry < len(self._index.positions):
@@ -365,8 +370,14 @@ class _SegmentCheck:
         """Hold the summary against the scan."""
         crcs = (summary.index_crc, summary.time_index_crc)
         found = summarize(self._segment, self._history, index_crcs=crcs)
+        # "As late as anything that was here": `Segment.latest_before`.
+        is_hidden = (
+            summary.max_timestamp > found.max_timestamp
+            and summary.max_timestamp_offset == self._segment.name.base_offset
+        )
+        latest = {"max_timestamp", "max_timestamp_offset"} if is_hidden else set()
         for field in SegmentSummary.__struct_fields__:
-            if field == "producers":
+            if field == "producers" or field in latest:
                 continue  # That of a head tells them, no other does.
             said, is_so = getattr(summary, field), getattr(found, field)
             if said != is_so:
