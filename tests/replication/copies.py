@@ -44,13 +44,8 @@ class Copy:
 
     def append(self, batch: bytes) -> None:
         """Append a batch, whatever it is."""
-        header = read_header(batch)
-        assert header is not None
+        header = header_of(batch)
         self.world.log.append([batch], [header])
-        self.note(batch, header)
-
-    def note(self, batch: bytes, header: BatchHeader) -> None:
-        """Remember what it says."""
         for record in () if header.is_marker else decode_records(batch):
             offset = Offset(header.base_offset + record.offset_delta)
             self.written[offset] = record.key, record.value
@@ -101,9 +96,9 @@ class Copy:
         """The segments of the log."""
         return self.world.log._row.segments
 
-    def check(self, expected: Written | None) -> None:
+    def check(self, expected: dict[bytes | None, bytes | None] | None) -> None:
         """See that nothing here says what was never written, or where it is not. `expected`: the
-        newest record of each key, where all of the log is sound."""
+        newest value of each key, where all of the log is sound."""
         log, gaps = self.world.log, self.gaps()
         self.world.flush()
         for segment in self.rows():
@@ -129,7 +124,14 @@ class Copy:
         assert not report.is_damaged, [finding.reason for finding in report.findings]
         if expected is not None:
             found = newest(log)
-            assert {key: value for key, (_, value) in found.items()} == dict(expected.values())
+            assert {key: value for key, (_, value) in found.items()} == expected
+
+
+def header_of(batch: bytes) -> BatchHeader:
+    """What a whole batch says of itself."""
+    header = read_header(batch)
+    assert header is not None
+    return header
 
 
 def _sound_headers(segment: Segment, gaps: Sequence[Gap]) -> list[BatchHeader]:

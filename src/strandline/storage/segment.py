@@ -306,11 +306,11 @@ class Segment:
             if start < end and unproved.prove(self, start, end, sees_next=sees_next):
                 self.unproved = None
 
-    def prove_from(self, offset: Offset, end: int, *, sees_next: bool = True) -> None:
+    def prove_from(self, offset: Offset, end: int) -> None:
         """The same from where a search for `offset` begins: it has believed what it passed."""
         if self.doubt() is not None:
             start = self.index.floor_offset(max(0, offset - self.name.base_offset))
-            self.prove(start, end, sees_next=sees_next)
+            self.prove(start, end)
 
     def prove_again(self, offset: Offset, end: int) -> None:
         """The same, but for what follows, whatever was proved a moment ago: what is cut is gone."""
