@@ -165,22 +165,25 @@ def test_who_is_heard_is_not_given_up(world: Declaring, run: Run) -> None:
     assert world.asked == []
 
 
-def test_voters_that_all_answer_and_elect_nobody_are_helped_by_a_mended_link_or_a_command(
+def test_where_all_answer_and_elect_nobody_the_controller_names_who_does_not_hear_whom(
     world: Declaring, run: Run
 ) -> None:
     world.fake.down.clear()
     world.ends = {1: (12, 12), 2: (12, 12), 3: (10, 12)}
-    _, _, err = run("partition", "declare-lost", "t", "0", "--yes")
-    assert "nobody to be given up; a majority of its voters answers" in err
-    assert "they do not hear each other: " in err and "zone status names the link: mend it" in err
-    assert err.rstrip().endswith("topic alter t -c voters.shrink.enable=true")
-    world.shrinks = "true"
-    _, _, err = run("partition", "declare-lost", "t", "0", "--yes")
-    assert err.rstrip().endswith("the controller seats one side, if that holds everything")
-    assert world.asked == []
+    world.refusal = "t-0: brokers 1 and 2 do not hear each other: mend the link"
+    code, _, err = run("partition", "declare-lost", "t", "0", "--yes")
+    assert code != 0 and world.refusal in err
+    assert [(one.broker_ids, one.validate_only) for one in world.asked] == [([], True)]
     world.led = {2}
     _, _, err = run("partition", "declare-lost", "t", "0", "--yes")
-    assert err.rstrip().endswith("nobody to be given up")
+    assert err.rstrip().endswith("nobody to be given up") and len(world.asked) == 1
+
+
+def test_who_is_not_asked_is_shown_the_same(world: Declaring, run: Run) -> None:
+    code, out, err = run("partition", "declare-lost", "t", "0", "--yes")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "t-0:" and "offsets 12 to 14: AT RISK" in out
+    assert out.splitlines()[-1] == "t-0 goes on from offset 15 at broker 3"
 
 
 def test_who_is_back_with_an_empty_disk_is_told_of_and_not_named(

@@ -293,6 +293,17 @@ def test_all_sides_are_told_of_where_there_are_more_than_two() -> None:
     assert "but only these hear each other: brokers 1, 2; 2, 3; 3, 4: mend" in told
 
 
+def test_who_names_nobody_where_a_majority_answers_reads_what_helps() -> None:
+    world = Cut()
+    world.alive.add(BrokerId(3))
+    world.log_of(3, end=10, committed=6)
+    world.cut((1,), (2,), (3,))
+    assert "but none of them hear each other: mend" in str(world.declare())
+    world.log_of(3, end=10, committed=6, is_led=1, leader=3)
+    assert str(world.declare()).endswith("it is led, or was a moment ago: nothing is lost")
+    assert world.partition.grant == 0
+
+
 def test_voters_that_hear_each_other_elect_a_leader() -> None:
     world = Cut()
     world.reports.clear()
@@ -306,7 +317,7 @@ def test_nobody_has_to_be_named_where_the_others_are_back_with_empty_disks() -> 
     for one in (2, 3):
         world.log_of(one, end=0, committed=0, last_epoch=0)
     world.log_of(4, end=8, committed=5)
-    assert "name those of them" in str(world.declare())
+    assert "a majority of its voters is left" in str(world.declare())
     for one in (2, 3):
         world.log_of(one, end=0, committed=0, last_epoch=0, has_lost=1)
     loss = world.declare()

@@ -29,10 +29,13 @@ from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.world import World
 
-SCENARIO = Path(__file__).parent / "scenarios" / "observers-stand-in-for-a-region.toml"
+SCENARIOS = Path(__file__).parent / "scenarios"
+SCENARIO = SCENARIOS / "observers-stand-in-for-a-region.toml"
+LOST_REGION = SCENARIOS / "observer-stands-in-while-a-region-is-lost.toml"
 SEEDS = (5, 19, 21, 24)
 WAITING_SEEDS = (14, 24, 25, 28)
 POLICIES: tuple[Promotion, ...] = ("under-min-isr", "under-replicated", "region-lost")
+"""The last one promotes nobody here: brokers without labels have no region that could be lost."""
 
 
 def promoting(seed: int, faults: Collection[str] = FAULTS) -> Scenario:
@@ -132,6 +135,23 @@ def test_observers_stand_in_for_a_region_and_leave_when_it_is_back(
         "group-2 hand-over",
         "group-2 demote",
     ]
+
+
+@pytest.mark.simulation
+def test_an_observer_stands_in_while_a_region_is_lost_and_not_for_a_broker_alone() -> None:
+    outcome = run_scenario(load_scenario(LOST_REGION), log_level=logging.INFO)
+    assert outcome.violation is None
+    told = steps(outcome.trace)
+    assert [word for _, word in told] == ["promote", "demote"]
+    names = [line.partition("-0: ")[2].partition(" voters")[0] for line, _ in told]
+    assert names == [
+        "promote broker 7: region-lost: 2 of 4",
+        "demote broker 7: region-lost: 4 of 4",
+    ]
+    down = next(at for at, line in enumerate(outcome.trace) if "region west is down" in line)
+    back = next(at for at, line in enumerate(outcome.trace) if "region west is back" in line)
+    promoted, demoted = (outcome.trace.index(line) for line, _ in told)
+    assert down < promoted < back < demoted
 
 
 def steps(trace: Collection[str]) -> list[tuple[str, str]]:

@@ -108,7 +108,11 @@ class Balancing:
         )
         self._asking, self._asking_room, self._noting = Errand(), Errand(), Errand()
         self.silences = Silences(clock=services.clock, controller=services.controller)
-        self.outages = OutageWatch(clock=services.clock, controller=services.controller)
+        self.outages = OutageWatch(
+            clock=services.clock,
+            controller=services.controller,
+            topic_configs=services.topic_configs,
+        )
         services.controller.on_applied.append(self._on_applied)
 
     def start(self) -> None:

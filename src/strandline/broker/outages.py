@@ -23,6 +23,7 @@ from typing import Protocol
 from strandline.base.clock import Clock
 from strandline.broker.controller_host import ControllerHost
 from strandline.broker.errand import Errand
+from strandline.broker.topic_configs import TopicConfigs
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.balancer.health import Condition
 from strandline.controller.commands import DomainNote, NoteOutages, Refused
@@ -31,10 +32,11 @@ from strandline.controller.outages.alarms import Alarm, Alarms
 from strandline.controller.outages.judging import Judgement, Outages, Rules, Scene
 from strandline.controller.outages.leaderless import Leaderless
 from strandline.controller.outages.marks import configured
+from strandline.controller.outages.too_few import TooFew
 from strandline.controller.outages.voting import VotingAlarms
 from strandline.controller.records import ConfigsChanged, Record
 from strandline.controller.reports import Question
-from strandline.model.cluster import Domain, Outage
+from strandline.model.cluster import Domain, Outage, Partition
 from strandline.model.ids import BrokerId, GroupId
 
 ASK_INTERVAL_MS = 10_000
@@ -60,10 +62,13 @@ class Poster(Protocol):
 class OutageWatch:
     """See the module. `poster`: None where nothing can be posted."""
 
-    def __init__(self, *, clock: Clock, controller: ControllerHost) -> None:
+    def __init__(
+        self, *, clock: Clock, controller: ControllerHost, topic_configs: TopicConfigs
+    ) -> None:
         self.poster: Poster | None = None
         self._clock = clock
         self._controller = controller
+        self._topic_configs = topic_configs
         self._asking, self._noting = Errand(), Errand()
         # By the log, as it was replayed here: who is down, {who was: since when it is not}.
         self._are_down: frozenset[Domain] = frozenset()
@@ -82,7 +87,7 @@ class OutageWatch:
         self._told: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
         # {who told: (when, what it leads and takes no acks=all for)}
         self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
-        self._leaderless = Leaderless(VALID_MS)
+        self._leaderless, self._too_few = Leaderless(VALID_MS), TooFew()
         self._asked_ms: int | None = None
         # (version of the cluster, who has a replica then, or is given one)
         self._hosting: tuple[int, frozenset[BrokerId]] | None = None
@@ -121,7 +126,7 @@ class OutageWatch:
             *self.voting.step(
                 now,
                 cluster.groups,
-                refusing=self._refused(now),
+                refusing=self._refused(now, found.silent),
                 leaderless=self._leaderless.found(
                     now, cluster.groups, version=cluster.version, silent=found.silent
                 ),
@@ -170,9 +175,22 @@ class OutageWatch:
         hears[self._controller.self_id] = alive
         return hears
 
-    def _refused(self, now: int) -> frozenset[GroupId]:
+    def _refused(self, now: int, silent: frozenset[BrokerId]) -> frozenset[GroupId]:
+        """What takes no acks=all: by the word of who leads it, or for who is silent."""
         told = self._refusing.values()
-        return frozenset(one for at_ms, some in told if now - at_ms < VALID_MS for one in some)
+        cluster = self._controller.cluster
+        too_few = self._too_few.found(
+            cluster.groups,
+            version=cluster.version,
+            silent=silent,
+            min_insync_of=self._min_insync_of,
+        )
+        return too_few.union(*(some for at_ms, some in told if now - at_ms < VALID_MS))
+
+    def _min_insync_of(self, partition: Partition) -> int:
+        cluster = self._controller.cluster
+        topic = cluster.topics[partition.topic]
+        return self._topic_configs.of(topic, cluster).min_insync_replicas
 
     def _raise(self, alarm: Alarm) -> None:
         if not alarm.is_posted_only:

@@ -167,8 +167,8 @@ class TopicConfig:
     )
     observer_demotion_delay_ms: int = key(
         10_000,
-        "With `voters.shrink.enable`: for how long all voters that an observer stands in for have "
-        "been back before it leaves the voters. Not a key of Kafka's.",
+        "With `voters.shrink.enable`: for how long an observer that stands in has not been needed, "
+        "by the promotion of its policy, before it leaves the voters. Not a key of Kafka's.",
         unit="ms",
         minimum=0,
         cluster_name="observer.demotion.delay.ms",

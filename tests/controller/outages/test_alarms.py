@@ -83,7 +83,7 @@ def test_who_is_heard_by_some_again_is_over_as_a_silent_broker(watched: Watched)
     watched.unheard = {one: {9} for one in (1, 2, 3)}
     watched.wait(60_000)
     over = next(one for one in watched.raised if one.is_over)
-    assert over.text == "broker 9 is heard by some, and not by all"
+    assert over.text == "broker 9: heard by some, and not by all"
     assert posted(watched) == [
         "broker: broker 9", "- broker: broker 9", "network-cut: zone b",
     ]  # fmt: skip

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.commands.partition_survivors import (
-    print_logs,
-    tell_electable,
-    voters_may_leave,
-)
+from strandline.cli.commands.partition_survivors import print_logs
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import ids, print_line, show
 
@@ -42,13 +38,15 @@ def declare_lost(
 
     with open_client(bootstrap, timeout) as client:
         found = ask_replica_logs(client, topic, partition)
-        lost = _silent(client, f"{topic} {partition}", found)
-        grant = max(one.grant for one in found.answers.values())
+        grant = max((one.grant for one in found.answers.values()), default=0)
+        lost = _silent(client, topic, partition, found, grant=grant)
         foretold = foretell_loss(client, topic, partition, brokers=lost, grant=grant)
         lines = _tell(lost, found, foretold)
-        if not yes:
+        if not (yes and as_json):
             with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
-                _confirm(topic, partition, found, lines)
+                _show_logs(topic, partition, found, lines)
+        if not yes:
+            _confirm(topic)
         done = declare(client, topic, partition, brokers=lost, foretold=foretold, by=_who())
     told: dict[str, Json] = {
         "topic": topic,
@@ -66,10 +64,12 @@ def declare_lost(
     show(as_json, told, people=lambda: print_line(after))
 
 
-def _silent(client: "Client", which: str, found: "ReplicaLogs") -> "list[BrokerId]":
-    """Who holds the log and does not answer, nor is heard; nobody where others have lost it.
-    `which`: the topic and the number, as typed."""
+def _silent(
+    client: "Client", topic: str, partition: int, found: "ReplicaLogs", *, grant: int
+) -> "list[BrokerId]":
+    """Who holds the log and does not answer, nor is heard; nobody where others have lost it."""
     from strandline.base.errors import OperatorError
+    from strandline.client.losses import foretell_loss
     from strandline.controller.survivors import Standing
 
     silent = found.silent
@@ -78,11 +78,12 @@ def _silent(client: "Client", which: str, found: "ReplicaLogs") -> "list[BrokerI
             f"none of brokers {ids(found.hosts)} answers: nothing is left to go on with"
         )
     if not silent and not any(one.has_lost for one in found.answers.values()):
-        told = ["every broker that holds it answers, or is heard: there is nobody to be given up"]
         if found.judge().standing is Standing.ELECTABLE:
-            shrinks = voters_may_leave(client, which.partition(" ")[0])
-            told += tell_electable(which, shrinks=shrinks)
-        raise OperatorError("; ".join(told))
+            # The controller refuses, and names who does not hear whom.
+            foretell_loss(client, topic, partition, brokers=[], grant=grant)
+        raise OperatorError(
+            "every broker that holds it answers, or is heard: there is nobody to be given up"
+        )
     return silent
 
 
@@ -116,16 +117,20 @@ def _tell(
     return lines
 
 
-def _confirm(topic: str, partition: int, found: "ReplicaLogs", lines: list[str]) -> None:
-    """Show what is left, and have the name typed again; raises OperatorError."""
-    from strandline.base.errors import OperatorError
-
+def _show_logs(topic: str, partition: int, found: "ReplicaLogs", lines: list[str]) -> None:
+    """What is left, what is at risk, and who would save it all."""
     print_logs(topic, partition, found)
     for line in lines:
         print_line(line)
     for line in _others(found):
         print_line(line)
     sys.stdout.flush()
+
+
+def _confirm(topic: str) -> None:
+    """Have the name typed again; raises OperatorError."""
+    from strandline.base.errors import OperatorError
+
     sys.stderr.write(
         "A process of those brokers that still runs goes on by itself: have them stopped. When "
         f"they come back, they drop what they have.\nType {topic} to do it: "

@@ -33,7 +33,7 @@ from strandline.controller.decision import Decision, Facts, refuse
 from strandline.controller.policies import SHRINK, derived_defaults
 from strandline.controller.records import ReplicasDeclaredLost
 from strandline.controller.sides import Reach, cuts_of, sides_of
-from strandline.controller.survivors import Standing, SurvivingLog, assess, has_all_of
+from strandline.controller.survivors import Standing, SurvivingLog, Survivors, assess, has_all_of
 from strandline.model.cluster import Loss, LostReplica, Partition
 from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.protocol.errors import Error
@@ -55,6 +55,8 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
             f"{partition.name}: its grant is {partition.grant}, not {command.grant} as it was: "
             "look at what is left again",
         )
+    if not brokers and not _has_empty(facts, partition):
+        _require_somebody_missing(facts, partition)
     if not brokers.issubset(partition.hosts) or not (brokers or _has_empty(facts, partition)):
         raise refuse(
             Error.INVALID_REQUEST,
@@ -85,6 +87,14 @@ def _has_empty(facts: Facts, partition: Partition) -> bool:
     told = (facts.reports.get(one) for one in partition.hosts)
     logs = (one.logs.get(partition.group) for one in told if one is not None)
     return any(one is not None and one.has_lost for one in logs)
+
+
+def _require_somebody_missing(facts: Facts, partition: Partition) -> None:
+    """Who names nobody, though a majority answers, has a link to mend, and reads which."""
+    logs = [one for one in (_log_of(facts, partition, host) for host in partition.hosts) if one]
+    standing = _assess(partition, logs).standing
+    if standing in (Standing.LED, Standing.ELECTABLE):
+        raise refuse(Error.POLICY_VIOLATION, _why_refused(facts, partition, logs, standing))
 
 
 def _require_silence(facts: Facts, partition: Partition, brokers: Collection[BrokerId]) -> None:
@@ -118,8 +128,7 @@ def _logs(
     for broker in partition.hosts:
         if broker in brokers:
             continue
-        told = facts.reports.get(broker)
-        log = None if told is None else told.logs.get(partition.group)
+        log = _log_of(facts, partition, broker)
         if log is None:
             raise refuse(
                 Error.POLICY_VIOLATION,
@@ -129,38 +138,41 @@ def _logs(
                 else f"{partition.name}: broker {broker} is not heard: bring it back, or give it "
                 "up, too",
             )
-        logs.append(
-            SurvivingLog(
-                broker=broker,
-                is_led=log.is_led,
-                last_epoch=log.last_epoch,
-                last_index=log.last_index,
-                start=log.start,
-                committed=log.committed,
-                end=log.end,
-                has_lost=log.has_lost,
-                epoch=log.epoch,
-                leader=log.leader,
-            )
-        )
+        logs.append(log)
     return tuple(logs)
+
+
+def _log_of(facts: Facts, partition: Partition, broker: BrokerId) -> SurvivingLog | None:
+    """What it has told of its log; None where it does not answer, or has it not open."""
+    told = facts.reports.get(broker)
+    log = None if told is None else told.logs.get(partition.group)
+    if log is None:
+        return None
+    return SurvivingLog(
+        broker=broker,
+        is_led=log.is_led,
+        last_epoch=log.last_epoch,
+        last_index=log.last_index,
+        start=log.start,
+        committed=log.committed,
+        end=log.end,
+        has_lost=log.has_lost,
+        epoch=log.epoch,
+        leader=log.leader,
+    )
+
+
+def _assess(partition: Partition, logs: Collection[SurvivingLog]) -> Survivors:
+    return assess(partition.possible, logs, needs_all=partition.is_declared, floor=partition.floor)
 
 
 def _loss(
     facts: Facts, partition: Partition, command: DeclareLost, logs: tuple[SurvivingLog, ...]
 ) -> Loss:
-    found = assess(partition.possible, logs, needs_all=partition.is_declared, floor=partition.floor)
-    refused = {
-        Standing.LED: "it is led, or was a moment ago: nothing is lost",
-        Standing.WHOLE: "who is left holds all that was acknowledged: "
-        + _who_is_seated(facts, partition, "one of them"),
-        Standing.NOBODY: "nobody is left whose log proves anything: bring one of its brokers back "
-        "with what is on its disk",
-    }
-    if found.standing is Standing.ELECTABLE:
-        raise refuse(Error.POLICY_VIOLATION, _why_electable(facts, partition, logs))
-    if found.standing in refused:
-        raise refuse(Error.POLICY_VIOLATION, f"{partition.name}: {refused[found.standing]}")
+    found = _assess(partition, logs)
+    why = _why_refused(facts, partition, logs, found.standing)
+    if why:
+        raise refuse(Error.POLICY_VIOLATION, why)
     sound = {one.broker: one for one in logs if not one.has_lost}
     assert found.best is not None
     leader = sound[found.best]
@@ -188,6 +200,27 @@ def _loss(
         by=command.by[:BY_CHARACTERS_MAX],
         at_ms=command.at_ms,
     )
+
+
+def _why_refused(
+    facts: Facts, partition: Partition, logs: Collection[SurvivingLog], standing: Standing
+) -> str:
+    """Why no loss need be declared, or none can be; empty where one has to be."""
+    match standing:
+        case Standing.ELECTABLE:
+            return _why_electable(facts, partition, logs)
+        case Standing.LED:
+            return f"{partition.name}: it is led, or was a moment ago: nothing is lost"
+        case Standing.WHOLE:
+            seated = _who_is_seated(facts, partition, "one of them")
+            return f"{partition.name}: who is left holds all that was acknowledged: {seated}"
+        case Standing.NOBODY:
+            return (
+                f"{partition.name}: nobody is left whose log proves anything: bring one of its "
+                "brokers back with what is on its disk"
+            )
+        case Standing.SHORT:
+            return ""
 
 
 def _why_electable(facts: Facts, partition: Partition, logs: Collection[SurvivingLog]) -> str:

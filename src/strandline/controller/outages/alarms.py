@@ -116,7 +116,7 @@ def _end_of(one: Happening, judgement: Judgement, scene: Scene) -> str:
         seen = [judgement.seen[broker] for broker in one.brokers if broker in judgement.seen]
         if any(what.verdict is not Verdict.HEARD for what in seen):
             return ""
-        return f"{one.subject} is heard from everywhere again{after}"
+        return one.over + after
     if one.brokers & scene.condition.down_since_ms.keys():
         return ""
     return f"{one.subject} is heard again{after}"
@@ -130,5 +130,5 @@ def _renaming_of(one: Happening, judgement: Judgement) -> str:
             return f"{one.subject} goes on as {other.kind}: {other.subject}"
     seen = [judgement.seen[broker] for broker in one.brokers if broker in judgement.seen]
     if any(what.verdict is Verdict.CUT for what in seen):
-        return f"{one.subject} is heard by some, and not by all"
+        return f"{one.subject}: heard by some, and not by all"
     return f"{one.subject} is told of by this name no more"

@@ -34,7 +34,8 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Happening:
     """Something that goes on. `subject`: the broker, zone or region, by name; `text`: a sentence
-    with the numbers; `brokers`: who is concerned; `domain`: what is down, where it is one."""
+    with the numbers; `brokers`: who is concerned; `domain`: what is down, where it is one; `over`:
+    what is said once a cut is mended."""
 
     kind: Kind
     subject: str
@@ -43,6 +44,7 @@ class Happening:
     """Monotonic."""
     brokers: frozenset[BrokerId] = frozenset()
     domain: Domain | None = None
+    over: str = ""
 
     @property
     def key(self) -> tuple[Kind, str]:

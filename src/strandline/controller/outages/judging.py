@@ -39,6 +39,7 @@ from strandline.controller.outages.domains import (
     widening,
 )
 from strandline.controller.outages.happenings import Happening, Kind, brokers_text, clock_time
+from strandline.controller.outages.links import Links
 from strandline.controller.outages.marks import Marks, MarksOf, Share, everywhere, is_down
 from strandline.controller.outages.sight import Hearing, Seen, Verdict, look
 from strandline.model.cluster import NO_END_MS, Domain, Labels, Outage, Ruling
@@ -150,6 +151,7 @@ class Outages:
         self._back_ms: dict[Domain, int] = {}
         # {who is cut off: since when}
         self._cut_ms: dict[BrokerId, int] = {}
+        self._links = Links()
         self._held: Mapping[BrokerId, Wait] = {}
         # Who has been up for a while since what they are in was declared lost, or came only then.
         self._unlost: set[BrokerId] = set()
@@ -186,6 +188,13 @@ class Outages:
             if outage != scene.outages.get(domain, _NOTHING):
                 wanted[domain] = outage
         self._forget(domains, seen, scene.now_ms)
+        self._links.look(
+            scene.now_ms,
+            brokers=scene.brokers,
+            hears=scene.hears,
+            seen=seen,
+            controller=scene.controller,
+        )
         happenings = tuple(self._happenings(scene, domains, seen, silent))
         self._spare_who_lives(scene, domains)
         lost, held = self._held_and_lost(scene, rules, domains, seen, silent)
@@ -307,6 +316,7 @@ class Outages:
             elif broker not in explained:
                 yield self._broker_silent(broker, scene, domains)
         yield from self._cuts(scene, domains, seen)
+        yield from self._links.happenings(scene.now_ms, scene.brokers, domains)
 
     def _broker_silent(
         self, broker: BrokerId, scene: Scene, domains: Mapping[Domain, DomainView]
@@ -362,7 +372,8 @@ class Outages:
             text += ", ".join(vantage_name(one, domains) for one in hearing) or "the controller"
             text += " and not from " + (", ".join(names) or "the controller")
             since_ms = min(self._cut_ms[one] for one in brokers)
-            yield Happening(Kind.CUT, where, text, since_ms, frozenset(brokers))
+            over = f"{where} is heard from everywhere again"
+            yield Happening(Kind.CUT, where, text, since_ms, frozenset(brokers), over=over)
 
     # ---- what follows ----------------------------------------------------------------------------
 

@@ -1,0 +1,96 @@
+"""Links between single brokers that are cut, where others of the same places hear each other. Pure.
+
+Why:    a zone hears a broker where any of its brokers does, so for `sight` nothing is cut; but
+        voters at the two ends elect nobody.
+How:    of two brokers that live, one says that it does not hear the other, while its zone does, for
+        longer than lies between two questions. Not looked at is what `sight` tells of already: whom
+        the controller does not hear, and who is not heard by the other's whole zone.
+Owns:   since when each link is cut.
+Source: design section 8; decision 0018."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from strandline.controller.outages.domains import vantage_name, vantage_of
+from strandline.controller.outages.happenings import Happening, Kind
+from strandline.controller.outages.sight import Hearing, Seen, Verdict
+from strandline.model.cluster import Domain, Labels
+from strandline.model.ids import BrokerId
+
+LINK_MS = 15_000
+"""How long a link has to be cut before that is told: brokers are asked whom they hear each 10 s
+where all is well, and who has just started is not heard by all at once."""
+NAMED_MAX = 3
+
+_Link = tuple[BrokerId, BrokerId]
+"""(who does not hear, whom)"""
+
+
+class Links:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._since_ms: dict[_Link, int] = {}
+
+    def look(
+        self,
+        now_ms: int,
+        *,
+        brokers: Mapping[BrokerId, Labels],
+        hears: Hearing,
+        seen: Mapping[BrokerId, Seen],
+        controller: BrokerId,
+    ) -> None:
+        """Take down who does not hear whom; called about once a second."""
+        cut = _cut_links(brokers, hears, seen, controller)
+        self._since_ms = {one: self._since_ms.get(one, now_ms) for one in cut}
+
+    def happenings(
+        self, now_ms: int, brokers: Mapping[BrokerId, Labels], known: Collection[Domain]
+    ) -> Iterator[Happening]:
+        """One for each two places with such links between them. `known`: all domains."""
+        between: dict[tuple[Domain, Domain], list[_Link]] = {}
+        for link, since_ms in self._since_ms.items():
+            if now_ms - since_ms >= LINK_MS:
+                one, other = sorted(vantage_of(end, brokers[end]) for end in link)
+                between.setdefault((one, other), []).append(link)
+        for (one, other), links in sorted(between.items()):
+            names = [vantage_name(place, known) for place in (one, other)]
+            where = f"inside {names[0]}" if one == other else f"between {names[0]} and {names[1]}"
+            yield Happening(
+                Kind.CUT,
+                f"links {where}",
+                f"{where}, where others hear each other, {_text(links)}",
+                min(self._since_ms[link] for link in links),
+                frozenset(end for link in links for end in link),
+                over=f"all brokers {where} hear each other again",
+            )
+
+
+def _cut_links(
+    brokers: Mapping[BrokerId, Labels],
+    hears: Hearing,
+    seen: Mapping[BrokerId, Seen],
+    controller: BrokerId,
+) -> Iterator[_Link]:
+    living = frozenset(one for one, what in seen.items() if what.verdict is not Verdict.SILENT)
+    for one, heard in hears.items():
+        if one == controller or one not in living:
+            continue
+        here = vantage_of(one, brokers[one])
+        for other in living.difference(heard):
+            if other == one or here not in seen[other].hearing:
+                continue
+            if vantage_of(other, brokers[other]) not in seen[one].deaf:
+                yield one, other
+
+
+def _text(links: Collection[_Link]) -> str:
+    both = sorted({(min(one), max(one)) for one in links if one[::-1] in links})
+    said = [f"brokers {one} and {other} do not hear each other" for one, other in both]
+    said += [
+        f"broker {one} does not hear broker {other}"
+        for one, other in sorted(links)
+        if (other, one) not in links
+    ]
+    more = len(said) - NAMED_MAX
+    return "; ".join(said[:NAMED_MAX]) + (f"; and {more} more such links" if more > 0 else "")

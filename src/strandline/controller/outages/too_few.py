@@ -1,0 +1,48 @@
+"""Which partitions refuse acks=all because too few of their voters are heard. Pure.
+
+Why:    where voters may not leave, none of what is in the log changes when one is lost: its leader
+        refuses by itself, and who is woken at night has to know of that as of any other.
+How:    more than a majority has to hold what is acknowledged, and fewer voters than that are heard.
+        Without a majority nobody leads: that is told as such (`leaderless`). Where voters may
+        leave, those that lead say so themselves.
+Owns:   what was found last, for as long as nothing has changed: there may be thousands.
+Source: design section 8; `broker.handlers.produce`, which refuses."""
+
+from collections.abc import Callable, Mapping
+
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId, GroupId
+
+
+class TooFew:
+    """See the module."""
+
+    def __init__(self) -> None:
+        # (version of the state, who is silent)
+        self._found_for: tuple[int, frozenset[BrokerId]] = -1, frozenset()
+        self._found: frozenset[GroupId] = frozenset()
+
+    def found(
+        self,
+        groups: Mapping[GroupId, Partition],
+        *,
+        version: int,
+        silent: frozenset[BrokerId],
+        min_insync_of: Callable[[Partition], int],
+    ) -> frozenset[GroupId]:
+        """Those partitions. `groups`: those of the state of this `version`; `min_insync_of`: the
+        topic's `min.insync.replicas`."""
+        if (version, silent) != self._found_for:
+            self._found_for = version, silent
+            self._found = frozenset(
+                group
+                for group, one in groups.items()
+                if not silent.isdisjoint(one.voters) and _refuses(one, silent, min_insync_of(one))
+            )
+        return self._found
+
+
+def _refuses(partition: Partition, silent: frozenset[BrokerId], min_insync: int) -> bool:
+    count = len(partition.voters)
+    heard = sum(1 for one in partition.voters if one not in silent)
+    return count // 2 + 1 <= heard < min(min_insync, count)
