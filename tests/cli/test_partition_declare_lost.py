@@ -27,7 +27,7 @@ class Declaring(World):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.asked: list[DeclareLostRequest] = []
-        self.refusal = ""
+        self.refusal, self.refused_with = "", Error.POLICY_VIOLATION
         self.ends = {3: (12, 15)}
         self.fake.extra["DeclareLost"] = self._declare
         self.fake.controller = 3
@@ -37,9 +37,7 @@ class Declaring(World):
         assert isinstance(request, DeclareLostRequest)
         self.asked.append(request)
         if self.refusal:
-            return DeclareLostResponse(
-                error_code=Error.POLICY_VIOLATION, error_message=self.refusal
-            )
+            return DeclareLostResponse(error_code=self.refused_with, error_message=self.refusal)
         return DeclareLostResponse(
             grant=request.grant + 1 if request.validate_only else 1,
             leader_id=3,
@@ -177,6 +175,24 @@ def test_where_all_answer_and_elect_nobody_the_controller_names_who_does_not_hea
     world.led = {2}
     _, _, err = run("partition", "declare-lost", "t", "0", "--yes")
     assert err.rstrip().endswith("nobody to be given up") and len(world.asked) == 1
+
+
+def test_where_the_controller_cannot_name_them_it_is_told_what_helps(
+    world: Declaring, run: Run
+) -> None:
+    """One of a release before asks for brokers to be named."""
+    world.fake.down.clear()
+    world.ends = {1: (12, 12), 2: (12, 12), 3: (10, 12)}
+    world.refusal, world.refused_with = "name those that are gone for good", Error.INVALID_REQUEST
+    for controller in (3, -1):
+        world.fake.controller = controller
+        _, _, err = run("partition", "declare-lost", "t", "0", "--yes", "--timeout", "1")
+        assert "nobody to be given up; a majority of its voters answers" in err
+        assert "they do not hear each other: " in err and "names the link: mend it" in err
+        assert err.rstrip().endswith("topic alter t -c voters.shrink.enable=true")
+    world.shrinks = "true"
+    _, _, err = run("partition", "declare-lost", "t", "0", "--yes", "--timeout", "1")
+    assert err.rstrip().endswith("the controller seats one side, if that holds everything")
 
 
 def test_who_is_not_asked_is_shown_the_same(world: Declaring, run: Run) -> None:

@@ -126,7 +126,7 @@ class OutageWatch:
             *self.voting.step(
                 now,
                 cluster.groups,
-                refusing=self._refused(now, found.silent),
+                refusing=self._refused(now, found.unheard),
                 leaderless=self._leaderless.found(
                     now, cluster.groups, version=cluster.version, silent=found.silent
                 ),
@@ -175,14 +175,14 @@ class OutageWatch:
         hears[self._controller.self_id] = alive
         return hears
 
-    def _refused(self, now: int, silent: frozenset[BrokerId]) -> frozenset[GroupId]:
-        """What takes no acks=all: by the word of who leads it, or for who is silent."""
+    def _refused(self, now: int, unheard: frozenset[BrokerId]) -> frozenset[GroupId]:
+        """What takes no acks=all: by the word of who leads it, or for who is heard by nobody."""
         told = self._refusing.values()
         cluster = self._controller.cluster
         too_few = self._too_few.found(
             cluster.groups,
             version=cluster.version,
-            silent=silent,
+            silent=unheard,
             min_insync_of=self._min_insync_of,
         )
         return too_few.union(*(some for at_ms, some in told if now - at_ms < VALID_MS))

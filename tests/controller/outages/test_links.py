@@ -4,8 +4,10 @@ import pytest
 from tests.controller.outages.watched_world import Watched
 
 from strandline.controller.outages.links import LINK_MS
+from strandline.model.ids import BrokerId
 
 BETWEEN = "between zone west/a and zone b"
+OVER = f"{BETWEEN} no single link is cut any more"
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def test_a_link_between_two_brokers_is_told_and_that_it_is_mended(watched: Watch
     assert raised(watched) == [
         f"network-cut: {BETWEEN}, where others hear each other, brokers 4 and 9 do not hear each "
         "other",
-        f"- network-cut: all brokers {BETWEEN} hear each other again, after 1 min",
+        f"- network-cut: {OVER}, after 1 min",
     ]
 
 
@@ -78,12 +80,53 @@ def test_whom_the_controller_alone_does_not_hear_is_told_once(watched: Watched) 
     assert watched.kinds == ["network-cut: zone b"]
 
 
-def test_a_link_that_becomes_a_cut_of_the_zone_is_not_over(watched: Watched) -> None:
+def test_a_link_that_becomes_a_cut_of_the_zone_is_over_when_it_is_mended(watched: Watched) -> None:
     watched.unheard = {4: {9}, 9: {4}}
     watched.wait(60_000)
     watched.unheard = {4: {9}, 5: {9}, 6: {9}, 9: {4}}
     watched.wait(60_000)
-    # What follows within ten seconds is told by its own name then.
-    over = next(one for one in watched.raised if one.is_over)
-    assert over.is_posted_only and over.text == f"links {BETWEEN}: heard by some, and not by all"
-    assert watched.kinds == ["network-cut: zone b"]
+    assert watched.kinds == ["network-cut: zone b", f"network-cut: links {BETWEEN}"]
+    watched.unheard = {5: {9}, 6: {9}}
+    watched.wait(60_000)
+    assert raised(watched)[2:] == [
+        "- network-cut: zone b is heard from everywhere again, after 1 min",
+        f"- network-cut: {OVER}, after 2 min",
+        f"network-cut: {BETWEEN}, where others hear each other, broker 5 does not hear broker 9; "
+        "broker 6 does not hear broker 9",
+    ]
+
+
+@pytest.mark.parametrize("silent_ms", [4_000, 60_000])
+def test_a_restart_that_mends_a_link_is_the_end_of_it(watched: Watched, silent_ms: int) -> None:
+    watched.unheard = {4: {9}, 9: {4}}
+    watched.wait(60_000)
+    watched.silent = {9}
+    watched.wait(silent_ms)
+    watched.silent, watched.unheard = set(), {}
+    watched.wait(60_000)
+    assert [one for one in raised(watched) if "link" in one] == [
+        f"- network-cut: {OVER}, after {1 + silent_ms // 60_000} min"
+    ]
+    assert not watched.kinds
+
+
+def test_what_flickers_or_does_not_answer_is_told_once(watched: Watched) -> None:
+    watched.unheard = {4: {9}, 9: {4}}
+    watched.wait(60_000)
+    for _ in range(3):
+        watched.silent = {9}
+        watched.wait(3_000)
+        watched.silent = set()
+        watched.is_answered = False
+        watched.wait(6_000)
+        watched.is_answered = True
+        watched.wait(30_000)
+    assert [one.is_over for one in watched.raised] == [False]
+
+
+def test_it_is_over_for_who_has_left_the_cluster(watched: Watched) -> None:
+    watched.unheard = {4: {9}, 9: {4}}
+    watched.wait(60_000)
+    del watched.labels[BrokerId(9)]
+    watched.wait(1_000)
+    assert raised(watched)[1:] == [f"- network-cut: {OVER}, after 1 min"]

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strandline.base.json_value import Json
-from strandline.cli.commands.partition_survivors import print_logs
+from strandline.cli.commands.partition_survivors import (
+    print_logs,
+    tell_electable,
+    voters_may_leave,
+)
 from strandline.cli.options import DEFAULT_TIMEOUT_S, AsJson, Bootstrap, Timeout, open_client
 from strandline.cli.output import ids, print_line, show
 
@@ -69,7 +73,6 @@ def _silent(
 ) -> "list[BrokerId]":
     """Who holds the log and does not answer, nor is heard; nobody where others have lost it."""
     from strandline.base.errors import OperatorError
-    from strandline.client.losses import foretell_loss
     from strandline.controller.survivors import Standing
 
     silent = found.silent
@@ -78,13 +81,30 @@ def _silent(
             f"none of brokers {ids(found.hosts)} answers: nothing is left to go on with"
         )
     if not silent and not any(one.has_lost for one in found.answers.values()):
+        told = ["every broker that holds it answers, or is heard: there is nobody to be given up"]
         if found.judge().standing is Standing.ELECTABLE:
-            # The controller refuses, and names who does not hear whom.
-            foretell_loss(client, topic, partition, brokers=[], grant=grant)
-        raise OperatorError(
-            "every broker that holds it answers, or is heard: there is nobody to be given up"
-        )
+            told += _tell_electable(client, topic, partition, grant)
+        raise OperatorError("; ".join(told))
     return silent
+
+
+def _tell_electable(client: "Client", topic: str, partition: int, grant: int) -> list[str]:
+    """What helps where a majority answers. The controller refuses, and names who does not hear
+    whom: raises its ApiError. What is known without it, where it does not answer, or is of a
+    release before."""
+    from strandline.base.errors import ApiError
+    from strandline.client.errors import ClientError
+    from strandline.client.losses import foretell_loss
+    from strandline.protocol.errors import Error
+
+    try:
+        foretell_loss(client, topic, partition, brokers=[], grant=grant)
+    except ApiError as error:
+        if error.code == Error.POLICY_VIOLATION:
+            raise
+    except ClientError:
+        pass
+    return tell_electable(f"{topic} {partition}", shrinks=voters_may_leave(client, topic))
 
 
 def _tell(

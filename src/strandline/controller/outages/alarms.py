@@ -112,11 +112,13 @@ def _end_of(one: Happening, judgement: Judgement, scene: Scene) -> str:
         verb = "counts" if len(uncounted) == 1 else "count"
         text = f"{one.subject} is down no more, {heard}, and {brokers_text(uncounted)} {verb} no"
         return f"{text} more: in maintenance, or to be emptied{after}"
+    if one.over:
+        return one.over + after
     if one.kind is Kind.CUT:
         seen = [judgement.seen[broker] for broker in one.brokers if broker in judgement.seen]
         if any(what.verdict is not Verdict.HEARD for what in seen):
             return ""
-        return one.over + after
+        return f"{one.subject} is heard from everywhere again{after}"
     if one.brokers & scene.condition.down_since_ms.keys():
         return ""
     return f"{one.subject} is heard again{after}"

@@ -35,7 +35,7 @@ class Kind(StrEnum):
 class Happening:
     """Something that goes on. `subject`: the broker, zone or region, by name; `text`: a sentence
     with the numbers; `brokers`: who is concerned; `domain`: what is down, where it is one; `over`:
-    what is said once a cut is mended."""
+    what is said once it is gone, where nothing else tells whether it is over."""
 
     kind: Kind
     subject: str

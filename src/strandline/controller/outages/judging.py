@@ -128,6 +128,11 @@ class Judgement:
         return frozenset(one for one, seen in self.seen.items() if seen.verdict is Verdict.SILENT)
 
     @property
+    def unheard(self) -> frozenset[BrokerId]:
+        """Those of the silent whom no zone hears, either."""
+        return frozenset(one for one in self.silent if not self.seen[one].hearing)
+
+    @property
     def has_cut(self) -> bool:
         """Whether somebody is heard by some and not by others."""
         return any(one.verdict is Verdict.CUT for one in self.seen.values())
@@ -316,7 +321,7 @@ class Outages:
             elif broker not in explained:
                 yield self._broker_silent(broker, scene, domains)
         yield from self._cuts(scene, domains, seen)
-        yield from self._links.happenings(scene.now_ms, scene.brokers, domains)
+        yield from self._links.happenings(scene.brokers, domains)
 
     def _broker_silent(
         self, broker: BrokerId, scene: Scene, domains: Mapping[Domain, DomainView]
@@ -372,8 +377,7 @@ class Outages:
             text += ", ".join(vantage_name(one, domains) for one in hearing) or "the controller"
             text += " and not from " + (", ".join(names) or "the controller")
             since_ms = min(self._cut_ms[one] for one in brokers)
-            over = f"{where} is heard from everywhere again"
-            yield Happening(Kind.CUT, where, text, since_ms, frozenset(brokers), over=over)
+            yield Happening(Kind.CUT, where, text, since_ms, frozenset(brokers))
 
     # ---- what follows ----------------------------------------------------------------------------
 

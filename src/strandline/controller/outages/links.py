@@ -5,7 +5,9 @@ Why:    a zone hears a broker where any of its brokers does, so for `sight` noth
 How:    of two brokers that live, one says that it does not hear the other, while its zone does, for
         longer than lies between two questions. Not looked at is what `sight` tells of already: whom
         the controller does not hear, and who is not heard by the other's whole zone.
-Owns:   since when each link is cut.
+            What was told is over when that broker says that it hears the other, not before: who
+        has just not answered, or is silent, says nothing. Nor is it over by becoming part of more.
+Owns:   since when each link is cut, and which of them was told.
 Source: design section 8; decision 0018."""
 
 from collections.abc import Collection, Iterator, Mapping
@@ -30,6 +32,7 @@ class Links:
 
     def __init__(self) -> None:
         self._since_ms: dict[_Link, int] = {}
+        self._told: frozenset[_Link] = frozenset()
 
     def look(
         self,
@@ -41,18 +44,24 @@ class Links:
         controller: BrokerId,
     ) -> None:
         """Take down who does not hear whom; called about once a second."""
-        cut = _cut_links(brokers, hears, seen, controller)
+        cut = {*_cut_links(brokers, hears, seen, controller)}
+        cut.update(
+            (one, other)
+            for one, other in self._told
+            if one in brokers and other in brokers and other not in hears.get(one, ())
+        )
         self._since_ms = {one: self._since_ms.get(one, now_ms) for one in cut}
+        told = (one for one, since_ms in self._since_ms.items() if now_ms - since_ms >= LINK_MS)
+        self._told = frozenset(told)
 
     def happenings(
-        self, now_ms: int, brokers: Mapping[BrokerId, Labels], known: Collection[Domain]
+        self, brokers: Mapping[BrokerId, Labels], known: Collection[Domain]
     ) -> Iterator[Happening]:
         """One for each two places with such links between them. `known`: all domains."""
         between: dict[tuple[Domain, Domain], list[_Link]] = {}
-        for link, since_ms in self._since_ms.items():
-            if now_ms - since_ms >= LINK_MS:
-                one, other = sorted(vantage_of(end, brokers[end]) for end in link)
-                between.setdefault((one, other), []).append(link)
+        for link in self._told:
+            one, other = sorted(vantage_of(end, brokers[end]) for end in link)
+            between.setdefault((one, other), []).append(link)
         for (one, other), links in sorted(between.items()):
             names = [vantage_name(place, known) for place in (one, other)]
             where = f"inside {names[0]}" if one == other else f"between {names[0]} and {names[1]}"
@@ -62,7 +71,7 @@ class Links:
                 f"{where}, where others hear each other, {_text(links)}",
                 min(self._since_ms[link] for link in links),
                 frozenset(end for link in links for end in link),
-                over=f"all brokers {where} hear each other again",
+                over=f"{where} no single link is cut any more",
             )
 
 
