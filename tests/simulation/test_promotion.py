@@ -24,6 +24,7 @@ from strandline.replication.replica import Replica
 from strandline.simulation.checker import Checker
 from strandline.simulation.facts import Acknowledged
 from strandline.simulation.group_consumers import GroupConsumer
+from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
@@ -34,6 +35,7 @@ SCENARIO = SCENARIOS / "observers-stand-in-for-a-region.toml"
 LOST_REGION = SCENARIOS / "observer-stands-in-while-a-region-is-lost.toml"
 SEEDS = (5, 19, 21, 24)
 WAITING_SEEDS = (14, 24, 25, 28)
+LEAVING_SEED = 686677
 POLICIES: tuple[Promotion, ...] = ("under-min-isr", "under-replicated", "region-lost")
 """The last one promotes nobody here: brokers without labels have no region that could be lost."""
 
@@ -152,6 +154,15 @@ def test_an_observer_stands_in_while_a_region_is_lost_and_not_for_a_broker_alone
     back = next(at for at, line in enumerate(outcome.trace) if "region west is back" in line)
     promoted, demoted = (outcome.trace.index(line) for line, _ in told)
     assert down < promoted < back < demoted
+
+
+@pytest.mark.simulation
+def test_observers_that_leave_one_after_the_other_are_waited_for() -> None:
+    """Both stand in, and one of them leads: each has not been needed for ten seconds before it
+    leaves, and the next leader counts from the start."""
+    outcome = run_scenario(draw_outages(LEAVING_SEED), log_level=logging.INFO)
+    assert outcome.violation is None
+    assert [word for _, word in steps(outcome.trace)][-3:] == ["demote", "hand-over", "demote"]
 
 
 def steps(trace: Collection[str]) -> list[tuple[str, str]]:

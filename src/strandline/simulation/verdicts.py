@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.controller.decision import leaving_of, maintained_of
+from strandline.controller.promotion import Bounds
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.network.outgoing import UNACKNOWLEDGED_MAX_MS
 from strandline.simulation.broker_member import BrokerMember
@@ -45,6 +46,8 @@ IDLE_COUNT_MAX = 3
 BALANCE_MS = 30_000
 BALANCE_FACTOR = 4
 """So many times `broker.lost.after.ms`: brokers that came and went have to stay for a while."""
+DEMOTION_MS = Bounds().demote_ms
+"""So long each observer that stands in waits before it leaves, one after the other."""
 MENDING_MS = 3_000
 """After so long an operator looks after a broker whose disk has gone bad."""
 LOOK_MS = 100
@@ -158,7 +161,8 @@ def await_balance(world: "World") -> None:
     lost_after_ms = world.scenario.lost_after_ms
     if not lost_after_ms or world.is_over:
         return
-    limit_ms = BALANCE_MS + BALANCE_FACTOR * lost_after_ms
+    observers = (len(plan.observers) for plan in world.scenario.groups if plan.promotion)
+    limit_ms = BALANCE_MS + BALANCE_FACTOR * lost_after_ms + DEMOTION_MS * max(observers, default=0)
     limit_us = world.scheduler.now_us + limit_ms * US_PER_MS
     while (left := _imbalance(world)) and world.scheduler.now_us < limit_us and not world.is_over:
         world.advance(100)
