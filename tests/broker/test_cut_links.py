@@ -3,13 +3,13 @@
 Source: docs/decisions/0018-outages.md."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.broker.moving_world import MovingWorld, moving_world
-from tests.broker.test_outages import described
+from tests.broker.test_outages import shown_status
 
-from strandline.cli.commands import zone
 from strandline.client.zone_rows import CALM
 from strandline.model.ids import BrokerId
 
@@ -29,9 +29,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingWorld]:
 def test_a_link_that_leaves_a_partition_without_a_leader_is_shown_as_on_the_page(
     world: MovingWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def shown() -> list[str]:
-        zone._print(described(world))
-        return capsys.readouterr().out.splitlines()
+    shown = partial(shown_status, world, capsys)
 
     def await_sight(condition: Callable[[list[str]], bool]) -> list[str]:
         for _ in range(60):

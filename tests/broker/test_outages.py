@@ -6,6 +6,7 @@ Source: docs/decisions/0018-outages.md."""
 import json
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -212,6 +213,12 @@ def described(world: MovingWorld) -> DescribeZonesResponse:
     return world.ask(leader, DescribeZonesRequest(), DescribeZonesResponse, 0)
 
 
+def shown_status(world: MovingWorld, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines of `strandline zone status`."""
+    zone._print(described(world))
+    return capsys.readouterr().out.splitlines()
+
+
 def test_the_controller_describes_zones_and_takes_rulings(world: MovingWorld) -> None:
     lose_west(world)
     world.advance(4 * LOST_AFTER_MS)
@@ -283,10 +290,7 @@ def test_a_region_has_marks_of_its_own_from_the_next_look_on(world: MovingWorld)
 def test_a_cut_is_shown_as_on_the_page_until_the_link_is_mended(
     world: MovingWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def shown() -> list[str]:
-        zone._print(described(world))
-        return capsys.readouterr().out.splitlines()
-
+    shown = partial(shown_status, world, capsys)
     section = PAGE.read_text().partition("## A network is cut\n")[2]
     lines = section.partition("```text\n")[2].partition("\n```")[0].splitlines()
     nothing = "nothing is down, and nothing is cut off"

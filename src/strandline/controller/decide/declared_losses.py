@@ -55,9 +55,10 @@ def decide_declare_lost(facts: Facts, command: DeclareLost) -> Decision:
             f"{partition.name}: its grant is {partition.grant}, not {command.grant} as it was: "
             "look at what is left again",
         )
-    if not brokers and not _has_empty(facts, partition):
+    names_nobody = not brokers and not _has_empty(facts, partition)
+    if names_nobody:
         _require_somebody_missing(facts, partition)
-    if not brokers.issubset(partition.hosts) or not (brokers or _has_empty(facts, partition)):
+    if names_nobody or not brokers.issubset(partition.hosts):
         raise refuse(
             Error.INVALID_REQUEST,
             f"{partition.name} is on brokers {_ids(partition.hosts)}: name those of them that are "

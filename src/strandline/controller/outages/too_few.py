@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
+from strandline.raft.configuration import Configuration
 
 
 class TooFew:
@@ -43,6 +44,6 @@ class TooFew:
 
 
 def _refuses(partition: Partition, silent: frozenset[BrokerId], min_insync: int) -> bool:
-    count = len(partition.voters)
-    heard = sum(1 for one in partition.voters if one not in silent)
-    return count // 2 + 1 <= heard < min(min_insync, count)
+    heard = [one for one in partition.voters if one not in silent]
+    configuration = Configuration(partition.voters, min_insync=min_insync)
+    return configuration.wins_election(heard) and not configuration.can_commit(heard)
