@@ -39,7 +39,8 @@ test: setup      ## every test
 	@$(BIN)/pytest -q -n auto
 
 simulate: setup  ## simulated clusters: make simulate SEED=1 RUNS=200
-	@$(BIN)/python -m strandline.simulation --seed $(or $(SEED),1) --runs $(or $(RUNS),200)
+	@$(BIN)/python -m strandline.simulation --seed $(or $(SEED),1) --runs $(or $(RUNS),200) \
+		$(if $(SECONDS_MAX),--seconds $(SECONDS_MAX))
 
 outages: setup   ## simulated regions that are lost, voters that leave: make outages SEED=1 RUNS=500
 	@$(BIN)/python -m strandline.simulation --swarm outages --seed $(or $(SEED),1) --runs $(or $(RUNS),500) \

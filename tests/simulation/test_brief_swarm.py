@@ -23,7 +23,7 @@ from strandline.simulation.scenario import (
 from strandline.simulation.scenario_file import load_scenario, with_faults
 from strandline.simulation.swarm import Total, command, run_scenario
 
-SEEDS = range(1, 201)
+SEEDS = range(1, 101)
 DRAWN = [draw_brief(seed) for seed in range(1, 1_001)]
 HUNTED_SEEDS = range(1, 801)
 """Many times as many as it takes today: `python -m tests.simulation.hunt --blind brief`."""

@@ -5,20 +5,18 @@ Seeds judge progress after the last fault; here it is judged during it.
 Source: docs/decisions/0020-who-votes.md, "Cut off from each other"."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
+from tests.simulation.kept import assert_all_happened, scenario_of
 
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.simulation import outage_swarm
 from strandline.simulation.facts import Acknowledged
 from strandline.simulation.outage_swarm import CABLE, draw_outages
-from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.scheduler import US_PER_MS
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.world import World
 
-SCENARIO = Path(__file__).parent / "scenarios" / "cable-between-two-cities-cut.toml"
 THIRD = BrokerId(1)
 RESUMED_MS = 6_000
 """Silence, a second for which the group stands still, a seat, and an observer that keeps up."""
@@ -63,10 +61,11 @@ class Watch:
 
 @pytest.mark.simulation
 def test_writes_go_on_while_the_cable_is_cut_and_all_is_as_before_when_it_is_mended() -> None:
-    scenario = load_scenario(SCENARIO)
+    scenario = scenario_of("cable-between-two-cities-cut")
     world = World(scenario)
     watch = Watch(world)
     assert world.run() is None
+    assert_all_happened(scenario, world.tally)
     assert watch.controllers == [[THIRD], [THIRD]]
     for fault in scenario.faults or ():
         for plan in scenario.groups:

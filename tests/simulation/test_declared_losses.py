@@ -2,9 +2,9 @@
 histories made up for them. Source: docs/decisions/0026 and 0027."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from tests.simulation.kept import kept
 from tests.simulation.test_invariants import acknowledged, log, read
 from tests.simulation.test_invariants import batch as make_batch
 
@@ -33,10 +33,8 @@ from strandline.simulation.invariants import (
 )
 from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.removals import RemovedWhereStable
-from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
 
-SCENARIOS = Path(__file__).parent / "scenarios"
 GROUP = GroupId(1)
 LEFT, LOST, OTHER = BrokerId(1), BrokerId(2), BrokerId(3)
 SHOWN = Declaration(GROUP, 1, (LOST, OTHER), LEFT, at_risk_from=Offset(2), end=Offset(3))
@@ -221,7 +219,6 @@ def test_a_disk_that_is_lost_after_a_declared_loss_has_nothing_to_let_go() -> No
 @pytest.mark.simulation
 def test_a_scenario_can_say_that_a_loss_has_to_be_declared() -> None:
     """Before the name is typed nobody can write, and what is shown then is what is gone."""
-    outcome = run_scenario(load_scenario(SCENARIOS / "lost-for-good-and-declared.toml"))
-    assert outcome.violation is None
+    outcome = kept("lost-for-good-and-declared")
     assert outcome.tally.declared_count == 1 and outcome.tally.given_up_count > 0
     assert sum("letting go of what it has" in line for line in outcome.trace) == 3

@@ -80,7 +80,7 @@ class Case:
 
 
 CASES: Sequence[Case] = (
-    Case("SingleLeaderPerEpoch", mutants.answer_before_the_state_is_durable, 226),
+    Case("SingleLeaderPerEpoch", mutants.answer_before_the_state_is_durable, 344),
     Case("LogMatching", mutants.let_a_lost_disk_vote, 132),
     Case("LeaderCompleteness", mutants.let_a_lost_disk_vote, 233),
     Case("NoAcknowledgedRecordLost", mutants.acknowledge_before_the_quorum, 6),

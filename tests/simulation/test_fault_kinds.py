@@ -309,13 +309,11 @@ def pipes_between(world: World, source: BrokerId, target: BrokerId) -> list[Pipe
 def test_whatever_takes_the_power_says_so() -> None:
     """What consumers saw of acks=1 may be gone then, and only then."""
     silent = [kind for kind, one in FAULTS.items() if not one.loses_page_cache]
-    for seed in range(1, 4):
-        drawn = replace(draw_outages(seed), changes=())
-        for kind in silent:
-            rng = random.Random(f"{kind} {seed}")
-            faults = tuple(
-                PlannedFault(at_ms, kind, 300, rng.getrandbits(32))
-                for at_ms in range(300, 2_300, 400)
-            )
-            outcome = run_scenario(replace(drawn, faults=faults, active_ms=3_000))
-            assert not [one for one in outcome.trace if "loses power" in one], kind
+    drawn = replace(draw_outages(1), changes=())
+    for kind in silent:
+        rng = random.Random(kind)
+        faults = tuple(
+            PlannedFault(at_ms, kind, 300, rng.getrandbits(32)) for at_ms in range(300, 2_300, 400)
+        )
+        outcome = run_scenario(replace(drawn, faults=faults, active_ms=3_000))
+        assert not [one for one in outcome.trace if "loses power" in one], kind

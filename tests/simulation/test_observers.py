@@ -2,17 +2,15 @@
 
 Source: docs/decisions/0017-observers.md; design section 6."""
 
-import logging
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.simulation.full_speed import FullSpeedProducer, leader_of, run_for
+from tests.simulation.kept import kept
 from tests.simulation.plain import plain_scenario, started
 
 from strandline.model.ids import BrokerId
 from strandline.simulation.scenario import Scenario
-from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.variations import (
     with_deletions,
@@ -21,7 +19,6 @@ from strandline.simulation.variations import (
 )
 from strandline.simulation.world import World
 
-SCENARIO = Path(__file__).parent / "scenarios" / "observers-through-faults.toml"
 FAR = BrokerId(4)
 FAR_ONE_WAY_US = 100_000
 SEEDS = (1, 3, 21, 31, 65, 116)
@@ -46,8 +43,7 @@ def test_topics_with_observers_keep_every_promise_through_faults() -> None:
 @pytest.mark.simulation
 def test_roles_change_through_faults_as_policies_do() -> None:
     """The role of each of six brokers, at some time, in some order, and back."""
-    outcome = run_scenario(load_scenario(SCENARIO), log_level=logging.INFO)
-    assert outcome.violation is None
+    outcome = kept("observers-through-faults")
     assert outcome.tally.balance_count >= 4
     committed = [line for line in outcome.trace if "group-1-0: configuration" in line]
     for observers in ("(5,)", "(3, 4)", "()", "(5, 6)"):

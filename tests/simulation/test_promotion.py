@@ -6,11 +6,11 @@ import logging
 import random
 from collections.abc import Collection
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import bench.promotion
 import pytest
+from tests.simulation.kept import kept
 from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
 from strandline.broker import acting, arbitrating, held_up, moving
@@ -26,13 +26,9 @@ from strandline.simulation.facts import Acknowledged
 from strandline.simulation.group_consumers import GroupConsumer
 from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.scenario import Scenario
-from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.world import World
 
-SCENARIOS = Path(__file__).parent / "scenarios"
-SCENARIO = SCENARIOS / "observers-stand-in-for-a-region.toml"
-LOST_REGION = SCENARIOS / "observer-stands-in-while-a-region-is-lost.toml"
 SEEDS = (5, 19, 21, 24)
 WAITING_SEEDS = (14, 24, 25, 28)
 LEAVING_SEED = 686677
@@ -113,8 +109,7 @@ def test_observers_stand_in_for_a_region_and_leave_when_it_is_back(
 ) -> None:
     """Both examples of Confluent's, one group each; whoever writes and reads goes on."""
     service = Service(monkeypatch)
-    outcome = run_scenario(load_scenario(SCENARIO), log_level=logging.INFO)
-    assert outcome.violation is None
+    outcome = kept("observers-stand-in-for-a-region")
     service.expect(1, 4, 1, 2)
     service.expect(9, 12, 1)  # West has no power since 4 s; both voters of group 2 are there.
     service.expect(13, 16, 1)
@@ -141,8 +136,7 @@ def test_observers_stand_in_for_a_region_and_leave_when_it_is_back(
 
 @pytest.mark.simulation
 def test_an_observer_stands_in_while_a_region_is_lost_and_not_for_a_broker_alone() -> None:
-    outcome = run_scenario(load_scenario(LOST_REGION), log_level=logging.INFO)
-    assert outcome.violation is None
+    outcome = kept("observer-stands-in-while-a-region-is-lost")
     told = steps(outcome.trace)
     assert [word for _, word in told] == ["promote", "demote"]
     names = [line.partition("-0: ")[2].partition(" voters")[0] for line, _ in told]

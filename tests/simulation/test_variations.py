@@ -11,6 +11,7 @@ from strandline.simulation.swarm import run_scenario
 from strandline.simulation.variations import DISTRUST, OTHER_LOSSES, draw, with_marks
 
 SEEDS = range(1, 400)
+FEW = 5
 
 
 def varied(holds: Callable[[Scenario], object], count: int = 400) -> list[Scenario]:
@@ -141,9 +142,9 @@ def test_the_scrub_goes_round_where_a_log_rots_below_who_has_it_open() -> None:
     "holds", [deletes, is_cached, is_distrusted, moves, deletes_keys, rots, scrubs, loses_answers]
 )
 def test_every_promise_holds(holds: Callable[[Scenario], bool]) -> None:
-    outcomes = [run_scenario(one) for one in varied(holds, 8)]
-    assert [outcome.violation for outcome in outcomes] == [None] * 8
-    assert sum(outcome.tally.acknowledged_count for outcome in outcomes) > 500
+    outcomes = [run_scenario(one) for one in varied(holds, FEW)]
+    assert [outcome.violation for outcome in outcomes] == [None] * FEW
+    assert sum(outcome.tally.acknowledged_count for outcome in outcomes) > 60 * FEW
     if holds is deletes:
         assert sum(outcome.tally.deletion_count for outcome in outcomes) > 20
     if holds is deletes_keys:
@@ -166,6 +167,7 @@ def test_a_broker_whose_tail_rots_is_brought_up_to_date() -> None:
         pytest.param(1623, id="a slow disk: the core has begun anew, its log has yet to"),
         pytest.param(1827, id="a leader's own log is damaged where a follower needs it"),
         pytest.param(1185, id="a damaged log leads, of which nobody has what the others need"),
+        pytest.param(705, id="a compacted segment lost its summary, and its producer asks again"),
         pytest.param(741, id="a log that begins late is opened, and its producers ask again"),
         pytest.param(1087, id="what only the leader's retention has taken is deleted by an admin"),
         pytest.param(3163, id="an observer keeps a log closed, and its operator replaces the disk"),
