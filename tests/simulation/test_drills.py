@@ -3,19 +3,17 @@
 Source: docs/decisions/0019-drills.md."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
+from tests.simulation.kept import scenario_of
 
 from strandline.broker.isolation import Isolation
 from strandline.model.ids import BrokerId, GroupId
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.outage_swarm import DRILL, draw_outages
-from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.scheduler import US_PER_MS
 from strandline.simulation.world import World
 
-SCENARIO = Path(__file__).parent / "scenarios" / "region-drilled.toml"
 LOOK_MS = 20
 
 
@@ -62,7 +60,7 @@ class Watch:
 
 
 def watched() -> tuple[str | None, Watch]:
-    world = World(load_scenario(SCENARIO))
+    world = World(scenario_of("region-drilled"))
     watch = Watch(world)
     world.scheduler.after(0, watch.look)
     return world.run(), watch

@@ -5,19 +5,17 @@ Drawn outages promise one, too, and seldom lose so many of those that did.
 Source: docs/decisions/0041-promised-write-quorums.md."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from tests.simulation.kept import scenario_of
 from tests.simulation.test_each_invariant import only
 
 from strandline.broker.floors import Floors
 from strandline.raft import membership
 from strandline.raft.configuration import Configuration
-from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
 
-NAME = "two-of-three-lost-where-all-have-to-acknowledge.toml"
-SCENARIO = Path(__file__).parent / "scenarios" / NAME
+SCENARIO = "two-of-three-lost-where-all-have-to-acknowledge"
 
 
 def acknowledge_with_fewer_than_were_promised(patch: pytest.MonkeyPatch) -> None:
@@ -44,6 +42,6 @@ def test_a_planted_mistake_is_found(
 ) -> None:
     only(promise, monkeypatch)
     plant(monkeypatch)
-    violation = run_scenario(load_scenario(SCENARIO)).violation
+    violation = run_scenario(scenario_of(SCENARIO)).violation
     assert violation is not None
     assert violation.startswith(promise)

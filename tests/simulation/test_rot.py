@@ -3,24 +3,20 @@
 Source: reliability reference 3; `replication/repairs.py`; `storage/state_journal.py`."""
 
 import logging
-from pathlib import Path
 
 import pytest
+from tests.simulation.kept import kept, scenario_of
 
 from strandline.simulation.file_image import FileImage
-from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.storage.scrubbing import Scrub
 
-SCENARIOS = Path(__file__).parent / "scenarios"
 PLACES = ("groups", "whole-brokers")
 
 
 def told(name: str) -> list[str]:
     """The trace of a run that keeps every promise."""
-    outcome = run_scenario(load_scenario(SCENARIOS / f"{name}.toml"), log_level=logging.INFO)
-    assert outcome.violation is None
-    return outcome.trace
+    return kept(name).trace
 
 
 @pytest.mark.simulation
@@ -37,7 +33,7 @@ def test_without_the_scrub_nobody_meets_it(monkeypatch: pytest.MonkeyPatch) -> N
     """The page cache has what the platter has lost, and lets go of nothing."""
     monkeypatch.setattr(Scrub, "step", lambda self, bytes_max: 0)
     monkeypatch.setattr(FileImage, "forget_cached", lambda self, position, length: None)
-    scenario = load_scenario(SCENARIOS / "rot-under-open-logs-of-groups.toml")
+    scenario = scenario_of("rot-under-open-logs-of-groups")
     outcome = run_scenario(scenario, log_level=logging.INFO)
     assert outcome.violation is not None
     assert outcome.violation.startswith("DamageMended: broker")

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.simulation.kept import RUN_ELSEWHERE, SCENARIOS, kept
+from tests.simulation.kept import kept, run_by_no_other_test
 from tests.simulation.mutants import show_what_is_only_appended
 from typer.testing import CliRunner
 
@@ -41,20 +41,14 @@ def test_what_a_seed_varies_stays_where_a_file_leaves_it_possible(tmp_path: Path
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    "name", sorted({path.stem for path in SCENARIOS.glob("*.toml")} - RUN_ELSEWHERE.keys())
-)
+@pytest.mark.parametrize("name", run_by_no_other_test())
 def test_the_scenarios_here_keep_every_promise(name: str) -> None:
     kept(name)
 
 
-@pytest.mark.parametrize("name", RUN_ELSEWHERE)
-def test_who_runs_another_scenario_judges_it_like_these(name: str) -> None:
-    """Else nobody would notice that the one test there is of it has gone."""
-    source = (SCENARIOS.parent / RUN_ELSEWHERE[name]).read_text()
-    assert (SCENARIOS / f"{name}.toml").exists()
-    is_watched = f'scenario_of("{name}")' in source and "assert_all_happened(scenario," in source
-    assert f'kept("{name}")' in source or is_watched
+def test_who_is_named_by_a_test_of_its_own_is_left_to_it() -> None:
+    others = run_by_no_other_test()
+    assert "region-lost" in others and "flapping-broker" not in others
 
 
 def test_what_only_a_seed_could_draw_can_be_said(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 Source: design section 4; `replication/compactor.py`; Kafka's log compaction."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.simulation.beginnings import watch_beginnings
+from tests.simulation.kept import kept, scenario_of
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.replication import compactor
@@ -22,12 +22,10 @@ from strandline.simulation.facts import (
 )
 from strandline.simulation.invariants import InvariantError
 from strandline.simulation.scenario import Scenario
-from strandline.simulation.scenario_file import load_scenario
 from strandline.simulation.superseding import Superseding, is_tombstone
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.values import Values, make_batch
 
-SCENARIOS = Path(__file__).parent / "scenarios"
 AWAY = ("tombstones-and-a-follower-away", "tombstones-of-whole-brokers")
 GROUP = GroupId(1)
 VALUE, TOMBSTONE, LATER = b"p/0/..", b"p/1/deleted", b"p/2/.."
@@ -37,8 +35,7 @@ VALUE, TOMBSTONE, LATER = b"p/0/..", b"p/1/deleted", b"p/2/.."
 @pytest.mark.simulation
 @pytest.mark.parametrize("name", AWAY)
 def test_keys_stay_deleted_while_a_follower_is_away(name: str) -> None:
-    outcome = run_scenario(load_scenario(SCENARIOS / f"{name}.toml"))
-    assert outcome.violation is None
+    outcome = kept(name)
     assert outcome.tally.table_count > 20
 
 
@@ -47,7 +44,7 @@ def test_a_tombstone_that_goes_before_everybody_has_it_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(compactor, "_outlived_offset", lambda replica: replica.log.end_offset)
-    violation = run_scenario(load_scenario(SCENARIOS / f"{AWAY[0]}.toml")).violation
+    violation = run_scenario(scenario_of(AWAY[0])).violation
     assert violation is not None
     assert violation.startswith("DeletedKeysStayDeleted:")
 
