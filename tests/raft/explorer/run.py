@@ -29,17 +29,22 @@ def main() -> int:
     """Explore them all; 1 where a property did not hold, or a kind of step was never taken."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--small", action="store_true", help="only what takes seconds")
+    parser.add_argument("--scope", default="", help="only those with this in their names; no walks")
     parser.add_argument("--states", type=int, default=STATES_MAX, help="go no deeper above these")
     parser.add_argument("--walks", type=int, default=WALKS, help="of each of the larger scopes")
     parser.add_argument("--seed", type=int, default=1, help="of the first walk")
     chosen = parser.parse_args()
+    small = *SMALL, *LOST_SMALL
+    known = small if chosen.small else (*small, *LARGE, *LOST_LARGE)
+    scopes = [scope for scope in known if chosen.scope in str(scope)]
+    if not scopes:
+        parser.error(f"no scope has {chosen.scope!r} in its name")
     gc.set_threshold(200_000, 20, 100)  # Millions of states, and nearly no garbage.
     sys.stdout.write(HEAD)
     failed = False
-    small = *SMALL, *LOST_SMALL
-    for scope in small if chosen.small else (*small, *LARGE, *LOST_LARGE):
+    for scope in scopes:
         failed |= not _explore(scope, chosen.states)
-    if chosen.small:
+    if chosen.small or chosen.scope:
         return int(failed)
     sys.stdout.write(
         "\n| walked | walks | steps | CPU s | steps by kind |\n|---|---|---|---|---|\n"
