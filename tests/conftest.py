@@ -6,6 +6,9 @@ Why:    one core computes while the other one waits for brokers, clients and dis
 How:    `--dist loadgroup` would do, but pytest-xdist 3.8 marks groups in a way that pytest 9.2 does
         not see."""
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
@@ -14,6 +17,16 @@ settings.register_profile("strandline", deadline=None)
 settings.load_profile("strandline")
 
 WITH_BROKERS = ("tests/chaos/test_run.py", "tests/integration/", "tests/spark/")
+
+
+@pytest.fixture(autouse=True)
+def sigterm_is_left_as_it_was() -> Iterator[None]:
+    """What a test leaves would be that of the next ones, and of the processes that they fork."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if signal.getsignal(signal.SIGTERM) != before:
+        signal.signal(signal.SIGTERM, before)
+        pytest.fail("the test left another handler of SIGTERM")
 
 
 @pytest.hookimpl(optionalhook=True)

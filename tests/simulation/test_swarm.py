@@ -2,9 +2,12 @@
 
 More of them: `make simulate SEED=1 RUNS=1000`."""
 
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -72,6 +75,20 @@ def test_seeds_that_run_side_by_side_end_in_order_and_as_they_end_alone() -> Non
     )
     assert alone == together
     assert [seed for seed, _ in alone] == [one.seed for one in groups]
+
+
+def test_runs_that_nobody_needs_end_whatever_sigterm_does_in_this_process() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        planned = [plain_scenario()] * 4
+        with closing(run_all(planned, processes=2, log_level=40, keeps_traces=False)) as outcomes:
+            next(outcomes)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        left = multiprocessing.active_children()
+        for child in left:  # Else pytest waits for them.
+            child.kill()
+    assert not left
 
 
 @pytest.mark.simulation

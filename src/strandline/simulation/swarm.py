@@ -13,6 +13,7 @@ import hashlib
 import logging
 import multiprocessing
 import shlex
+import signal
 import sys
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -154,10 +155,16 @@ def run_all(
         if processes == 1:
             yield from map(run, scenarios)
             return
-        with multiprocessing.get_context("fork").Pool(processes) as pool:
+        with multiprocessing.get_context("fork").Pool(processes, _end_on_sigterm) as pool:
             yield from pool.imap(run, scenarios)
     finally:
         gc.unfreeze()
+
+
+def _end_on_sigterm() -> None:
+    """The pool ends its processes by it; a handler of the process that they were forked from could
+    raise where a simulated broker takes errors, and the pool would wait for ever."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _run_one(scenario: Scenario, *, log_level: int, keeps_traces: bool) -> Outcome:

@@ -4,6 +4,7 @@ Source: docs/reference/cli.md; docs/decisions/0019-drills.md."""
 
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -119,12 +120,21 @@ def region(
             # Standard output is for the result, where a program reads it.
             tell=(lambda line: typer.echo(line, err=True)) if as_json else print_line,
         )
-        # As Ctrl-C does: what the drill has made is taken away before this ends.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        outcome = drill.run()
+        with _sigterm_interrupts():
+            outcome = drill.run()
     show(as_json, _describe(settings.region, outcome), people=lambda: _tell(outcome))
     if not outcome.verdict.holds or outcome.unsteady:
         raise typer.Exit(ERROR)
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """As Ctrl-C does: what the drill has made is taken away before the command ends."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _describe_forecast(one: "TopicForecast") -> Json:
