@@ -103,6 +103,24 @@ def test_cables_are_cut_beside_all_other_faults(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.simulation
+def test_observers_stand_in_for_a_region_until_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [draw_outages(seed) for seed in range(1, 400)]
+    monkeypatch.setattr(outage_swarm, "LOST_REGION_SHARE", 0.0)
+    losing = [one for one in drawn if one != draw_outages(one.seed)]
+    assert 8 < len(losing) < 30
+    assert {plan.promotion for one in losing for plan in one.groups} == {"region-lost"}
+    total = Total()
+    for one in losing:
+        outcome = run_scenario(one)
+        assert outcome.violation is None, command(one.seed, swarm=Swarm.OUTAGES)
+        total.add(outcome.tally)
+        if total.tally.role_counts.get("demotions"):
+            break
+    assert total.tally.role_counts["promotions"] > 0
+    assert total.tally.role_counts["demotions"] > 0
+
+
+@pytest.mark.simulation
 def test_what_is_placed_against_its_policy_for_a_region_that_is_released_is_undone() -> None:
     seed = next(seed for seed in count(1) if draw_outages(seed).cluster_configs)
     outcome = run_scenario(draw_outages(seed), log_level=logging.INFO)

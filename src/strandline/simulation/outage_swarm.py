@@ -19,6 +19,9 @@ How:    `draw_outages(seed)` is a cluster of whole brokers in one of a few layou
                         for so long that every controller has seen it; rulings may be drawn;
                         or a person releases it, and what has no other place is placed against
                         its policy until it is back
+            lost regions    in six of a hundred of the other seeds observers stand in for regions
+                            only, and one is gone for long enough to be down, beside fewer of the
+                            other faults
             cut cables      in one of ten of the other seeds with three regions two of these do not
                         reach each other
             lost answers    in one of five seeds with such faults or losses brokers are not heard
@@ -152,6 +155,16 @@ LOSS_LAYOUTS = (
 )
 """Of the controller's voters, who are the first three, a majority is left of each of these."""
 LOSS_ACTIVE_MS = (7_000, 9_000, 12_000)
+LOST_REGION_SHARE = 0.06
+LOST_REGION_LAYOUTS = (
+    Layout(LAYOUTS[1].regions, (1, 2), (4, 5)),
+    Layout(LAYOUTS[-1].regions, (1, 4, 2), (6, 7)),
+    Layout(LAYOUTS[-1].regions, (1, 4, 2, 5), (6, 7)),
+    Layout(LAYOUTS[-1].regions, (1, 2, 3), (4, 5)),
+)
+"""Of a region that is lost, two brokers at least are, and an observer is left in another one."""
+LOST_REGION_MS_MIN = 3_000
+"""Whoever has been the controller for long enough sees by then that it is down."""
 ENDURANCE_SHARE = 0.015
 ENDURANCE_LAYOUT = Layout(LAYOUTS[-1].regions, (1, 2, 6))
 """Two zones of it have two brokers."""
@@ -177,6 +190,9 @@ def draw_outages(seed: int) -> Scenario:
     endurance = random.Random(f"outage endurance {seed}")
     if endurance.random() < ENDURANCE_SHARE:
         return _with_best_effort(_endure(endurance, seed))
+    regions = random.Random(f"outage lost regions {seed}")
+    if regions.random() < LOST_REGION_SHARE:
+        return _with_lost_answers(_with_near_readers(_lose_a_region(regions, seed)))
     scenario = _with_near_readers(_draw(seed))
     disks = random.Random(f"outage disks {seed}").random() < LOST_DISK_SHARE
     scenario = replace(scenario, faults=_plan_faults(scenario, with_disks=disks))
@@ -243,15 +259,9 @@ def _lie_in_wait(rng: random.Random, seed: int) -> Scenario:
     layout = HELD_LAYOUT if kind == LONG_OUTAGE else rng.choice(AMBUSH_LAYOUTS)
     active_ms = rng.choice(AMBUSH_ACTIVE_MS)
     scenario = _draw(seed, layout)
-    voters, observers = (tuple(map(BrokerId, one)) for one in (layout.voters, layout.observers))
     groups = tuple(
         replace(
-            one,
-            voters=voters,
-            observers=observers,
-            hosts=(*voters, *observers),
-            min_insync=min(one.min_insync, rng.choice((1, 2, 3))),
-            promotion=one.promotion if observers else "",
+            _of_layout(layout, one, min(one.min_insync, rng.choice((1, 2, 3)))),
             placement="anywhere" if kind == LONG_OUTAGE else one.placement,
         )
         for one in scenario.groups
@@ -281,17 +291,8 @@ def _endure(rng: random.Random, seed: int) -> Scenario:
         active_ms=ENDURANCE_ACTIVE_MS,
         lost_after_ms=ENDURANCE_LOST_AFTER_MS,
     )
-    voters = tuple(map(BrokerId, ENDURANCE_LAYOUT.voters))
     groups = tuple(
-        replace(
-            one,
-            voters=voters,
-            observers=(),
-            hosts=voters,
-            min_insync=rng.choice((1, 2)),
-            promotion="",
-            placement="anywhere",
-        )
+        replace(_of_layout(ENDURANCE_LAYOUT, one, rng.choice((1, 2))), placement="anywhere")
         for one in scenario.groups
     )
     begin_ms = rng.randint(300, 1_500)
@@ -328,20 +329,10 @@ def _lose_for_good(rng: random.Random, seed: int) -> Scenario:
     """Fewer voters are left than hold everything, and half of the other faults strike."""
     layout = rng.choice(LOSS_LAYOUTS)
     scenario = _draw(seed, layout)
-    voters, observers = (tuple(map(BrokerId, one)) for one in (layout.voters, layout.observers))
     first, *others = scenario.groups
-    first = replace(
-        first,
-        voters=voters,
-        observers=observers,
-        hosts=(*voters, *observers),
-        min_insync=rng.choice((1, 2)),
-        promotion=first.promotion if observers else "",
-        placement="pinned",
-    )
     scenario = replace(
         scenario,
-        groups=(first, *others),
+        groups=(_of_layout(layout, first, rng.choice((1, 2))), *others),
         settings=replace(scenario.settings, patience_ratio=rng.choice((0.15, 0.5, 1.0))),
         active_ms=rng.choice(LOSS_ACTIVE_MS),
         consumer_count=rng.randint(1, 2),
@@ -351,6 +342,42 @@ def _lose_for_good(rng: random.Random, seed: int) -> Scenario:
     duration_ms = scenario.active_ms - begin_ms
     planned.append(PlannedFault(begin_ms, LASTING_LOSS, duration_ms, rng.getrandbits(32)))
     return replace(scenario, faults=tuple(sorted(planned, key=lambda one: one.at_ms)))
+
+
+def _lose_a_region(rng: random.Random, seed: int) -> Scenario:
+    """Observers stand in for regions only; one is gone for long enough, and half of the other
+    faults strike."""
+    layout = rng.choice(LOST_REGION_LAYOUTS)
+    scenario = _draw(seed, layout)
+    groups = tuple(
+        replace(
+            _of_layout(layout, one, min(one.min_insync, rng.choice((1, 2)))),
+            promotion="region-lost",
+        )
+        for one in scenario.groups
+    )
+    scenario = replace(
+        scenario, groups=groups, active_ms=rng.choice(LOSS_ACTIVE_MS), lost_after_ms=1_000
+    )
+    others = [one for one in _plan_faults(scenario, with_disks=False) if rng.random() < 0.5]
+    begin_ms = rng.randint(300, 2_000)
+    duration_ms = rng.randint(LOST_REGION_MS_MIN, scenario.active_ms - begin_ms)
+    outage = PlannedFault(begin_ms, LONG_OUTAGE, duration_ms, rng.getrandbits(32))
+    return replace(scenario, faults=in_order(tuple(others), (outage,)))
+
+
+def _of_layout(layout: Layout, plan: GroupPlan, min_insync: int) -> GroupPlan:
+    """The group with all voters and observers of a layout, each where that says."""
+    voters, observers = (tuple(map(BrokerId, one)) for one in (layout.voters, layout.observers))
+    return replace(
+        plan,
+        voters=voters,
+        observers=observers,
+        hosts=(*voters, *observers),
+        min_insync=min_insync,
+        promotion=plan.promotion if observers else "",
+        placement="pinned",
+    )
 
 
 def _draw(seed: int, layout: Layout | None = None) -> Scenario:
