@@ -5,6 +5,7 @@ More of them: `make outages SEED=1 RUNS=1000`.
 Source: docs/decisions/0016, 0018, 0020 and 0025; docs/internals/simulation.md."""
 
 import logging
+from collections import Counter
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -20,7 +21,16 @@ from strandline.simulation import outage_swarm
 from strandline.simulation.facts import Acknowledged, LeaderElected, VotersRecorded
 from strandline.simulation.families import Swarm
 from strandline.simulation.invariants import InvariantError
-from strandline.simulation.outage_swarm import CABLE, ENDURANCE_ACTIVE_MS, LAYOUTS, draw_outages
+from strandline.simulation.outage_swarm import (
+    CABLE,
+    ENDURANCE_ACTIVE_MS,
+    LAYOUTS,
+    LONG_OUTAGE,
+    LOST_REGION_LAYOUTS,
+    LOST_REGION_MS_MIN,
+    STRIKES_SEVERAL,
+    draw_outages,
+)
 from strandline.simulation.promotions import PromotionKeepsRpoZero
 from strandline.simulation.role_changes import KINDS
 from strandline.simulation.scenario import AMBUSHES, ANSWER_FAULTS, LASTING_LOSS
@@ -46,7 +56,9 @@ def test_a_small_block_of_seeds_keeps_every_promise_and_reaches_every_change_of_
 
 def test_every_layout_policy_and_placement_is_drawn() -> None:
     drawn = [draw_outages(seed) for seed in range(1, 400)]
-    assert {one.regions for one in drawn} == {one.regions for one in LAYOUTS}
+    assert {one.regions for one in drawn} == {
+        one.regions for one in (*LAYOUTS, *LOST_REGION_LAYOUTS)
+    }
     plans = [plan for one in drawn for plan in one.groups]
     assert {plan.promotion for plan in plans} == {
         "",
@@ -103,12 +115,20 @@ def test_cables_are_cut_beside_all_other_faults(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.simulation
-def test_observers_stand_in_for_a_region_until_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_observers_stand_in_where_a_region_is_gone_for_long_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     drawn = [draw_outages(seed) for seed in range(1, 400)]
     monkeypatch.setattr(outage_swarm, "LOST_REGION_SHARE", 0.0)
     losing = [one for one in drawn if one != draw_outages(one.seed)]
     assert 8 < len(losing) < 30
     assert {plan.promotion for one in losing for plan in one.groups} == {"region-lost"}
+    for one in losing:
+        assert min(Counter(one.regions).values()) > 1
+        assert max(fault.duration_ms for fault in one.faults or ()) >= LOST_REGION_MS_MIN
+        assert [fault.kind for fault in one.faults or () if fault.kind in STRIKES_SEVERAL] == [
+            LONG_OUTAGE
+        ]
     total = Total()
     for one in losing:
         outcome = run_scenario(one)

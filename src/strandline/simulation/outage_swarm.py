@@ -20,8 +20,8 @@ How:    `draw_outages(seed)` is a cluster of whole brokers in one of a few layou
                         or a person releases it, and what has no other place is placed against
                         its policy until it is back
             lost regions    in six of a hundred of the other seeds observers stand in for regions
-                            only, and one is gone for long enough to be down, beside fewer of the
-                            other faults
+                            only, and one is gone for long enough to be down, beside fewer and
+                            smaller faults
             cut cables      in one of ten of the other seeds with three regions two of these do not
                         reach each other
             lost answers    in one of five seeds with such faults or losses brokers are not heard
@@ -156,13 +156,15 @@ LOSS_LAYOUTS = (
 """Of the controller's voters, who are the first three, a majority is left of each of these."""
 LOSS_ACTIVE_MS = (7_000, 9_000, 12_000)
 LOST_REGION_SHARE = 0.06
+THREE_PAIRS = ("east", "west", "south", "east", "west", "south")
 LOST_REGION_LAYOUTS = (
-    Layout(LAYOUTS[1].regions, (1, 2), (4, 5)),
-    Layout(LAYOUTS[-1].regions, (1, 4, 2), (6, 7)),
-    Layout(LAYOUTS[-1].regions, (1, 4, 2, 5), (6, 7)),
-    Layout(LAYOUTS[-1].regions, (1, 2, 3), (4, 5)),
+    Layout(THREE_PAIRS, (1, 2, 3), (4, 5, 6)),
+    Layout(THREE_PAIRS, (1, 2, 3), (4, 5)),
+    Layout(THREE_PAIRS, (1, 2), (4, 5)),
+    Layout(THREE_PAIRS, (1, 4, 2, 5), (3, 6)),
+    Layout(THREE_PAIRS, (1, 4, 2, 5, 3), (6,)),
 )
-"""Of a region that is lost, two brokers at least are, and an observer is left in another one."""
+"""Whichever region is lost, it has brokers enough to be down (`outage.brokers.min`)."""
 LOST_REGION_MS_MIN = 3_000
 """Whoever has been the controller for long enough sees by then that it is down."""
 ENDURANCE_SHARE = 0.015
@@ -171,6 +173,8 @@ ENDURANCE_LAYOUT = Layout(LAYOUTS[-1].regions, (1, 2, 6))
 ENDURANCE_ACTIVE_MS, ENDURANCE_LOST_AFTER_MS = 38_000, 28_000
 """Brokers are lost a little later than it takes to see that their zone is (`outages.SIGHT_MS`)."""
 ENDURED = ("region-power-failure", "zone-power-failure", "zone-kill")
+STRIKES_SEVERAL = (*ENDURED, "total-power-failure", "kill-all")
+"""Where one of these ends, brokers start that another one keeps away."""
 BEST_EFFORT_SHARE = 0.5
 BEST_EFFORT = (("balancer.best.effort.enable", "true"),)
 BEST_EFFORT_LOST_AFTER_MS = 5_000
@@ -345,8 +349,8 @@ def _lose_for_good(rng: random.Random, seed: int) -> Scenario:
 
 
 def _lose_a_region(rng: random.Random, seed: int) -> Scenario:
-    """Observers stand in for regions only; one is gone for long enough, and half of the other
-    faults strike."""
+    """Observers stand in for regions only, and one is gone for long enough; beside it half of the
+    faults strike that do not bring it back."""
     layout = rng.choice(LOST_REGION_LAYOUTS)
     scenario = _draw(seed, layout)
     groups = tuple(
@@ -359,11 +363,12 @@ def _lose_a_region(rng: random.Random, seed: int) -> Scenario:
     scenario = replace(
         scenario, groups=groups, active_ms=rng.choice(LOSS_ACTIVE_MS), lost_after_ms=1_000
     )
-    others = [one for one in _plan_faults(scenario, with_disks=False) if rng.random() < 0.5]
+    planned = _plan_faults(scenario, with_disks=False)
+    others = [one for one in planned if one.kind not in STRIKES_SEVERAL and rng.random() < 0.5]
     begin_ms = rng.randint(300, 2_000)
     duration_ms = rng.randint(LOST_REGION_MS_MIN, scenario.active_ms - begin_ms)
     outage = PlannedFault(begin_ms, LONG_OUTAGE, duration_ms, rng.getrandbits(32))
-    return replace(scenario, faults=in_order(tuple(others), (outage,)))
+    return replace(scenario, faults=in_order(others, (outage,)))
 
 
 def _of_layout(layout: Layout, plan: GroupPlan, min_insync: int) -> GroupPlan:

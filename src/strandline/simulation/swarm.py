@@ -18,6 +18,7 @@ import sys
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import overload
 
@@ -155,16 +156,26 @@ def run_all(
         if processes == 1:
             yield from map(run, scenarios)
             return
-        with multiprocessing.get_context("fork").Pool(processes, _end_on_sigterm) as pool:
+        with _pool(processes) as pool:
             yield from pool.imap(run, scenarios)
     finally:
         gc.unfreeze()
 
 
+def _pool(processes: int) -> Pool:
+    """It ends its processes by SIGTERM, and waits for them: it would for ever, where what they
+    inherit ignores it, or raises where Python drops errors."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        return multiprocessing.get_context("fork").Pool(processes, _end_on_sigterm)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _end_on_sigterm() -> None:
-    """The pool ends its processes by it; a handler of the process that they were forked from could
-    raise where a simulated broker takes errors, and the pool would wait for ever."""
+    """Also by one that came before this."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def _run_one(scenario: Scenario, *, log_level: int, keeps_traces: bool) -> Outcome:
