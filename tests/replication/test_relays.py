@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.replication.hosts import BROKERS, GROUP, Host, contents, led, until, write
+from tests.replication.hosts import BROKERS, DEADLINE_S, GROUP, Host, contents, led, until, write
 
 from strandline.base.errors import ProtocolError
 from strandline.model.cluster import Labels
@@ -102,6 +102,36 @@ def test_what_a_relay_cannot_hand_on_is_sent_directly(tmp_path: Path) -> None:
             assert near.replication.relaying.relayed_bytes == before
             assert leader.leading is not None
             assert leader.leading.relays.relay_of(behind.broker) < 0
+
+    asyncio.run(scenario())
+
+
+def test_who_was_served_from_the_log_is_in_step_once_a_relay_serves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a voter that was away does not vote again while there is always something under way."""
+    monkeypatch.setattr(relays, "SLACK_MS", 20_000)
+
+    async def scenario() -> None:
+        async with stretched(tmp_path) as (leader, near, behind):
+            leading, ways = leader.leading, leader.leading and leader.leading.relays
+            assert leading is not None and ways is not None
+            for one in (leader.host, near.replication):
+                one.network.remove_peer(behind.broker)
+            for number in range(10):
+                await write(leader, [bytes([number]) * 10_000] * 10, acks=-1)
+            for one in (leader.host, near.replication):
+                one.set_peer(behind.broker, "127.0.0.1", behind.network.port)
+            await all_have(leader, near, behind)
+            before = near.replication.relaying.relayed_bytes
+            async with asyncio.timeout(DEADLINE_S):
+                while near.replication.relaying.relayed_bytes == before:
+                    await write(leader, [b"after"], acks=-1)
+            await all_have(leader, near, behind)
+            monkeypatch.setattr(behind.replication.relaying, "on_relayed", lambda *_: None)
+            await write(leader, [b"under way"], acks=-1)
+            assert leader.raft.progress[behind.broker].match_flushed < leader.raft.commit
+            assert leading.is_in_step(behind.broker)
 
     asyncio.run(scenario())
 

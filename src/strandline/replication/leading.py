@@ -299,8 +299,7 @@ class Leading:
             if not chunks:
                 self._lenders.wait(peer)
                 return False
-            stream.is_recovering = False
-            stream.allowance_bytes = 0
+            stream.on_served_from_memory()
             parcel = describe(chunks)
             is_throttled = lender != LEADER and not self.is_urgent(peer)
         else:

@@ -124,6 +124,7 @@ class Relays:
         stream = self._streams[peer]
         stream.relay = relay
         stream.is_blocked = False
+        stream.on_served_from_memory()
         self._replica.host.relaying.watch(self)
 
     def is_stuck(self, relay: BrokerId) -> bool:

@@ -88,6 +88,11 @@ class FollowerStream:
         """Whether what is under way does not come from the leader itself, all of it."""
         return bool(self.inflight) and (self.lender != NO_BROKER or self.relay != NO_BROKER)
 
+    def on_served_from_memory(self) -> None:
+        """What is sent now, by whomever, is new: all that came before is there, or on its way."""
+        self.is_recovering = False
+        self.allowance_bytes = 0
+
     def on_sent(self, last_index: Index, size_bytes: int, now_ms: int) -> None:
         """An append up to `last_index` left."""
         if not self.inflight:
