@@ -114,8 +114,8 @@ def test_who_was_served_from_the_log_is_in_step_once_a_relay_serves_it(
 
     async def scenario() -> None:
         async with stretched(tmp_path) as (leader, near, behind):
-            leading, ways = leader.leading, leader.leading and leader.leading.relays
-            assert leading is not None and ways is not None
+            leading = leader.leading
+            assert leading is not None
             for one in (leader.host, near.replication):
                 one.network.remove_peer(behind.broker)
             for number in range(10):
