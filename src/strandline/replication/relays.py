@@ -328,7 +328,7 @@ class Relays:
         window = stream.window
         rtt_ms = self._replica.host.liveness.rtt_ms(peer)
         patience_ms = ROUND_TRIPS * int(max(rtt_ms, window.round_trip_ms)) + SLACK_MS
-        if window.bytes_per_s:
+        if window.bytes_per_s and window.is_measured:
             transfer_ms = stream.inflight_bytes * 1000 // window.bytes_per_s
         else:  # What comes first is waited for, over both ways.
             first_bytes = stream.inflight[0][1].size_bytes if stream.inflight else 0

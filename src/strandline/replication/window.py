@@ -83,6 +83,7 @@ class Window:
         "_delivered_ms",
         "_is_draining",
         "_is_known",
+        "_measured_silence_count",
         "_round_trip_ms",
         "_round_trip_since_ms",
         "_silence_count",
@@ -110,11 +111,19 @@ class Window:
         self._delivered_count = 0
         self._delivered_ms = 0
         self._silence_count = 0
+        # What that was at the last telling sample.
+        self._measured_silence_count = 0
 
     @property
     def bytes_per_s(self) -> int:
         """The bandwidth; 0 while it is not known."""
         return self._byte_rate.value if self._is_known else 0
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the bandwidth was measured since the last silence: what leaves first may take
+        longer, for connections begin slowly."""
+        return self._measured_silence_count == self._silence_count
 
     @property
     def round_trip_ms(self) -> int:
@@ -142,8 +151,8 @@ class Window:
         )
 
     def on_silence_ended(self, now_ms: int) -> None:
-        """Nothing was heard of the follower for some time, and now it is: what leaves from now on
-        is measured from here."""
+        """Nothing was heard of the follower for some time, and now it is, or it is connected anew:
+        what leaves from now on is measured from here."""
         self._silence_count += 1
         self._delivered_ms = now_ms
 
@@ -157,6 +166,8 @@ class Window:
             return
         if departures[0].silence_count < silences:
             departures = [one for one in departures if one.silence_count == silences]
+        if departure.is_telling:
+            self._measured_silence_count = silences
         self._delivered_bytes += sum([departure.size_bytes for departure in departures])
         self._delivered_count += len(departures)
         self._measure_round_trip(departure, now_ms)
