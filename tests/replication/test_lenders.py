@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from strandline.base.network import Lane
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, Index
@@ -21,10 +23,12 @@ FIRST, COMMIT = Index(100), Index(1_000)
 @dataclass
 class Region:
     """Brokers 3 and 4 in the west, behind; broker 1 in the east leads. All is connected but what
-    is in `down`; nobody can be ordered to lend yet, for nothing is flushed there."""
+    is in `down`; nobody can be ordered to lend yet, for nothing is flushed there. `older`: of a
+    release that cannot lend."""
 
     now_ms: int = 0
     down: set[tuple[BrokerId, Lane]] = field(default_factory=set)
+    older: set[BrokerId] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         nearness = Nearness()
@@ -39,7 +43,9 @@ class Region:
             clock=SimpleNamespace(monotonic_ms=lambda: self.now_ms),
             settings=SETTINGS,
             nearness=nearness,
-            liveness=SimpleNamespace(can_do=lambda *_: True),
+            liveness=SimpleNamespace(
+                can_do=lambda *_: True, cannot_do=lambda one, _: one in self.older
+            ),
             network=SimpleNamespace(is_connected=lambda *way: way not in self.down),
             is_peer_alive=lambda _: True,
             has_hung_up=lambda _: False,
@@ -103,19 +109,53 @@ def test_who_is_asked_with_nothing_under_way_is_not_waited_for() -> None:
     assert region.choose(FOUR) == LEADER
 
 
+def test_who_was_asked_in_vain_is_not_waited_for() -> None:
+    """Each question would renew the patience with it, while nothing comes."""
+    region = Region()
+    region.send(FOUR)
+    region.progress[FOUR].is_probing = True
+    region.streams[FOUR].on_asked(0)
+    assert region.choose(THREE) is None
+    region.streams[FOUR].on_asked(1_000)
+    assert region.choose(THREE) == LEADER
+
+
 def test_who_cannot_be_ordered_yet_is_waited_for_until_the_resend_timeout() -> None:
-    """And then not for some time: each append would wait for as long."""
+    """From the moment on that it is the lane that is waited for; and then not for some time: each
+    append would wait for as long."""
+    region = Region(now_ms=60_000)
+    region.send(FOUR)
+    region.down.add((FOUR, Lane.CONTROL))
+    assert region.choose(THREE) is None
+    region.now_ms += SETTINGS.resend_timeout_ms - 1
+    assert region.choose(THREE) is None
+    region.now_ms += 1
+    assert region.choose(THREE) == LEADER
+    assert region.choose(THREE) == LEADER
+    region.now_ms += SHUN_MS
+    assert region.choose(THREE) is None
+
+
+def test_a_lane_that_broke_again_is_waited_for_as_long_again() -> None:
     region = Region()
     region.send(FOUR)
     region.down.add((FOUR, Lane.CONTROL))
     assert region.choose(THREE) is None
     region.now_ms = SETTINGS.resend_timeout_ms
-    assert region.choose(THREE) == LEADER
-    region.streams[THREE].progress_ms = region.now_ms
-    assert region.choose(THREE) == LEADER
-    region.now_ms += SHUN_MS
-    region.streams[THREE].progress_ms = region.now_ms
+    region.lenders.on_gone(THREE)
     assert region.choose(THREE) is None
+
+
+@pytest.mark.parametrize("is_recovering", [False, True])
+def test_who_could_not_lend_anyway_is_not_waited_for(*, is_recovering: bool) -> None:
+    region = Region()
+    region.send(FOUR)
+    region.down.add((FOUR, Lane.CONTROL))
+    if is_recovering:
+        region.progress[FOUR].rejoin_marker = Index(7)
+    else:
+        region.older.add(FOUR)
+    assert region.choose(THREE) == LEADER
 
 
 def test_who_is_not_served_is_not_waited_for() -> None:

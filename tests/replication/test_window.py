@@ -240,8 +240,7 @@ def test_what_was_measured_before_a_silence_says_nothing_of_what_leaves_first() 
     window.deliver([window.depart(28, ahead_bytes=0, ahead_count=0, now_ms=60_000)], 60_050)
     assert window.bytes_per_s > 0
     assert not window.is_measured
-    size_bytes = window.bytes_max
-    left = window.depart(size_bytes, ahead_bytes=0, ahead_count=0, now_ms=60_050)
+    left = window.depart(8_000, ahead_bytes=0, ahead_count=0, now_ms=60_050)
     window.deliver([left], 60_600)
     assert window.is_measured
 

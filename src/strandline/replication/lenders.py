@@ -9,7 +9,7 @@ How:    of the replicas in the follower's region those may lend that keep acknow
         whom is one order (what was sent, then whom the leader serves, then the number of the
         broker), so somebody is always ahead of all others, and that one the leader serves itself.
             A region returns one connection after the other. So whoever is asked how far it is gets
-        nothing with the question, while others of its region may lend soon; one that is served
+        nothing with the question, where its region has others, heard or not; one that is served
         already and cannot be ordered yet is waited for, for a moment; and the first to be served is
         ahead also while it is asked once more.
             What comes by two ways may overtake: a follower is served by one at a time, and by
@@ -61,6 +61,8 @@ class Lenders:
         self._streams = streams
         self._pump = pump
         self._waiting: dict[BrokerId, None] = {}
+        # {who waits for a lane to somebody: since when}
+        self._lane_waits: dict[BrokerId, int] = {}
         self._timer: Timer | None = None
 
     def close(self) -> None:
@@ -92,8 +94,8 @@ class Lenders:
         return not (is_in_memory and stream.lender == LEADER and stream.inflight)
 
     def are_there(self, peer: BrokerId) -> bool:
-        """Whether somebody might lend to `peer`, now or soon: a region returns one connection after
-        the other, so who is not heard now may be in a moment."""
+        """Whether `peer` may borrow, and has anybody in its region: a region returns one connection
+        after the other, so who is not heard now may be in a moment."""
         return self._may_borrow(peer) and bool(self._neighbours(peer))
 
     def choose(self, peer: BrokerId, first_index: Index) -> BrokerId | None:
@@ -108,22 +110,26 @@ class Lenders:
         reliable = [one for one in near if self._is_reliable(one)]
         able = [one for one in reliable if raft.lendable_end(one) >= first_index]
         if able:
+            self._lane_waits.pop(peer, None)
             present = self._streams[peer].lender
             return present if present in able else self._nearest(peer, able)
         if any(self._is_ahead(one, peer) for one in reliable):
             return None
         if any(self._is_returning(one) and self._is_ahead(one, peer) for one in near):
             return self._wait_for_lane(peer)
+        self._lane_waits.pop(peer, None)
         return LEADER
 
     def _wait_for_lane(self, peer: BrokerId) -> BrokerId | None:
-        """All lanes to a broker break together, and come up by turns: wait for as long as for an
-        acknowledgement, and no longer."""
-        stream, host = self._streams[peer], self._replica.host
+        """All lanes to a broker break together, and come up by turns: wait for the resend time-out
+        or a little longer, and then not again for some time."""
+        host = self._replica.host
         now = host.clock.monotonic_ms()
-        if now - stream.progress_ms < host.settings.resend_timeout_ms:
+        since_ms = self._lane_waits.setdefault(peer, now)
+        if now - since_ms < host.settings.resend_timeout_ms:
             return None
-        stream.shuns_until_ms = now + SHUN_MS
+        del self._lane_waits[peer]
+        self._streams[peer].shuns_until_ms = now + SHUN_MS
         return LEADER
 
     def wait(self, peer: BrokerId) -> None:
@@ -143,6 +149,7 @@ class Lenders:
 
     def on_gone(self, lender: BrokerId) -> list[BrokerId]:
         """Orders to `lender` may be lost; to whom it was to send something."""
+        self._lane_waits.pop(lender, None)
         return [
             peer
             for peer, stream in self._streams.items()
@@ -199,6 +206,8 @@ class Lenders:
         host = self._replica.host
         return (
             one in self._streams
+            and not self._replica.raft.progress[one].is_recovering
+            and not host.liveness.cannot_do(one, Ability.LENDING)
             and host.is_peer_alive(one)
             and not host.has_hung_up(one)
             and host.network.is_connected(one, Lane.BULK)
@@ -224,8 +233,9 @@ class Lenders:
                 return False
         progress = replica.raft.progress
         theirs = progress[one]
-        # A question may follow what is under way, as a second lane comes up.
+        # A question may follow what is under way, as a second lane comes up; not so a second one.
         is_sent_more = 0 <= theirs.match_written < theirs.last_sent
+        is_sent_more = is_sent_more and not self._streams[one].is_asked_again
         if (theirs.is_probing and not is_sent_more) or leading.relays.is_stuck(one):
             return False
 

@@ -21,6 +21,8 @@ GAIN = 2
 BYTES_MIN = 128 * 1024
 BYTES_FIRST = 1024 * 1024
 COUNT_MIN = 16
+MEASURED_BYTES_MIN = 4 * 1024
+"""What is smaller may be a question, and takes no time at any speed."""
 COUNT_FIRST = 64
 ROUND_TRIP_MS_MIN = 10
 """A flush and a pass of the loop vary by so much: a link that is faster gains nothing from it."""
@@ -111,7 +113,7 @@ class Window:
         self._delivered_count = 0
         self._delivered_ms = 0
         self._silence_count = 0
-        # What that was at the last telling sample.
+        # What that was when the last append with entries was acknowledged that left since.
         self._measured_silence_count = 0
 
     @property
@@ -121,8 +123,8 @@ class Window:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the bandwidth was measured since the last silence: what leaves first may take
-        longer, for connections begin slowly."""
+        """Whether anything but an answer to a question has come since the last silence: what leaves
+        first may take longer than the bandwidth says, for connections begin slowly."""
         return self._measured_silence_count == self._silence_count
 
     @property
@@ -151,8 +153,8 @@ class Window:
         )
 
     def on_silence_ended(self, now_ms: int) -> None:
-        """Nothing was heard of the follower for some time, and now it is, or it is connected anew:
-        what leaves from now on is measured from here."""
+        """Nothing was heard of the follower for some time, and now it is, or a connection to it was
+        lost or made: what leaves from now on is measured from here."""
         self._silence_count += 1
         self._delivered_ms = now_ms
 
@@ -166,7 +168,7 @@ class Window:
             return
         if departures[0].silence_count < silences:
             departures = [one for one in departures if one.silence_count == silences]
-        if departure.is_telling:
+        if departure.size_bytes >= MEASURED_BYTES_MIN:
             self._measured_silence_count = silences
         self._delivered_bytes += sum([departure.size_bytes for departure in departures])
         self._delivered_count += len(departures)
