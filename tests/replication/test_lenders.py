@@ -144,6 +144,13 @@ def test_a_lane_that_broke_again_is_waited_for_as_long_again() -> None:
     region.now_ms = SETTINGS.resend_timeout_ms
     region.lenders.on_gone(THREE)
     assert region.choose(THREE) is None
+    region.down.clear()
+    region.streams[FOUR].progress_ms = region.now_ms
+    assert region.choose(THREE) is None
+    region.now_ms += SETTINGS.resend_timeout_ms
+    region.streams[FOUR].progress_ms = region.now_ms
+    region.down.add((FOUR, Lane.CONTROL))
+    assert region.choose(THREE) is None
 
 
 @pytest.mark.parametrize("is_recovering", [False, True])

@@ -101,6 +101,7 @@ class Lenders:
     def choose(self, peer: BrokerId, first_index: Index) -> BrokerId | None:
         """Who sends `peer` the entries from `first_index` on; None where it is to wait for somebody
         who is about to have them."""
+        waits_since_ms = self._lane_waits.pop(peer, None)
         if not self._may_borrow(peer) or first_index > self._replica.raft.commit:
             return LEADER
         if self._replica.log.config.has_been_compacted and not self.may_mix(peer, first_index):
@@ -110,25 +111,23 @@ class Lenders:
         reliable = [one for one in near if self._is_reliable(one)]
         able = [one for one in reliable if raft.lendable_end(one) >= first_index]
         if able:
-            self._lane_waits.pop(peer, None)
             present = self._streams[peer].lender
             return present if present in able else self._nearest(peer, able)
         if any(self._is_ahead(one, peer) for one in reliable):
             return None
         if any(self._is_returning(one) and self._is_ahead(one, peer) for one in near):
-            return self._wait_for_lane(peer)
-        self._lane_waits.pop(peer, None)
+            return self._wait_for_lane(peer, waits_since_ms)
         return LEADER
 
-    def _wait_for_lane(self, peer: BrokerId) -> BrokerId | None:
+    def _wait_for_lane(self, peer: BrokerId, since_ms: int | None) -> BrokerId | None:
         """All lanes to a broker break together, and come up by turns: wait for the resend time-out
-        or a little longer, and then not again for some time."""
+        or a little longer, and then not again for some time. `since_ms`: None where this begins."""
         host = self._replica.host
         now = host.clock.monotonic_ms()
-        since_ms = self._lane_waits.setdefault(peer, now)
+        since_ms = now if since_ms is None else since_ms
         if now - since_ms < host.settings.resend_timeout_ms:
+            self._lane_waits[peer] = since_ms
             return None
-        del self._lane_waits[peer]
         self._streams[peer].shuns_until_ms = now + SHUN_MS
         return LEADER
 
