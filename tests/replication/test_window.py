@@ -243,6 +243,10 @@ def test_what_was_measured_before_a_silence_says_nothing_of_what_leaves_first() 
     left = window.depart(8_000, ahead_bytes=0, ahead_count=0, now_ms=60_050)
     window.deliver([left], 60_600)
     assert window.is_measured
+    stream = FollowerStream(ReplicationSettings())
+    stream.window.is_measured = True
+    stream.reset()
+    assert not stream.window.is_measured
 
 
 def test_what_another_replica_was_to_send_is_not_waited_for_as_long() -> None:

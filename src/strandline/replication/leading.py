@@ -483,7 +483,6 @@ class Leading:
         stream = self._streams.get(peer)
         if stream is not None:
             stream.reset()
-            stream.window.on_silence_ended(self._replica.host.clock.monotonic_ms())
         for other in self._lenders.on_gone(peer):
             self.ask(other)
         self.relays.on_gone(peer)

@@ -150,7 +150,8 @@ class FollowerStream:
 
     def reset(self) -> None:
         """What was in flight no longer counts."""
-        self.lender = self.relay = NO_BROKER
+        self.relay = NO_BROKER
+        self.window.is_measured = False
         self.is_behind = True
         self.missed_index = Index(-1)
         self.inflight.clear()

@@ -85,12 +85,12 @@ class Window:
         "_delivered_ms",
         "_is_draining",
         "_is_known",
-        "_measured_silence_count",
         "_round_trip_ms",
         "_round_trip_since_ms",
         "_silence_count",
         "bytes_max",
         "count_max",
+        "is_measured",
     )
 
     def __init__(self, *, bytes_limit: int, count_limit: int) -> None:
@@ -113,19 +113,15 @@ class Window:
         self._delivered_count = 0
         self._delivered_ms = 0
         self._silence_count = 0
-        # What that was when the last append with entries was acknowledged that left since.
-        self._measured_silence_count = 0
+        # Whether anything but an answer to a question has come since the last silence, or the last
+        # loss of a connection: what leaves first may take longer than the bandwidth says, for
+        # connections begin slowly.
+        self.is_measured = True
 
     @property
     def bytes_per_s(self) -> int:
         """The bandwidth; 0 while it is not known."""
         return self._byte_rate.value if self._is_known else 0
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether anything but an answer to a question has come since the last silence: what leaves
-        first may take longer than the bandwidth says, for connections begin slowly."""
-        return self._measured_silence_count == self._silence_count
 
     @property
     def round_trip_ms(self) -> int:
@@ -153,8 +149,9 @@ class Window:
         )
 
     def on_silence_ended(self, now_ms: int) -> None:
-        """Nothing was heard of the follower for some time, and now it is, or a connection to it was
-        lost or made: what leaves from now on is measured from here."""
+        """Nothing was heard of the follower for some time, and now it is: what leaves from now on
+        is measured from here."""
+        self.is_measured = False
         self._silence_count += 1
         self._delivered_ms = now_ms
 
@@ -169,7 +166,7 @@ class Window:
         if departures[0].silence_count < silences:
             departures = [one for one in departures if one.silence_count == silences]
         if departure.size_bytes >= MEASURED_BYTES_MIN:
-            self._measured_silence_count = silences
+            self.is_measured = True
         self._delivered_bytes += sum([departure.size_bytes for departure in departures])
         self._delivered_count += len(departures)
         self._measure_round_trip(departure, now_ms)
