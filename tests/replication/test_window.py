@@ -231,6 +231,24 @@ def test_a_silence_does_not_make_the_way_look_fast_either() -> None:
     assert window.bytes_per_s <= 1_000_000
 
 
+def test_what_was_measured_before_a_silence_says_nothing_of_what_leaves_first() -> None:
+    """A new connection begins slowly. An answer to a question measures nothing."""
+    window = Window(bytes_limit=64 << 20, count_limit=1_000)
+    window.deliver([window.depart(MB, ahead_bytes=0, ahead_count=0, now_ms=0)], 50)
+    assert window.is_measured
+    window.on_silence_ended(60_000)
+    window.deliver([window.depart(28, ahead_bytes=0, ahead_count=0, now_ms=60_000)], 60_050)
+    assert window.bytes_per_s > 0
+    assert not window.is_measured
+    left = window.depart(8_000, ahead_bytes=0, ahead_count=0, now_ms=60_050)
+    window.deliver([left], 60_600)
+    assert window.is_measured
+    stream = FollowerStream(ReplicationSettings())
+    stream.window.is_measured = True
+    stream.reset()
+    assert not stream.window.is_measured
+
+
 def test_what_another_replica_was_to_send_is_not_waited_for_as_long() -> None:
     """Outage seed 5646863 of dad5807: a cut had made the way look slow, an order to lend was lost,
     and the follower lacked the controller's log for 34 s."""

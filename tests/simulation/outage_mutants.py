@@ -29,7 +29,6 @@ from strandline.controller.records import GroupSeated, ReplicasDeclaredLost
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Loss, Partition, Roles
 from strandline.model.ids import BrokerId, GroupId, grant_of
-from strandline.network.calls import Calls
 from strandline.raft.arbitration import Arbitration
 from strandline.raft.events import PersistState
 from strandline.raft.messages import Fence, Fenced
@@ -183,16 +182,6 @@ def tell_who_reads_late_of_a_divergence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FetchCall, "_has_diverged", has_diverged)
 
 
-def number_calls_as_an_earlier_process_did(patch: pytest.MonkeyPatch) -> None:
-    """A broker takes an answer to its earlier process for one to its own question."""
-    init = Calls.__init__
-
-    def numbered(self: Calls, send: Any, *, first_number: int) -> None:
-        init(self, send, first_number=1)
-
-    patch.setattr(Calls, "__init__", numbered)
-
-
 def send_readers_round_and_round(patch: pytest.MonkeyPatch) -> None:
     """The leader sends a consumer on that has just come back, and to itself."""
     patch.setattr(SentOn, "is_spared", lambda *_: False)
@@ -291,7 +280,6 @@ OUTAGE_MUTANTS: Sequence[OutageMutant] = (
     OutageMutant(take_nothing_for_down, 216, "RepairHeldIffZoneDown"),
     OutageMutant(tell_who_reads_late_of_a_divergence, 444),
     OutageMutant(send_readers_round_and_round, 15, "Progress"),
-    OutageMutant(number_calls_as_an_earlier_process_did, 623920, "Convergence"),
     OutageMutant(show_less_than_is_at_risk, 160, "OnlyShownIsLost"),
     OutageMutant(seat_another_than_was_named, 316, "OnlyShownIsLost"),
     OutageMutant(leave_the_observer_that_was_chosen_unfenced, 333, "OnlyShownIsLost"),

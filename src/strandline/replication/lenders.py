@@ -6,8 +6,12 @@ How:    of the replicas in the follower's region those may lend that keep acknow
         are sent. The nearest that has flushed the entries, which are committed, is ordered to send
         them (`raft.lending`); the leader marks them as sent. Where nobody has them yet, but
         somebody who is ahead of the follower will, the follower waits for that. Who is ahead of
-        whom is one order (what was sent, then the number of the broker), so somebody is always
-        ahead of all others, and that one the leader serves itself.
+        whom is one order (what was sent, then whom the leader serves, then the number of the
+        broker), so somebody is always ahead of all others, and that one the leader serves itself.
+            A region returns one connection after the other. So whoever is asked how far it is gets
+        nothing with the question, where its region has others, heard or not; one that is served
+        already and cannot be ordered yet is waited for, for a moment; and the first to be served is
+        ahead also while it is asked once more.
             What comes by two ways may overtake: a follower is served by one at a time, and by
         another one only once it has acknowledged all that is under way. Who does not, for a while,
         is asked how far it is, and its leader serves it for some time; also where it refuses what
@@ -57,6 +61,8 @@ class Lenders:
         self._streams = streams
         self._pump = pump
         self._waiting: dict[BrokerId, None] = {}
+        # {who waits for a lane to somebody: since when}
+        self._lane_waits: dict[BrokerId, int] = {}
         self._timer: Timer | None = None
 
     def close(self) -> None:
@@ -88,23 +94,42 @@ class Lenders:
         return not (is_in_memory and stream.lender == LEADER and stream.inflight)
 
     def are_there(self, peer: BrokerId) -> bool:
-        """Whether somebody might lend to `peer`, now or soon."""
-        return self._may_borrow(peer) and bool(self._near(peer))
+        """Whether `peer` may borrow, and has anybody in its region: a region returns one connection
+        after the other, so who is not heard now may be in a moment."""
+        return self._may_borrow(peer) and bool(self._neighbours(peer))
 
     def choose(self, peer: BrokerId, first_index: Index) -> BrokerId | None:
         """Who sends `peer` the entries from `first_index` on; None where it is to wait for somebody
         who is about to have them."""
+        waits_since_ms = self._lane_waits.pop(peer, None)
         if not self._may_borrow(peer) or first_index > self._replica.raft.commit:
             return LEADER
         if self._replica.log.config.has_been_compacted and not self.may_mix(peer, first_index):
             return LEADER
-        near = self._near(peer)
         raft = self._replica.raft
-        able = [one for one in near if raft.lendable_end(one) >= first_index]
+        near = self._neighbours(peer)
+        reliable = [one for one in near if self._is_reliable(one)]
+        able = [one for one in reliable if raft.lendable_end(one) >= first_index]
         if able:
             present = self._streams[peer].lender
             return present if present in able else self._nearest(peer, able)
-        return None if any(self._is_ahead(one, peer) for one in near) else LEADER
+        if any(self._is_ahead(one, peer) for one in reliable):
+            return None
+        if any(self._is_returning(one) and self._is_ahead(one, peer) for one in near):
+            return self._wait_for_lane(peer, waits_since_ms)
+        return LEADER
+
+    def _wait_for_lane(self, peer: BrokerId, since_ms: int | None) -> BrokerId | None:
+        """All lanes to a broker break together, and come up by turns: wait for the resend time-out
+        or a little longer, and then not again for some time. `since_ms`: None where this begins."""
+        host = self._replica.host
+        now = host.clock.monotonic_ms()
+        since_ms = now if since_ms is None else since_ms
+        if now - since_ms < host.settings.resend_timeout_ms:
+            self._lane_waits[peer] = since_ms
+            return None
+        self._streams[peer].shuns_until_ms = now + SHUN_MS
+        return LEADER
 
     def wait(self, peer: BrokerId) -> None:
         """Go on with `peer` when another follower has acknowledged something, or in a while."""
@@ -123,6 +148,7 @@ class Lenders:
 
     def on_gone(self, lender: BrokerId) -> list[BrokerId]:
         """Orders to `lender` may be lost; to whom it was to send something."""
+        self._lane_waits.pop(lender, None)
         return [
             peer
             for peer, stream in self._streams.items()
@@ -150,16 +176,13 @@ class Lenders:
         raft = self._replica.raft
         return not raft.progress[peer].is_recovering and first_index > raft.member_since(peer)
 
-    def _near(self, peer: BrokerId) -> list[BrokerId]:
-        """Members in the region of `peer` that acknowledge what they are sent."""
+    def _neighbours(self, peer: BrokerId) -> list[BrokerId]:
+        """The other members in the region of `peer`."""
         levels = self._replica.host.nearness.levels
-        return [
-            one
-            for one in self._replica.raft.progress
-            if one != peer and levels(one, peer) and self._is_reliable(one)
-        ]
+        return [one for one in self._replica.raft.progress if one != peer and levels(one, peer)]
 
     def _is_reliable(self, lender: BrokerId) -> bool:
+        """Whether it can be ordered to lend, and acknowledges what it is sent."""
         replica = self._replica
         host = replica.host
         progress = replica.raft.progress[lender]
@@ -176,6 +199,19 @@ class Lenders:
         now = host.clock.monotonic_ms()
         silent_ms = now - stream.progress_ms if stream.inflight else 0
         return silent_ms < host.settings.resend_timeout_ms
+
+    def _is_returning(self, one: BrokerId) -> bool:
+        """Whether it is served again, but cannot be ordered anything yet."""
+        host = self._replica.host
+        return (
+            one in self._streams
+            and not self._replica.raft.progress[one].is_recovering
+            and not host.liveness.cannot_do(one, Ability.LENDING)
+            and host.is_peer_alive(one)
+            and not host.has_hung_up(one)
+            and host.network.is_connected(one, Lane.BULK)
+            and not host.network.is_connected(one, Lane.CONTROL)
+        )
 
     def _nearest(self, peer: BrokerId, able: list[BrokerId]) -> BrokerId:
         levels = self._replica.host.nearness.levels
@@ -195,10 +231,17 @@ class Lenders:
             if is_halted or not leading.is_copied_to(peer):
                 return False
         progress = replica.raft.progress
-        ours, theirs = progress[peer], progress[one]
-        if theirs.is_probing or leading.relays.is_stuck(one):
+        theirs = progress[one]
+        # A question may follow what is under way, as a second lane comes up; not so a second one.
+        is_sent_more = 0 <= theirs.match_written < theirs.last_sent
+        is_sent_more = is_sent_more and not self._streams[one].is_asked_again
+        if (theirs.is_probing and not is_sent_more) or leading.relays.is_stuck(one):
             return False
-        return (theirs.next_index, -one) > (ours.next_index, -peer)
+
+        def order(member: BrokerId) -> tuple[Index, bool, int]:
+            return progress[member].next_index, self._streams[member].lender == LEADER, -member
+
+        return order(one) > order(peer)
 
 
 def turn_to(stream: FollowerStream, lender: BrokerId) -> bool:

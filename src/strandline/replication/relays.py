@@ -328,9 +328,11 @@ class Relays:
         window = stream.window
         rtt_ms = self._replica.host.liveness.rtt_ms(peer)
         patience_ms = ROUND_TRIPS * int(max(rtt_ms, window.round_trip_ms)) + SLACK_MS
+        transfer_ms = 0
         if window.bytes_per_s:
             transfer_ms = stream.inflight_bytes * 1000 // window.bytes_per_s
-        else:  # What comes first is waited for, over both ways.
+        if not (window.bytes_per_s and window.is_measured):
+            # What comes first is waited for, over both ways.
             first_bytes = stream.inflight[0][1].size_bytes if stream.inflight else 0
-            transfer_ms = 2 * first_bytes * 1000 // BYTES_PER_S_MIN
+            transfer_ms = max(transfer_ms, 2 * first_bytes * 1000 // BYTES_PER_S_MIN)
         return patience_ms + min(transfer_ms, TRANSFER_MS_MAX)

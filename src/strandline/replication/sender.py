@@ -88,6 +88,11 @@ class FollowerStream:
         """Whether what is under way does not come from the leader itself, all of it."""
         return bool(self.inflight) and (self.lender != NO_BROKER or self.relay != NO_BROKER)
 
+    @property
+    def is_asked_again(self) -> bool:
+        """Whether it was asked how far it is twice, with nothing acknowledged in between."""
+        return self._asked_count > 1
+
     def on_served_from_memory(self) -> None:
         """What is sent now, by whomever, is new: all that came before is there, or on its way."""
         self.is_recovering = False
@@ -146,6 +151,7 @@ class FollowerStream:
     def reset(self) -> None:
         """What was in flight no longer counts."""
         self.relay = NO_BROKER
+        self.window.is_measured = False
         self.is_behind = True
         self.missed_index = Index(-1)
         self.inflight.clear()

@@ -21,6 +21,8 @@ GAIN = 2
 BYTES_MIN = 128 * 1024
 BYTES_FIRST = 1024 * 1024
 COUNT_MIN = 16
+MEASURED_BYTES_MIN = 4 * 1024
+"""What is smaller may be a question, and takes no time at any speed."""
 COUNT_FIRST = 64
 ROUND_TRIP_MS_MIN = 10
 """A flush and a pass of the loop vary by so much: a link that is faster gains nothing from it."""
@@ -88,6 +90,7 @@ class Window:
         "_silence_count",
         "bytes_max",
         "count_max",
+        "is_measured",
     )
 
     def __init__(self, *, bytes_limit: int, count_limit: int) -> None:
@@ -110,6 +113,10 @@ class Window:
         self._delivered_count = 0
         self._delivered_ms = 0
         self._silence_count = 0
+        # Whether anything but an answer to a question has come since the last silence, or the last
+        # loss of a connection: what leaves first may take longer than the bandwidth says, for
+        # connections begin slowly.
+        self.is_measured = True
 
     @property
     def bytes_per_s(self) -> int:
@@ -144,6 +151,7 @@ class Window:
     def on_silence_ended(self, now_ms: int) -> None:
         """Nothing was heard of the follower for some time, and now it is: what leaves from now on
         is measured from here."""
+        self.is_measured = False
         self._silence_count += 1
         self._delivered_ms = now_ms
 
@@ -157,6 +165,8 @@ class Window:
             return
         if departures[0].silence_count < silences:
             departures = [one for one in departures if one.silence_count == silences]
+        if departure.size_bytes >= MEASURED_BYTES_MIN:
+            self.is_measured = True
         self._delivered_bytes += sum([departure.size_bytes for departure in departures])
         self._delivered_count += len(departures)
         self._measure_round_trip(departure, now_ms)

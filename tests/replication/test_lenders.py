@@ -1,0 +1,179 @@
+"""Who waits for whom of two replicas of a region that lack the same. Source: decision 0022."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from strandline.base.network import Lane
+from strandline.model.cluster import Labels
+from strandline.model.ids import BrokerId, Index
+from strandline.raft.progress import Progress
+from strandline.replication.lenders import LEADER, SHUN_MS, Lenders
+from strandline.replication.nearness import Nearness
+from strandline.replication.sender import FollowerStream
+from strandline.replication.settings import ReplicationSettings
+
+LEADS, THREE, FOUR = map(BrokerId, (1, 3, 4))
+SETTINGS = ReplicationSettings()
+FIRST, COMMIT = Index(100), Index(1_000)
+
+
+@dataclass
+class Region:
+    """Brokers 3 and 4 in the west, behind; broker 1 in the east leads. All is connected but what
+    is in `down`; nobody can be ordered to lend yet, for nothing is flushed there. `older`: of a
+    release that cannot lend."""
+
+    now_ms: int = 0
+    down: set[tuple[BrokerId, Lane]] = field(default_factory=set)
+    older: set[BrokerId] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        nearness = Nearness()
+        west = Labels("west")
+        nearness.place({LEADS: Labels("east"), THREE: west, FOUR: west})
+        self.streams = {one: FollowerStream(SETTINGS) for one in (THREE, FOUR)}
+        self.progress = {one: Progress(one, FIRST) for one in (THREE, FOUR)}
+        for progress in self.progress.values():
+            progress.is_probing = False
+            progress.match_written = Index(FIRST - 1)
+        host = SimpleNamespace(
+            clock=SimpleNamespace(monotonic_ms=lambda: self.now_ms),
+            settings=SETTINGS,
+            nearness=nearness,
+            liveness=SimpleNamespace(
+                can_do=lambda *_: True, cannot_do=lambda one, _: one in self.older
+            ),
+            network=SimpleNamespace(is_connected=lambda *way: way not in self.down),
+            is_peer_alive=lambda _: True,
+            has_hung_up=lambda _: False,
+        )
+        replica = SimpleNamespace(
+            self_id=LEADS,
+            host=host,
+            log=SimpleNamespace(config=SimpleNamespace(has_been_compacted=False)),
+            raft=SimpleNamespace(
+                commit=COMMIT,
+                transferring_to=None,
+                progress=self.progress,
+                lendable_end=lambda _: Index(-1),
+            ),
+            leading=SimpleNamespace(
+                is_urgent=lambda _: False,
+                is_copied_to=lambda _: False,
+                relays=SimpleNamespace(is_stuck=lambda _: False),
+            ),
+        )
+        self.lenders = Lenders(cast("Any", replica), self.streams, lambda _: None)
+
+    def choose(self, peer: BrokerId) -> BrokerId | None:
+        return self.lenders.choose(peer, self.progress[peer].next_index)
+
+    def send(self, peer: BrokerId) -> None:
+        """The leader has sent it something, which is under way."""
+        self.progress[peer].next_index = Index(500)
+        self.streams[peer].on_sent(Index(499), 1_000_000, self.now_ms)
+
+
+def test_of_two_that_lack_the_same_one_waits() -> None:
+    region = Region()
+    assert region.choose(THREE) == LEADER
+    assert region.choose(FOUR) is None
+    region.send(FOUR)
+    assert region.choose(THREE) is None
+    assert region.choose(FOUR) == LEADER
+
+
+def test_who_has_caught_up_by_the_other_does_not_change_places_with_it() -> None:
+    """It was served by the leader from there on, over a connection that had yet to gain speed, and
+    the other was not to wait for that: 4 MB crossed twice."""
+    region = Region()
+    region.streams[THREE].lender = FOUR
+    assert region.choose(FOUR) == LEADER
+    assert region.choose(THREE) is None
+
+
+def test_who_is_asked_once_more_is_ahead_for_what_is_under_way() -> None:
+    region = Region()
+    region.send(FOUR)
+    region.progress[FOUR].is_probing = True
+    assert region.choose(THREE) is None
+
+
+def test_who_is_asked_with_nothing_under_way_is_not_waited_for() -> None:
+    """Where its log ends is not known."""
+    region = Region()
+    region.progress[THREE].is_probing = True
+    assert region.choose(FOUR) == LEADER
+
+
+def test_who_was_asked_in_vain_is_not_waited_for() -> None:
+    """Each question would renew the patience with it, while nothing comes."""
+    region = Region()
+    region.send(FOUR)
+    region.progress[FOUR].is_probing = True
+    region.streams[FOUR].on_asked(0)
+    assert region.choose(THREE) is None
+    region.streams[FOUR].on_asked(1_000)
+    assert region.choose(THREE) == LEADER
+
+
+def test_who_cannot_be_ordered_yet_is_waited_for_until_the_resend_timeout() -> None:
+    """From the moment on that it is the lane that is waited for; and then not for some time: each
+    append would wait for as long."""
+    region = Region(now_ms=60_000)
+    region.send(FOUR)
+    region.down.add((FOUR, Lane.CONTROL))
+    assert region.choose(THREE) is None
+    region.now_ms += SETTINGS.resend_timeout_ms - 1
+    assert region.choose(THREE) is None
+    region.now_ms += 1
+    assert region.choose(THREE) == LEADER
+    assert region.choose(THREE) == LEADER
+    region.now_ms += SHUN_MS
+    assert region.choose(THREE) is None
+
+
+def test_a_lane_that_broke_again_is_waited_for_as_long_again() -> None:
+    region = Region()
+    region.send(FOUR)
+    region.down.add((FOUR, Lane.CONTROL))
+    assert region.choose(THREE) is None
+    region.now_ms = SETTINGS.resend_timeout_ms
+    region.lenders.on_gone(THREE)
+    assert region.choose(THREE) is None
+    region.down.clear()
+    region.streams[FOUR].progress_ms = region.now_ms
+    assert region.choose(THREE) is None
+    region.now_ms += SETTINGS.resend_timeout_ms
+    region.streams[FOUR].progress_ms = region.now_ms
+    region.down.add((FOUR, Lane.CONTROL))
+    assert region.choose(THREE) is None
+
+
+@pytest.mark.parametrize("is_recovering", [False, True])
+def test_who_could_not_lend_anyway_is_not_waited_for(*, is_recovering: bool) -> None:
+    region = Region()
+    region.send(FOUR)
+    region.down.add((FOUR, Lane.CONTROL))
+    if is_recovering:
+        region.progress[FOUR].rejoin_marker = Index(7)
+    else:
+        region.older.add(FOUR)
+    assert region.choose(THREE) == LEADER
+
+
+def test_who_is_not_served_is_not_waited_for() -> None:
+    region = Region()
+    region.send(FOUR)
+    region.down |= {(FOUR, lane) for lane in Lane}
+    assert region.choose(THREE) == LEADER
+
+
+def test_a_question_carries_nothing_where_the_region_has_others_at_all() -> None:
+    """They are not connected, and may be in a moment."""
+    region = Region()
+    region.down |= {(FOUR, lane) for lane in Lane}
+    assert region.lenders.are_there(THREE)
