@@ -5,6 +5,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tests.replication.hosts import BROKERS, DEADLINE_S, GROUP, Host, contents, led, until, write
@@ -15,6 +17,8 @@ from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.raft.messages import AppendRequest, Run
 from strandline.replication import relaying, relays
 from strandline.replication.replica import Replica
+from strandline.replication.sender import FollowerStream
+from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import (
     AppendHead,
     Kind,
@@ -24,6 +28,8 @@ from strandline.replication.wire import (
     encode_append_head,
     encode_control,
 )
+
+MB = 1_000_000
 
 
 def test_what_is_said_of_relays_as_bytes() -> None:
@@ -87,6 +93,34 @@ def test_a_relay_hands_on_what_it_is_sent(tmp_path: Path) -> None:
             await all_have(leader, near, behind)
 
     asyncio.run(scenario())
+
+
+def test_what_leaves_first_on_a_new_connection_is_not_judged_by_the_rate_of_before() -> None:
+    """It begins slowly, and who has just come back was gone round, and got all of it twice."""
+    now_ms = 20
+    stream = FollowerStream(ReplicationSettings())
+    host = SimpleNamespace(
+        clock=SimpleNamespace(monotonic_ms=lambda: now_ms),
+        liveness=SimpleNamespace(rtt_ms=lambda _: 10),
+    )
+    relay = BROKERS[1]
+    ways = relays.Relays(
+        cast("Any", SimpleNamespace(host=host)), {relay: stream}, lambda _: None, lambda _: None
+    )
+
+    def is_stuck_after(wait_ms: int) -> bool:
+        nonlocal now_ms
+        stream.on_sent(Index(now_ms), MB, now_ms)
+        now_ms += wait_ms
+        is_stuck = ways.is_stuck(relay)
+        stream.on_acknowledged(Index(now_ms), now_ms)
+        return is_stuck
+
+    assert not is_stuck_after(20)
+    assert is_stuck_after(500)
+    stream.reset()
+    assert not is_stuck_after(500)
+    assert is_stuck_after(1_500)
 
 
 def test_what_a_relay_cannot_hand_on_is_sent_directly(tmp_path: Path) -> None:

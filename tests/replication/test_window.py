@@ -232,7 +232,8 @@ def test_a_silence_does_not_make_the_way_look_fast_either() -> None:
 
 
 def test_what_was_measured_before_a_silence_says_nothing_of_what_leaves_first() -> None:
-    """A new connection begins slowly. An answer to a question measures nothing."""
+    """A new connection begins slowly, and what is little comes in its first round trip. An answer
+    to a question measures nothing."""
     window = Window(bytes_limit=64 << 20, count_limit=1_000)
     window.deliver([window.depart(MB, ahead_bytes=0, ahead_count=0, now_ms=0)], 50)
     assert window.is_measured
@@ -240,11 +241,15 @@ def test_what_was_measured_before_a_silence_says_nothing_of_what_leaves_first() 
     window.deliver([window.depart(28, ahead_bytes=0, ahead_count=0, now_ms=60_000)], 60_050)
     assert window.bytes_per_s > 0
     assert not window.is_measured
-    left = window.depart(8_000, ahead_bytes=0, ahead_count=0, now_ms=60_050)
-    window.deliver([left], 60_600)
+    window.deliver([window.depart(14_000, ahead_bytes=0, ahead_count=0, now_ms=60_050)], 60_100)
+    assert not window.is_measured
+    left = [
+        window.depart(size, ahead_bytes=0, ahead_count=0, now_ms=60_100) for size in (80_000, 500)
+    ]
+    window.deliver(left, 60_600)
     assert window.is_measured
     stream = FollowerStream(ReplicationSettings())
-    stream.window.is_measured = True
+    assert stream.window.is_measured
     stream.reset()
     assert not stream.window.is_measured
 

@@ -19,7 +19,7 @@ from strandline.simulation.world import World
 
 LIMIT_MS = 5_000
 SLOW = 5_000
-"""A flush takes more than a second."""
+"""A flush takes a second at least."""
 
 
 def number_calls_as_an_earlier_process_did(patch: pytest.MonkeyPatch) -> None:

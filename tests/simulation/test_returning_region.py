@@ -192,7 +192,7 @@ def test_what_a_region_missed_crosses_once(seed: int, *, is_cut: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, 3))
-@pytest.mark.parametrize("late_ms", [0, 100, 600])
+@pytest.mark.parametrize("late_ms", [0, 100, 300, 600])
 def test_what_it_missed_crosses_once_whichever_of_its_connections_is_up_first(
     seed: int, late_ms: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,8 @@ How:    of the replicas in the follower's region those may lend that keep acknow
         somebody who is ahead of the follower will, the follower waits for that. Who is ahead of
         whom is one order (what was sent, then whom the leader serves, then the number of the
         broker), so somebody is always ahead of all others, and that one the leader serves itself.
-            A region returns one connection after the other. So whoever is asked how far it is gets
-        nothing with the question, where its region has others, heard or not; one that is served
+            A region returns one connection after the other. So who may borrow gets nothing with
+        the question how far it is, where its region has others, heard or not; one that is served
         already and cannot be ordered yet is waited for, for a moment; and the first to be served is
         ahead also while it is asked once more.
             What comes by two ways may overtake: a follower is served by one at a time, and by
@@ -61,7 +61,7 @@ class Lenders:
         self._streams = streams
         self._pump = pump
         self._waiting: dict[BrokerId, None] = {}
-        # {who waits for a lane to somebody: since when}
+        # {to whom a lane of orders is waited for: since when}
         self._lane_waits: dict[BrokerId, int] = {}
         self._timer: Timer | None = None
 
@@ -101,7 +101,6 @@ class Lenders:
     def choose(self, peer: BrokerId, first_index: Index) -> BrokerId | None:
         """Who sends `peer` the entries from `first_index` on; None where it is to wait for somebody
         who is about to have them."""
-        waits_since_ms = self._lane_waits.pop(peer, None)
         if not self._may_borrow(peer) or first_index > self._replica.raft.commit:
             return LEADER
         if self._replica.log.config.has_been_compacted and not self.may_mix(peer, first_index):
@@ -109,26 +108,15 @@ class Lenders:
         raft = self._replica.raft
         near = self._neighbours(peer)
         reliable = [one for one in near if self._is_reliable(one)]
+        for one in reliable:
+            self._lane_waits.pop(one, None)
         able = [one for one in reliable if raft.lendable_end(one) >= first_index]
         if able:
             present = self._streams[peer].lender
             return present if present in able else self._nearest(peer, able)
-        if any(self._is_ahead(one, peer) for one in reliable):
+        returning = [one for one in near if self._is_awaited(one)]
+        if any(self._is_ahead(one, peer) for one in (*reliable, *returning)):
             return None
-        if any(self._is_returning(one) and self._is_ahead(one, peer) for one in near):
-            return self._wait_for_lane(peer, waits_since_ms)
-        return LEADER
-
-    def _wait_for_lane(self, peer: BrokerId, since_ms: int | None) -> BrokerId | None:
-        """All lanes to a broker break together, and come up by turns: wait for the resend time-out
-        or a little longer, and then not again for some time. `since_ms`: None where this begins."""
-        host = self._replica.host
-        now = host.clock.monotonic_ms()
-        since_ms = now if since_ms is None else since_ms
-        if now - since_ms < host.settings.resend_timeout_ms:
-            self._lane_waits[peer] = since_ms
-            return None
-        self._streams[peer].shuns_until_ms = now + SHUN_MS
         return LEADER
 
     def wait(self, peer: BrokerId) -> None:
@@ -181,37 +169,47 @@ class Lenders:
         levels = self._replica.host.nearness.levels
         return [one for one in self._replica.raft.progress if one != peer and levels(one, peer)]
 
+    def _needed(self) -> Ability:
+        """What a lender of this log has to be able to."""
+        if self._replica.log.config.has_been_compacted:
+            return Ability.LENDING | Ability.LENDING_COMPACTED
+        return Ability.LENDING
+
+    def _is_well(self, lender: BrokerId) -> bool:
+        """Whether it is served, alive, and has not lost its log."""
+        host = self._replica.host
+        return (
+            lender in self._streams
+            and not self._replica.raft.progress[lender].is_recovering
+            and host.is_peer_alive(lender)
+            and not host.has_hung_up(lender)
+        )
+
     def _is_reliable(self, lender: BrokerId) -> bool:
         """Whether it can be ordered to lend, and acknowledges what it is sent."""
-        replica = self._replica
-        host = replica.host
-        progress = replica.raft.progress[lender]
-        stream = self._streams.get(lender)
-        needed = Ability.LENDING
-        if replica.log.config.has_been_compacted:
-            needed |= Ability.LENDING_COMPACTED
-        if stream is None or progress.is_recovering or not host.liveness.can_do(lender, needed):
-            return False
-        if not host.is_peer_alive(lender) or host.has_hung_up(lender):
+        host = self._replica.host
+        if not self._is_well(lender) or not host.liveness.can_do(lender, self._needed()):
             return False
         if not all(host.network.is_connected(lender, lane) for lane in Lane):
             return False
-        now = host.clock.monotonic_ms()
-        silent_ms = now - stream.progress_ms if stream.inflight else 0
+        stream = self._streams[lender]
+        silent_ms = host.clock.monotonic_ms() - stream.progress_ms if stream.inflight else 0
         return silent_ms < host.settings.resend_timeout_ms
 
-    def _is_returning(self, one: BrokerId) -> bool:
-        """Whether it is served again, but cannot be ordered anything yet."""
+    def _is_awaited(self, lender: BrokerId) -> bool:
+        """Whether it is served again, and cannot be ordered anything yet: all lanes to a broker
+        break together, and come up by turns. For no longer than the resend time-out."""
         host = self._replica.host
-        return (
-            one in self._streams
-            and not self._replica.raft.progress[one].is_recovering
-            and not host.liveness.cannot_do(one, Ability.LENDING)
-            and host.is_peer_alive(one)
-            and not host.has_hung_up(one)
-            and host.network.is_connected(one, Lane.BULK)
-            and not host.network.is_connected(one, Lane.CONTROL)
-        )
+        if (
+            not self._is_well(lender)
+            or host.liveness.cannot_do(lender, self._needed())
+            or not host.network.is_connected(lender, Lane.BULK)
+            or host.network.is_connected(lender, Lane.CONTROL)
+        ):
+            return False
+        now_ms = host.clock.monotonic_ms()
+        since_ms = self._lane_waits.setdefault(lender, now_ms)
+        return now_ms - since_ms < host.settings.resend_timeout_ms
 
     def _nearest(self, peer: BrokerId, able: list[BrokerId]) -> BrokerId:
         levels = self._replica.host.nearness.levels
@@ -234,14 +232,14 @@ class Lenders:
         theirs = progress[one]
         # A question may follow what is under way, as a second lane comes up; not so a second one.
         is_sent_more = 0 <= theirs.match_written < theirs.last_sent
-        is_sent_more = is_sent_more and not self._streams[one].is_asked_again
-        if (theirs.is_probing and not is_sent_more) or leading.relays.is_stuck(one):
+        if theirs.is_probing and (not is_sent_more or self._streams[one].is_asked_again):
             return False
+        return not leading.relays.is_stuck(one) and self._place(one) > self._place(peer)
 
-        def order(member: BrokerId) -> tuple[Index, bool, int]:
-            return progress[member].next_index, self._streams[member].lender == LEADER, -member
-
-        return order(one) > order(peer)
+    def _place(self, member: BrokerId) -> tuple[Index, bool, int]:
+        """The higher, the further ahead."""
+        next_index = self._replica.raft.progress[member].next_index
+        return next_index, self._streams[member].lender == LEADER, -member
 
 
 def turn_to(stream: FollowerStream, lender: BrokerId) -> bool:

@@ -151,7 +151,7 @@ class FollowerStream:
     def reset(self) -> None:
         """What was in flight no longer counts."""
         self.relay = NO_BROKER
-        self.window.is_measured = False
+        self.window.forget_speed()
         self.is_behind = True
         self.missed_index = Index(-1)
         self.inflight.clear()

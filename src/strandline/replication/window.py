@@ -21,9 +21,10 @@ GAIN = 2
 BYTES_MIN = 128 * 1024
 BYTES_FIRST = 1024 * 1024
 COUNT_MIN = 16
-MEASURED_BYTES_MIN = 4 * 1024
-"""What is smaller may be a question, and takes no time at any speed."""
 COUNT_FIRST = 64
+MEASURED_BYTES_MIN = 64 * 1024
+"""What is acknowledged at once and is less comes in the first round trip or two of a connection, at
+any speed."""
 ROUND_TRIP_MS_MIN = 10
 """A flush and a pass of the loop vary by so much: a link that is faster gains nothing from it."""
 ROUND_TRIP_AGE_MAX_MS = 10_000
@@ -113,9 +114,9 @@ class Window:
         self._delivered_count = 0
         self._delivered_ms = 0
         self._silence_count = 0
-        # Whether anything but an answer to a question has come since the last silence, or the last
-        # loss of a connection: what leaves first may take longer than the bandwidth says, for
-        # connections begin slowly.
+        # Whether much has come at once since the last silence, or since what was under way was
+        # lost: what leaves first may take longer than the bandwidth says, for connections begin
+        # slowly.
         self.is_measured = True
 
     @property
@@ -151,9 +152,13 @@ class Window:
     def on_silence_ended(self, now_ms: int) -> None:
         """Nothing was heard of the follower for some time, and now it is: what leaves from now on
         is measured from here."""
-        self.is_measured = False
+        self.forget_speed()
         self._silence_count += 1
         self._delivered_ms = now_ms
+
+    def forget_speed(self) -> None:
+        """The connection may be another one: the bandwidth is one of before."""
+        self.is_measured = False
 
     def deliver(self, departures: list[Departure], now_ms: int) -> None:
         """These appends were acknowledged, in the order in which they left; at least one."""
@@ -165,9 +170,10 @@ class Window:
             return
         if departures[0].silence_count < silences:
             departures = [one for one in departures if one.silence_count == silences]
-        if departure.size_bytes >= MEASURED_BYTES_MIN:
+        delivered_bytes = sum([departure.size_bytes for departure in departures])
+        if delivered_bytes >= MEASURED_BYTES_MIN:
             self.is_measured = True
-        self._delivered_bytes += sum([departure.size_bytes for departure in departures])
+        self._delivered_bytes += delivered_bytes
         self._delivered_count += len(departures)
         self._measure_round_trip(departure, now_ms)
         self._is_known = self._is_known or departure.is_telling
