@@ -10,7 +10,7 @@ from strandline.base.network import Lane
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, Index
 from strandline.raft.progress import Progress
-from strandline.replication.lenders import LEADER, Lenders
+from strandline.replication.lenders import LANE_WAIT_EVERY_MS, LEADER, Lenders
 from strandline.replication.nearness import Nearness
 from strandline.replication.sender import FollowerStream
 from strandline.replication.settings import ReplicationSettings
@@ -26,13 +26,17 @@ FIRST, COMMIT = Index(100), Index(1_000)
 class Region:
     """Brokers 3 and 4 in the west, behind; broker 1 in the east leads. All is connected but what
     is in `down`; nobody can be ordered to lend before it has something `flushed`. `lacked`: what
-    the release that runs there cannot do."""
+    the release that runs there cannot do. What follows is of broker 4; `is_heard`: ever."""
 
     now_ms: int = 0
     down: set[tuple[BrokerId, Lane]] = field(default_factory=set)
     flushed: dict[BrokerId, Index] = field(default_factory=dict)
     has_been_compacted: bool = False
     lacked: Ability = NOTHING
+    is_heard: bool = True
+    is_silent: bool = False
+    has_hung_up: bool = False
+    is_stuck: bool = False
 
     def __post_init__(self) -> None:
         nearness = Nearness()
@@ -48,12 +52,12 @@ class Region:
             settings=SETTINGS,
             nearness=nearness,
             liveness=SimpleNamespace(
-                can_do=lambda _, needed: not needed & self.lacked,
-                cannot_do=lambda _, needed: bool(needed & self.lacked),
+                can_do=lambda one, needed: self._is_known(one) and not needed & self.lacked,
+                cannot_do=lambda one, needed: self._is_known(one) and bool(needed & self.lacked),
             ),
             network=SimpleNamespace(is_connected=lambda *way: way not in self.down),
-            is_peer_alive=lambda _: True,
-            has_hung_up=lambda _: False,
+            is_peer_alive=lambda one: not (one == FOUR and self.is_silent),
+            has_hung_up=lambda one: one == FOUR and self.has_hung_up,
         )
         replica = SimpleNamespace(
             self_id=LEADS,
@@ -69,10 +73,13 @@ class Region:
             leading=SimpleNamespace(
                 is_urgent=lambda _: False,
                 is_copied_to=lambda _: False,
-                relays=SimpleNamespace(is_stuck=lambda _: False),
+                relays=SimpleNamespace(is_stuck=lambda one: one == FOUR and self.is_stuck),
             ),
         )
         self.lenders = Lenders(cast("Any", replica), self.streams, lambda _: None)
+
+    def _is_known(self, one: BrokerId) -> bool:
+        return self.is_heard or one != FOUR
 
     def choose(self, peer: BrokerId) -> BrokerId | None:
         return self.lenders.choose(peer, self.progress[peer].next_index)
@@ -127,18 +134,36 @@ def test_who_was_asked_in_vain_is_not_waited_for() -> None:
 
 
 def test_who_cannot_be_ordered_yet_is_waited_for_until_the_resend_timeout() -> None:
-    """From the moment on that it is the lane that is waited for; and then not again until that is
-    up: each append would wait for as long."""
+    """From the moment on that it is the lane that is waited for; and then not for some time: each
+    append would wait for as long."""
     region = Region(now_ms=60_000)
-    region.send(FOUR)
+    region.progress[FOUR].is_probing = True
     region.down.add((FOUR, Lane.CONTROL))
+    assert region.choose(THREE) == LEADER
+    region.now_ms += SETTINGS.resend_timeout_ms
+    region.progress[FOUR].is_probing = False
+    region.send(FOUR)
     assert region.choose(THREE) is None
     region.now_ms += SETTINGS.resend_timeout_ms - 1
     assert region.choose(THREE) is None
     region.now_ms += 1
     assert region.choose(THREE) == LEADER
-    region.now_ms += 10 * SETTINGS.resend_timeout_ms
+    region.now_ms += SETTINGS.resend_timeout_ms
     assert region.choose(THREE) == LEADER
+
+
+def test_lanes_that_break_again_and_again_hold_nobody_up() -> None:
+    """One came up each time, and the other one never: each break was a reason to wait anew."""
+    region = Region()
+    region.send(FOUR)
+    region.down.add((FOUR, Lane.CONTROL))
+    waits = 0
+    for _ in range(200):
+        waits += region.choose(THREE) is None
+        region.now_ms += SETTINGS.resend_timeout_ms // 2
+        region.streams[FOUR].progress_ms = region.now_ms
+        region.lenders.on_gone(FOUR)
+    assert waits * SETTINGS.resend_timeout_ms // 2 <= 200 * SETTINGS.resend_timeout_ms // 10
 
 
 def test_who_can_be_ordered_after_all_lends_at_once() -> None:
@@ -155,21 +180,52 @@ def test_who_can_be_ordered_after_all_lends_at_once() -> None:
     assert region.choose(THREE) == FOUR
 
 
-@pytest.mark.parametrize("is_seen_whole", [False, True])
-def test_a_lane_that_broke_again_is_waited_for_as_long_again(*, is_seen_whole: bool) -> None:
+def test_a_lane_that_breaks_later_is_waited_for_as_long_again() -> None:
     region = Region()
     region.send(FOUR)
     region.down.add((FOUR, Lane.CONTROL))
     assert region.choose(THREE) is None
-    region.now_ms = SETTINGS.resend_timeout_ms
-    region.streams[FOUR].progress_ms = region.now_ms
-    if is_seen_whole:
-        region.down.clear()
-        assert region.choose(THREE) is None
-        region.down.add((FOUR, Lane.CONTROL))
-    else:
-        region.lenders.on_gone(FOUR)
+    region.now_ms = LANE_WAIT_EVERY_MS
     assert region.choose(THREE) is None
+    region.now_ms += SETTINGS.resend_timeout_ms - 1
+    assert region.choose(THREE) is None
+
+
+def test_who_is_connected_and_says_nothing_is_not_waited_for() -> None:
+    region = Region()
+    region.send(FOUR)
+    assert region.choose(THREE) is None
+    region.now_ms = SETTINGS.resend_timeout_ms
+    assert region.choose(THREE) == LEADER
+
+
+def test_who_was_not_heard_yet_may_be_able_to_lend() -> None:
+    """Its first heartbeat comes over the lane that is not up; over a whole one it would have."""
+    region = Region(is_heard=False)
+    region.send(FOUR)
+    assert region.choose(THREE) == LEADER
+    region.down.add((FOUR, Lane.CONTROL))
+    assert region.choose(THREE) is None
+
+
+@pytest.mark.parametrize("is_connected", [False, True])
+@pytest.mark.parametrize("how", ["is_silent", "has_hung_up"])
+def test_who_is_dead_is_not_waited_for(how: str, *, is_connected: bool) -> None:
+    region = Region()
+    region.send(FOUR)
+    if not is_connected:
+        region.down.add((FOUR, Lane.CONTROL))
+    assert region.choose(THREE) is None
+    setattr(region, how, True)
+    assert region.choose(THREE) == LEADER
+
+
+def test_who_should_have_acknowledged_long_ago_is_not_waited_for() -> None:
+    region = Region()
+    region.send(FOUR)
+    assert region.choose(THREE) is None
+    region.is_stuck = True
+    assert region.choose(THREE) == LEADER
 
 
 @pytest.mark.parametrize("lacked", [Ability.LENDING, Ability.LENDING_COMPACTED])

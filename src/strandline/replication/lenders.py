@@ -46,6 +46,8 @@ LEADER = NO_BROKER
 """The leader sends by itself."""
 SHUN_MS = 10_000
 """For so long nothing is lent to a follower that what was lent has not reached."""
+LANE_WAIT_EVERY_MS = 10_000
+"""The lane of orders to a broker is waited for once in so long, however often its lanes break."""
 
 
 class Lenders:
@@ -61,7 +63,7 @@ class Lenders:
         self._streams = streams
         self._pump = pump
         self._waiting: dict[BrokerId, None] = {}
-        # {to whom a lane of orders is waited for: since when}
+        # {to whom a lane of orders is waited for, or was lately: since when}
         self._lane_waits: dict[BrokerId, int] = {}
         self._timer: Timer | None = None
 
@@ -108,14 +110,12 @@ class Lenders:
         raft = self._replica.raft
         near = self._neighbours(peer)
         reliable = [one for one in near if self._is_reliable(one)]
-        for one in reliable:
-            self._lane_waits.pop(one, None)
         able = [one for one in reliable if raft.lendable_end(one) >= first_index]
         if able:
             present = self._streams[peer].lender
             return present if present in able else self._nearest(peer, able)
-        returning = [one for one in near if self._is_awaited(one)]
-        if any(self._is_ahead(one, peer) for one in (*reliable, *returning)):
+        ahead = [one for one in near if one in self._streams and self._is_ahead(one, peer)]
+        if any(one in reliable or self._is_awaited(one) for one in ahead):
             return None
         return LEADER
 
@@ -136,7 +136,6 @@ class Lenders:
 
     def on_gone(self, lender: BrokerId) -> list[BrokerId]:
         """Orders to `lender` may be lost; to whom it was to send something."""
-        self._lane_waits.pop(lender, None)
         return [
             peer
             for peer, stream in self._streams.items()
@@ -198,7 +197,7 @@ class Lenders:
 
     def _is_awaited(self, lender: BrokerId) -> bool:
         """Whether it is served again, and cannot be ordered anything yet: all lanes to a broker
-        break together, and come up by turns. For no longer than the resend time-out."""
+        break together, and come up by turns. For the resend time-out, now and then."""
         host = self._replica.host
         if (
             not self._is_well(lender)
@@ -208,7 +207,9 @@ class Lenders:
         ):
             return False
         now_ms = host.clock.monotonic_ms()
-        since_ms = self._lane_waits.setdefault(lender, now_ms)
+        since_ms = self._lane_waits.get(lender)
+        if since_ms is None or now_ms - since_ms >= LANE_WAIT_EVERY_MS:
+            since_ms = self._lane_waits[lender] = now_ms
         return now_ms - since_ms < host.settings.resend_timeout_ms
 
     def _nearest(self, peer: BrokerId, able: list[BrokerId]) -> BrokerId:
@@ -230,7 +231,7 @@ class Lenders:
                 return False
         progress = replica.raft.progress
         theirs = progress[one]
-        # A question may follow what is under way, as a second lane comes up; not so a second one.
+        # A question may follow what was sent, as a second lane comes up; not so a second one.
         is_sent_more = 0 <= theirs.match_written < theirs.last_sent
         if theirs.is_probing and (not is_sent_more or self._streams[one].is_asked_again):
             return False
