@@ -56,21 +56,20 @@ class Lie:
             host.on_down = None
         (self._leader,) = world.leading_brokers()
         self._liar, *honest = [one for one in world.scenario.brokers if one != self._leader]
-        self._with, self._without = honest[: copies - 2], honest[copies - 2 :]
+        self._with = honest[: copies - 2]
 
     def acknowledge(self, *, lacks: int = 0) -> int:
         """How many records are, with so many of those who should acknowledge cut off as well."""
         world = self._world
         reached = [self._leader, self._liar, *self._with[lacks:]]
         cut_off = [one for one in world.scenario.brokers if one not in reached]
-        heal = cut(world, [*product(reached, cut_off), *product(cut_off, reached)])
+        self._heal = cut(world, [*product(reached, cut_off), *product(cut_off, reached)])
         world.hosts[self._liar].disk.faults.lying_directory = LOGS
         for producer in world.producers:
             producer.start()
         world.advance(1_000)
         for producer in world.producers:
             producer.stop()
-        self._heal = heal
         return sum(producer.acknowledged_count for producer in world.producers)
 
     def violation(self) -> str | None:
