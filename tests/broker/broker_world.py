@@ -20,7 +20,7 @@ from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error
 from strandline.protocol.headers import decode_response_header, encode_request
 from strandline.protocol.table import Message
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch

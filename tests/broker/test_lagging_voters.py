@@ -14,7 +14,7 @@ from strandline.base.errors import RejectedError
 from strandline.broker import arbitrating
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.fencing import FencedGroup, Fencing
 from strandline.replication.standing import standings
 

@@ -11,7 +11,7 @@ from tests.broker.test_declared_losses import LEFT, LOST, cut, declare, heal, le
 
 from strandline.controller.commands import NoteRejoined, RejoinedNoted
 from strandline.model.ids import BrokerId
-from strandline.raft.rejoin import Rejoin
+from strandline.raft.follower.rejoin import Rejoin
 from strandline.simulation.directory_tree import DirectoryTree
 
 HOME = (3, 4, 5)

@@ -26,7 +26,7 @@ from strandline.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from strandline.raft import outdated
+from strandline.raft.follower import stale_log_reset
 from strandline.records.record import Record, build_batch
 from strandline.replication.entries import cut_before
 from strandline.replication.helping import EntriesOf
@@ -88,7 +88,7 @@ def settle(world: MovingWorld, *replicas: int) -> None:
 
 def look_at_nothing(patch: pytest.MonkeyPatch) -> None:
     """The planted mistake."""
-    patch.setattr(outdated, "_left_last", lambda state, joined: None)
+    patch.setattr(stale_log_reset, "_left_last", lambda state, joined: None)
 
 
 def be_left(world: MovingWorld) -> None:

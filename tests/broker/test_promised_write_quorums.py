@@ -17,7 +17,7 @@ from strandline.controller.decide import voters as decide
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, first_epoch
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import Floor, floor_of
+from strandline.raft.group.configuration import Floor, floor_of
 from strandline.replication import sessions
 from strandline.replication.replica import Replica
 from strandline.replication.wire import ABILITIES, Ability

@@ -11,7 +11,7 @@ from tests.cli.test_commands import Run, run
 from tests.storage.storage_world import ManualClock
 
 from strandline.model.ids import BrokerId, Epoch, GroupId
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import read_header
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch

@@ -26,7 +26,7 @@ from strandline.controller.records import (
 )
 from strandline.model.cluster import Partition, Seating
 from strandline.model.ids import GRANT_MAX, BrokerId, Epoch, GroupId, Index, first_epoch
-from strandline.raft.configuration import Floor
+from strandline.raft.group.configuration import Floor
 
 GROUP = GroupId(1)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from strandline.controller.survivors import Standing, SurvivingLog, Survivors, assess
 from strandline.model.ids import BrokerId
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 
 THREE = ((1, 2, 3),)
 

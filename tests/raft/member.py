@@ -4,9 +4,9 @@ from typing import TypeVar
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
 from strandline.raft import events, messages
-from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
-from strandline.raft.log_shape import LogShape
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.log_shape import LogShape
 from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,

@@ -7,7 +7,7 @@ from tests.raft.test_versions import settled
 
 from strandline.model.ids import BrokerId
 from strandline.raft import events
-from strandline.raft.configuration import Configuration, floor_of
+from strandline.raft.group.configuration import Configuration, floor_of
 
 THREE = tuple(map(BrokerId, (1, 2, 3)))
 

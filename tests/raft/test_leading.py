@@ -6,8 +6,8 @@ import pytest
 from tests.raft.member import Member, configuration, kinds, of_type, shape
 
 from strandline.raft import events
+from strandline.raft.leader.progress import AppendPlan, PeerState
 from strandline.raft.messages import AppendRequest, AppendResponse, ResetRequest, Run
-from strandline.raft.progress import AppendPlan, PeerState
 
 
 def marks(effects: list[events.Effect]) -> list[tuple[int, int]]:

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from tests.raft.member import configuration, epochs_of, shape
 
 from strandline.model.ids import Index
+from strandline.raft.group.quorums import Quorums
+from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import Run
-from strandline.raft.progress import Progress
-from strandline.raft.quorums import Quorums
 
 EPOCHS = st.lists(st.integers(1, 5), min_size=1, max_size=15).map(sorted)
 FIRSTS = st.integers(0, 20)

@@ -1,4 +1,4 @@
-"""After the loss of a disk. Source: `strandline.raft.rejoin`; NATS PR 7038; VR Revisited 4.3."""
+"""After the loss of a disk. Source: `strandline.raft.follower.rejoin`; NATS PR 7038; VR Revisited 4.3."""
 
 from tests.raft.member import Member, of_type, sent, shape
 

@@ -4,7 +4,7 @@ import msgspec
 from tests.raft.member import Member, configuration, of_type, sent, shape
 
 from strandline.raft import events
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest, AppendResponse, VoteRequest, VoteResponse
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.network.loop_clock import LoopClock
 from strandline.network.tcp import TcpNetwork
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication.appender import AppendResult

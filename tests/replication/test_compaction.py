@@ -11,7 +11,7 @@ from tests.replication.hosts import Host, bring_back, led, until, write_records
 from strandline.coordinator.log_records import CommittedOffset, encode_offset
 from strandline.coordinator.replay import LoadedGroup, OffsetsState
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import iterate_headers
 from strandline.records.cleaning import filler

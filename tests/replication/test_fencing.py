@@ -10,7 +10,7 @@ import pytest
 from tests.replication.hosts import led, until
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, first_epoch
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import NO_HINT, AppendResponse, Fenced
 from strandline.replication import fencing
 from strandline.replication.fencing import FencedGroup, Fencing, LedGroups, UnableGroups

@@ -10,7 +10,7 @@ import pytest
 
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.led_groups import LedGroups
 from strandline.replication.liveness import FRESH_PATIENCE_MS, STANDING_COUNT_MAX, Liveness
 from strandline.replication.replica import Replica

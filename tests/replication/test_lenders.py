@@ -9,7 +9,7 @@ import pytest
 from strandline.base.network import Lane
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, Index
-from strandline.raft.progress import Progress
+from strandline.raft.leader.progress import Progress
 from strandline.replication.lenders import LANE_WAIT_EVERY_MS, LEADER, Lenders
 from strandline.replication.nearness import Nearness
 from strandline.replication.sender import FollowerStream

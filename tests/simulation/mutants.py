@@ -18,14 +18,15 @@ from strandline.coordinator.replay import OffsetsState
 from strandline.coordinator.requests import Persisted
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.protocol.errors import Error
-from strandline.raft import core, sending
-from strandline.raft.configuration import Configuration
-from strandline.raft.election import Elections
+from strandline.raft import core
+from strandline.raft.election.election import Elections
 from strandline.raft.events import PersistState
-from strandline.raft.log_shape import LogShape
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.log_shape import LogShape
+from strandline.raft.group.quorums import Quorums
+from strandline.raft.leader import sending
+from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import AppendRequest, Run, VoteResponse
-from strandline.raft.progress import Progress
-from strandline.raft.quorums import Quorums
 from strandline.raft.state import ReplicaState
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appended, Appender, AppendResult, Request

@@ -29,7 +29,7 @@ from strandline.controller.records import GroupSeated, ReplicasDeclaredLost
 from strandline.controller.state import ControllerState
 from strandline.model.cluster import Loss, Partition, Roles
 from strandline.model.ids import BrokerId, GroupId, grant_of
-from strandline.raft.arbitration import Arbitration
+from strandline.raft.election.arbitration import Arbitration
 from strandline.raft.events import PersistState
 from strandline.raft.messages import Fence, Fenced
 from strandline.replication import fencing

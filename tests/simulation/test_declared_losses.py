@@ -9,7 +9,7 @@ from tests.simulation.test_invariants import acknowledged, log, read
 from tests.simulation.test_invariants import batch as make_batch
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset, first_epoch
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.simulation.declared_losses import OldSideNeverAcknowledges, OnlyShownIsLost
 from strandline.simulation.facts import (
     AuditedBatch,

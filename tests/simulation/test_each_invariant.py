@@ -12,7 +12,7 @@ from tests.simulation import mutants
 from tests.simulation.mutants import MUTANTS
 
 from strandline.model.ids import Index, Offset
-from strandline.raft.quorums import Quorums
+from strandline.raft.group.quorums import Quorums
 from strandline.replication.replica import Replica
 from strandline.simulation.checker import Checker
 from strandline.simulation.scenario import Scenario

@@ -13,7 +13,7 @@ from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, Index
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import VoteRequest, VoteResponse
 from strandline.raft.state import Role
 from strandline.replication.replica import Replica

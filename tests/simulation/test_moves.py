@@ -11,7 +11,7 @@ from strandline.broker.moving import Moving
 from strandline.controller.commands import ReportVoters, RequestVoters
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, Index
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.simulation.facts import ConfigurationCommitted, ReplicaRemoved
 from strandline.simulation.invariants import Invariant, InvariantError
 from strandline.simulation.removals import OneGrantPerVersion, RemovedWhereStable

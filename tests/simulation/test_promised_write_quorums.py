@@ -11,8 +11,8 @@ from tests.simulation.kept import scenario_of
 from tests.simulation.test_each_invariant import only
 
 from strandline.broker.floors import Floors
-from strandline.raft import membership
-from strandline.raft.configuration import Configuration
+from strandline.raft.group import membership
+from strandline.raft.group.configuration import Configuration
 from strandline.simulation.swarm import run_scenario
 
 SCENARIO = "two-of-three-lost-where-all-have-to-acknowledge"

@@ -8,7 +8,7 @@ from tests.simulation.plain import plain_scenario, started
 
 from strandline.base.network import Lane
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
-from strandline.raft.lending import Lending
+from strandline.raft.follower.peer_catchup import Lending
 from strandline.raft.messages import AppendResponse
 from strandline.replication import sessions
 from strandline.replication.host import Replication

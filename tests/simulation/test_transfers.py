@@ -9,7 +9,7 @@ from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error
-from strandline.raft import appends
+from strandline.raft.follower import appends
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication.appender import AppendResult

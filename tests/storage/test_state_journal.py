@@ -13,7 +13,7 @@ from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
 from strandline.base.disk import is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.storage.state_journal import SEAL_FLUSH_MS, GroupState, StateJournal, last_record
 
 PATH = "/data/state.journal"

@@ -37,7 +37,7 @@ from strandline.controller.promotion import (
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
 from strandline.placement.policy.document import Promotion
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 
 SILENT_MS = 2_000
 """So long a voter acknowledges nothing, and its broker is not heard, before it is out."""

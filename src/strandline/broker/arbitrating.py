@@ -45,7 +45,7 @@ from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.network.calls import CallError
 from strandline.placement.policy.document import Promotion
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.fencing import (
     GROUPS_PER_CALL_MAX,
     FencedGroup,

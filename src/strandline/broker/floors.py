@@ -31,7 +31,7 @@ import msgspec
 from strandline.broker.acting import RETURN_MS, Acting
 from strandline.config.topic import TopicConfig
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
-from strandline.raft.configuration import Configuration, Floor, floor_of
+from strandline.raft.group.configuration import Configuration, Floor, floor_of
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.replication.wire import Ability

@@ -45,7 +45,7 @@ from strandline.controller.records import (
 )
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId, grant_of
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.host import Replication
 from strandline.replication.opening import FLUSHED_EACH_MAX, OPENED_AT_ONCE_MAX

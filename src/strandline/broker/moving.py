@@ -49,7 +49,7 @@ from strandline.controller.records import (
 )
 from strandline.model.cluster import Cluster, Partition, Roles, Ruling
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId, grant_of
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.host import Replication
 from strandline.replication.replica import Replica
 from strandline.replication.standing import lag_of, should_give_way

@@ -30,7 +30,7 @@ import msgspec
 
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, Epoch, first_epoch, grant_of
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import Fenced, Seat
 
 

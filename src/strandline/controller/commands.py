@@ -16,7 +16,7 @@ import msgspec
 from strandline.base.errors import ProtocolError
 from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Outage, Ruling
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.raft.configuration import Floor
+from strandline.raft.group.configuration import Floor
 
 NO_UUID = UUID(int=0)
 USE_DEFAULT = -1

@@ -14,7 +14,7 @@ import msgspec
 from strandline.base.errors import OperatorError
 from strandline.model.cluster import NO_END_MS, Address, Domain, Labels, Loss, Ruling
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.raft.configuration import Floor
+from strandline.raft.group.configuration import Floor
 
 Scope = Literal["topic", "broker", "cluster"]
 

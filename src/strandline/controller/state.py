@@ -40,7 +40,7 @@ from strandline.model.cluster import (
     Topic,
 )
 from strandline.model.ids import BrokerId, GroupId
-from strandline.raft.configuration import floor_of
+from strandline.raft.group.configuration import floor_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from strandline.model.ids import NO_BROKER, BrokerId
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 
 
 class Standing(StrEnum):

@@ -1,25 +1,12 @@
 """Raft, as a pure state machine: events in, effects out; the log it replicates is the Kafka log.
 
-Map:    core.py           the facade: `Raft.step`, `plan_append`, what is the case
-        events.py         what can happen, and what is to be done about it
-        messages.py       what the members say to each other
-        configuration.py  who votes, and the arithmetic of quorums
-        state.py          the fields that the parts share; following
-        log_shape.py      epochs, configurations and marks of a log
-        election.py       pre-votes and votes
-        reign.py          what exists only while leading: own entries, peers, marks
-        progress.py       one peer, as its leader sees it
-        sending.py        what to send it next
-        quorums.py        what a write quorum has reached
-        replies.py        acknowledgements at a leader
-        appends.py        the follower's side
-        membership.py     joint consensus
-        transfer.py       leadership handed over
-        promises.py       votes that are left to the leader before
-        orders.py         what the heir and the other voters are ordered then
-        farewell.py       acknowledgements that come after that
-        lending.py        entries that one follower sends another, on the leader's order
-        rejoin.py         after the loss of a disk
-        outdated.py       after it was no member for a while
-        arbitration.py    an epoch that the controller grants, where no majority is left
-Source: design sections 3-6."""
+Map:    group/       What a group is: its voters, quorums and the shape of its log.
+        election/    How a group gets its leader.
+        leader/      What a member keeps only while it leads.
+        follower/    What a follower does with what it receives.
+        core.py      the facade: `Raft.step`, `plan_append`, queries
+        events.py    events that a group receives, and the effects it asks for
+        messages.py  messages between members
+        state.py     the fields that all parts share; becoming a follower
+Source: Design sections 3-6.
+"""

@@ -5,23 +5,23 @@ Why:    what a replica decides must not depend on clocks, threads or sockets, so
 How:    `step` looks the handler up by the type of the event, or of the message received. Each part
         of the room handles its share and appends effects; `ReplicationReady` goes to the end.
 
-            election.py    votes                     reign.py       a leader's entries and marks
+            election.py    votes                     leader_state.py       a leader's entries and marks
             appends.py     a follower's log          replies.py     acknowledgements at a leader
             sending.py     what goes to a peer       transfer.py    leadership handed over
-            membership.py  joint consensus           farewell.py    acknowledgements after that
-            rejoin.py      after the loss of a disk  orders.py      what who handed over ordered
-            promises.py    votes left to a leader    arbitration.py an epoch that is granted
-            lending.py     entries that followers send each other
+            membership.py  joint consensus           hand_over.py    acknowledgements after that
+            rejoin.py      after the loss of a disk  timeout_now.py      what who handed over ordered
+            vote_delegation.py    votes left to a leader    arbitration.py an epoch that is granted
+            peer_catchup.py     entries that followers send each other
 Owns:   the state of one replica (`state.ReplicaState`); nobody else writes it.
 Source: Raft (Ongaro, thesis 2014); design sections 4-6."""
 
 from collections.abc import Callable, Mapping
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.raft.appends import Appends
-from strandline.raft.arbitration import Arbitration
-from strandline.raft.configuration import Configuration
-from strandline.raft.election import Elections
+from strandline.raft.election.arbitration import Arbitration
+from strandline.raft.election.election import Elections
+from strandline.raft.election.timeout_now import Orders
+from strandline.raft.election.transfer import Transfers
 from strandline.raft.events import (
     AbandonTransfer,
     ChangeConfiguration,
@@ -43,9 +43,16 @@ from strandline.raft.events import (
     Rejoined,
     TransferLeadership,
 )
-from strandline.raft.lending import Lending, lendable_end, member_since
-from strandline.raft.log_shape import LogShape
-from strandline.raft.membership import Membership
+from strandline.raft.follower.appends import Appends
+from strandline.raft.follower.peer_catchup import Lending, lendable_end, member_since
+from strandline.raft.follower.rejoin import grant_rejoins
+from strandline.raft.follower.stale_log_reset import judge
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.log_shape import LogShape
+from strandline.raft.group.membership import Membership
+from strandline.raft.leader.progress import AppendPlan, Progress
+from strandline.raft.leader.replies import Replies
+from strandline.raft.leader.sending import mark_sent, plan
 from strandline.raft.messages import (
     AppendRequest,
     AppendResponse,
@@ -59,14 +66,7 @@ from strandline.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from strandline.raft.orders import Orders
-from strandline.raft.outdated import judge
-from strandline.raft.progress import AppendPlan, Progress
-from strandline.raft.rejoin import grant_rejoins
-from strandline.raft.replies import Replies
-from strandline.raft.sending import mark_sent, plan
 from strandline.raft.state import NO_EPOCH, ReplicaState, Role
-from strandline.raft.transfer import Transfers
 
 NO_INDEX = Index(-1)
 

@@ -11,7 +11,7 @@ Source: STYLE, rule 1; design section 3."""
 import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, Offset
-from strandline.raft.configuration import Configuration, Floor
+from strandline.raft.group.configuration import Configuration, Floor
 from strandline.raft.messages import Lend, Message
 
 # ---- events --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ Source: Raft thesis, figure 3.1, 4.2.3 (disruptive servers), 6.4, 9.6 (pre-vote)
 import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, Offset
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 
 
 class VoteRequest(msgspec.Struct, frozen=True, gc=False, tag=1, array_like=True):

@@ -10,14 +10,14 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index
-from strandline.raft.configuration import Configuration
 from strandline.raft.events import BecameFollower, Effect, PersistState, ReplicationReady, Send
-from strandline.raft.log_shape import LogShape
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.log_shape import LogShape
 from strandline.raft.messages import LeaderContact, Message, TimeoutNow
 
 if TYPE_CHECKING:
-    from strandline.raft.farewell import Farewell
-    from strandline.raft.reign import Reign
+    from strandline.raft.election.hand_over import Farewell
+    from strandline.raft.leader.leader_state import Reign
 
 
 NO_EPOCH = Epoch(0)

@@ -30,7 +30,7 @@ import msgspec
 from strandline.base.errors import ApiError
 from strandline.model.ids import Index, Offset
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import BatchHeader
 from strandline.replication.budget import MemoryBudget
 from strandline.storage.producers import Duplicate

@@ -29,7 +29,7 @@ import msgspec
 from strandline.base.errors import ProtocolError
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, first_epoch
 from strandline.network.calls import CallError
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import Fence, Fenced, Seat
 from strandline.replication.standing import stalled_by
 

@@ -5,7 +5,7 @@ Source: design section 5."""
 from dataclasses import dataclass
 
 from strandline.model.ids import GroupId
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.succession import Succession
 from strandline.storage.config import LogConfig
 

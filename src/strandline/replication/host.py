@@ -20,12 +20,12 @@ from strandline.base.disk import Disk
 from strandline.base.network import Lane, Network
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, Epoch, GroupId, Index
 from strandline.network.calls import Calls
-from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
 from strandline.raft.events import PersistState, ResetLog
-from strandline.raft.log_shape import LogShape
+from strandline.raft.follower.stale_log_reset import OUTDATED
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.log_shape import LogShape
 from strandline.raft.messages import NO_MARKS, Marks, Message
-from strandline.raft.outdated import OUTDATED
 from strandline.replication.budget import MemoryBudget
 from strandline.replication.compactor import Compactor
 from strandline.replication.control_mail import ControlMail

@@ -19,8 +19,8 @@ from strandline.base.disk import Buffer
 from strandline.base.errors import StorageError
 from strandline.base.network import Lane
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, Index, Offset
-from strandline.raft.configuration import Configuration
 from strandline.raft.events import PeerSilent, PeerUntold, Propose
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.marker import build_deletion_marker
@@ -43,7 +43,7 @@ from strandline.replication.wire import (
 )
 
 if TYPE_CHECKING:
-    from strandline.raft.progress import AppendPlan
+    from strandline.raft.leader.progress import AppendPlan
     from strandline.replication.replica import Replica
     from strandline.storage import reads
 

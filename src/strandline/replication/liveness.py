@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.led_groups import LedGroups
 from strandline.replication.sessions import NEVER_MS, FollowSession, LeadSession
 from strandline.replication.settings import ReplicationSettings

@@ -12,7 +12,7 @@ import msgspec
 
 from strandline.base.disk import Buffer
 from strandline.model.ids import Index
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import Run
 from strandline.replication.tail import Chunk
 

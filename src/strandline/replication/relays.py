@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.network import Lane
 from strandline.model.ids import NO_BROKER, BrokerId, Index
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.lenders import SHUN_MS
 from strandline.replication.sender import FollowerStream
 from strandline.replication.wire import Ability

@@ -26,7 +26,6 @@ from strandline.base.errors import ApiError, ProtocolError, RejectedError, Stora
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import Configuration, Floor
 from strandline.raft.core import Raft
 from strandline.raft.events import (
     ChangeConfiguration,
@@ -41,6 +40,7 @@ from strandline.raft.events import (
     RejoinAllowed,
     ResetLog,
 )
+from strandline.raft.group.configuration import Configuration, Floor
 from strandline.raft.messages import (
     NO_MARKS,
     AppendRequest,

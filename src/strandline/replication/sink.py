@@ -16,7 +16,7 @@ from msgspec import UNSET
 from strandline.base.errors import ApiError
 from strandline.model.ids import Index, Offset
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appended, Request, Sink
 from strandline.storage.producers import Duplicate

@@ -21,7 +21,7 @@ from itertools import chain
 
 from strandline.base.disk import Buffer
 from strandline.model.ids import Epoch, Index
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.budget import MemoryBudget
 
 BEYOND = Index(1 << 62)

@@ -71,7 +71,7 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
 )
 from strandline.protocol.table import Message
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.appender import NO_ACKS, AppendResult
 from strandline.replication.replica import Replica
 from strandline.simulation.facts import (

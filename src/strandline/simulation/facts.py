@@ -13,7 +13,7 @@ from typing import Literal
 from strandline.controller.outages.marks import Marks
 from strandline.model.cluster import Domain
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 
 NO_EPOCH = Epoch(-1)
 

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from strandline.model.ids import BrokerId, GroupId
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.simulation.ambushes import Ambush, Script
 
 if TYPE_CHECKING:

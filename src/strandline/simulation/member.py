@@ -16,7 +16,7 @@ from strandline.base.errors import ApiError, StorageError
 from strandline.model.cluster import Labels
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import iterate_headers
 from strandline.replication.appender import AppendResult
 from strandline.replication.group_spec import GroupSpec

@@ -8,7 +8,7 @@ Owns:   the last committed configuration of each group that anybody told of; one
 Source: docs/decisions/0009-moving-replicas.md; design section 6, rule R2."""
 
 from strandline.model.ids import BrokerId, GroupId, Index, grant_of
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.simulation.facts import (
     ConfigurationCommitted,
     LossRecorded,

@@ -17,7 +17,7 @@ from typing import TypeVar
 from strandline.base.errors import StorageError
 from strandline.model.cluster import KeptLabels, Labels
 from strandline.model.ids import BrokerId, GroupId
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.replication.replica import Replica
 from strandline.simulation.audit import audit
 from strandline.simulation.bootstrap import found_cluster

@@ -34,7 +34,7 @@ from strandline.base.clock import Clock, Timer
 from strandline.base.disk import Disk, File, is_full
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.storage.layout import make_durable_directory
 
 PutDone = Callable[[OSError | None], None]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 
 FOCUSES = ("anything", "elections", "members", "disks")
 HANDING_OVER_SEED = 1_000_000

@@ -9,7 +9,7 @@ import random
 from bisect import bisect_left
 from typing import NamedTuple
 
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 
 
 class Batch(NamedTuple):

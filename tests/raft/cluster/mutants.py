@@ -14,18 +14,18 @@ import msgspec
 from tests.raft.cluster.node import Node
 
 from strandline.raft import events, messages
-from strandline.raft.appends import Appends
-from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
-from strandline.raft.election import Elections
-from strandline.raft.lending import Lending
-from strandline.raft.membership import Membership
-from strandline.raft.orders import Orders
-from strandline.raft.quorums import Quorums
-from strandline.raft.reign import Reign
-from strandline.raft.rejoin import Rejoin
+from strandline.raft.election.election import Elections
+from strandline.raft.election.timeout_now import Orders
+from strandline.raft.election.transfer import Transfers
+from strandline.raft.follower.appends import Appends
+from strandline.raft.follower.peer_catchup import Lending
+from strandline.raft.follower.rejoin import Rejoin
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.membership import Membership
+from strandline.raft.group.quorums import Quorums
+from strandline.raft.leader.leader_state import Reign
 from strandline.raft.state import ReplicaState, Role
-from strandline.raft.transfer import Transfers
 
 
 @dataclass(frozen=True)

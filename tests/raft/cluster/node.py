@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from tests.raft.cluster.disk import Batch, Disk, LogImage
 
 from strandline.raft import events, messages
-from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
-from strandline.raft.log_shape import LogShape
-from strandline.raft.progress import AppendPlan
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.log_shape import LogShape
+from strandline.raft.leader.progress import AppendPlan
 
 if TYPE_CHECKING:
     from tests.raft.cluster.world import World

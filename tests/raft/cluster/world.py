@@ -12,9 +12,9 @@ from tests.raft.cluster.invariants import Invariant, all_invariants
 from tests.raft.cluster.node import Carried, Node
 
 from strandline.raft import events, messages
-from strandline.raft.configuration import Configuration
 from strandline.raft.core import Raft
-from strandline.raft.log_shape import LogShape
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.log_shape import LogShape
 
 FLIGHT_COUNT_MAX = 120
 

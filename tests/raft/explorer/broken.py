@@ -15,11 +15,13 @@ from tests.raft.explorer.space import Space
 
 from strandline.controller.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch
-from strandline.raft import election, membership, messages
-from strandline.raft.configuration import Configuration
+from strandline.raft import messages
+from strandline.raft.election import election
 from strandline.raft.events import ChangeConfiguration
-from strandline.raft.membership import Membership
-from strandline.raft.quorums import Quorums
+from strandline.raft.group import membership
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.membership import Membership
+from strandline.raft.group.quorums import Quorums
 from strandline.raft.state import ReplicaState
 
 Patch = Callable[[], AbstractContextManager[object]]

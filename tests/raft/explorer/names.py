@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from strandline.model.ids import BrokerId
-from strandline.raft.configuration import Configuration, Floor
 from strandline.raft.core import Raft
+from strandline.raft.group.configuration import Configuration, Floor
 
 T = TypeVar("T", bound=Hashable)
 Table = tuple[tuple[type, type, str], ...]

@@ -17,9 +17,9 @@ from tests.raft.explorer.names import Name, Numbered, Renaming, pack, unpack
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Offset
 from strandline.raft import events, messages
-from strandline.raft.configuration import Configuration, floor_of
 from strandline.raft.core import Raft
-from strandline.raft.log_shape import LogShape
+from strandline.raft.group.configuration import Configuration, floor_of
+from strandline.raft.group.log_shape import LogShape
 from strandline.raft.state import Role
 
 Entry = tuple[Epoch, Configuration | None]

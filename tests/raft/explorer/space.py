@@ -41,7 +41,7 @@ from tests.raft.explorer.scope import (
 from strandline.controller.arbiter import GroupVoters
 from strandline.model.ids import BrokerId, Epoch, grant_of
 from strandline.raft import messages
-from strandline.raft.configuration import Configuration, floor_of
+from strandline.raft.group.configuration import Configuration, floor_of
 
 ARBITER = BrokerId(0)
 ROUNDS_MAX = 6

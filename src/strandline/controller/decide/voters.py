@@ -21,7 +21,7 @@ from strandline.controller.records import VotersGranted, VotersStable
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import GRANT_MAX, GroupId
 from strandline.protocol.errors import Error
-from strandline.raft.configuration import Configuration, Floor, floor_of
+from strandline.raft.group.configuration import Configuration, Floor, floor_of
 
 SUPERSEDED_COUNT_MAX = 8
 """So many grants at most wait for one that is reported: each may be in force."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 
 
 class TooFew:

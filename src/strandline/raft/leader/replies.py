@@ -5,12 +5,12 @@ Owns:   nothing.
 Source: Raft thesis, figure 3.1 ("Rules for Servers: Leaders")."""
 
 from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.raft.election.transfer import Transfers
 from strandline.raft.events import PeerReset, PeerSilent, PeerUntold
+from strandline.raft.follower.rejoin import count_only_whole, grant_rejoins
+from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import NO_HINT, AppendResponse
-from strandline.raft.progress import Progress
-from strandline.raft.rejoin import count_only_whole, grant_rejoins
 from strandline.raft.state import ReplicaState
-from strandline.raft.transfer import Transfers
 
 
 class Replies:

@@ -10,7 +10,6 @@ Source: Raft thesis 3.5, 3.6.2, figure 3.7; design sections 4 and 6."""
 from collections.abc import Collection
 
 from strandline.model.ids import NO_BROKER, BrokerId, Index
-from strandline.raft.configuration import Configuration
 from strandline.raft.events import (
     AppendMarker,
     BecameLeader,
@@ -19,10 +18,11 @@ from strandline.raft.events import (
     Propose,
     ReplicationReady,
 )
-from strandline.raft.membership import Membership
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.group.membership import Membership
+from strandline.raft.group.quorums import Quorums
+from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import AppendResponse
-from strandline.raft.progress import Progress
-from strandline.raft.quorums import Quorums
 from strandline.raft.state import ReplicaState
 
 

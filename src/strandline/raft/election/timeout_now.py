@@ -13,8 +13,8 @@ Owns:   `ReplicaState.order`.
 Source: Raft thesis 3.10; decision 0013."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
-from strandline.raft.appends import Appends
-from strandline.raft.election import Elections
+from strandline.raft.election.election import Elections
+from strandline.raft.follower.appends import Appends
 from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
 from strandline.raft.state import ReplicaState, Role
 

@@ -10,6 +10,7 @@ Owns:   `matched`: up to where this log equals the log of the leader of `epoch`.
 Source: Raft thesis, figure 3.1 and 3.5; Redpanda #25018 (skip what matches), #16475 (visible)."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
+from strandline.raft.election.vote_delegation import make_promise
 from strandline.raft.events import (
     AppendEntries,
     MarksAdvanced,
@@ -17,7 +18,9 @@ from strandline.raft.events import (
     ResetLog,
     TruncateLog,
 )
-from strandline.raft.membership import Membership
+from strandline.raft.follower.rejoin import Rejoin
+from strandline.raft.follower.stale_log_reset import look, note_joining
+from strandline.raft.group.membership import Membership
 from strandline.raft.messages import (
     NO_HINT,
     AppendRequest,
@@ -25,9 +28,6 @@ from strandline.raft.messages import (
     LeaderContact,
     ResetRequest,
 )
-from strandline.raft.outdated import look, note_joining
-from strandline.raft.promises import make_promise
-from strandline.raft.rejoin import Rejoin
 from strandline.raft.state import ReplicaState, Role
 
 NOTHING_HEARD = Index(-2)

@@ -9,10 +9,10 @@ Owns:   nothing; changes the peer's Progress.
 Source: Raft thesis 10.2.2 (pipelining), 5 (instead of a snapshot); design section 5."""
 
 from strandline.model.ids import Index
+from strandline.raft.follower.stale_log_reset import is_certain_member, last_certain
+from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.progress import AppendPlan, Progress
 from strandline.raft.messages import ResetRequest
-from strandline.raft.outdated import is_certain_member, last_certain
-from strandline.raft.progress import AppendPlan, Progress
-from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState
 
 

@@ -16,8 +16,8 @@ Owns:   `ReplicaState.promised`, `Reign.promises`.
 Source: Raft thesis 3.10 and 3.8; decision 0021."""
 
 from strandline.model.ids import BrokerId, Epoch
+from strandline.raft.leader.leader_state import Reign
 from strandline.raft.messages import LeaderContact, VoteResponse
-from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState
 
 

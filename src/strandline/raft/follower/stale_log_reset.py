@@ -23,8 +23,8 @@ Owns:   `ReplicaState.joined` and `is_outdated`.
 Source: decisions 0037 and 0038."""
 
 from strandline.model.ids import BrokerId, Index, first_epoch, grant_of
-from strandline.raft.configuration import Configuration
 from strandline.raft.events import FoundOutdated
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest
 from strandline.raft.state import ReplicaState, Role
 

@@ -16,10 +16,10 @@ Source: design section 5 ("from a peer in its own region"); Raft thesis 3.5 (log
         (leader completeness); decision 0022."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Index
-from strandline.raft.appends import Appends
 from strandline.raft.events import LendEntries
+from strandline.raft.follower.appends import Appends
+from strandline.raft.leader.leader_state import Reign
 from strandline.raft.messages import AppendRequest, LeaderContact, Lend, LentAppend
-from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState, Role
 
 

@@ -16,9 +16,9 @@ Owns:   nothing.
 Source: design section 6; decision 0016; Lamport, Malkhi, Zhou, "Vertical Paxos" (2009)."""
 
 from strandline.model.ids import NO_BROKER, BrokerId
-from strandline.raft.membership import Membership
+from strandline.raft.group.membership import Membership
+from strandline.raft.leader.leader_state import Reign
 from strandline.raft.messages import Fence, Fenced, Seat
-from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState
 
 

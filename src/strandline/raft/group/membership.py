@@ -33,8 +33,8 @@ Source: Raft thesis 4.2.1-4.2.3 and 4.3; Ongaro's note on single-server changes 
 import msgspec
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index
-from strandline.raft.configuration import Configuration, floor_of
 from strandline.raft.events import ChangeConfiguration, ConfigurationChanged, PrefixDropped
+from strandline.raft.group.configuration import Configuration, floor_of
 from strandline.raft.messages import Removal, TimeoutNow
 from strandline.raft.state import ReplicaState
 

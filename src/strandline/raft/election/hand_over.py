@@ -11,8 +11,8 @@ Owns:   the reign that is over, as `ReplicaState.farewell`.
 Source: Raft thesis 3.6.3 (the argument for leader completeness); decision 0013."""
 
 from strandline.model.ids import BrokerId, Epoch, Index
+from strandline.raft.leader.leader_state import Reign
 from strandline.raft.messages import AppendResponse
-from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState
 
 

@@ -5,9 +5,9 @@ from tests.raft.member import Member, configuration, of_type, sent, shape
 
 from strandline.model.ids import BrokerId, Epoch, Index, Offset, first_epoch
 from strandline.raft import events
-from strandline.raft.configuration import Configuration
+from strandline.raft.follower.stale_log_reset import OUTDATED
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest, AppendResponse, LeaderContact, ResetRequest, Run
-from strandline.raft.outdated import OUTDATED
 from strandline.raft.state import Role
 
 WITH = configuration((1, 2), observers=(3,))

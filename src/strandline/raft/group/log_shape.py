@@ -14,7 +14,7 @@ Source: Raft thesis 3.5 (log matching); design section 4."""
 from bisect import bisect_right
 
 from strandline.model.ids import Epoch, Index, Offset
-from strandline.raft.configuration import Configuration
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import Run
 
 

@@ -23,9 +23,9 @@ import msgspec
 
 from strandline.model.ids import Epoch, Index
 from strandline.raft.events import RejoinAsked, Rejoined
+from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.progress import UNTOLD, Progress
 from strandline.raft.messages import AppendResponse
-from strandline.raft.progress import UNTOLD, Progress
-from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState
 
 

@@ -19,13 +19,13 @@ Source: Raft thesis 3.10; Redpanda RFC 20220119 (recoveries that complicated tra
         0013 and 0021."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch
-from strandline.raft.election import Elections
+from strandline.raft.election.election import Elections
+from strandline.raft.election.hand_over import Farewell
+from strandline.raft.election.vote_delegation import ask_promises, count_promise
 from strandline.raft.events import AbandonTransfer, PromisesTimedOut, TransferLeadership
-from strandline.raft.farewell import Farewell
+from strandline.raft.leader.leader_state import Reign
+from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import LeaderContact, TimeoutNow, VoteResponse
-from strandline.raft.progress import Progress
-from strandline.raft.promises import ask_promises, count_promise
-from strandline.raft.reign import Reign
 from strandline.raft.state import ReplicaState, Role
 
 

@@ -8,8 +8,8 @@ Source: design section 6; `Configuration.quorum_index` says the same, slowly."""
 from collections.abc import Mapping
 
 from strandline.model.ids import BrokerId, Index
-from strandline.raft.configuration import Configuration
-from strandline.raft.progress import Progress
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.leader.progress import Progress
 
 
 class Quorums:

@@ -17,8 +17,8 @@ from enum import IntEnum
 import msgspec
 
 from strandline.model.ids import BrokerId, Epoch, Index
-from strandline.raft.configuration import Configuration
 from strandline.raft.events import ReplicationReady
+from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import AppendRequest, Run
 
 UNTOLD = Index(-2)

@@ -18,9 +18,9 @@ Source: Raft thesis 3.4, 3.6.1, 4.2.2, 4.2.3, 9.6; figure 3.1."""
 
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Index, grant_of
 from strandline.raft.events import ElectionTimedOut, QuorumLost
-from strandline.raft.membership import Membership
+from strandline.raft.group.membership import Membership
+from strandline.raft.leader.leader_state import Reign
 from strandline.raft.messages import Removal, TimeoutNow, VoteRequest, VoteResponse
-from strandline.raft.reign import Reign
 from strandline.raft.state import NO_EPOCH, ReplicaState, Role
 
 NO_END = Index(-1)
