@@ -17,7 +17,7 @@ from strandline.records.batch import CRC_START, BatchHeader
 from strandline.records.record import decode_records
 from strandline.simulation.facts import AuditedBatch, LogAudited
 from strandline.storage.layout import LOG, SegmentName, parse_name
-from strandline.storage.scan import proved_batches
+from strandline.storage.log.scan import proved_batches
 
 Place = tuple[str, int]
 NO_RECORD = b"-/0/-"

@@ -32,8 +32,8 @@ from strandline.simulation.loop import SimLoop
 from strandline.simulation.process import Process
 from strandline.simulation.scheduler import US_PER_MS, Scheduler
 from strandline.storage.config import LogConfig
-from strandline.storage.log import Log
-from strandline.storage.reads import RecordSlices
+from strandline.storage.log.log import Log
+from strandline.storage.log.reads import RecordSlices
 
 SELF = BrokerId(1)
 OTHER = BrokerId(2)

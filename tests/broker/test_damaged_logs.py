@@ -43,7 +43,7 @@ from strandline.replication.repairs import SLICE_BYTES
 from strandline.replication.replica import Replica
 from strandline.simulation.file_image import CrashStyle, FileImage
 from strandline.storage.config import LogConfig
-from strandline.storage.scrubbing import Scrub
+from strandline.storage.recovery.scrubbing import Scrub
 
 FIRST_SEGMENT = f"{0:020d}-0-0.log"
 MAGIC_AT = 16

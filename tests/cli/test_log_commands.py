@@ -16,9 +16,9 @@ from strandline.records.batch import read_header
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
 from strandline.storage.config import LogConfig
+from strandline.storage.disk.real_disk import RealDisk
 from strandline.storage.identity import DataDirectory
-from strandline.storage.log import Log
-from strandline.storage.real_disk import RealDisk
+from strandline.storage.log.log import Log
 from strandline.storage.state_journal import GroupState, StateJournal
 
 __all__ = ["run"]

@@ -22,9 +22,9 @@ from strandline.records.record import decode_records
 from strandline.replication.helping import Try
 from strandline.replication.repairs import Repairs
 from strandline.storage.config import LogConfig
-from strandline.storage.scrubbing import Gap
-from strandline.storage.segment import Segment
-from strandline.storage.verification import verify_log
+from strandline.storage.log.segment import Segment
+from strandline.storage.recovery.scrubbing import Gap
+from strandline.storage.recovery.verification import verify_log
 
 GROUP = GroupId(1)
 Handler = Callable[[BrokerId, bytes], Awaitable[bytes]]

@@ -19,7 +19,7 @@ from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.succession import Succession
 from strandline.storage.config import LogConfig
-from strandline.storage.real_disk import RealDisk
+from strandline.storage.disk.real_disk import RealDisk
 
 BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
 GROUP = GroupId(1)

@@ -19,8 +19,8 @@ from strandline.records.record import Record, build_batch, decode_records
 from strandline.replication.entries import Entries, cut_before
 from strandline.replication.lending import split_after
 from strandline.replication.replica import Replica
-from strandline.storage import reads
 from strandline.storage.config import LogConfig
+from strandline.storage.log import reads
 
 LOG = LogConfig(segment_bytes=16 * 1024, delete=False, compacted=True, preallocate=False)
 GROUP_COUNT = 4

@@ -19,7 +19,7 @@ from strandline.records.marker import build_configuration_marker, build_epoch_ma
 from strandline.records.record import Record, build_batch
 from strandline.replication import repairs
 from strandline.storage.layout import LOG
-from strandline.storage.segment import Segment
+from strandline.storage.log.segment import Segment
 
 SEEDS = 300
 KEYS = 8

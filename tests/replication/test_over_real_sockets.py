@@ -12,7 +12,7 @@ from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
 from strandline.replication.appender import AppendResult
-from strandline.storage.real_disk import RealFile
+from strandline.storage.disk.real_disk import RealFile
 
 
 def test_the_preferred_replica_leads_and_all_replicas_hold_the_same_bytes(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from strandline.model.ids import BrokerId, GroupId
 from strandline.replication import repairs as repairs_module
 from strandline.replication.helping import Patch, Try
 from strandline.replication.repairs import Repairs
+from strandline.storage.compaction.segment_work import read_proved
 from strandline.storage.layout import LOG
-from strandline.storage.scrubbing import Gap
-from strandline.storage.segment_work import read_proved
+from strandline.storage.recovery.scrubbing import Gap
 
 
 def test_what_is_found_damaged_while_a_segment_is_written_anew_is_looked_for() -> None:

@@ -41,13 +41,15 @@ from strandline.replication.sink import ReplicaSink
 from strandline.simulation.disk import SimDisk
 from strandline.simulation.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm import run_scenario
-from strandline.storage import producers, retention, state_journal
+from strandline.storage import state_journal
 from strandline.storage.config import LogConfig
-from strandline.storage.log import Log
-from strandline.storage.producers import Duplicate, ProducerEntry
-from strandline.storage.proving import Unproved
-from strandline.storage.renewal import Renewal
-from strandline.storage.segment import Segment
+from strandline.storage.log import retention
+from strandline.storage.log.log import Log
+from strandline.storage.log.segment import Segment
+from strandline.storage.producers import producers
+from strandline.storage.producers.producers import Duplicate, ProducerEntry
+from strandline.storage.recovery.checksum_verification import Unproved
+from strandline.storage.recovery.renewal import Renewal
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -18,7 +18,7 @@ from strandline.simulation.scenario import ProducerPlan, Scenario
 from strandline.simulation.superseding import Superseding
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.world import World
-from strandline.storage.compaction import Compaction
+from strandline.storage.compaction.compaction import Compaction
 from strandline.storage.config import LogConfig
 
 MS = 1_000

@@ -15,8 +15,8 @@ from strandline.replication.replica import Replica
 from strandline.simulation.member import visible_end
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.world import World
-from strandline.storage.log import Log
-from strandline.storage.reads import Entries
+from strandline.storage.log.log import Log
+from strandline.storage.log.reads import Entries
 
 ONE_WAY_MS = 5
 FLUSH_MS = 100

@@ -17,10 +17,11 @@ from strandline.replication.replica import Replica
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.variations import draw
-from strandline.storage import sealing, state_journal
+from strandline.storage import state_journal
 from strandline.storage.layout import SegmentSummary, read_whole
-from strandline.storage.scrubbing import Scrub
-from strandline.storage.segment import Segment
+from strandline.storage.log import sealing
+from strandline.storage.log.segment import Segment
+from strandline.storage.recovery.scrubbing import Scrub
 
 SEEDS = range(1, 2_000)
 RUNS_MAX = 40

@@ -17,7 +17,7 @@ from strandline.replication.replica import Replica
 from strandline.simulation.checker import Checker
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.swarm import run_scenario
-from strandline.storage.reads import RecordSlices
+from strandline.storage.log.reads import RecordSlices
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

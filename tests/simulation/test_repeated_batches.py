@@ -11,7 +11,7 @@ from tests.simulation.test_tombstones import moved_from_who_is_down
 from strandline.records.batch import BatchHeader
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.swarm import run_scenario
-from strandline.storage.compaction import Compaction
+from strandline.storage.compaction.compaction import Compaction
 
 
 def scenario(patch: pytest.MonkeyPatch) -> Scenario:

@@ -22,8 +22,8 @@ from strandline.replication.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.world import World
 from strandline.storage.config import LogConfig
-from strandline.storage.log import Log
-from strandline.storage.reads import Entries
+from strandline.storage.log.log import Log
+from strandline.storage.log.reads import Entries
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -9,7 +9,7 @@ from strandline.simulation.host import SimHost
 from strandline.simulation.scenario import ProducerPlan
 from strandline.simulation.world import World
 from strandline.storage.config import LogConfig
-from strandline.storage.log import Log
+from strandline.storage.log.log import Log
 
 PRODUCER = ProducerPlan("p", GroupId(1), -1, False, 10, 5_000)
 LOG = LogConfig(segment_bytes=16 * 1024, retention_bytes=16 * 1024)

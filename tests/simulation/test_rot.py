@@ -9,7 +9,7 @@ from tests.simulation.kept import kept, scenario_of
 
 from strandline.simulation.file_image import FileImage
 from strandline.simulation.swarm import run_scenario
-from strandline.storage.scrubbing import Scrub
+from strandline.storage.recovery.scrubbing import Scrub
 
 PLACES = ("groups", "whole-brokers")
 

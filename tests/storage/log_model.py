@@ -12,8 +12,8 @@ from strandline.records.marker import (
     parse_marker,
 )
 from strandline.records.record import Record, build_batch
-from strandline.storage.log import Log
-from strandline.storage.producers import ProducerStates
+from strandline.storage.log.log import Log
+from strandline.storage.producers.producers import ProducerStates
 
 
 @dataclass(frozen=True)

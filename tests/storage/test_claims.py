@@ -12,9 +12,9 @@ from tests.storage.test_log import DIRECTORY, MARK_INTERVAL_MS, World
 from strandline.base.disk import File
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset
-from strandline.storage import head_summary
-from strandline.storage.log import Log
-from strandline.storage.verification import verify_log
+from strandline.storage.log.log import Log
+from strandline.storage.recovery import head_summary
+from strandline.storage.recovery.verification import verify_log
 
 CRASHES = 200
 

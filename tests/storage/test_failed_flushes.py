@@ -13,8 +13,8 @@ from tests.storage.test_state_journal import PATH, Answers, fresh_disk, open_jou
 
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, GroupId, Index, Offset
-from strandline.storage.flushed_mark import MARK_BYTES
-from strandline.storage.log import Log
+from strandline.storage.disk.flushed_mark import MARK_BYTES
+from strandline.storage.log.log import Log
 
 MARK_INTERVAL_MS = 5_000
 

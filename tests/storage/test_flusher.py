@@ -4,7 +4,7 @@ import pytest
 from tests.storage.storage_world import ManualClock
 
 from strandline.base.errors import StorageError
-from strandline.storage.flusher import answer_all
+from strandline.storage.disk.flusher import answer_all
 
 
 def test_an_answer_that_fails_keeps_no_other_from_its_own() -> None:

@@ -11,9 +11,9 @@ from strandline.base.errors import StorageError
 from strandline.model.ids import Index, Offset
 from strandline.records.batch import read_header
 from strandline.records.record import Record, build_batch
-from strandline.storage import head_summary
 from strandline.storage.layout import SUMMARY
-from strandline.storage.log import Log
+from strandline.storage.log.log import Log
+from strandline.storage.recovery import head_summary
 
 SEGMENT_BYTES = 1 << 20
 

@@ -18,9 +18,9 @@ from strandline.base.disk import File
 from strandline.base.errors import StorageError
 from strandline.model.ids import Index
 from strandline.records.record import Record, build_batch
-from strandline.storage import head_summary
-from strandline.storage.log import Log
-from strandline.storage.segment import Segment
+from strandline.storage.log.log import Log
+from strandline.storage.log.segment import Segment
+from strandline.storage.recovery import head_summary
 
 
 def bytes_after(disk: ForgetfulDisk, world: World, seed: int) -> bytes:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from strandline.storage import kernel_flusher
-from strandline.storage.descriptor import Descriptor
-from strandline.storage.flusher import FlushDone
-from strandline.storage.kernel_flusher import FILES_MAX, KernelFlusher
-from strandline.storage.real_disk import RealDisk
+from strandline.storage.disk import kernel_flusher
+from strandline.storage.disk.descriptor import Descriptor
+from strandline.storage.disk.flusher import FlushDone
+from strandline.storage.disk.kernel_flusher import FILES_MAX, KernelFlusher
+from strandline.storage.disk.real_disk import RealDisk
 
 LIMIT_S = 30
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]

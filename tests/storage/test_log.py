@@ -17,7 +17,7 @@ from strandline.records.batch import read_header, seal
 from strandline.records.marker import build_configuration_marker, build_epoch_marker
 from strandline.records.record import Record, build_batch
 from strandline.storage.config import LogConfig
-from strandline.storage.log import Log
+from strandline.storage.log.log import Log
 
 DIRECTORY = "/data/topic-0.1"
 HOUR_MS = 3_600_000
@@ -897,8 +897,8 @@ def test_a_clean_restart_reads_no_batch(monkeypatch: pytest.MonkeyPatch) -> None
     for _ in range(30):
         world.append(size=100)
     world.log.close()
-    monkeypatch.setattr("strandline.storage.recovery.proved_batches", None)
-    monkeypatch.setattr("strandline.storage.recovery.replay_producers", None)
+    monkeypatch.setattr("strandline.storage.recovery.recovery.proved_batches", None)
+    monkeypatch.setattr("strandline.storage.recovery.recovery.replay_producers", None)
     log = world.open()
     assert (log.last_index, log.flushed_index) == (30, 30)
     world.log = log

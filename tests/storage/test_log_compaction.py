@@ -26,10 +26,10 @@ from strandline.records.record import (
     decode_records,
     rebuild_batch,
 )
-from strandline.storage import compaction
+from strandline.storage.compaction import compaction
 from strandline.storage.config import LogConfig
-from strandline.storage.log import Log
-from strandline.storage.verification import verify_log
+from strandline.storage.log.log import Log
+from strandline.storage.recovery.verification import verify_log
 
 DIRECTORY = "/data/topic-0.1"
 HOUR_MS = 3_600_000

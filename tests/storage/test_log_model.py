@@ -22,9 +22,9 @@ from strandline.model.ids import Epoch, Index, Offset
 from strandline.records.record import decode_records
 from strandline.storage.config import LogConfig
 from strandline.storage.layout import LOG, PRODUCERS, SegmentName, parse_name
-from strandline.storage.log import Log
-from strandline.storage.survey import survey_log
-from strandline.storage.verification import FindingKind, verify_log
+from strandline.storage.log.log import Log
+from strandline.storage.recovery.survey import survey_log
+from strandline.storage.recovery.verification import FindingKind, verify_log
 
 DIRECTORY = "/data/topic-0.1"
 SEEDS = st.integers(min_value=0, max_value=2**32)

@@ -22,13 +22,13 @@ from strandline.records.cleaning import filler
 from strandline.records.record import Record, build_batch, rebuild_batch
 from strandline.records.record import decode_batches as decode
 from strandline.storage.layout import CLEANED, LOG, SUMMARY
-from strandline.storage.log import Log
-from strandline.storage.mending import fits_in_place
-from strandline.storage.proving import Place
-from strandline.storage.rewriting import Rewrite
-from strandline.storage.scrubbing import Gap
-from strandline.storage.segment import Segment
-from strandline.storage.verification import verify_log
+from strandline.storage.log.log import Log
+from strandline.storage.log.segment import Segment
+from strandline.storage.recovery.checksum_verification import Place
+from strandline.storage.recovery.mending import fits_in_place
+from strandline.storage.recovery.rewriting import Rewrite
+from strandline.storage.recovery.scrubbing import Gap
+from strandline.storage.recovery.verification import verify_log
 
 SLICE = 100
 

@@ -16,9 +16,9 @@ from tests.storage.log_model import (
 from tests.storage.storage_world import ForgetfulDisk, ManualClock, PowerFailure
 
 from strandline.model.ids import Index
-from strandline.storage import head_summary
 from strandline.storage.config import LogConfig
-from strandline.storage.log import Log
+from strandline.storage.log.log import Log
+from strandline.storage.recovery import head_summary
 
 DIRECTORY = "/data/topic-0.1"
 LIVES = 6

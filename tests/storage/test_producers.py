@@ -10,7 +10,7 @@ from strandline.base.errors import ApiError
 from strandline.protocol.errors import Error
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.record import Record, build_batch
-from strandline.storage.producers import (
+from strandline.storage.producers.producers import (
     Duplicate,
     PendingSequences,
     ProducerStates,

@@ -23,12 +23,12 @@ from strandline.base.errors import OperatorError
 from strandline.model.ids import BrokerId, Index, Offset
 from strandline.records.batch import read_header
 from strandline.records.record import Record, build_batch
-from strandline.storage import flusher
 from strandline.storage.config import LogConfig
-from strandline.storage.flusher import FDATASYNC_FILES_MAX
+from strandline.storage.disk import flusher
+from strandline.storage.disk.flusher import FDATASYNC_FILES_MAX
+from strandline.storage.disk.real_disk import RealDisk, RealFile
 from strandline.storage.identity import DataDirectory
-from strandline.storage.log import Log
-from strandline.storage.real_disk import RealDisk, RealFile
+from strandline.storage.log.log import Log
 
 Callback = Callable[[], None]
 

@@ -16,8 +16,8 @@ from tests.storage.test_mending import entries_of, scrubbed
 from strandline.base.disk import is_full
 from strandline.model.ids import Index, Offset
 from strandline.records.batch import iterate_headers
-from strandline.storage.log import Log
-from strandline.storage.rewriting import Rewrite
+from strandline.storage.log.log import Log
+from strandline.storage.recovery.rewriting import Rewrite
 
 
 def answer(world: World | CompactedWorld, is_meant: Callable[[Content], bool]) -> None:

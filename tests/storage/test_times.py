@@ -9,7 +9,7 @@ from tests.storage.storage_world import ForgetfulFile
 from tests.storage.test_log import World
 
 from strandline.model.ids import Offset
-from strandline.storage.log import Log
+from strandline.storage.log.log import Log
 
 SEGMENT_BYTES = 100_000
 INTERVAL_BYTES = 2_000

@@ -1,6 +1,6 @@
 """The epoch of a batch, which no checksum of Kafka's covers, is covered by those of markers.
 
-Source: `records/marker.py`, `storage/scan.py`; reliability reference 3."""
+Source: `records/marker.py`, `storage/log/scan.py`; reliability reference 3."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ from strandline.records.marker import (
     build_deletion_marker,
     build_epoch_marker,
 )
-from strandline.storage.verification import verify_log
+from strandline.storage.recovery.verification import verify_log
 
 EPOCH_AT = 15
 """The lowest byte of the epoch in a header."""

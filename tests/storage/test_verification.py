@@ -13,10 +13,10 @@ from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, GroupId, Offset
 from strandline.records.batch import iterate_headers, read_header, seal
 from strandline.records.marker import build_epoch_marker
-from strandline.storage.index import INDEX_ENTRY_BYTES
 from strandline.storage.layout import SegmentSummary, checksum, read_checked, write_checked
-from strandline.storage.survey import read_batches, survey_log
-from strandline.storage.verification import (
+from strandline.storage.log.index import INDEX_ENTRY_BYTES
+from strandline.storage.recovery.survey import read_batches, survey_log
+from strandline.storage.recovery.verification import (
     Finding,
     FindingKind,
     verify_journal,

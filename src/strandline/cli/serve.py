@@ -36,9 +36,9 @@ from strandline.network.webhook import Webhook
 from strandline.placement.topology.labels import MergedLabels
 from strandline.replication.host import Replication
 from strandline.replication.settings import ReplicationSettings
+from strandline.storage.disk.real_disk import RealDisk
 from strandline.storage.identity import DataDirectory
 from strandline.storage.kept_labels import read_labels, write_labels
-from strandline.storage.real_disk import RealDisk
 
 COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 MMAP_THRESHOLD_BYTES = 16 * 1024 * 1024

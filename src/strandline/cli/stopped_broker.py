@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from strandline.base.errors import OperatorError
 from strandline.model.ids import GroupId
+from strandline.storage.disk.read_only_disk import ReadOnlyDisk
 from strandline.storage.identity import held_offline
-from strandline.storage.read_only_disk import ReadOnlyDisk
-from strandline.storage.survey import is_log
+from strandline.storage.recovery.survey import is_log
 
 _LOGS = "logs"
 _JOURNAL = "state.journal"

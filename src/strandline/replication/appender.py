@@ -33,7 +33,7 @@ from strandline.protocol.errors import Error
 from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import BatchHeader
 from strandline.replication.budget import MemoryBudget
-from strandline.storage.producers import Duplicate
+from strandline.storage.producers.producers import Duplicate
 
 UNCOMMITTED_BYTES_MAX = 64 * 1024 * 1024
 HELD_BYTES_MAX = 16 * 1024 * 1024

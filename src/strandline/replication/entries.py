@@ -19,10 +19,10 @@ from strandline.model.ids import Index, Offset
 from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import BatchHeader, crc_matches, iterate_headers, read_header
 from strandline.records.cleaning import filler, is_filler
-from strandline.storage import reads
+from strandline.storage.log import reads
 
 if TYPE_CHECKING:
-    from strandline.storage.log import Log
+    from strandline.storage.log.log import Log
 
 
 class Entries:

@@ -22,7 +22,7 @@ from strandline.model.ids import BrokerId, GroupId, Index
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
 from strandline.records.batch import crc_matches, iterate_headers
-from strandline.storage.scrubbing import Gap
+from strandline.storage.recovery.scrubbing import Gap
 
 if TYPE_CHECKING:
     from strandline.replication.host import Replication

@@ -49,7 +49,7 @@ from strandline.replication.settings import ReplicationSettings
 from strandline.replication.starts import Starts
 from strandline.replication.throttle import RecoveryThrottle
 from strandline.replication.wire import Kind, LeaderEntry, encode_control
-from strandline.storage.log import Log
+from strandline.storage.log.log import Log
 from strandline.storage.reserve import Reserve
 from strandline.storage.state_journal import UNKNOWN, GroupState, StateJournal
 

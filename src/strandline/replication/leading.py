@@ -45,7 +45,7 @@ from strandline.replication.wire import (
 if TYPE_CHECKING:
     from strandline.raft.leader.progress import AppendPlan
     from strandline.replication.replica import Replica
-    from strandline.storage import reads
+    from strandline.storage.log import reads
 
 RTT_FACTOR = 4
 

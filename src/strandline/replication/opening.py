@@ -21,8 +21,8 @@ from strandline.base.errors import StorageError
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, Epoch, first_epoch
 from strandline.replication.group_spec import GroupSpec
 from strandline.replication.replica import Replica
-from strandline.storage.log import Log
-from strandline.storage.room import Room
+from strandline.storage.log.log import Log
+from strandline.storage.log.space import Room
 from strandline.storage.state_journal import GroupState, StateJournal
 
 if TYPE_CHECKING:

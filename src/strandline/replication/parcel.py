@@ -17,7 +17,7 @@ from strandline.raft.messages import Run
 from strandline.replication.tail import Chunk
 
 if TYPE_CHECKING:
-    from strandline.storage import reads
+    from strandline.storage.log import reads
 
 
 class Parcel(msgspec.Struct, frozen=True, gc=False):

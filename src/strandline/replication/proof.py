@@ -6,7 +6,7 @@ Source: reliability reference 6 (a CRC per batch, checked on read)."""
 
 from strandline.base.errors import ApiError, StorageError
 from strandline.records.batch import crc_matches, iterate_headers
-from strandline.storage.reads import FileRange, RecordSlices
+from strandline.storage.log.reads import FileRange, RecordSlices
 
 
 def proved_bytes(slices: RecordSlices) -> bytes:

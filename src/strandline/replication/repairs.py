@@ -31,10 +31,10 @@ from strandline.base.errors import StorageError, StrandlineError
 from strandline.model.ids import GroupId, Index
 from strandline.replication.helping import Helping, Patch, Try
 from strandline.storage.layout import parse_name
-from strandline.storage.log import Log
-from strandline.storage.mending import fits_in_place
-from strandline.storage.rewriting import Rewrite
-from strandline.storage.scrubbing import Gap, Scrub
+from strandline.storage.log.log import Log
+from strandline.storage.recovery.mending import fits_in_place
+from strandline.storage.recovery.rewriting import Rewrite
+from strandline.storage.recovery.scrubbing import Gap, Scrub
 
 if TYPE_CHECKING:
     from strandline.replication.host import Replication

@@ -69,8 +69,8 @@ from strandline.replication.succession import Succession
 from strandline.replication.waiters import MarkWaiters, Watch, Watchers
 from strandline.replication.wire import NOTHING_OUTLIVED
 from strandline.storage.config import LogConfig
-from strandline.storage.log import Log
-from strandline.storage.reads import RecordSlices
+from strandline.storage.log.log import Log
+from strandline.storage.log.reads import RecordSlices
 
 if TYPE_CHECKING:
     from strandline.replication.host import Replication

@@ -19,7 +19,7 @@ from strandline.protocol.errors import Error
 from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import BatchHeader
 from strandline.replication.appender import Appended, Request, Sink
-from strandline.storage.producers import Duplicate
+from strandline.storage.producers.producers import Duplicate
 
 if TYPE_CHECKING:
     from strandline.replication.replica import Replica

@@ -42,7 +42,7 @@ from strandline.storage.layout import (
     SegmentName,
     parse_name,
 )
-from strandline.storage.sealing import decode_mark
+from strandline.storage.log.sealing import decode_mark
 from strandline.storage.state_journal import last_record, read_states, said_durable
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from fastcrc import crc32
 from strandline.base.disk import Disk, is_unreadable
 from strandline.base.errors import StorageError
 from strandline.model.ids import Epoch, Index, Offset
-from strandline.storage.producers import ProducerSnapshot
+from strandline.storage.producers.producers import ProducerSnapshot
 
 LOG = ".log"
 INDEX = ".index"

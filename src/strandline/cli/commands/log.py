@@ -15,10 +15,10 @@ from strandline.cli.output import Table, ids, print_line, print_table, show
 
 if TYPE_CHECKING:
     from strandline.cli.stopped_broker import LogDirectory, StoppedBroker
-    from strandline.storage.segment import Segment
+    from strandline.storage.log.segment import Segment
+    from strandline.storage.recovery.survey import LogSurvey, SurveyedSegment
+    from strandline.storage.recovery.verification import Finding, Verified
     from strandline.storage.state_journal import GroupState
-    from strandline.storage.survey import LogSurvey, SurveyedSegment
-    from strandline.storage.verification import Finding, Verified
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -43,8 +43,8 @@ def inspect(
     """Show what the logs in a directory hold. The broker must be stopped; nothing is changed."""
     from strandline.base.errors import StorageError
     from strandline.cli.stopped_broker import open_stopped
-    from strandline.storage.survey import survey_log
-    from strandline.storage.verification import verify_journal
+    from strandline.storage.recovery.survey import survey_log
+    from strandline.storage.recovery.verification import verify_journal
 
     described: list[dict[str, Json]] = []
     with open_stopped(str(directory)) as broker:
@@ -76,7 +76,7 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
     a file beside the log that the next start makes anew."""
     from strandline.base.errors import OperatorError
     from strandline.cli.stopped_broker import open_stopped
-    from strandline.storage.verification import FindingKind
+    from strandline.storage.recovery.verification import FindingKind
 
     with open_stopped(str(directory)) as broker:
         verified, findings = _verify(broker)
@@ -104,7 +104,7 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
 
 def _verify(broker: "StoppedBroker") -> "tuple[list[tuple[str, Verified]], list[Finding]]":
     """([(log, what was read of it)], everything that is not as it must be)."""
-    from strandline.storage.verification import verify_journal, verify_log, verify_state
+    from strandline.storage.recovery.verification import verify_journal, verify_log, verify_state
 
     journal = broker.journal
     states, findings = (None, []) if journal is None else verify_journal(broker.disk, journal)
@@ -191,7 +191,7 @@ def _describe_state(state: "GroupState | None") -> Json:
 
 def _describe_segment(one: "SurveyedSegment", with_batches: bool) -> dict[str, Json]:
     from strandline.base.errors import StorageError
-    from strandline.storage.survey import first_timestamp
+    from strandline.storage.recovery.survey import first_timestamp
 
     segment = one.segment
     described: dict[str, Json] = {
@@ -215,7 +215,7 @@ def _describe_segment(one: "SurveyedSegment", with_batches: bool) -> dict[str, J
 
 
 def _describe_batches(segment: "Segment") -> "Iterator[Json]":
-    from strandline.storage.survey import read_batches
+    from strandline.storage.recovery.survey import read_batches
 
     for header, is_sound, kind in read_batches(segment):
         yield {

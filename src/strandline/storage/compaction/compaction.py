@@ -1,0 +1,213 @@
+"""Keeps the last value of each key in the closed segments of a log.
+
+Why:    a log of states (offsets, groups, tables) would grow for ever, and be read for ever.
+How:    slices of bounded work, so that the loop goes on:
+            1. map      {key: offset of its last record} over what is new since the last pass
+            2. rewrite  each row of segments that fits into one -> {first stem}.cleaned
+            3. flush, forget the summaries, rename over the first segment's file, remove the rest
+        The rename is the moment of truth: a crash before it leaves the old segments, a crash
+        after it leaves the others covered by the new one, and recovery removes them.
+        The same segments and the same time give the same bytes on every replica.
+Owns:   the `.cleaned` file while a pass goes on.
+Source: design section 4; Kafka's log cleaner."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+from strandline.base.disk import Buffer, Disk
+from strandline.base.errors import ApiError, StorageError
+from strandline.model.ids import Offset
+from strandline.records.batch import BatchHeader
+from strandline.records.cleaning import OFFSETS_MAX, clean_batch, empty_batch, is_filler
+from strandline.records.record import decode_records
+from strandline.storage.compaction.segment_work import SegmentWork, read_proved
+from strandline.storage.compaction.segment_writer import SegmentWriter
+from strandline.storage.config import LogConfig
+from strandline.storage.layout import CLEANED, LOG
+from strandline.storage.log.segment import Segment
+from strandline.storage.producers.producers import ProducerStates
+
+KEY_OVERHEAD_BYTES = 120
+"""About what an entry of the map costs besides the key."""
+
+
+class Compaction(SegmentWork):
+    """One pass over closed, durable segments. Below `outlived_offset` tombstones may go."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        segments: Sequence[Segment],
+        *,
+        dirty_offset: Offset,
+        producers: ProducerStates,
+        config: LogConfig,
+        now_ms: int,
+        outlived_offset: Offset,
+        new_segment: Callable[[Segment], Segment],
+    ) -> None:
+        super().__init__(disk, segments)
+        self._producers = producers
+        self._config = config
+        self._now_ms = now_ms
+        self._outlived_offset = outlived_offset
+        self._new_segment = new_segment
+        self._offsets: dict[bytes, int] = {}
+        self._map_bytes = 0
+        self._dirty_offset = dirty_offset
+        self.end_offset = dirty_offset
+        """Below here the log will be clean; known when the map is built."""
+
+    # ---- the pass ----
+
+    def _run(self) -> Generator[bool, None, None]:
+        yield from self._build_map()
+        for row in self._rows():
+            yield from self._clean_row(row)
+
+    def _build_map(self) -> Iterator[bool]:
+        for segment in self._segments:
+            if segment.end_offset <= self._dirty_offset:
+                continue
+            for header, batch in _batches(segment):
+                if header.next_offset > self._dirty_offset:
+                    self._add_keys(header, batch)
+                if self._map_bytes > self._config.compaction_map_bytes:
+                    return
+                if self._spend(header.size):
+                    yield True
+            self.end_offset = segment.end_offset
+
+    def _add_keys(self, header: BatchHeader, batch: bytes) -> None:
+        if not header.is_control:
+            for record in _records_or_none(batch):
+                if record[1] is not None:
+                    if record[1] not in self._offsets:
+                        self._map_bytes += KEY_OVERHEAD_BYTES + len(record[1])
+                    self._offsets[record[1]] = header.base_offset + record[0]
+        self.end_offset = header.next_offset
+
+    def _rows(self) -> Iterator[list[Segment]]:
+        """Neighbours that fit into one segment."""
+        row: list[Segment] = []
+        size = 0
+        for segment in self._segments:
+            if segment.name.base_offset >= self.end_offset:
+                break
+            span = segment.end_offset - row[0].name.base_offset if row else 0
+            if row and (size + segment.size > self._config.segment_bytes or span > OFFSETS_MAX):
+                yield row
+                row, size = [], 0
+            row.append(segment)
+            size += segment.size
+        if row:
+            yield row
+
+    def _clean_row(self, row: list[Segment]) -> Iterator[bool]:
+        target = self._new_segment(row[0])
+        file = self._open(target)
+        writer = SegmentWriter(target, file)
+        for segment in row:
+            for header, batch in _batches(segment):
+                self._clean(writer, header, batch)
+                if self._spend(header.size):
+                    yield True
+        writer.finish()
+        if len(row) == 1 and not writer.has_changed:
+            self._disk.remove(target.path(CLEANED))
+            return
+        yield from self._finish(target, file, row)
+
+    def _clean(self, writer: SegmentWriter, header: BatchHeader, batch: bytes) -> None:
+        if header.is_control:
+            writer.write(header, batch)
+            return
+        if is_filler(header):
+            writer.skip(header)
+            return
+        cleaned: Buffer | None
+        # Behind the map's end a tombstone may be old, too: it came from a leader that had
+        # compacted. What it deletes is still here, and goes in the pass that has its key.
+        end_offset = min(self._outlived_offset, self.end_offset)
+        try:
+            cleaned = clean_batch(
+                batch,
+                header,
+                is_newest=self._is_newest,
+                now_ms=self._now_ms,
+                delete_retention_ms=self._config.delete_retention_ms,
+                is_outlived=header.next_offset <= end_offset,
+            )
+        except ApiError:
+            cleaned = batch  # What cannot be read is kept as it is.
+        if cleaned is not None:
+            writer.has_changed |= cleaned is not batch
+            writer.write(header, cleaned)
+        elif self._may_be_repeated(header):
+            writer.has_changed |= header.records_count > 0
+            writer.write(header, empty_batch(header) if header.records_count else batch)
+        else:
+            writer.has_changed = True
+            writer.skip(header)
+
+    def _is_newest(self, key: bytes, offset: int) -> bool:
+        return offset >= self.end_offset or self._offsets.get(key, -1) <= offset
+
+    def _may_be_repeated(self, header: BatchHeader) -> bool:
+        """Whether its producer may still ask for it again, of a replica, too, that has got the log
+        as it is after this: by the headers that it finds there it knows who wrote what."""
+        entry = self._producers.get(header.producer_id)
+        return entry is not None and any(
+            one.base_offset == header.base_offset for one in entry.window
+        )
+
+
+def compactable_segments(
+    segments: Sequence[Segment], config: LogConfig, *, now_ms: int, limit_offset: Offset
+) -> list[Segment]:
+    """The first segments of a log as far as they may be compacted: closed, durable, old enough."""
+    result: list[Segment] = []
+    if not config.compacted:
+        return result
+    for segment in segments[:-1]:
+        is_young = config.min_compaction_lag_ms > 0 and (
+            segment.max_timestamp > now_ms - config.min_compaction_lag_ms
+        )
+        if segment.end_offset > limit_offset or segment.is_dirty or is_young:
+            break
+        result.append(segment)
+    return result
+
+
+def has_enough_dirt(segments: Sequence[Segment], config: LogConfig, clean_offset: Offset) -> bool:
+    """Whether enough of these segments is new since everything below `clean_offset` was cleaned."""
+    dirty = sum(segment.size for segment in segments if segment.end_offset > clean_offset)
+    total = sum(segment.size for segment in segments)
+    return dirty > 0 and dirty >= total * config.min_cleanable_dirty_ratio
+
+
+def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Each batch with its bytes; the header's position is 0, in those bytes.
+
+    Raises StorageError for a damaged one: nobody could tell any more once it is written anew."""
+    offset = segment.name.base_offset
+    for header in segment.headers(0, segment.size):
+        segment.prove(header.position, header.position + header.size)
+        batch = read_proved(segment, header)
+        if header.base_offset != offset:
+            raise StorageError(
+                segment.path(LOG),
+                header.position,
+                expected=f"the batch of offset {offset}",
+                found=f"one of offset {header.base_offset}",
+            )
+        offset = header.next_offset
+        header.position = 0
+        yield header, batch
+
+
+def _records_or_none(batch: bytes) -> list[tuple[int, bytes | None]]:
+    """(offset delta, key) of each record; nothing for a batch that cannot be read."""
+    try:
+        return [(record.offset_delta, record.key) for record in decode_records(batch)]
+    except ApiError:
+        return []

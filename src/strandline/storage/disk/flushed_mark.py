@@ -1,0 +1,166 @@
+"""Notes on the disk now and then up to where a log is known to be durable.
+
+Why:    so that the next opening tells a torn tail from the damage of what had been durable, after a
+        failure of power too; and writes little of it again (`renewal`).
+How:    a while after the first flush that is not noted, the newest one is, and that note is flushed
+        by itself: what fails over with thousands of logs, each with one small entry, does not flush
+        as many files besides. A log that grows fast is not waited for.
+
+            flushed ----5 s, or 256 KB----> written beside the active segment --> flushed: noted
+
+        What closes a segment leaves its mark there until the next one, beside the segment that
+        follows, is durable: at no time is there none that speaks of what came before.
+Owns:   when the mark is due, and the one under way.
+Source: design section 4; `sealing` for the file."""
+
+from strandline.base.clock import Clock, Timer
+from strandline.base.disk import Disk, is_full
+from strandline.model.ids import Index
+from strandline.storage.disk.flushing import Flushing
+from strandline.storage.log.row import SegmentRow
+
+MARK_BYTES = 256 << 10
+"""After so many bytes it is written at once: what no note covers is written again at a start that
+follows no orderly stop (`renewal`)."""
+_NO_INDEX = Index(-1)
+
+
+class FlushedMark:
+    """The mark of one log. It is due `interval_ms` after the first flush that is not noted. If it
+    cannot be flushed, the log is over."""
+
+    __slots__ = (
+        "_clock",
+        "_counted_bytes",
+        "_counted_segment",
+        "_cut_count",
+        "_disk",
+        "_flushed_index",
+        "_flushing",
+        "_found_index",
+        "_interval_ms",
+        "_is_closed",
+        "_is_due",
+        "_row",
+        "_timer",
+        "_written_index",
+    )
+
+    def __init__(
+        self, disk: Disk, clock: Clock, row: SegmentRow, flushing: Flushing, *, interval_ms: int
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._row = row
+        self._flushing = flushing
+        self._interval_ms = interval_ms
+        self._timer: Timer | None = None
+        self._flushed_index = self._found_index = _NO_INDEX
+        self._written_index = _NO_INDEX
+        """What the mark says that is being flushed; -1 while none is."""
+        self._is_due = False
+        """Whether another one is to follow that at once."""
+        self._counted_segment = row.active
+        self._counted_bytes = row.active.size
+        """How much of that segment the newest mark covers, or was there at the opening; less than 0
+        where what a segment before it had is not covered."""
+        self._cut_count = 0
+        self._is_closed = False
+
+    def advance(self, flushed_index: Index) -> None:
+        """The log is durable up to there."""
+        self._flushed_index = flushed_index
+        if self._is_over or not self._is_behind:
+            return
+        if self._count_bytes() >= MARK_BYTES:
+            self._counted_bytes = self._counted_segment.size
+            self._write_next()
+        elif self._timer is None:
+            self._timer = self._clock.call_later(self._interval_ms, self._on_due)
+
+    def found(self, last_index: Index, noted_index: Index) -> None:
+        """All that was found at the opening is durable; what was noted of it, up to `noted_index`,
+        is noted again."""
+        if noted_index >= last_index:
+            self._found_index = last_index
+        self.advance(last_index)
+
+    def keep_up(self, last_index: Index) -> None:
+        """The log is about to be closed, durable as it is. What was found, and is all that there
+        is, was noted by who wrote it: thousands of logs that nobody writes to end at once. Blocks
+        to flush. Raises OSError."""
+        if last_index != self._found_index:
+            self._row.keep_marked(last_index, last_index)
+
+    def cut(self, kept_index: Index) -> None:
+        """The log is about to be cut: what is under way may say too much, and counts for
+        nothing."""
+        self._flushed_index = min(self._flushed_index, kept_index)
+        self._found_index = _NO_INDEX
+        self._cut_count += 1
+
+    def close(self) -> None:
+        """Mark nothing more: flushes under way end later, maybe beside another `Log`."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether nothing may be marked any more: where a cut has failed, not even the last one."""
+        return self._is_closed or self._flushing.error is not None
+
+    @property
+    def _is_behind(self) -> bool:
+        return self._flushed_index > max(self._row.marked_index, self._written_index)
+
+    def _count_bytes(self) -> int:
+        """How many bytes no mark covers that was written for its bytes."""
+        active = self._row.active
+        if active is not self._counted_segment:
+            self._counted_bytes = min(0, self._counted_bytes - self._counted_segment.size)
+            self._counted_segment = active
+        self._counted_bytes = min(self._counted_bytes, active.size)  # It may have been cut.
+        return active.size - self._counted_bytes
+
+    def _on_due(self) -> None:
+        self._timer = None
+        if not self._is_over and self._is_behind:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        """Write it, or as soon as the one under way is durable."""
+        if self._written_index != _NO_INDEX:
+            self._is_due = True
+        else:
+            self._write()
+
+    def _write(self) -> None:
+        index, cut_count, name = self._flushed_index, self._cut_count, self._row.active.name
+        self._is_due = False
+        try:
+            file, old = self._row.write_mark(index)
+        except OSError as error:
+            if not is_full(error):
+                self._flushing.fail(error)
+            elif self._timer is None:
+                self._timer = self._clock.call_later(self._interval_ms, self._on_due)
+            return
+
+        def on_flushed(error: OSError | None) -> None:
+            self._written_index = _NO_INDEX
+            if self._is_over:
+                return
+            if error is not None:
+                self._flushing.fail(error)
+                return
+            if cut_count == self._cut_count:
+                self._row.on_mark_flushed(name, index, old)
+            if self._is_due and self._is_behind:
+                self._write()
+            else:
+                self.advance(self._flushed_index)
+
+        self._written_index = index
+        self._disk.flush_soon(file, on_flushed)
+        file.close()

@@ -1,0 +1,176 @@
+"""What of a log is durable: which segments still have to be flushed, and who waits for that.
+
+Why:    an acknowledgement stands on this, and nothing else; a flush covers what was written when it
+        was asked for, over every dirty segment, and a failed one is the end of the log.
+How:    flush_soon(done) -> one request to the disk per dirty segment -> all answered -> done(index)
+        A segment is told to be durable once all before it are: its summary is believed of those,
+        too.
+        Truncation clamps what the requests under way may promise: the same index may be written
+        again, and those bytes are not the ones being flushed.
+Owns:   `flushed_index`, `failed`.
+Source: design section 4; ATC'20, "Can Applications Recover from fsync Failures?"."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from errno import EIO
+
+from strandline.base.clock import Clock
+from strandline.base.disk import Disk, is_full
+from strandline.model.ids import Index
+from strandline.storage.log.segment import Segment
+
+_NO_LIMIT = Index(1 << 62)
+FlushDone = Callable[[Index | OSError], None]
+
+
+class _Request:
+    """One call of `request`: `target` is the index it will have made durable."""
+
+    __slots__ = ("done", "error", "remaining", "target")
+
+    def __init__(self, target: Index, done: FlushDone, remaining: int) -> None:
+        self.target = target
+        self.done = done
+        self.remaining = remaining
+        self.error: OSError | None = None
+
+
+class Flushing:
+    """The durability of one log."""
+
+    __slots__ = (
+        "_ahead",
+        "_clock",
+        "_dirty",
+        "_disk",
+        "_on_segment_durable",
+        "_requests",
+        "error",
+        "flushed_index",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        *,
+        flushed_index: Index,
+        on_segment_durable: Callable[[Segment], None],
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._on_segment_durable = on_segment_durable
+        self._dirty: list[Segment] = []
+        self._ahead: list[Segment] = []
+        """Durable ones behind a dirty one: the flushes of a request end in any order."""
+        self._requests: list[_Request] = []
+        self.flushed_index = flushed_index
+        self.error: OSError | None = None
+        """The failure that ended this log; it is never tried again."""
+
+    def mark_dirty(self, segment: Segment) -> None:
+        """Bytes of `segment` were written."""
+        segment.write_count += 1
+        if not segment.is_dirty:
+            segment.is_dirty = True
+            self._dirty.append(segment)
+
+    def mark_clean(self, segment: Segment) -> None:
+        """Everything in `segment` is durable, or the segment is gone."""
+        if segment.is_dirty:
+            segment.is_dirty = False
+            self._dirty.remove(segment)
+
+    @contextlib.contextmanager
+    def failing(self, *, unless_full: bool = False) -> Iterator[None]:
+        """An OSError in here is the end of the log; with `unless_full` not where there is no
+        room."""
+        try:
+            yield
+        except OSError as error:
+            if not (unless_full and is_full(error)):
+                self.fail(error)
+            raise
+
+    def fail(self, error: OSError) -> None:
+        """A write or a flush failed: this log is over."""
+        if self.error is None:
+            self.error = error
+
+    def check(self) -> None:
+        """Raise OSError when the log has failed."""
+        if self.error is not None:
+            raise OSError(EIO, f"the log has failed: {self.error}")
+
+    def request(self, last_index: Index, done: FlushDone) -> None:
+        """Make the log durable up to `last_index`, its end; then call `done`, never at once."""
+        request = _Request(last_index, done, len(self._dirty))
+        if self.error is not None:
+            request.error = self.error
+        if self.error is not None or not self._dirty:
+            self._requests.append(request)
+            self._clock.call_soon(lambda: self._finish(request))
+            return
+        self._requests.append(request)
+        for segment in self._dirty:
+            self._flush_segment(request, segment, segment.write_count)
+
+    def flush_now(self) -> None:
+        """Make everything durable at once; blocks. Raises OSError, after which the log is over."""
+        self.check()
+        try:
+            for segment in list(self._dirty):
+                self._disk.flush_now(segment.file)
+                self.be_durable(segment)
+        except OSError as error:
+            self.fail(error)
+            raise
+
+    def clamp(self, last_index: Index) -> None:
+        """The log was cut to end with `last_index`: no flush under way may promise more."""
+        self.flushed_index = min(self.flushed_index, last_index)
+        for request in self._requests:
+            request.target = min(request.target, last_index)
+
+    def begin_at(self, last_index: Index) -> None:
+        """The log begins anew, empty, after `last_index`."""
+        for request in self._requests:
+            request.target = min(request.target, last_index)
+        self.flushed_index = last_index
+
+    def _flush_segment(self, request: _Request, segment: Segment, write_count: int) -> None:
+        def on_flushed(error: OSError | None) -> None:
+            self._on_flushed(request, segment, write_count, error=error)
+
+        self._disk.flush_soon(segment.file, on_flushed)
+
+    def _on_flushed(
+        self, request: _Request, segment: Segment, write_count: int, *, error: OSError | None
+    ) -> None:
+        if error is not None:
+            self.fail(error)
+        if self.error is not None:
+            request.error = self.error
+        elif segment.is_dirty and segment.write_count == write_count:
+            self.be_durable(segment)
+        request.remaining -= 1
+        if request.remaining == 0:
+            self._finish(request)
+
+    def be_durable(self, segment: Segment) -> None:
+        """Everything in `segment` is durable: it is told, once all before it is."""
+        self.mark_clean(segment)
+        self._ahead.append(segment)
+        first = min((one.name.base_index for one in self._dirty), default=_NO_LIMIT)
+        told = [one for one in self._ahead if one.name.base_index < first]
+        self._ahead = [one for one in self._ahead if one not in told and not one.is_dirty]
+        for one in sorted(told, key=lambda one: one.name.base_index):
+            self._on_segment_durable(one)
+
+    def _finish(self, request: _Request) -> None:
+        self._requests.remove(request)
+        if request.error is not None:
+            request.done(request.error)
+            return
+        self.flushed_index = max(self.flushed_index, request.target)
+        request.done(request.target)

@@ -1,0 +1,206 @@
+"""Flushes that the kernel does by itself: no thread waits, and no file waits for another.
+
+Why:    a thread that flushes shares the interpreter's lock with the loop, and each of them wakes
+        the other several times for one write; and files that it flushes in turn wait for each
+        other, where the file system would make all of them durable in one commit of its journal.
+How:    Linux's native AIO: `io_submit` of an fdatasync, whose end counts up an eventfd that the
+        loop watches. One round at a time, each file once, all of them side by side: the file system
+        makes a round durable in one commit, where flushes that begin whenever they like wait for
+        each other's commits.
+
+            add --> no round under way: one begins at the end of the pass --> done
+                --> a round under way: the next one, together with all that is asked for meanwhile
+
+        Whoever cannot be served (too many files at once, a kernel or a sandbox without it) is told
+        so, and goes to the thread.
+Owns:   the kernel's context, the eventfd, and who waits for which file.
+Source: io_submit(2); Linux 4.18 (IOCB_CMD_FDSYNC); docs/decisions/0005, with figures."""
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from strandline.storage.disk.descriptor import Descriptor
+from strandline.storage.disk.flusher import FlushDone, answer_all
+
+FILES_MAX = 64
+"""Files that are flushed side by side; for more, one syncfs is faster."""
+
+_CALLS = {"x86_64": (206, 207, 208, 209), "aarch64": (0, 1, 4, 2)}
+"""{machine: numbers of io_setup, io_destroy, io_getevents, io_submit}."""
+_FDSYNC = 3
+_RESFD = 1
+_IOCB = struct.Struct("<QIIHhIQQqQII")
+"""data, key, rw_flags, opcode, priority, file, buffer, bytes, offset, reserved, flags, eventfd."""
+_EVENT = struct.Struct("<QQqq")
+"""data, iocb, result, result 2."""
+
+
+class ReaderLoop(Protocol):
+    """What of an event loop is needed here."""
+
+    def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
+        """Call `callback` whenever `fd` can be read."""
+
+    def remove_reader(self, fd: int) -> object:
+        """No more."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        """Call `callback` at the end of this pass of the loop."""
+
+
+class _File:
+    """A file that is being flushed."""
+
+    __slots__ = ("descriptor", "later", "waiting")
+
+    def __init__(self, descriptor: Descriptor, done: FlushDone) -> None:
+        self.descriptor = descriptor
+        # Who waits for the flush under way, and who for the one after it.
+        self.waiting = [done]
+        self.later: list[FlushDone] = []
+
+
+class KernelFlusher:
+    """See the module. For one thread: the loop's."""
+
+    def __init__(self, loop: ReaderLoop, numbers: tuple[int, int, int, int]) -> None:
+        """Raises OSError where the kernel does not offer this."""
+        self._setup, self._destroy, self._getevents, self._submit = numbers
+        self._call = ctypes.CDLL(None, use_errno=True).syscall
+        self._call.restype = ctypes.c_long
+        self._context = ctypes.c_ulong(0)
+        self._invoke(self._setup, ctypes.c_long(FILES_MAX), ctypes.byref(self._context))
+        self._eventfd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._loop = loop
+        loop.add_reader(self._eventfd, self._on_ready)
+        self._files: dict[int, _File] = {}
+        # Files of the next round, and how many of the present one are not done.
+        self._due: list[int] = []
+        self._under_way_count = 0
+        # The kernel copies what is submitted, so it is used again and again.
+        self._iocb = ctypes.create_string_buffer(_IOCB.size * FILES_MAX)
+        start = ctypes.addressof(self._iocb)
+        places = range(start, start + _IOCB.size * FILES_MAX, _IOCB.size)
+        self._iocbs = (ctypes.c_void_p * FILES_MAX)(*places)
+        self._events = ctypes.create_string_buffer(_EVENT.size * FILES_MAX)
+        self._is_refused = False
+
+    @classmethod
+    def create(cls, loop: ReaderLoop) -> "KernelFlusher | None":
+        """One, where the kernel can do it."""
+        numbers = _CALLS.get(platform.machine())
+        if sys.platform != "linux" or numbers is None or ctypes.sizeof(ctypes.c_long) != 8:
+            return None
+        try:
+            return cls(loop, numbers)
+        except OSError:
+            return None
+
+    def add(self, descriptor: Descriptor, done: FlushDone) -> bool:
+        """Flush what was written so far, then call `done`. False when it has to be done otherwise:
+        then nothing was begun."""
+        file = self._files.get(descriptor.number)
+        if file is not None:
+            has_begun = descriptor.number not in self._due
+            (file.later if has_begun else file.waiting).append(done)
+            return True
+        if self._is_refused or len(self._files) >= FILES_MAX:
+            return False
+        self._files[descriptor.number] = _File(descriptor, done)
+        self._begin_soon(descriptor.number)
+        return True
+
+    def close(self) -> None:
+        """Finish what was asked for, without answers. Blocks."""
+        self._loop.remove_reader(self._eventfd)
+        self._invoke(self._destroy, self._context)  # Waits for what is under way.
+        for number, file in self._files.items():
+            if file.later or number in self._due:
+                os.fdatasync(number)
+        self._files.clear()
+        self._due.clear()
+        os.close(self._eventfd)
+        self._is_refused = True
+
+    # ---- the kernel ------------------------------------------------------------------------------
+
+    def _begin_soon(self, number: int) -> None:
+        if not self._due and not self._under_way_count:
+            self._loop.call_soon(self._begin)
+        self._due.append(number)
+
+    def _begin(self) -> None:
+        """Submit all flushes that are due."""
+        due, self._due = self._due, []
+        for place, number in enumerate(due):
+            _IOCB.pack_into(
+                self._iocb, place * _IOCB.size,
+                number, 0, 0, _FDSYNC, 0, number, 0, 0, 0, 0, _RESFD, self._eventfd,
+            )  # fmt: skip
+        taken = 0
+        if due:
+            try:
+                taken = self._invoke(
+                    self._submit, self._context, ctypes.c_long(len(due)), self._iocbs
+                )
+            except OSError as error:
+                # A kernel that knows the calls but not this operation, or not for such a file.
+                self._is_refused = not isinstance(error, BlockingIOError)
+        self._under_way_count += taken
+        for number in due[taken:]:
+            self._flush_here(number)
+
+    def _flush_here(self, number: int) -> None:
+        """The kernel takes no more for now. This holds up the loop, but no promise."""
+        failure = None
+        try:
+            os.fdatasync(number)
+        except OSError as error:
+            failure = error
+        answers = [(done, failure) for done in self._finish(number)]
+        answer_all(answers, self._loop.call_soon)
+
+    def _on_ready(self) -> None:
+        try:
+            os.eventfd_read(self._eventfd)
+        except BlockingIOError:
+            return
+        count = self._invoke(
+            self._getevents,
+            self._context,
+            ctypes.c_long(0),
+            ctypes.c_long(FILES_MAX),
+            self._events,
+            None,
+        )
+        self._under_way_count -= count
+        if self._due and not self._under_way_count:
+            self._loop.call_soon(self._begin)
+        answers: list[tuple[FlushDone, OSError | None]] = []
+        for place in range(count):
+            number, _, result, _ = _EVENT.unpack_from(self._events, place * _EVENT.size)
+            error = None if result == 0 else OSError(-result, os.strerror(-result))
+            answers += [(done, error) for done in self._finish(number)]
+        answer_all(answers, self._loop.call_soon)
+
+    def _finish(self, number: int) -> list[FlushDone]:
+        """One flush is done: who waited for it. Who asked meanwhile waits for the next one."""
+        file = self._files[number]
+        done, file.waiting, file.later = file.waiting, file.later, []
+        if file.waiting:
+            self._begin_soon(number)
+        else:
+            del self._files[number]
+        return done
+
+    def _invoke(self, *arguments: object) -> int:
+        result = int(self._call(*arguments))
+        if result < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        return result

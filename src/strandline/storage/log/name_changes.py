@@ -1,0 +1,144 @@
+"""Changes of several names of a log's files, each so that a crash leaves one of two logs.
+
+Why:    a rename or a removal is one step, but a log lies in many files: a row of segments with some
+        of them gone, or one of its segments half replaced, could not be told from a loss.
+How:    an intent file says what is about to go, and whoever opens the log finishes that. A segment
+        that was made anew takes its place by one rename; the claims that the old one was durable
+        have gone before, so where they are gone and the rename was not, the new one, durable by
+        then, takes its place all the same: the old one may have been damaged, and nothing but its
+        claims kept anybody from looking at it.
+Owns:   nothing; the disk is handed in.
+Source: design section 4; "All File Systems Are Not Created Equal", OSDI'14."""
+
+from strandline.base.disk import Disk, is_unreadable
+from strandline.model.ids import Offset
+from strandline.storage.layout import (
+    CLAIMS,
+    CLEANED,
+    LOG,
+    RESET,
+    START,
+    SUMMARY,
+    SegmentName,
+    parse_name,
+)
+from strandline.storage.log.scan import proved_batches
+from strandline.storage.log.sealing import create_mark
+
+
+def parsed_names(disk: Disk, directory: str) -> list[tuple[SegmentName, str]]:
+    """(what the name says, suffix) of each file of the log."""
+    return [found for found in map(parse_name, disk.list_directory(directory)) if found is not None]
+
+
+def remove_segment_files(disk: Disk, directory: str, names: list[SegmentName]) -> None:
+    """Remove all files of these segments, and make that durable.
+
+    Claims go first: a segment that a crash brings back must not be said to be durable."""
+    doomed = [
+        (file, parsed[1])
+        for file in disk.list_directory(directory)
+        if (parsed := parse_name(file)) is not None and parsed[0] in names
+    ]
+    claims = [file for file, suffix in doomed if suffix in CLAIMS]
+    for file in claims:
+        disk.remove(f"{directory}/{file}")
+    if claims:
+        disk.flush_directory(directory)
+    for file, _ in doomed:
+        disk.remove(f"{directory}/{file}")
+    disk.flush_directory(directory)
+
+
+def declare(disk: Disk, directory: str, start: SegmentName, suffix: str) -> str:
+    """Create the file that says where the log is about to begin, and return its path.
+
+    For `remove_before` and `begin_anew`, which create it too: who cannot afford to fail once they
+    have begun calls this before them, since it needs space and they do not. Raises OSError."""
+    intent = f"{directory}/{start.stem}{suffix}"
+    disk.open(intent, create=True).close()
+    return intent
+
+
+def remove_before(disk: Disk, directory: str, start: SegmentName) -> None:
+    """Remove all files of the segments before `start`: after a crash either all are gone or none.
+
+    All or none, since a row of segments with a gap could not be told from a loss."""
+    intent = declare(disk, directory, start, START)
+    disk.flush_directory(directory)
+    for file in disk.list_directory(directory):
+        parsed = parse_name(file)
+        if parsed is not None and parsed[0].base_index < start.base_index:
+            disk.remove(f"{directory}/{file}")
+    disk.flush_directory(directory)
+    disk.remove(intent)
+
+
+def finish_removals(disk: Disk, directory: str) -> None:
+    """Finish what `remove_before` or `begin_anew` had begun when the process ended."""
+    for file in disk.list_directory(directory):
+        parsed = parse_name(file)
+        if parsed is None:
+            continue
+        if parsed[1] == START:
+            remove_before(disk, directory, parsed[0])
+        elif parsed[1] == RESET:
+            begin_anew(disk, directory, parsed[0])
+            return
+
+
+def begin_anew(disk: Disk, directory: str, start: SegmentName) -> None:
+    """Replace the log by an empty one that begins at `start`; a crash leaves one of the two."""
+    intent = declare(disk, directory, start, RESET)
+    disk.flush_directory(directory)
+    for file in disk.list_directory(directory):
+        parsed = parse_name(file)
+        if parsed is not None and parsed[1] != RESET:
+            disk.remove(f"{directory}/{file}")
+    disk.flush_directory(directory)
+    disk.rename(intent, f"{directory}/{start.stem}{LOG}")
+    create_mark(disk, directory, start)
+    disk.flush_directory(directory)
+
+
+def finish_replacements(disk: Disk, directory: str) -> None:
+    """Finish what `SegmentRow.replace` had begun when the process ended, and remove what was being
+    written."""
+    files = set(parsed_names(disk, directory))
+    for name, suffix in files:
+        if suffix != CLEANED:
+            continue
+        path = f"{directory}/{name.stem}{CLEANED}"
+        has_begun = (name, LOG) in files and (name, SUMMARY) not in files
+        if has_begun and (_end_of(disk, path, name), LOG) in files - {(name, LOG)}:
+            file = disk.open(path)
+            disk.flush_now(file)
+            file.close()
+            disk.flush_directory(directory)  # Nothing says of the new one what the old one was.
+            disk.rename(path, f"{directory}/{name.stem}{LOG}")
+            disk.flush_directory(directory)
+        else:
+            disk.remove(path)
+
+
+def _end_of(disk: Disk, path: str, name: SegmentName) -> SegmentName | None:
+    """What the segment behind these bytes has to be called; None where they are not whole."""
+    file = disk.open(path)
+    size = file.size()
+    end = name
+    position = 0
+    try:
+        batches = proved_batches(
+            file, 0, end=size, until=size, offset=name.base_offset, epoch=name.previous_epoch
+        )
+        for header, _, _ in batches:
+            position += header.size
+            markers = end.markers_before + header.is_marker
+            end = SegmentName(Offset(header.next_offset), markers, header.partition_leader_epoch)
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return None
+    finally:
+        file.close()
+    return end if position == size else None

@@ -1,0 +1,64 @@
+"""Which closed segments a log may let go of.
+
+Why:    a topic says how long and how much it keeps; nothing that readers may not yet have seen, and
+        nothing uncommitted, ever goes.
+How:    `expired_segments` judges closed segments; `is_due` says when the active one has to be
+        closed for that: by time and by records; a limit in bytes goes by the segments' size.
+        What another leader may yet cut off counts for nothing: a leader that nobody follows any
+        more appends on, and would let go of acknowledged records for what is never committed.
+Source: Kafka's retention.ms and retention.bytes; design section 4."""
+
+from collections.abc import Sequence
+
+from strandline.model.ids import Offset
+from strandline.storage.config import LogConfig
+from strandline.storage.log.segment import Segment
+
+
+def expired_segments(
+    segments: Sequence[Segment],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    limit_offset: Offset,
+    deleted_before: Offset,
+) -> int:
+    """How many segments from the first on may go; never the last, which is the active one.
+
+    A segment goes when it ends at or below the limit, and its newest record is older than the
+    retention time, or what is from it to the limit, which no truncation takes, is as large as the
+    retention size or has as many records as are to be kept, or all of its own are deleted. One
+    without any timestamp goes with the next one that has some."""
+    is_by_size = config.delete and config.retention_bytes >= 0
+    left = sum(one.bytes_before(limit_offset) for one in segments) if is_by_size else 0
+    count = 0
+    for at, segment in enumerate(segments[:-1], start=1):
+        left -= segment.bytes_before(limit_offset) if is_by_size else 0
+        if segment.end_offset > limit_offset:
+            break
+        is_old = is_expired(segment, config, now_ms)
+        is_much = is_by_size and config.retention_bytes <= left
+        is_many = config.delete and (
+            0 <= config.retention_records <= limit_offset - segment.end_offset
+        )
+        is_deleted = segment.end_offset <= deleted_before
+        if is_old or is_much or is_many or is_deleted:
+            count = at
+        elif segment.max_timestamp >= 0:
+            break
+    return count
+
+
+def is_expired(segment: Segment, config: LogConfig, now_ms: int) -> bool:
+    """Whether the segment's newest record is older than the retention time."""
+    if not config.delete or config.retention_ms < 0:
+        return False
+    return 0 <= segment.max_timestamp < now_ms - config.retention_ms
+
+
+def is_due(active: Segment, config: LogConfig, now_ms: int) -> bool:
+    """Whether the active segment has to be closed so that it can go in time."""
+    if is_expired(active, config, now_ms):
+        return True
+    records_count = active.end_offset - active.name.base_offset
+    return config.delete and 0 <= config.retention_records <= records_count and records_count > 0

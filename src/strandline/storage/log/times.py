@@ -1,0 +1,115 @@
+"""Finds records by their timestamp.
+
+Why:    ListOffsets asks for the first record at or after a time, and for the newest one.
+How:    segments know their highest timestamp, the time index leads near the batch, and that one
+        batch is opened: the only place where a log looks inside a batch.
+Source: Kafka's ListOffsets; design section 4."""
+
+from collections.abc import Sequence
+
+from strandline.base.errors import ApiError
+from strandline.model.ids import Offset
+from strandline.records.batch import BatchHeader
+from strandline.records.record import decode_records
+from strandline.storage.log.segment import Segment
+
+
+def offset_for_time(
+    segments: Sequence[Segment], timestamp: int, limit_offset: Offset, *, start_offset: Offset
+) -> tuple[int, Offset] | None:
+    """(timestamp, offset) of the first record in [start, limit) that is at or after `timestamp`."""
+    for segment in segments:
+        if segment.name.base_offset >= limit_offset:
+            return None
+        if segment.max_timestamp < timestamp or segment.max_timestamp_offset < 0:
+            continue
+        if segment.end_offset <= start_offset:
+            continue
+        header = segment.find_time(timestamp, start_offset)
+        _prove(segment, segment.floor_time(timestamp, start_offset), header)
+        while header is not None and header.base_offset < limit_offset:
+            found = _first_record(segment, header, timestamp, start_offset)
+            if found is not None:
+                return found if found[1] < limit_offset else None
+            passed = header.position + header.size
+            header = _next_reaching(segment, header, timestamp)
+            _prove(segment, passed, header)
+    return None
+
+
+def max_timestamp(
+    segments: Sequence[Segment], *, start_offset: Offset
+) -> tuple[int, Offset] | None:
+    """(timestamp, offset) of the first record from `start_offset` on with the highest timestamp of
+    those; None for none."""
+    best: tuple[int, Segment] | None = None
+    for segment in segments:
+        highest = _highest(segment, start_offset)
+        if highest >= 0 and (best is None or highest > best[0]):
+            best = highest, segment
+    if best is None:
+        return None
+    timestamp, segment = best
+    return offset_for_time((segment,), timestamp, segment.end_offset, start_offset=start_offset)
+
+
+def _highest(segment: Segment, start_offset: Offset) -> int:
+    """The highest timestamp of the segment's records from `start_offset` on; -1 for none."""
+    if segment.max_timestamp_offset < 0 or segment.end_offset <= start_offset:
+        return -1
+    if segment.max_timestamp_offset >= start_offset:
+        return segment.max_timestamp
+    first = segment.find_offset(start_offset)
+    segment.prove_from(start_offset, segment.size)
+    if first is None:
+        return -1
+    highest = -1
+    for header in segment.headers(first.position, segment.size):
+        if header.is_marker or not header.records_count:
+            continue
+        if header.base_offset >= start_offset or header.has_append_time:
+            highest = max(highest, header.max_timestamp)
+        else:
+            highest = max([highest, *_timestamps(segment, header, start_offset)])
+    return highest
+
+
+def _timestamps(segment: Segment, header: BatchHeader, start_offset: Offset) -> list[int]:
+    """Those of a batch's records from `start_offset` on."""
+    try:
+        records = decode_records(segment.file.pread(header.size, header.position))
+    except ApiError:
+        return [header.max_timestamp]
+    first = start_offset - header.base_offset
+    return [record.timestamp for record in records if record.offset_delta >= first]
+
+
+def _prove(segment: Segment, start: int, found: BatchHeader | None) -> None:
+    """What was passed in a search, and what was found, has to be sound. Raises StorageError."""
+    segment.prove(start, segment.size if found is None else found.position + found.size)
+
+
+def _next_reaching(segment: Segment, after: BatchHeader, timestamp: int) -> BatchHeader | None:
+    """The next batch that claims to reach `timestamp`."""
+    for header in segment.headers(after.position + after.size, segment.size):
+        if header.max_timestamp >= timestamp and header.last_offset_delta >= 0:
+            return header
+    return None
+
+
+def _first_record(
+    segment: Segment, header: BatchHeader, timestamp: int, start_offset: Offset
+) -> tuple[int, Offset] | None:
+    first = Offset(max(start_offset, header.base_offset))
+    if header.has_append_time:
+        return (header.max_timestamp, first) if header.records_count else None
+    batch = segment.file.pread(header.size, header.position)
+    try:
+        records = decode_records(batch)
+    except ApiError:
+        return header.max_timestamp, first  # The header is all that can be read.
+    for record in records:
+        offset = Offset(header.base_offset + record.offset_delta)
+        if record.timestamp >= timestamp and offset >= first:
+            return record.timestamp, offset
+    return None

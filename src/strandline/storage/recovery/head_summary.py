@@ -1,0 +1,68 @@
+"""What of the segment that is still written to need not be scanned at the next opening.
+
+Why:    a broker that is killed leaves an open segment in each of its logs: to read all of them from
+        their beginning takes as long as there is data.
+How:    |----head: durable, summarised----|--scanned at the opening--| end
+        Now and then, when a flush is asked for, what a scan would find up to there is taken down;
+        once the flush is done it is written, in the files that a closed segment has. A summary that
+        speaks of less than the segment has is that of a head. It is due when the rest has grown by
+        an eighth of the head, so that what is written for it stays a small share.
+Owns:   how much of the active segment its summary speaks of.
+Source: design section 4; `sealing` for the files."""
+
+import contextlib
+from typing import NamedTuple
+
+from strandline.base.disk import Disk
+from strandline.model.ids import Index
+from strandline.storage.log.row import SegmentRow
+from strandline.storage.log.sealing import SealFiles, describe, write_seal
+from strandline.storage.log.segment import Segment
+from strandline.storage.producers.producers import ProducerStates
+
+REST_BYTES_MIN = 2 << 20
+REST_SHARE = 8
+
+
+class TakenHead(NamedTuple):
+    """A head as it was when its flush was asked for."""
+
+    segment: Segment
+    files: SealFiles
+
+
+class HeadSummary:
+    """The summaries of the active segments of one log."""
+
+    __slots__ = ("_disk", "_is_closed", "_row", "_segment", "_size")
+
+    def __init__(self, disk: Disk, row: SegmentRow) -> None:
+        self._disk = disk
+        self._row = row
+        self._segment = row.active
+        self._size = 0
+        self._is_closed = False
+
+    def take(self, producers: ProducerStates) -> TakenHead | None:
+        """Take down what the log is now, if that is due; `producers` are those at its end."""
+        segment = self._row.active
+        if segment is not self._segment or segment.size < self._size:
+            self._segment = segment
+            self._size = 0
+        if segment.size - self._size < max(REST_BYTES_MIN, self._size // REST_SHARE):
+            return None
+        self._size = segment.size
+        return TakenHead(
+            segment, describe(segment, self._row.history, producers=producers.checkpoint())
+        )
+
+    def write(self, head: TakenHead, flushed_index: Index) -> None:
+        """The log is durable up to `flushed_index`: if that is all of the head, remember it."""
+        covers = flushed_index >= head.files.summary.end_index - 1
+        if covers and not self._is_closed and head.segment is self._row.active:
+            with contextlib.suppress(OSError):  # Without it, more is scanned.
+                write_seal(self._disk, head.segment, head.files)
+
+    def close(self) -> None:
+        """Write nothing more: flushes under way end later, maybe beside another `Log`."""
+        self._is_closed = True

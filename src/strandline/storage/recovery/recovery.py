@@ -1,0 +1,521 @@
+"""Opens a log after whatever happened to the process that wrote it.
+
+Why:    nothing that was not flushed may be believed, nothing that was flushed may be dropped
+        quietly.
+How:    finish a reset that was begun -> for each segment in order: its summary, if that fits,
+        or else a scan of headers and CRCs -> write again what nothing says was flushed (`renewal`)
+        -> cut the torn tail, drop what does not follow -> flush, names and bytes
+        (left to the caller with `defer_flush`: one flush for many logs. Until then no summary is
+        written of what was scanned: it would say that this is durable).
+        Of the last segment the summary may tell the head only: the rest is scanned.
+        A segment with a fitting summary was durable, and so was everything before it: a bad batch
+        below that, or below a mark of what was flushed (the last one that the log left, or what the
+        caller knows), is corruption (StorageError).
+Source: design section 4; "Protocol-Aware Recovery", FAST'18: a torn tail is not corruption."""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.base.disk import Disk, is_unreadable
+from strandline.base.errors import ApiError, StorageError
+from strandline.model.ids import Index
+from strandline.records.batch import BatchHeader
+from strandline.records.marker import Marker, parse_marker
+from strandline.storage.config import LogConfig
+from strandline.storage.layout import (
+    CLAIMS,
+    CLEANED,
+    FIRST_SEGMENT,
+    FLUSHED,
+    LOG,
+    RESET,
+    START,
+    SUMMARY,
+    SegmentName,
+    SegmentSummary,
+    make_durable_directory,
+    read_checked,
+)
+from strandline.storage.log.history import History
+from strandline.storage.log.index import IndexCache
+from strandline.storage.log.name_changes import (
+    finish_removals,
+    finish_replacements,
+    parsed_names,
+    remove_segment_files,
+)
+from strandline.storage.log.reads import segment_at_index
+from strandline.storage.log.scan import is_zero, proved_batches
+from strandline.storage.log.sealing import (
+    create_mark,
+    lower_mark,
+    read_flushed,
+    read_producers,
+    read_summary,
+    restore_segment,
+    seal_segment,
+)
+from strandline.storage.log.segment import Segment
+from strandline.storage.producers.producers import ProducerStates
+from strandline.storage.producers.replay import replay_producers
+from strandline.storage.recovery.renewal import Renewal
+
+PAGE_BYTES_MAX = 64 << 10
+
+
+@dataclass(slots=True)
+class RecoveredLog:
+    """A log as found. All of it is durable, but for `defer_flush`; the last segment is the active
+    one."""
+
+    segments: list[Segment]
+    history: History
+    producers: ProducerStates
+    cache: IndexCache
+    unsealed: list[Segment]
+    """Closed segments to be sealed once they are durable."""
+    old_marks: set[SegmentName]
+    """Segments, without the active one, that may have a mark of what is durable beside them."""
+    noted_index: Index
+    """Up to there a mark said that it is durable."""
+
+
+class LogRecovery:
+    """One opening of one log's directory."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        *,
+        config: LogConfig,
+        now_ms: int,
+        flushed_index: Index,
+        cut_corruption: bool,
+        defer_flush: bool = False,
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._config = config
+        self._now_ms = now_ms
+        self._flushed_index = flushed_index
+        self._noted_index = Index(-1)
+        self._cut_corruption = cut_corruption
+        self._defer_flush = defer_flush
+        self._believes_summaries = True
+        self._is_new = False
+        self._next_name: SegmentName | None = None
+        """Of the segment behind the one that is being opened."""
+        self._cache = IndexCache()
+        self._segments: list[Segment] = []
+        self._history = History(FIRST_SEGMENT)
+        self._producers: ProducerStates | None = ProducerStates()
+        """None while the producers at the end of the segments so far are not known."""
+        self._unsealed: list[Segment] = []
+        self._files: list[tuple[SegmentName, str]] = []
+        """What was found in the directory; see `parsed_names`."""
+
+    def run(self) -> RecoveredLog:
+        """Recover. Raises StorageError for corruption, OSError for a disk that fails."""
+        try:
+            return self._recover()
+        except StorageError:
+            if not self._cut_corruption:
+                raise
+        # The damage is where a summary spares a look, so that nothing was cut: look at everything.
+        for segment in self._segments:
+            segment.release()
+        self._segments.clear()
+        self._unsealed.clear()
+        self._producers = ProducerStates()
+        self._believes_summaries = False
+        return self._recover()
+
+    def _recover(self) -> RecoveredLog:
+        names = self._find_segments()
+        summaries = {name: self._summary_of(name, is_last=name is names[-1]) for name in names}
+        self._read_claims(summaries)
+        self._history = History(names[0])
+        if names[0] != FIRST_SEGMENT:
+            self._producers = None  # Some wrote before it.
+        for at, (name, summary) in enumerate(summaries.items()):
+            self._next_name = names[at + 1] if at + 1 < len(names) else None
+            if self._segments and name.base_index < self._segments[-1].end_index:
+                self._remove_segments([name])  # A merge of segments had got as far as its rename.
+            elif self._segments and not self._follows(name):
+                if any(self._follows(one) for one in names[at + 1 :]):
+                    self._remove_segments([name])  # Of a roll that found no space for its name.
+                    continue
+                self._drop(names[at:])
+                break
+            else:
+                self._open_segment(name, summary, is_last=at + 1 == len(names))
+        self._check_end()
+        producers = self._recover_producers()
+        self._remove_strays()
+        old_marks = {name for name, suffix in self._files if suffix == FLUSHED}
+        return RecoveredLog(
+            segments=self._segments,
+            history=self._history,
+            producers=producers,
+            cache=self._cache,
+            unsealed=self._unsealed,
+            old_marks=old_marks - {self._segments[-1].name},
+            noted_index=self._noted_index,
+        )
+
+    def _summary_of(self, name: SegmentName, *, is_last: bool) -> SegmentSummary | None:
+        if not self._believes_summaries:
+            return None
+        return read_summary(self._disk, self._directory, name, may_be_head=is_last)
+
+    # ---- the directory ----
+
+    def _find_segments(self) -> list[SegmentName]:
+        """The names of the log's segments in order, after tidying up; at least one."""
+        disk, directory = self._disk, self._directory
+        if self._defer_flush:
+            disk.make_directories(directory)
+        else:
+            make_durable_directory(disk, directory)
+        self._files = parsed_names(disk, directory)
+        if any(suffix in (START, RESET) for _, suffix in self._files):
+            finish_removals(disk, directory)
+        if any(suffix in (START, RESET, CLEANED) for _, suffix in self._files):
+            finish_replacements(disk, directory)
+            self._files = parsed_names(disk, directory)
+        names = [name for name, suffix in self._files if suffix == LOG]
+        if not names:
+            disk.open(f"{directory}/{FIRST_SEGMENT.stem}{LOG}", create=True).close()
+            names.append(FIRST_SEGMENT)
+            self._is_new = True
+        names.sort(key=_order)
+        if (names[-1], FLUSHED) not in self._files:
+            create_mark(disk, directory, names[-1])
+        if not self._defer_flush:
+            # Also what is found: a process may have been killed between a name and its flush.
+            disk.flush_directory(directory)
+        return names
+
+    def _read_claims(self, fitting: Mapping[SegmentName, SegmentSummary | None]) -> None:
+        """Learn what was durable, also from files beside segments that have grown or are gone.
+
+        `fitting`: the summaries that fit, of the segments that are there."""
+        marks = [file for file in self._files if file[1] == FLUSHED]
+        summaries = [file for file in self._files if file[1] == SUMMARY]
+        self._noted_index = claimed_index(
+            self._disk, self._directory, marks, {}, may_miss=self._cut_corruption
+        )
+        claimed = claimed_index(self._disk, self._directory, summaries, fitting)
+        self._flushed_index = max(self._flushed_index, self._noted_index, claimed)
+
+    def _remove_strays(self) -> None:
+        """Remove the files beside segments that are no more."""
+        known = {segment.name for segment in self._segments} | {self._end_name()}
+        if all(name in known for name, _ in self._files):
+            return  # What was written meanwhile belongs to a segment.
+        for name, suffix in parsed_names(self._disk, self._directory):
+            if name not in known:
+                self._disk.remove(f"{self._directory}/{name.stem}{suffix}")
+
+    def _end_name(self) -> SegmentName:
+        return _name_at_end(self._segments[-1], self._history)
+
+    def _follows(self, name: SegmentName) -> bool:
+        return name == self._end_name()
+
+    def _drop(self, names: list[SegmentName]) -> None:
+        """Remove segments that do not follow what was found before them. The only mark of what
+        stays may lie beside them."""
+        self._check_end()
+        last = self._segments[-1]
+        index = min(self._flushed_index, Index(last.end_index - 1))
+        if index >= 0:
+            lower_mark(self._disk, self._directory, last.name, index)
+        self._remove_segments(names)
+
+    def _check_end(self) -> None:
+        """See that everything that was flushed is there."""
+        last = self._segments[-1]
+        if last.end_index > self._flushed_index:
+            return
+        if self._cut_corruption:
+            self._remove_claims(last)
+            beyond = {name for name, _ in self._files if name.base_index >= last.end_index}
+            self._remove_segments(sorted(beyond - {last.name}))
+        else:
+            raise StorageError(
+                last.path(LOG),
+                last.size,
+                expected=f"entries up to index {self._flushed_index}, which were flushed",
+                found=f"an end at index {last.end_index}",
+            )
+
+    def _remove_segments(self, names: list[SegmentName]) -> None:
+        remove_segment_files(self._disk, self._directory, names)
+
+    # ---- one segment ----
+
+    def _open_segment(
+        self, name: SegmentName, summary: SegmentSummary | None, *, is_last: bool
+    ) -> None:
+        segment = Segment(
+            self._disk,
+            self._directory,
+            name,
+            cache=self._cache,
+            index_interval_bytes=self._config.index_interval_bytes,
+        )
+        if summary is not None:
+            restore_segment(segment, self._history, summary)
+            self._producers = None
+            if summary.producers is not None:
+                self._producers = ProducerStates(summary.producers)
+            if is_last:
+                segment.open_index()
+            if is_last and segment.file.size() > segment.size:
+                self._scan_segment(segment, is_last=True)
+            elif (is_last or summary.producers is not None) and not self._defer_flush:
+                # Maybe cut to the size of its head: nobody has seen that this is durable.
+                self._disk.flush_now(segment.file)
+        else:
+            self._scan_segment(segment, is_last=is_last)
+            if not is_last and self._defer_flush:
+                self._unsealed.append(segment)
+            elif not is_last:
+                with contextlib.suppress(OSError):  # Without its files, it is scanned again.
+                    seal_segment(self._disk, segment, self._history, keep_index=False)
+        self._segments.append(segment)
+
+    def _scan_segment(self, segment: Segment, *, is_last: bool) -> None:
+        """What is behind the part that its summary tells, if any."""
+        head_bytes = segment.size
+        if self._producers is None or (self._segments and not head_bytes):
+            # Known by the headers so far, too: but compaction has left a few of each producer.
+            name = _name_at_end(segment, self._history) if head_bytes else segment.name
+            producers = read_producers(self._disk, self._directory, name)
+            if producers is not None:
+                self._producers = ProducerStates(producers)
+        file = segment.file
+        found_bytes = file.size()
+        written = file.written_end()
+        if self._history.is_told is None:
+            self._history.is_told = is_last_epoch_told([*self._segments, segment], self._history)
+        batches = noted_batches(segment, self._history, end=found_bytes, until=written)
+        renewal = Renewal(file)
+        for header, chunk, at in self._readable(segment, batches):
+            if self._producers is not None:
+                self._producers.update(header, self._now_ms)
+            if segment.end_index > self._flushed_index + 1:
+                renewal.add(header.position, chunk, at, header.size)
+        renewal.finish()
+        if found_bytes > segment.size:
+            self._check_tail(segment)
+            if not head_bytes or segment.end_index <= self._flushed_index:
+                self._remove_claims(segment)
+            if is_last and _is_blank(segment, written):
+                segment.allocated = found_bytes  # Reserved for what comes next.
+            else:
+                segment.file.truncate(segment.size)
+                segment.allocated = segment.size
+        if not self._defer_flush and not self._is_new:
+            self._disk.flush_now(file)  # An empty one, too: a cut may have ended before its flush.
+
+    def _readable(
+        self, segment: Segment, batches: Iterator[tuple[BatchHeader, bytes, int]]
+    ) -> Iterator[tuple[BatchHeader, bytes, int]]:
+        """What the disk gives out. What it does not may have been flushed, marked or not."""
+        try:
+            yield from batches
+        except OSError as error:
+            if not is_unreadable(error):
+                raise
+            if not self._cut_corruption:
+                raise StorageError(
+                    segment.path(LOG),
+                    segment.size,
+                    expected=f"the batch of index {segment.end_index}",
+                    found=str(error),
+                ) from error
+
+    def _check_tail(self, segment: Segment) -> None:
+        """See that what ends here had not been flushed."""
+        if self._cut_corruption:
+            return
+        follows = _name_at_end(segment, self._history) == self._next_name
+        if follows and _is_zero_behind(segment):
+            return  # Nothing is missing: space that a roll gave back, which was not flushed.
+        is_flushed = segment.end_index <= self._flushed_index
+        if is_flushed or ends_at_other_epoch(segment):
+            why = "which was flushed" if is_flushed else "of which all is there but its epoch"
+            raise StorageError(
+                segment.path(LOG),
+                segment.size,
+                expected=f"the batch of index {segment.end_index}, {why}",
+                found=_bytes_behind(segment),
+            )
+
+    def _remove_claims(self, segment: Segment) -> None:
+        """Have nothing say more than is true of a segment that is about to be cut."""
+        if segment.end_index <= self._flushed_index:
+            lower_mark(self._disk, self._directory, segment.name, Index(segment.end_index - 1))
+        summary = segment.path(SUMMARY)
+        if self._disk.exists(summary):
+            self._disk.remove(summary)
+            self._disk.flush_directory(self._directory)
+
+    # ---- producers ----
+
+    def _recover_producers(self) -> ProducerStates:
+        if self._producers is not None:
+            return self._producers
+        producers = read_producers(self._disk, self._directory, self._end_name())
+        if producers is not None:
+            return ProducerStates(producers)
+        return replay_producers(
+            self._disk, self._directory, self._segments, now_ms=self._now_ms, may_forget=True
+        )
+
+
+def _is_blank(segment: Segment, written: int) -> bool:
+    """Whether nothing lies behind the end but what was reserved, of which `written` is the end of
+    a page."""
+    rest = written - segment.size
+    if rest <= 0:
+        return True
+    try:
+        return rest < PAGE_BYTES_MAX and not any(segment.file.pread(rest, segment.size))
+    except OSError:
+        return False  # It is cut, and written anew.
+
+
+def _is_zero_behind(segment: Segment) -> bool:
+    """Whether nothing was written behind the end, as far as anybody can tell."""
+    try:
+        return is_zero(segment.file, segment.size, segment.file.size())
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return True
+
+
+def _bytes_behind(segment: Segment) -> str:
+    try:
+        return f"bytes {segment.file.pread(16, segment.size).hex()}"
+    except OSError as error:
+        return str(error)
+
+
+def _name_at_end(segment: Segment, history: History) -> SegmentName:
+    """What a segment would be called that began at the end of this one, the last."""
+    markers = segment.end_index - segment.end_offset
+    return SegmentName(segment.end_offset, markers, history.last_epoch)
+
+
+def claimed_index(
+    disk: Disk,
+    directory: str,
+    files: Iterable[tuple[SegmentName, str]],
+    fitting: Mapping[SegmentName, SegmentSummary | None],
+    *,
+    may_miss: bool = False,
+) -> Index:
+    """The highest index that one of the files in the directory says is durable; -1 for none.
+
+    `fitting`: the summaries that fit, of the segments that are there. `may_miss`: a mark that
+    cannot be read says nothing; else StorageError."""
+    claimed = Index(-1)
+    for name, suffix in files:
+        if suffix not in CLAIMS:
+            continue
+        if suffix == FLUSHED:
+            try:
+                index = read_flushed(disk, directory, name)
+            except StorageError:
+                if not may_miss:
+                    raise
+                continue
+        else:
+            path = f"{directory}/{name.stem}{suffix}"
+            summary = fitting.get(name) or read_checked(disk, path, SegmentSummary)
+            index = Index(-1 if summary is None else summary.end_index - 1)
+        claimed = max(claimed, index)
+    return claimed
+
+
+def noted_batches(
+    segment: Segment, history: History, *, end: int, until: int | None = None
+) -> Iterator[tuple[BatchHeader, bytes, int]]:
+    """The batches that count behind what is known of the segment, as `proved_batches` gives them;
+    each is noted in the segment and in the history, whose end this is. None lies beyond `end`, or
+    begins at `until` or above.
+
+    Raises StorageError for a marker of a kind that is not known."""
+    batches = proved_batches(
+        segment.file,
+        segment.size,
+        end=end,
+        until=end if until is None else until,
+        offset=segment.end_offset,
+        epoch=history.last_epoch if segment.size else segment.name.previous_epoch,
+        is_told=bool(history.is_told),
+    )
+    for header, chunk, at in batches:
+        index = segment.end_index
+        history.note_epoch(header.partition_leader_epoch, index)
+        if header.is_marker:
+            history.is_told = header.tells_epoch
+            marker = _read_marker(chunk, at, segment)
+            history.note_marker(index, marker.configuration, marker.deleted_before)
+        segment.note(header)
+        yield header, chunk, at
+
+
+def ends_at_other_epoch(segment: Segment) -> bool:
+    """Whether a scan of the segment ended before a batch of which all is there, and is right, but
+    for its epoch: that is damage, and nothing that was torn."""
+    whole = proved_batches(
+        segment.file,
+        segment.size,
+        end=segment.file.size(),
+        until=segment.size + 1,
+        offset=segment.end_offset,
+        epoch=None,
+    )
+    try:
+        return next(whole, None) is not None
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return False  # Nobody can tell.
+
+
+def is_last_epoch_told(segments: Sequence[Segment], history: History) -> bool:
+    """Whether it is certain what the last epoch is: by the checksum of the marker with which it
+    began, or by the name of the first segment, where that one is not here any more."""
+    start = history.start
+    if not history.epochs:
+        return start != FIRST_SEGMENT
+    last, first = history.epochs[-1]
+    if first == start.base_index and not history.is_marker(first):
+        return start != FIRST_SEGMENT and last == start.previous_epoch
+    segment = segments[segment_at_index(segments, first)]
+    try:
+        header = segment.find_index(first, history.offset_of(first))
+    except (OSError, StorageError):
+        return False
+    return header.is_marker and header.tells_epoch
+
+
+def _read_marker(chunk: bytes, at: int, segment: Segment) -> Marker:
+    try:
+        return parse_marker(chunk, at)
+    except ApiError as error:
+        raise StorageError(
+            segment.path(LOG), segment.size, expected="a marker of a known kind", found=str(error)
+        ) from error
+
+
+def _order(name: SegmentName) -> Index:
+    return name.base_index

@@ -1,0 +1,199 @@
+"""Looks for bytes of a log that are not what was written: one pass, in slices.
+
+Why:    what nobody reads rots unseen, until it is asked for and the other copies are gone, too.
+How:    headers and checksums are walked as when a reader asks for the first time, but always, and
+        from the disk: what the page cache holds of a closed segment is let go before its first
+        slice, all of it, for the kernel keeps what it is told to forget a part of (a page, or many
+        that it holds as one), and a batch may begin in one slice and end in another. Where the walk
+        ends early is a gap:
+
+            [batch][batch]xxxxxxxxxxxxxx[batch][batch]
+                          start         end: the next place that the index or a marker knows of,
+                                        and at which a batch can be proved
+        Index, epochs and markers of what is in the gap are known without it.
+            A pass ends where the log did when it began: a log that is written faster than it is
+        looked at would have it go on for ever.
+Owns:   its place in the log, and the gaps found.
+Source: reliability reference 3; ZFS and Ceph scrub what is stored, in the background."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import Index
+from strandline.storage.layout import LOG
+from strandline.storage.log.history import History
+from strandline.storage.log.reads import segment_at_index
+from strandline.storage.log.row import SegmentRow
+from strandline.storage.log.scan import proved_batches
+from strandline.storage.log.segment import Segment
+from strandline.storage.recovery.checksum_verification import Place, Unproved
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The batches from `start` to before `end` are damaged, or some of them are."""
+
+    segment: Segment
+    start: Place
+    end: Place
+
+    @property
+    def path(self) -> str:
+        """The damaged file."""
+        return self.segment.path(LOG)
+
+    @property
+    def last_index(self) -> Index:
+        """The last entry of the gap."""
+        return Index(self.end.raft_index - 1)
+
+
+class Scrub:
+    """A pass over the segments of `row` from the one that holds `from_index` on, to its end as it
+    is now."""
+
+    def __init__(self, row: SegmentRow, from_index: Index) -> None:
+        self._row = row
+        self.done_index = from_index
+        """All segments that end at or before this index have been looked at."""
+        self._until_index = row.segments[-1].end_index
+        self._segment: Segment | None = None
+        self._position = 0
+        # Of the segment, as it was when the pass came to it.
+        self._size = 0
+        self._end_index = Index(0)
+        self._is_uncached = False
+        """Whether the page cache has let go of the segment."""
+        self.gaps: list[Gap] = []
+        """What was found and has not been taken from here."""
+
+    def step(self, bytes_max: int) -> int:
+        """Look at the next bytes, about `bytes_max` and never beyond a segment; how many these
+        were, 0 at the end of the pass."""
+        segment = self._find_segment()
+        if segment is None:
+            return 0
+        start = self._position
+        end = min(self._size, segment.size)
+        until = min(start + bytes_max, end)
+        place = _place_before(segment, start)
+        position = _walk(segment, self._row.history, place, until).position
+        if position < until:
+            gap = find_gap(segment, self._row.history, position)
+            if gap is not None:
+                self.gaps.append(gap)
+                _distrust(segment, self._row.history)
+                position = max(position, gap.end.position)
+            else:
+                position = until
+        self._position = position
+        is_done = position >= end
+        if segment is not self._row.active:
+            # What is read here alone does not stay in the page cache.
+            first = 0 if is_done else start
+            segment.file.forget_cached(first, position - first)
+        if is_done:
+            self.done_index = min(self._end_index, segment.end_index)
+            self._segment = None
+        return max(1, position - start)
+
+    def _find_segment(self) -> Segment | None:
+        """The segment to go on in; the log may have changed since the last step."""
+        segments = self._row.segments
+        segment = self._segment
+        if segment is not None and segment in segments and self._position < segment.size:
+            self._let_go(segment)
+            return segment
+        if min(segments[-1].end_index, self._until_index) <= self.done_index:
+            return None
+        segment = segments[segment_at_index(segments, self.done_index)]
+        if not segment.size or segment.end_index <= self.done_index:
+            return None
+        self._segment = segment
+        self._size, self._end_index = segment.size, segment.end_index
+        self._position = 0
+        self._is_uncached = False
+        self._let_go(segment)
+        return segment
+
+    def _let_go(self, segment: Segment) -> None:
+        """Have the page cache forget a segment, once it is closed."""
+        if not self._is_uncached and segment is not self._row.active:
+            segment.file.forget_cached(0, segment.size)
+            self._is_uncached = True
+
+
+def find_gap(segment: Segment, history: History, position: int) -> Gap | None:
+    """The gap that begins at or before `position` and reaches it; None where that is sound."""
+    start = _walk(segment, history, _place_before(segment, position), position + 1)
+    if start.position > position or start.position >= segment.size:
+        return None
+    return Gap(segment, start, _end_of_gap(segment, history, start.position))
+
+
+def find_gaps(segment: Segment, history: History, position: int, end: int) -> Iterator[Gap]:
+    """The gaps that lie in [position, end) of a segment, or reach into that."""
+    end = min(end, segment.size)
+    while position < end:
+        reached = _walk(segment, history, _place_before(segment, position), end).position
+        gap = find_gap(segment, history, reached) if reached < end else None
+        if gap is None:
+            return
+        yield gap
+        position = max(gap.end.position, reached + 1)
+
+
+def _distrust(segment: Segment, history: History) -> None:
+    """Nothing of a damaged segment is served from now on that has not been looked at."""
+    epochs = history.epochs_between(segment.name.base_index, segment.end_index)
+    segment.unproved = Unproved(segment.size, epochs)
+
+
+def _place_before(segment: Segment, position: int) -> Place:
+    try:
+        return segment.place_before(position)
+    except (OSError, StorageError):  # The index was lost, and cannot be made anew.
+        return Place(0, segment.name.base_offset, segment.name.base_index)
+
+
+def _walk(segment: Segment, history: History, first: Place, until: int) -> Place:
+    """The end of the last proved batch of those that begin at `first` and before `until`."""
+    position, offset, index = first
+    if index >= segment.end_index:
+        return first
+    batches = proved_batches(
+        segment.file,
+        position,
+        end=segment.size,
+        until=until,
+        offset=offset,
+        epoch=history.epoch_of(index),
+    )
+    try:
+        for header, _, _ in batches:
+            if (
+                index >= segment.end_index
+                or header.partition_leader_epoch != history.epoch_of(index)
+                or header.is_marker != history.is_marker(index)
+            ):
+                break
+            position += header.size
+            offset = header.next_offset
+            index = Index(index + header.index_count)
+    except OSError:
+        pass  # The disk does not give the next batch out: as bad as a wrong one.
+    return Place(position, offset, index)
+
+
+def _end_of_gap(segment: Segment, history: History, position: int) -> Place:
+    """The next place that is known without the gap and where something can be proved."""
+    end = Place(segment.size, segment.end_offset, segment.end_index)
+    try:
+        while (position := segment.index.after(position, segment.size)) < segment.size:
+            place = segment.place_before(position)
+            if _walk(segment, history, place, place.position + 1).position > place.position:
+                return place
+    except (OSError, StorageError):
+        pass  # Without an index, nothing in the segment can be told from its damage.
+    return end
