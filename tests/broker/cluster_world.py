@@ -18,8 +18,8 @@ from strandline.controller.commands import Answer, Command, CreateTopics, NewTop
 from strandline.model.cluster import KeptLabels, Labels
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
 from strandline.protocol.table import Message
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.broker_member import config_of
 from strandline.simulation.host import Seams, SimHost

@@ -29,8 +29,8 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
 )
 from strandline.raft.state import Role
-from strandline.replication.forgetting import Forgetting
-from strandline.replication.replica import Replica
+from strandline.replication.host.removal import Forgetting
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.scheduler import US_PER_MS
 
 TOPIC = "moved"

@@ -32,8 +32,8 @@ from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.protocol.errors import Error
 from strandline.records.batch import read_header
-from strandline.replication.appender import AppendResult
-from strandline.replication.fencing import Fencing
+from strandline.replication.leader.appender import AppendResult
+from strandline.replication.liveness.fencing import Fencing
 
 CONFIGS = (("voters.shrink.enable", "true"), ("min.insync.replicas", "1"))
 HOME = (3, 4, 5)

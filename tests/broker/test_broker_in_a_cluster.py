@@ -59,9 +59,9 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.records.batch import iterate_headers
 from strandline.records.record import decode_records
-from strandline.replication.group_spec import GroupSpec
-from strandline.replication.opening import FLUSHED_EACH_MAX, Opening
-from strandline.replication.replica import Replica
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.host.opening import FLUSHED_EACH_MAX, Opening
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk import SimDisk
 
 NOT_A_VOTER = 4

@@ -20,7 +20,7 @@ from strandline.broker.parts import FilePart
 from strandline.broker.server import Server
 from strandline.network.loop_clock import LoopClock
 from strandline.protocol.apis import APIS
-from strandline.replication.budget import MemoryBudget
+from strandline.replication.memory_budget import MemoryBudget
 
 DEADLINE_S = 20
 FETCH_HELD, HELD, FILE, ECHO, SILENT, BROKEN, BUG = 1, 2, 3, 8, 18, 99, 98

@@ -15,7 +15,7 @@ from strandline.broker.hosting import Hosting
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.network.calls import CallError, Calls
-from strandline.replication.inbound import Inbound
+from strandline.replication.host.inbound import Inbound
 
 MARK_MS = 6_000
 """What is durable is noted every 5 s."""

@@ -18,8 +18,8 @@ from tests.broker.test_promotion import constraints, watched_world, writes
 
 from strandline.broker.arbitrating import Arbitrating
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
-from strandline.replication.fencing import Fencing
-from strandline.replication.liveness import Liveness
+from strandline.replication.liveness.fencing import Fencing
+from strandline.replication.liveness.liveness import Liveness
 
 REGIONS = {1: "york", 2: "york", 3: "third", 4: "boston", 5: "boston"}
 YORK, BOSTON, THIRD = (1, 2), (4, 5), 3

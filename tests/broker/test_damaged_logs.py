@@ -39,8 +39,8 @@ from strandline.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from strandline.records.batch import HEADER_BYTES, iterate_headers
-from strandline.replication.repairs import SLICE_BYTES
-from strandline.replication.replica import Replica
+from strandline.replication.repair.gap_repair_client import SLICE_BYTES
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.file_image import CrashStyle, FileImage
 from strandline.storage.config import LogConfig
 from strandline.storage.recovery.scrubbing import Scrub

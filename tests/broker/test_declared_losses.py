@@ -19,7 +19,7 @@ from strandline.protocol.messages.describe_replica_logs import (
     DescribeReplicaLogsRequest,
     DescribeReplicaLogsResponse,
 )
-from strandline.replication.fencing import Fencing
+from strandline.replication.liveness.fencing import Fencing
 
 HOME = (3, 4, 5)
 LEFT, LOST = 3, (4, 5)

@@ -33,7 +33,7 @@ from strandline.protocol.messages.list_offsets import (
 )
 from strandline.records.batch import read_header
 from strandline.records.marker import build_deletion_marker
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 EARLIEST = -2
 GREATEST_TIMESTAMP = -3

@@ -16,7 +16,7 @@ from strandline.protocol.messages.describe_leadership import (
     DescribeLeadershipRequest,
     DescribeLeadershipResponse,
 )
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 CLUSTER = 4
 DELAY_MS = 20_000

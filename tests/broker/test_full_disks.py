@@ -11,7 +11,7 @@ from tests.broker.test_broker_in_a_cluster import delete, fetch, produce, set_co
 from tests.broker.test_delete_records import delete as delete_records
 
 from strandline.protocol.errors import Error
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk import SimDisk, SimFile
 from strandline.storage.reserve import Reserve
 

@@ -14,7 +14,7 @@ from tests.broker.test_promotion import constraints, kill, start, watched_world,
 from strandline.broker.giving_way import GivingWay
 from strandline.controller.commands import CreateTopics, NewTopic, TopicResults
 from strandline.model.ids import NO_BROKER, BrokerId
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 REGIONS = {1: "west", 2: "east", 3: "east", 4: "east", 5: "east"}
 VOTERS, OBSERVERS = (3, 4, 5), (2,)

@@ -15,8 +15,8 @@ from strandline.broker import arbitrating
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.fencing import FencedGroup, Fencing
-from strandline.replication.standing import standings
+from strandline.replication.leader.replica_status import standings
+from strandline.replication.liveness.fencing import FencedGroup, Fencing
 
 LAG_MS = 5_000
 

@@ -4,8 +4,8 @@ import pytest
 from tests.broker.cluster_world import ClusterWorld
 from tests.broker.test_broker_in_a_cluster import produce
 
-from strandline.replication.latecomers import Latecomers
-from strandline.replication.replica import Replica
+from strandline.replication.host.early_appends import Latecomers
+from strandline.replication.replica.replica import Replica
 
 
 def open_late(world: ClusterWorld) -> tuple[int, int]:

@@ -18,8 +18,8 @@ from strandline.protocol.messages.metadata import (
     MetadataResponse,
 )
 from strandline.raft.core import Raft
-from strandline.replication.group_spec import GroupSpec
-from strandline.replication.opening import Opening
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.host.opening import Opening
 from strandline.simulation.network import _Outgoing as SimulatedOutgoing
 from strandline.simulation.scheduler import US_PER_MS
 

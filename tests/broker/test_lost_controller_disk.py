@@ -1,6 +1,6 @@
 """A voter of the controller whose disk is gone comes back under its id, and votes for nothing old.
 
-Source: `replication/founding.py`; reliability reference 1b."""
+Source: `replication/host/bootstrap.py`; reliability reference 1b."""
 
 from collections.abc import Iterator
 

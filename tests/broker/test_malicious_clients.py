@@ -38,7 +38,7 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
 )
 from strandline.protocol.table import Message
-from strandline.replication.budget import MemoryBudget
+from strandline.replication.memory_budget import MemoryBudget
 
 DEADLINE_S = 20
 R = TypeVar("R", bound=Message)

@@ -10,8 +10,8 @@ from tests.broker.test_broker_in_a_cluster import fetch, produce
 
 from strandline.controller.commands import CreateTopics, NewTopic
 from strandline.model.ids import BrokerId
-from strandline.replication.opening import FLUSHED_EACH_MAX
-from strandline.replication.replica import Replica
+from strandline.replication.host.opening import FLUSHED_EACH_MAX
+from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import Kind, encode_control
 
 PARTITIONS = 40
@@ -49,7 +49,7 @@ def test_new_leaders_are_announced_together(
             announced.append(len(body))
         return encode_control(kind, body)
 
-    monkeypatch.setattr("strandline.replication.control_mail.encode_control", encode)
+    monkeypatch.setattr("strandline.replication.host.control_outbox.encode_control", encode)
     cluster.create_topic("many", partitions=PARTITIONS)
     assert sum(announced) == PARTITIONS
     assert len(announced) < PARTITIONS / 2

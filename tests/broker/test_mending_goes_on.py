@@ -26,9 +26,9 @@ from tests.broker.test_damaged_logs import (
 from strandline.base.errors import StorageError
 from strandline.model.ids import BrokerId, Offset
 from strandline.raft.events import Event
-from strandline.replication.entries import Entries
-from strandline.replication.helping import METHOD
-from strandline.replication.replica import Replica
+from strandline.replication.repair.gap_repair_server import METHOD
+from strandline.replication.replica.entries import Entries
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk import SimFile
 from strandline.storage.layout import LOG
 

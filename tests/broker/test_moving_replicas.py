@@ -27,7 +27,7 @@ from strandline.controller.names import OFFSETS_TOPIC
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.scheduler import US_PER_MS
 
 NEW = (4, 2, 3)

@@ -28,11 +28,11 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.raft.follower import stale_log_reset
 from strandline.records.record import Record, build_batch
-from strandline.replication.entries import cut_before
-from strandline.replication.helping import EntriesOf
-from strandline.replication.leading import Leading
-from strandline.replication.replica import Replica
-from strandline.replication.sender import FollowerStream
+from strandline.replication.leader.leadership import Leading
+from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.repair.gap_repair_server import EntriesOf
+from strandline.replication.replica.entries import cut_before
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk import SimDisk
 from strandline.storage.state_journal import read_states
 

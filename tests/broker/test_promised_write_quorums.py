@@ -18,8 +18,8 @@ from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, first_epoch
 from strandline.protocol.errors import Error
 from strandline.raft.group.configuration import Floor, floor_of
-from strandline.replication import sessions
-from strandline.replication.replica import Replica
+from strandline.replication.liveness import sessions
+from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import ABILITIES, Ability
 from strandline.simulation.link import Link
 from strandline.simulation.scheduler import US_PER_MS

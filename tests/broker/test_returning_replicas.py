@@ -11,7 +11,7 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 
 from strandline.controller.state import ControllerState
 from strandline.model.ids import BrokerId
-from strandline.replication.forgetting import Forgetting
+from strandline.replication.host.removal import Forgetting
 from strandline.simulation.disk import SimDisk
 from strandline.simulation.file_image import CrashStyle
 

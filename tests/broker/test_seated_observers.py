@@ -21,7 +21,7 @@ from tests.broker.test_lost_disk import lose_disk
 from strandline.model.cluster import Loss
 from strandline.protocol.errors import Error
 from strandline.raft.follower.rejoin import Rejoin
-from strandline.replication.fencing import Fencing
+from strandline.replication.liveness.fencing import Fencing
 
 HOME, OBSERVERS = (3, 4, 5), (1, 2)
 LEFT, LOST = 3, (4, 5)

@@ -8,7 +8,7 @@ from tests.broker.cluster_world import ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 
 from strandline.protocol.errors import Error
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.scheduler import US_PER_MS
 
 SLOW_FACTOR = 1_000_000

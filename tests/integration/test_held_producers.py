@@ -25,7 +25,7 @@ from strandline.protocol.messages.produce import (
     TopicProduceData,
 )
 from strandline.records.record import Record, build_batch
-from strandline.replication.appender import CHUNK_BYTES_MAX
+from strandline.replication.leader.appender import CHUNK_BYTES_MAX
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.replication.hosts import BROKERS, Host, until
 
 from strandline.network.calls import CallMessage
-from strandline.replication.host import Replication
+from strandline.replication.host.replication import Replication
 
 
 def test_an_answer_to_an_earlier_process_is_none_to_the_next(tmp_path: Path) -> None:

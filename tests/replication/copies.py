@@ -19,8 +19,8 @@ from strandline.model.ids import BrokerId, GroupId, Index, Offset
 from strandline.network.calls import CallError
 from strandline.records.batch import BatchHeader, read_header
 from strandline.records.record import decode_records
-from strandline.replication.helping import Try
-from strandline.replication.repairs import Repairs
+from strandline.replication.repair.gap_repair_client import Repairs
+from strandline.replication.repair.gap_repair_server import Try
 from strandline.storage.config import LogConfig
 from strandline.storage.log.segment import Segment
 from strandline.storage.recovery.scrubbing import Gap

@@ -12,12 +12,12 @@ from strandline.network.tcp import TcpNetwork
 from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.appender import AppendResult
-from strandline.replication.group_spec import GroupSpec
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.election_priority import Succession
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.host.replication import Replication
+from strandline.replication.leader.appender import AppendResult
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.succession import Succession
 from strandline.storage.config import LogConfig
 from strandline.storage.disk.real_disk import RealDisk
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.model.ids import Index
-from strandline.replication.append_times import (
+from strandline.replication.leader.append_times import (
     AGE_RATIO,
     SAMPLE_MS,
     SAMPLES_MAX,

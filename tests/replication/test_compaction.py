@@ -1,6 +1,6 @@
 """A compacted log on real disks: small, complete, the same for whoever reads it.
 
-Source: design section 4; `replication/compactor.py`."""
+Source: design section 4; `replication/replica/compactor.py`."""
 
 import asyncio
 import dataclasses
@@ -16,9 +16,9 @@ from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import iterate_headers
 from strandline.records.cleaning import filler
 from strandline.records.record import Record, build_batch, decode_records
-from strandline.replication.entries import Entries, cut_before
-from strandline.replication.lending import split_after
-from strandline.replication.replica import Replica
+from strandline.replication.catchup.peer_catchup import split_after
+from strandline.replication.replica.entries import Entries, cut_before
+from strandline.replication.replica.replica import Replica
 from strandline.storage.config import LogConfig
 from strandline.storage.log import reads
 

@@ -10,7 +10,7 @@ from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import read_header, seal
 from strandline.records.marker import build_epoch_marker
 from strandline.records.record import Record, build_batch
-from strandline.replication.entries import Entries
+from strandline.replication.replica.entries import Entries
 
 NONE = Index(-1)
 

@@ -12,8 +12,8 @@ from tests.replication.hosts import led, until
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, first_epoch
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import NO_HINT, AppendResponse, Fenced
-from strandline.replication import fencing
-from strandline.replication.fencing import FencedGroup, Fencing, LedGroups, UnableGroups
+from strandline.replication.liveness import fencing
+from strandline.replication.liveness.fencing import FencedGroup, Fencing, LedGroups, UnableGroups
 
 GROUP = GroupId(7)
 

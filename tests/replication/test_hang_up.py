@@ -11,12 +11,12 @@ import pytest
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.led_groups import LedGroups
-from strandline.replication.liveness import FRESH_PATIENCE_MS, STANDING_COUNT_MAX, Liveness
-from strandline.replication.replica import Replica
-from strandline.replication.sessions import LeadSession
+from strandline.replication.host.election_priority import Succession
+from strandline.replication.host.led_groups import LedGroups
+from strandline.replication.liveness.liveness import FRESH_PATIENCE_MS, STANDING_COUNT_MAX, Liveness
+from strandline.replication.liveness.sessions import LeadSession
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.succession import Succession
 from strandline.replication.wire import HeartbeatAnswer
 
 LEADER, FIRST, SECOND, SELF = (BrokerId(number) for number in (1, 2, 3, 4))

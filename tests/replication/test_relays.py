@@ -15,9 +15,9 @@ from strandline.base.errors import ProtocolError
 from strandline.model.cluster import Labels
 from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.raft.messages import AppendRequest, Run
-from strandline.replication import relaying, relays
-from strandline.replication.replica import Replica
-from strandline.replication.sender import FollowerStream
+from strandline.replication.leader import forwarding, relays
+from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import (
     AppendHead,
@@ -174,7 +174,7 @@ def test_what_comes_too_early_waits_for_what_comes_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once; for ever it does not wait: its leader has to hear what is lacking."""
-    monkeypatch.setattr(relaying, "HOLD_MS", 10_000)
+    monkeypatch.setattr(forwarding, "HOLD_MS", 10_000)
     monkeypatch.setattr(relays, "SLACK_MS", 20_000)
 
     async def scenario() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.storage.storage_world import ManualClock
 
 from strandline.model.ids import BrokerId, Epoch, GroupId
-from strandline.replication.liveness import Liveness
-from strandline.replication.sessions import NEVER_MS, FollowSession, LeadSession
+from strandline.replication.liveness.liveness import Liveness
+from strandline.replication.liveness.sessions import NEVER_MS, FollowSession, LeadSession
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Ability, Heartbeat, HeartbeatAnswer, decode_heartbeat
 

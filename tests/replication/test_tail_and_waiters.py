@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.model.ids import Epoch, Index
-from strandline.replication.budget import MemoryBudget
-from strandline.replication.tail import Chunk, Tail
+from strandline.replication.leader.tail import Chunk, Tail
+from strandline.replication.memory_budget import MemoryBudget
 from strandline.replication.waiters import MarkWaiters, Watchers
 
 

@@ -1,7 +1,7 @@
 """Whose turn it is to be served from the log, and how fast. Source: design section 5."""
 
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.throttle import COPYING_MS, CopyLimits, RecoveryThrottle
+from strandline.replication.catchup.throttle import COPYING_MS, CopyLimits, RecoveryThrottle
 from strandline.simulation.clock import HostClock, SimClock
 from strandline.simulation.process import Process
 from strandline.simulation.scheduler import US_PER_MS, Scheduler

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from strandline.model.ids import BrokerId, Index
-from strandline.replication.sender import FollowerStream
+from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.window import BYTES_MIN, COUNT_MIN, ROUND_TRIP_MS_MIN, Window
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.window import BYTES_MIN, COUNT_MIN, ROUND_TRIP_MS_MIN, Window
 
 MB = 1_000_000
 SETTINGS = ReplicationSettings(inflight_bytes_max=64 * MB, inflight_count_max=4_096)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from strandline.replication.forgetting import Forgetting
-from strandline.replication.replica import Replica
+from strandline.replication.host.removal import Forgetting
+from strandline.replication.replica.replica import Replica
 
 
 def watch_beginnings(patch: pytest.MonkeyPatch, look: Callable[[Replica], object]) -> None:

@@ -9,8 +9,8 @@ from strandline.base.network import Lane
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.appender import AppendResult
-from strandline.replication.replica import Replica
+from strandline.replication.leader.appender import AppendResult
+from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import decode_append
 from strandline.simulation.link import Pipe
 from strandline.simulation.world import World

@@ -29,15 +29,15 @@ from strandline.raft.leader.progress import Progress
 from strandline.raft.messages import AppendRequest, Run, VoteResponse
 from strandline.raft.state import ReplicaState
 from strandline.records.batch import BatchHeader
-from strandline.replication.appender import Appended, Appender, AppendResult, Request
-from strandline.replication.flushes import Flushes
-from strandline.replication.host import Replication
-from strandline.replication.liveness import Liveness
-from strandline.replication.relays import Relays
-from strandline.replication.replica import Replica
-from strandline.replication.sessions import NEVER_MS, FollowSession
+from strandline.replication.host.replication import Replication
+from strandline.replication.leader.appender import Appended, Appender, AppendResult, Request
+from strandline.replication.leader.relays import Relays
+from strandline.replication.liveness.liveness import Liveness
+from strandline.replication.liveness.sessions import NEVER_MS, FollowSession
+from strandline.replication.replica.flushes import Flushes
+from strandline.replication.replica.replica import Replica
+from strandline.replication.replica.sink import ReplicaSink
 from strandline.replication.settings import ReplicationSettings
-from strandline.replication.sink import ReplicaSink
 from strandline.simulation.disk import SimDisk
 from strandline.simulation.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm import run_scenario

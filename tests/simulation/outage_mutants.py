@@ -32,9 +32,9 @@ from strandline.model.ids import BrokerId, GroupId, grant_of
 from strandline.raft.election.arbitration import Arbitration
 from strandline.raft.events import PersistState
 from strandline.raft.messages import Fence, Fenced
-from strandline.replication import fencing
-from strandline.replication.fencing import FencedGroup
-from strandline.replication.replica import Replica
+from strandline.replication.liveness import fencing
+from strandline.replication.liveness.fencing import FencedGroup
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.outage_swarm import draw_outages
 from strandline.simulation.scenario import PlannedFault, Scenario
 from strandline.simulation.swarm import run_scenario

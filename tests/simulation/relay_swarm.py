@@ -27,7 +27,7 @@ from strandline.simulation.strikes import End, cut, over
 from strandline.simulation.swarm import Outcome, run_scenario
 
 if TYPE_CHECKING:
-    from strandline.replication.replica import Replica
+    from strandline.replication.replica.replica import Replica
     from strandline.simulation.world import World
 
 LAYOUTS = (

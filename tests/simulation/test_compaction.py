@@ -1,6 +1,6 @@
 """Compacted logs under faults: no key loses its last record, no replica falls out of step.
 
-Source: design section 4; `replication/compactor.py`."""
+Source: design section 4; `replication/replica/compactor.py`."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,8 +12,8 @@ from tests.simulation.plain import plain_scenario, run_until_led, started
 from strandline.model.ids import GroupId, Offset
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
-from strandline.replication.appender import AppendResult
-from strandline.replication.replica import Replica
+from strandline.replication.leader.appender import AppendResult
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.scenario import ProducerPlan, Scenario
 from strandline.simulation.superseding import Superseding
 from strandline.simulation.swarm import run_scenario

@@ -10,8 +10,8 @@ from tests.simulation.test_replication_path import followers
 from strandline.model.ids import Index
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.appender import AppendResult
-from strandline.replication.replica import Replica
+from strandline.replication.leader.appender import AppendResult
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.member import visible_end
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.world import World

@@ -10,7 +10,7 @@ from tests.simulation.test_invariants import GROUP, ONE, TWO, read
 
 from strandline.model.ids import BrokerId, Index, Offset
 from strandline.protocol.errors import Error
-from strandline.replication.deleting import DeletionDone, Deletions
+from strandline.replication.replica.delete_records import DeletionDone, Deletions
 from strandline.simulation.deleted_records import DeletedStaysDeleted
 from strandline.simulation.facts import Deleted, DeletionAsked, RecordsRead
 from strandline.simulation.invariants import InvariantError

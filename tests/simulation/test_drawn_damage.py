@@ -11,9 +11,9 @@ import pytest
 from strandline.base.disk import Disk
 from strandline.base.errors import StorageError
 from strandline.model.ids import Offset
-from strandline.replication import compactor
-from strandline.replication.repairs import Repairs
-from strandline.replication.replica import Replica
+from strandline.replication.repair.gap_repair_client import Repairs
+from strandline.replication.replica import compactor
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.swarm import run_scenario
 from strandline.simulation.variations import draw

@@ -13,7 +13,7 @@ from tests.simulation.mutants import MUTANTS
 
 from strandline.model.ids import Index, Offset
 from strandline.raft.group.quorums import Quorums
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.checker import Checker
 from strandline.simulation.scenario import Scenario
 from strandline.simulation.swarm import run_scenario

@@ -1,6 +1,6 @@
 """Nobody outside of the group knows whose disk was lost; a new group is told from a forgotten one.
 
-Source: `replication/founding.py`; VR Revisited 4.3; reliability reference 1b."""
+Source: `replication/host/bootstrap.py`; VR Revisited 4.3; reliability reference 1b."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from tests.simulation.plain import plain_scenario, run_until_led, started
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.core import Raft
 from strandline.raft.events import DeclaredNew
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.host import SimHost
 from strandline.simulation.member import Member
 from strandline.simulation.scenario import ProducerPlan, Scenario

@@ -16,7 +16,7 @@ from strandline.model.ids import BrokerId, Epoch, Index
 from strandline.raft.group.configuration import Configuration
 from strandline.raft.messages import VoteRequest, VoteResponse
 from strandline.raft.state import Role
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Heartbeat, Kind, encode_control
 from strandline.simulation.host import SimHost

@@ -19,8 +19,8 @@ from strandline.controller.promotion import Bounds
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId, Offset
 from strandline.placement.policy.document import Promotion
-from strandline.replication.appender import QUORUM_ACK
-from strandline.replication.replica import Replica
+from strandline.replication.leader.appender import QUORUM_ACK
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.checker import Checker
 from strandline.simulation.facts import Acknowledged
 from strandline.simulation.group_consumers import GroupConsumer

@@ -17,8 +17,8 @@ from strandline.model.ids import BrokerId, Index
 from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.appender import HELD_BYTES_MAX
-from strandline.replication.replica import Replica
+from strandline.replication.leader.appender import HELD_BYTES_MAX
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.world import World
 from strandline.storage.config import LogConfig

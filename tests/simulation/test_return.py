@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.plain import plain_scenario, run_until_led, started
 
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication import leading
+from strandline.replication.leader import leadership
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import AppendHead, encode_append_head
 from strandline.simulation.scenario import ProducerPlan, Scenario
@@ -124,7 +124,7 @@ def test_a_follower_that_is_behind_is_not_asked_to_put_off_its_flushes(
             put_off.append(head.may_wait)
         return encode_append_head(head)
 
-    monkeypatch.setattr(leading, "encode_append_head", encode)
+    monkeypatch.setattr(leadership, "encode_append_head", encode)
     settings = ReplicationSettings(inflight_count_max=1, append_bytes_max=2_048)
     plan = ProducerPlan("p", GroupId(1), 1, False, 15, 2_000)
     world = started(plain_scenario(seed=seed, producers=(plan,), settings=settings))

@@ -10,10 +10,10 @@ from strandline.base.network import Lane
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.follower.peer_catchup import Lending
 from strandline.raft.messages import AppendResponse
-from strandline.replication import sessions
-from strandline.replication.host import Replication
-from strandline.replication.leading import Leading
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.leader.leadership import Leading
+from strandline.replication.liveness import sessions
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.network import _Outgoing
 from strandline.simulation.scenario import ProducerPlan

@@ -13,10 +13,11 @@ from tests.simulation.test_compaction import churn, put, read_all, run_for
 from tests.simulation.test_returning_region import AWAY, Outage
 
 from strandline.model.ids import BrokerId, Index
-from strandline.replication import compactor, sessions
-from strandline.replication.compactor import Compactor
-from strandline.replication.lenders import Lenders
-from strandline.replication.replica import Replica
+from strandline.replication.catchup.fetch_sources import Lenders
+from strandline.replication.liveness import sessions
+from strandline.replication.replica import compactor
+from strandline.replication.replica.compactor import Compactor
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.replication.wire import Ability
 from strandline.simulation.world import World

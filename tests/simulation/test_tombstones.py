@@ -1,6 +1,6 @@
 """A key that was deleted does not come back, on any replica, for any consumer.
 
-Source: design section 4; `replication/compactor.py`; Kafka's log compaction."""
+Source: design section 4; `replication/replica/compactor.py`; Kafka's log compaction."""
 
 from dataclasses import replace
 
@@ -9,8 +9,8 @@ from tests.simulation.beginnings import watch_beginnings
 from tests.simulation.kept import kept, scenario_of
 
 from strandline.model.ids import BrokerId, Epoch, GroupId, Index, Offset
-from strandline.replication import compactor
-from strandline.replication.replica import Replica
+from strandline.replication.replica import compactor
+from strandline.replication.replica.replica import Replica
 from strandline.simulation import variations
 from strandline.simulation.compacted import CompactedTablesEqual, DeletedKeysStayDeleted
 from strandline.simulation.facts import (

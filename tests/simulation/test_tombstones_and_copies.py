@@ -18,10 +18,10 @@ from strandline.model.ids import BrokerId, Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import HEADER_BYTES, iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication import compactor
-from strandline.replication.compactor import Compactor
-from strandline.replication.helping import METHOD
-from strandline.replication.replica import Replica
+from strandline.replication.repair.gap_repair_server import METHOD
+from strandline.replication.replica import compactor
+from strandline.replication.replica.compactor import Compactor
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.facts import DeletionAsked
 from strandline.simulation.world import World

@@ -12,8 +12,8 @@ from strandline.protocol.errors import Error
 from strandline.raft.follower import appends
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.appender import AppendResult
-from strandline.replication.replica import Replica
+from strandline.replication.leader.appender import AppendResult
+from strandline.replication.replica.replica import Replica
 from strandline.replication.settings import ReplicationSettings
 from strandline.simulation.scenario import ProducerPlan
 from strandline.simulation.world import World

@@ -10,7 +10,7 @@ from strandline.model.ids import Epoch, GroupId, Index
 from strandline.raft.messages import AppendRequest, Run
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch
-from strandline.replication.entries import Entries
+from strandline.replication.replica.entries import Entries
 from strandline.storage.state_journal import GroupState, StateJournal
 
 MS = 1_000

@@ -22,8 +22,8 @@ from strandline.controller.outages.domains import is_region
 from strandline.controller.outages.happenings import Kind
 from strandline.controller.outages.judging import DomainView
 from strandline.model.ids import NO_BROKER
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 
 STATES = ("up", "settling", "down", "lost")
 STEP = 50

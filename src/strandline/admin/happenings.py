@@ -7,8 +7,8 @@ Owns:   the counts, from the start of the process."""
 from collections import Counter
 
 from strandline.base.errors import StorageError
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 
 CHANGES = ("begun", "ended")
 CAUSES = ("io", "damage")

@@ -15,10 +15,10 @@ from strandline.admin.metric_table import PARTITION_METRICS
 from strandline.admin.pace import Pace
 from strandline.broker.context import Services
 from strandline.model.cluster import Partition
-from strandline.replication.standing import counts
+from strandline.replication.leader.replica_status import counts
 
 if TYPE_CHECKING:
-    from strandline.replication.replica import Replica
+    from strandline.replication.replica.replica import Replica
 
 STEP = 20
 """After so many partitions it is looked whether the slice is over."""

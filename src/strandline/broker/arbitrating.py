@@ -46,7 +46,7 @@ from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.network.calls import CallError
 from strandline.placement.policy.document import Promotion
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.fencing import (
+from strandline.replication.liveness.fencing import (
     GROUPS_PER_CALL_MAX,
     FencedGroup,
     SeatGroup,

@@ -25,7 +25,7 @@ from strandline.model.ids import NO_BROKER
 from strandline.protocol.errors import Error
 
 if TYPE_CHECKING:
-    from strandline.replication.replica import Replica
+    from strandline.replication.replica.replica import Replica
 
 WAIT_MS_MAX = 10_000
 LEASE_LOOKS = 4

@@ -48,8 +48,8 @@ from strandline.model.cluster import Broker as RegisteredBroker
 from strandline.model.cluster import KeptLabels, Labels
 from strandline.model.ids import CONTROLLER_GROUP
 from strandline.protocol.errors import is_retriable
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 
 REGISTER_TIMEOUT_MS = 5_000
 REMINDER_MS = 5_000

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from strandline.broker.copy_budget import CopyBudget
     from strandline.broker.failback import Failback
     from strandline.config.broker import BrokerConfig
-    from strandline.replication.host import Replication
+    from strandline.replication.host.replication import Replication
 
 API_VERSIONS_KEY = 18
 

@@ -43,9 +43,9 @@ from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
 from strandline.records import record as records
 from strandline.records.batch import iterate_headers
-from strandline.replication.appender import QUORUM_ACK, AppendResult
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.leader.appender import QUORUM_ACK, AppendResult
+from strandline.replication.replica.replica import Replica
 
 METHOD = "controller.command"
 DIRECTORY_METHOD = "broker.directory"

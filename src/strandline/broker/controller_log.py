@@ -15,9 +15,9 @@ from strandline.base.clock import Clock
 from strandline.base.disk import Disk
 from strandline.base.errors import OperatorError, StorageError
 from strandline.broker.damaged_logs import DamagedLogs
-from strandline.replication.group_spec import GroupSpec
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 
 _log = logging.getLogger("strandline.broker")
 

@@ -30,8 +30,8 @@ from strandline.coordinator.settings import OFFSETS_EXPIRY_INTERVAL_MS, GroupSet
 from strandline.model.cluster import Partition
 from strandline.model.ids import GroupId
 from strandline.protocol.errors import Error
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 
 _log = logging.getLogger("strandline.broker")
 

@@ -30,8 +30,8 @@ from strandline.model.ids import Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
 from strandline.records.record import Record, build_batch, decode_records
-from strandline.replication.appender import QUORUM_ACK, AppendResult
-from strandline.replication.replica import Replica
+from strandline.replication.leader.appender import QUORUM_ACK, AppendResult
+from strandline.replication.replica.replica import Replica
 
 LOAD_BYTES = 256 * 1024
 """How much of the log is read in one pass of the loop."""

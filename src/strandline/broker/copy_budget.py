@@ -41,7 +41,7 @@ from strandline.controller.shares import (
 from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.network.calls import CallError
 from strandline.protocol.errors import Error
-from strandline.replication.throttle import CopyLimits
+from strandline.replication.catchup.throttle import CopyLimits
 
 METHOD = "moves.share"
 LOOK_INTERVAL_MS = 250

@@ -14,8 +14,8 @@ from functools import partial
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
 from strandline.model.ids import GroupId
-from strandline.replication.group_spec import GroupSpec
-from strandline.replication.host import Replication
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.host.replication import Replication
 
 RETRY_MS = 10_000
 

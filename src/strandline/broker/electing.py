@@ -24,7 +24,7 @@ from strandline.protocol.errors import Error
 if TYPE_CHECKING:
     from strandline.broker.context import Services
     from strandline.model.cluster import Partition
-    from strandline.replication.replica import Replica
+    from strandline.replication.replica.replica import Replica
 
 METHOD = "partitions.prefer"
 CALL_TIMEOUT_MS = 2_000

@@ -23,7 +23,7 @@ from strandline.broker.ticker import Ticker
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.decision import maintained_of
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 LOOK_INTERVAL_MS = 5_000
 TRANSFERS_PER_LOOK_MAX = 30

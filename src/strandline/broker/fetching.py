@@ -54,7 +54,7 @@ from strandline.protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from strandline.replication.replica import Replica
+    from strandline.replication.replica.replica import Replica
 
 TOPIC_IDS_SINCE_VERSION = 13
 FOLLOWERS_SERVE_SINCE_VERSION = 11

@@ -32,8 +32,8 @@ from strandline.broker.acting import RETURN_MS, Acting
 from strandline.config.topic import TopicConfig
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.raft.group.configuration import Configuration, Floor, floor_of
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 from strandline.replication.wire import Ability
 
 REFUSED_MS = 60_000

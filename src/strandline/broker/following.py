@@ -36,7 +36,7 @@ from strandline.placement.writers import (
     Verdict,
     WriterWatch,
 )
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 
 ASK_TIMEOUT_MS = 5_000
 TURNS = 5

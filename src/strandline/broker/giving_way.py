@@ -22,8 +22,8 @@ from strandline.broker.errand import Errand
 from strandline.controller.decision import maintained_of
 from strandline.controller.reports import Question, Reports
 from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, BrokerId, GroupId
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 
 ELECTION_TIMEOUTS = 2
 """So many of them lie between the two times: enough to notice who died, and to elect another."""

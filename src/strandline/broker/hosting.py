@@ -46,11 +46,11 @@ from strandline.controller.records import (
 from strandline.model.cluster import Partition, Topic
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId, grant_of
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.group_spec import GroupSpec
-from strandline.replication.host import Replication
-from strandline.replication.opening import FLUSHED_EACH_MAX, OPENED_AT_ONCE_MAX
-from strandline.replication.replica import Replica
-from strandline.replication.succession import Succession
+from strandline.replication.host.election_priority import Succession
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.host.opening import FLUSHED_EACH_MAX, OPENED_AT_ONCE_MAX
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 from strandline.storage.config import LogConfig
 
 CONTROLLER_NAME = "@controller"

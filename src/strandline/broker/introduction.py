@@ -25,7 +25,7 @@ from strandline.config.broker import BrokerConfig
 from strandline.model.cluster import Address
 from strandline.model.ids import BrokerId
 from strandline.network.calls import CallError
-from strandline.replication.host import Replication
+from strandline.replication.host.replication import Replication
 
 METHOD = "broker.introduce"
 CALL_TIMEOUT_MS = 1_000

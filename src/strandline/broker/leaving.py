@@ -13,8 +13,8 @@ from collections.abc import Collection
 
 from strandline.base.clock import Clock
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 
 HAND_OVER_MS_MAX = 2_000
 LOOK_INTERVAL_MS = 200

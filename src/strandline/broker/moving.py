@@ -50,9 +50,9 @@ from strandline.controller.records import (
 from strandline.model.cluster import Cluster, Partition, Roles, Ruling
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId, grant_of
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
-from strandline.replication.standing import lag_of, should_give_way
+from strandline.replication.host.replication import Replication
+from strandline.replication.leader.replica_status import lag_of, should_give_way
+from strandline.replication.replica.replica import Replica
 
 LOOK_INTERVAL_MS = 100
 ATTENDANCE_INTERVAL_MS = 500

@@ -17,7 +17,7 @@ from strandline.model.ids import NO_BROKER, BrokerId
 from strandline.protocol.errors import Error
 
 if TYPE_CHECKING:
-    from strandline.replication.replica import Replica
+    from strandline.replication.replica.replica import Replica
 
 NO_EPOCH = -1
 """What clients say and are told where an epoch is not known."""

@@ -19,8 +19,8 @@ from strandline.broker.errand import Errand
 from strandline.controller.commands import NoteRejoined, Refused
 from strandline.controller.records import ConfigsChanged, Record
 from strandline.model.ids import BrokerId, GroupId
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 
 GROUPS_MAX = 1_000
 """So many are noted by one record."""

@@ -14,8 +14,8 @@ from strandline.base.errors import ProtocolError
 from strandline.controller.reports import LogReport, Question, Report, Reports
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, GroupId
 from strandline.network.calls import CallError
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
 
 METHOD = "broker.report"
 CALL_TIMEOUT_MS = 1_000

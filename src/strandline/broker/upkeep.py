@@ -14,7 +14,7 @@ from collections.abc import Callable
 from strandline.base.clock import Clock
 from strandline.broker.ticker import Ticker
 from strandline.model.ids import GroupId
-from strandline.replication.host import Replication
+from strandline.replication.host.replication import Replication
 
 STEP_MS_MIN = 5
 STEP_MS_MAX = 1_000

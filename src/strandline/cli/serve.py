@@ -34,7 +34,7 @@ from strandline.network.loop_clock import LoopClock
 from strandline.network.tcp import TcpNetwork
 from strandline.network.webhook import Webhook
 from strandline.placement.topology.labels import MergedLabels
-from strandline.replication.host import Replication
+from strandline.replication.host.replication import Replication
 from strandline.replication.settings import ReplicationSettings
 from strandline.storage.disk.real_disk import RealDisk
 from strandline.storage.identity import DataDirectory

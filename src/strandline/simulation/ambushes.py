@@ -26,7 +26,7 @@ from strandline.simulation.scheduler import US_PER_MS
 from strandline.simulation.strikes import End, cut
 
 if TYPE_CHECKING:
-    from strandline.replication.replica import Replica
+    from strandline.replication.replica.replica import Replica
     from strandline.simulation.world import World
 
 LOOK_MS = 1

@@ -8,7 +8,7 @@ import zlib
 
 from strandline.model.ids import Index
 from strandline.records.batch import BatchHeader, iterate_headers
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.facts import AuditedBatch, LogAudited
 from strandline.simulation.member import end_of
 from strandline.simulation.values import Values

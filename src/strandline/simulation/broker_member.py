@@ -72,8 +72,8 @@ from strandline.protocol.messages.produce import (
 )
 from strandline.protocol.table import Message
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.appender import NO_ACKS, AppendResult
-from strandline.replication.replica import Replica
+from strandline.replication.leader.appender import NO_ACKS, AppendResult
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.facts import (
     ConfigurationCommitted,
     Declaration,

@@ -16,7 +16,7 @@ from strandline.base.errors import ApiError
 from strandline.model.ids import NO_BROKER, BrokerId, GroupId, Offset
 from strandline.protocol.errors import Error
 from strandline.records.batch import iterate_headers
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.clients import Client
 from strandline.simulation.connections import Exchange

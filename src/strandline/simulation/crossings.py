@@ -18,7 +18,7 @@ from strandline.simulation.invariants import Invariant
 from strandline.simulation.scheduler import US_PER_MS
 
 if TYPE_CHECKING:
-    from strandline.replication.replica import Replica
+    from strandline.replication.replica.replica import Replica
     from strandline.simulation.scenario import Scenario
     from strandline.simulation.world import World
 

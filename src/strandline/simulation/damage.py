@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from strandline.base.errors import ApiError, StorageError
 from strandline.model.ids import BrokerId, Index
 from strandline.records.batch import crc_matches, iterate_headers
-from strandline.replication.host import JOURNAL
+from strandline.replication.host.replication import JOURNAL
 from strandline.simulation.disk import HostDisk
 from strandline.simulation.file_image import FileImage
 from strandline.simulation.member import DATA_DIRECTORY

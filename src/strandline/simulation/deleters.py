@@ -21,7 +21,7 @@ from strandline.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.admins import Admin
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.connections import Exchange

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from strandline.base.errors import RejectedError
 from strandline.model.ids import BrokerId
-from strandline.replication.host import JOURNAL
+from strandline.replication.host.replication import JOURNAL
 from strandline.simulation.ambushes import (
     cut_after_shrinking,
     fence_late,

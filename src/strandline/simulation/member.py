@@ -18,11 +18,11 @@ from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, Off
 from strandline.protocol.errors import Error
 from strandline.raft.group.configuration import Configuration
 from strandline.records.batch import iterate_headers
-from strandline.replication.appender import AppendResult
-from strandline.replication.group_spec import GroupSpec
-from strandline.replication.host import Replication
-from strandline.replication.replica import Replica
-from strandline.replication.succession import Succession
+from strandline.replication.host.election_priority import Succession
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.host.replication import Replication
+from strandline.replication.leader.appender import AppendResult
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.facts import LeaderElected, LeaderKnown, MarksMoved, ReplicaRemoved
 from strandline.simulation.host import Seams
 

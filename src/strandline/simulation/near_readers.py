@@ -27,7 +27,7 @@ from strandline.protocol.messages.fetch import (
     PartitionData,
 )
 from strandline.records.batch import iterate_headers
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.clients import Client
 from strandline.simulation.consumers import READ_BYTES, fact_of

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from strandline.model.ids import NO_BROKER, BrokerId, Offset
 from strandline.protocol.errors import Error
-from strandline.replication.appender import NO_ACKS, AppendResult
+from strandline.replication.leader.appender import NO_ACKS, AppendResult
 from strandline.simulation.clients import Client
 from strandline.simulation.clock import WALL_START_MS
 from strandline.simulation.connections import Exchange

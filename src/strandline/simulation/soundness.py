@@ -7,13 +7,13 @@ How:    once all is at rest: the closed segments of the disk that rots are read 
         cache, batch by batch, again and again, for as long as the scrub may take to go round a few
         times and have mended what it finds. What no other replica has any more nobody can mend.
 Owns:   nothing.
-Source: reliability reference 3; `replication/repairs.py`."""
+Source: reliability reference 3; `replication/repair/gap_repair_client.py`."""
 
 from typing import TYPE_CHECKING
 
 from strandline.model.ids import Index
-from strandline.replication.repairs import RETRY_MS
-from strandline.replication.replica import Replica
+from strandline.replication.repair.gap_repair_client import RETRY_MS
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.damage import ROT, closed_segments, is_sound, rotting_broker
 from strandline.simulation.facts import DamageAwaited, Subject
 from strandline.simulation.file_image import FileImage

@@ -20,7 +20,7 @@ from strandline.controller.names import OFFSETS_TOPIC
 from strandline.model.ids import BrokerId, Epoch, Index, Offset
 from strandline.records.batch import iterate_headers
 from strandline.records.record import decode_records
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.disk import HostDisk
 from strandline.simulation.facts import (
     NO_EPOCH,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from strandline.base.errors import ApiError
 from strandline.model.ids import BrokerId, Offset
 from strandline.records.batch import iterate_headers
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.clients import Client
 from strandline.simulation.connections import Exchange
 from strandline.simulation.facts import TableRead

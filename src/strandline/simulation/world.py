@@ -18,7 +18,7 @@ from strandline.base.errors import StorageError
 from strandline.model.cluster import KeptLabels, Labels
 from strandline.model.ids import BrokerId, GroupId
 from strandline.raft.group.configuration import Configuration
-from strandline.replication.replica import Replica
+from strandline.replication.replica.replica import Replica
 from strandline.simulation.audit import audit
 from strandline.simulation.bootstrap import found_cluster
 from strandline.simulation.broker_member import BrokerMember

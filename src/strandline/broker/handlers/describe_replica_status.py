@@ -13,7 +13,7 @@ from strandline.protocol.messages.describe_replica_status import (
     ReplicaStatus,
     TopicReplicaStatus,
 )
-from strandline.replication.standing import Standing, leading_ms, standings
+from strandline.replication.leader.replica_status import Standing, leading_ms, standings
 
 
 async def handle(

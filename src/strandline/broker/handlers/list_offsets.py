@@ -32,7 +32,7 @@ from strandline.protocol.messages.list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from strandline.replication.replica import Replica
+    from strandline.replication.replica.replica import Replica
 
 LATEST = -1
 EARLIEST = -2

@@ -1,0 +1,211 @@
+"""Sends entries of this broker's logs to other followers, as their leaders order.
+
+Why:    see `lenders`; this is the other end of it.
+How:    orders for one follower of one group are obeyed in turn, each when the follower's connection
+        has room and, where nobody waits for the entries, when a recovery may go on. The log is read
+        only then, and the core asked once more whether what it has there may still be lent.
+            Who returns is often reached by its leader first: orders wait for the connection, too.
+            A compacted log may have more, or less, in the place of what its leader has: what is
+        there is sent, as several appends where one would be too large; empty batches are cut.
+            What cannot be lent is dropped with all that was to follow: the leader asks the follower
+        how far it is when nothing has come for a while (`LEND_MS_MAX` longer than for its own
+        appends, so that what waits its turn here is not sent a second time from there).
+Owns:   the orders that wait; one per broker.
+Source: design section 5; decision 0022."""
+
+import logging
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from strandline.base.disk import Buffer
+from strandline.base.errors import StorageError
+from strandline.base.network import Lane
+from strandline.model.ids import BrokerId, GroupId, Index
+from strandline.raft.messages import AppendRequest, Lend, LentAppend, Run
+from strandline.replication.replica.entries import Entries, cut_before
+from strandline.replication.wire import AppendHead, Kind, LendOrder, encode_append_head
+
+if TYPE_CHECKING:
+    from strandline.replication.host.replication import Replication
+    from strandline.replication.replica.replica import Replica
+
+LEND_MS_MAX = 2_000
+"""An order that could not be obeyed for so long is dropped."""
+ORDERS_MAX = 256
+"""So many wait for one follower of one group; a leader's window has no more."""
+
+_Reader = tuple[GroupId, BrokerId]
+
+_log = logging.getLogger("strandline.replication")
+
+
+class Lending:
+    """See the module."""
+
+    def __init__(self, host: "Replication") -> None:
+        self._host = host
+        # {(group, follower): [(order, when it came)]}
+        self._orders: dict[_Reader, deque[tuple[Lend, int]]] = {}
+        self.lent_bytes = 0
+
+    def on_order(self, leader: BrokerId, order: LendOrder) -> None:
+        """The leader of a group asks this broker's replica to lend."""
+        replica = self._host.replicas.get(order.group)
+        if replica is not None:
+            replica.on_message(leader, order.lend)
+
+    def on_lent(self, lender: BrokerId, head: AppendHead, payload: memoryview) -> None:
+        """Entries that another follower sends. Raises ProtocolError where they are not what their
+        leader described: what is in no log of the group does not get into this one."""
+        replica = self._host.replicas.get(head.group)
+        if replica is not None:
+            entries = Entries.checked(payload, head.request)
+            replica.on_message(lender, LentAppend(head.request), entries)
+
+    def add(self, replica: "Replica", order: Lend) -> None:
+        """Obey, now or in turn."""
+        reader = replica.group, order.to
+        orders = self._orders.setdefault(reader, deque())
+        now = self._host.clock.monotonic_ms()
+        if orders and now - orders[0][1] > LEND_MS_MAX:
+            orders.clear()  # Nobody came back to them: this broker has led the group meanwhile.
+        if orders and orders[-1][0].request.runs[-1].last_index != order.request.prev_index:
+            orders.clear()  # Their leader has begun anew: it knows better what the follower has.
+        if len(orders) < ORDERS_MAX:
+            orders.append((order, now))
+        if len(orders) == 1:
+            self._go_on(reader)
+
+    @property
+    def order_count(self) -> int:
+        """How many wait."""
+        return sum(map(len, self._orders.values()))
+
+    def on_connected(self, peer: BrokerId) -> None:
+        """What waits for `peer` can be sent."""
+        for reader in [one for one in self._orders if one[1] == peer]:
+            self._go_on(reader)
+
+    def stop(self) -> None:
+        """Obey no more."""
+        self._orders.clear()
+
+    def _go_on(self, reader: _Reader) -> None:
+        group, peer = reader
+        host = self._host
+        orders = self._orders.get(reader)
+        go_on = partial(self._go_on, reader)
+        while orders:
+            replica = host.replicas.get(group)
+            order, came_ms = orders[0]
+            is_late = host.clock.monotonic_ms() - came_ms > LEND_MS_MAX
+            if replica is None or is_late or not _may_lend(replica, order):
+                break
+            if not host.network.is_connected(peer, Lane.BULK):
+                return
+            if not host.queues.has_room(peer):
+                host.queues.wait(peer, group, go_on)
+                return
+            if order.is_throttled and not host.throttle.admits(reader, go_on):
+                return
+            sent = self._send(replica, order)
+            if sent is None:
+                break
+            if order.is_throttled:
+                host.throttle.spend(peer, sent.size_bytes)
+            orders.popleft()
+            if sent.rest is not None:
+                orders.appendleft((sent.rest, host.clock.monotonic_ms()))
+        if orders:
+            _log.info("group %d: %d orders to lend to broker %d dropped", group, len(orders), peer)
+        self._orders.pop(reader, None)
+
+    def _send(self, replica: "Replica", order: Lend) -> "_Loan | None":
+        host = self._host
+        try:
+            if order.may_differ:
+                loan = _read_compacted(replica, order, host.settings.append_bytes_max)
+            else:
+                loan = _read(replica, order)
+        except (OSError, StorageError) as error:
+            replica.on_unreadable(error)
+            return None
+        if loan is None:
+            return None
+        head = encode_append_head(AppendHead(replica.group, loan.request), Kind.LENT)
+        size = len(head) + loan.size_bytes
+        on_handed = partial(host.queues.on_handed, order.to, size)
+        if not host.network.send(order.to, Lane.BULK, (head, *loan.parts), on_handed):
+            return None
+        host.queues.add(order.to, size)
+        self.lent_bytes += size
+        return loan
+
+
+class _Loan(msgspec.Struct, frozen=True, gc=False):
+    """What is sent of an order: `parts` are the entries of `request`. `rest`: what is left of the
+    order."""
+
+    request: AppendRequest
+    parts: list[Buffer]
+    size_bytes: int
+    rest: Lend | None = None
+
+
+def _may_lend(replica: "Replica", order: Lend) -> bool:
+    is_able = replica.failed is None and not replica.is_leader
+    return is_able and replica.raft.may_lend(order.request)
+
+
+def _read(replica: "Replica", order: Lend) -> _Loan | None:
+    """The entries, from as many segments as they lie in; None where they are not as long here."""
+    request = order.request
+    index = Index(request.prev_index + 1)
+    last_index = request.runs[-1].last_index
+    left_bytes = order.size_bytes
+    parts: list[Buffer] = []
+    while index <= last_index:
+        entries = cut_before(replica.log.read_entries(index, left_bytes), Index(last_index + 1))
+        left_bytes -= len(entries.data)
+        if entries.first_index != index or left_bytes < 0:
+            return None
+        parts.append(entries.data)
+        index = Index(entries.last_index + 1)
+    return _Loan(request, parts, order.size_bytes) if not left_bytes else None
+
+
+def _read_compacted(replica: "Replica", order: Lend, bytes_max: int) -> _Loan | None:
+    """As many of the entries as one append may have; None where no batch begins with them."""
+    request = order.request
+    first_index = Index(request.prev_index + 1)
+    end = request.runs[-1].last_index
+    entries = cut_before(replica.log.read_entries(first_index, bytes_max), Index(end + 1))
+    if entries.first_index != first_index or entries.last_index > end:
+        return None
+    head, rest = split_after(request, entries.last_index)
+    left = None if rest is None else msgspec.structs.replace(order, request=rest)
+    return _Loan(head, [entries.data], len(entries.data), left)
+
+
+def split_after(request: AppendRequest, index: Index) -> tuple[AppendRequest, AppendRequest | None]:
+    """An append up to `index`, and one with what follows, if anything does."""
+    if index >= request.runs[-1].last_index:
+        return request, None
+    at = next(number for number, run in enumerate(request.runs) if run.last_index >= index)
+    epoch = request.runs[at].epoch
+    head = msgspec.structs.replace(
+        request,
+        runs=(*request.runs[:at], Run(epoch, index)),
+        configurations=tuple(one for one in request.configurations if one[0] <= index),
+    )
+    rest = msgspec.structs.replace(
+        request,
+        prev_index=index,
+        prev_epoch=epoch,
+        runs=tuple(run for run in request.runs if run.last_index > index),
+        configurations=tuple(one for one in request.configurations if one[0] > index),
+    )
+    return head, rest

@@ -1,0 +1,246 @@
+"""How fast followers that are really behind are served from the log.
+
+Why:    who was away for an hour needs gigabytes; producers and the followers that make up their
+        quorum must not notice.
+How:    who is to be served from the log asks. With credit left and nobody before it, it may; else
+        it waits in turn, one append each: all groups that recover share a rate alike.
+            What is read counts for one credit or for several: brokers of other regions have one
+        of their own, since what crosses is dearer and must not fill a link that producers' records
+        need. Copies to replicas that are to come count for those that the cluster allows, too
+        (`CopyLimits`), and are read in appends that are small beside them; at a rate of 0 they
+        wait until there is another one.
+            What another replica of the follower's region sends for the leader (`lenders`) crosses
+        nothing: it counts as near, at the leader for what it has sent, at the other for what it
+        reads.
+            What is appended while a follower is behind comes on top (`sender.allowance_bytes`):
+        otherwise a producer faster than the rate would leave it behind for ever.
+Owns:   the credits and the turns; one per broker.
+Source: design section 5 ("one recovery reader, throttled"); Redpanda's throttle; KIP-73."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from strandline.base.clock import Clock, Timer
+from strandline.model.ids import BrokerId, GroupId
+from strandline.replication.catchup.token_bucket import Credit
+
+COPYING_MS = 2_000
+"""Who asked for a part of a copy so long ago, or less, is being copied to."""
+
+Reader = tuple[GroupId, BrokerId]
+"""Whose log is read, and for whom."""
+Credits = tuple[Credit, ...]
+"""What one read counts for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyLimits:
+    """How many bytes/s this broker's copies to new replicas may take; None: no limit but the
+    file's. `far`: those to other regions; `to`: {broker: those to it}."""
+
+    every: int | None = None
+    far: int | None = None
+    to: Mapping[BrokerId, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Who waits: how it goes on, and what it waits for."""
+
+    go_on: Callable[[], None]
+    is_copy: bool
+    is_lent: bool
+    credits: Credits
+
+
+class RecoveryThrottle:
+    """See the module."""
+
+    def __init__(self, clock: Clock, *, bytes_per_s: int, cross_region_bytes_per_s: int) -> None:
+        self._clock = clock
+        now = clock.monotonic_ms()
+        self._near = Credit(now, bytes_per_s)
+        self._far = Credit(now, cross_region_bytes_per_s)
+        self._far_peers: frozenset[BrokerId] = frozenset()
+        # What copies count for besides; by what they are limited by.
+        self._limits: dict[str | BrokerId, Credit] = {}
+        # {reader: ...}, in turn; and how many wait for the same.
+        self._waiting: dict[Reader, _Turn] = {}
+        self._alike: Counter[Credits] = Counter()
+        # Whose turn it is at this moment.
+        self._admitted: Reader | None = None
+        self._timer: Timer | None = None
+        # {broker: when a copy to it was last gone on with}; and from here, to another region.
+        self._copied_ms: dict[BrokerId, int] = {}
+        self._copied_far_ms: dict[BrokerId, int] = {}
+
+    @property
+    def waiting_count(self) -> int:
+        """How many wait for their turn."""
+        return len(self._waiting)
+
+    # ---- limits ----------------------------------------------------------------------------------
+
+    def place(self, far_peers: Iterable[BrokerId]) -> None:
+        """These brokers are in other regions."""
+        self._far_peers = frozenset(far_peers)
+        self._count_anew()
+
+    def limit_copies(self, limits: CopyLimits) -> None:
+        """From now on copies may take so much; those under way, too."""
+        wanted: dict[str | BrokerId, int | None] = {"every": limits.every, "far": limits.far}
+        wanted.update(limits.to.items())
+        now = self._clock.monotonic_ms()
+        for name, rate in wanted.items():
+            if rate is not None and name in self._limits:
+                self._limits[name].change_rate(now, rate)
+            elif rate is not None:
+                self._limits[name] = Credit(now, rate)
+        for name in [one for one in self._limits if wanted.get(one) is None]:
+            del self._limits[name]
+        self._count_anew()
+
+    def copying_to(self) -> tuple[frozenset[BrokerId], frozenset[BrokerId]]:
+        """The brokers that are being copied to; and which of them are in other regions."""
+        now = self._clock.monotonic_ms()
+        for copied in (self._copied_ms, self._copied_far_ms):
+            for peer in [one for one, at in copied.items() if now - at > COPYING_MS]:
+                del copied[peer]
+        waiting = [(peer, turn) for (_, peer), turn in self._waiting.items() if turn.is_copy]
+        far = {peer for peer, turn in waiting if not turn.is_lent} | self._copied_far_ms.keys()
+        peers = frozenset({peer for peer, _ in waiting} | self._copied_ms.keys())
+        return peers, self._far_peers & far
+
+    # ---- turns -----------------------------------------------------------------------------------
+
+    def admits(
+        self,
+        reader: Reader,
+        go_on: Callable[[], None],
+        *,
+        is_copy: bool = False,
+        is_lent: bool = False,
+    ) -> bool:
+        """Whether one append may be read now; if not, `go_on` is called when it may.
+
+        `is_lent`: it will not leave from here, but from somewhere near the peer."""
+        if is_copy:
+            now = self._clock.monotonic_ms()
+            self._copied_ms[reader[1]] = now
+            if not is_lent:
+                self._copied_far_ms[reader[1]] = now
+        if self._admitted == reader:
+            self._admitted = None
+            return True
+        credits = self._credits(reader[1], is_copy, is_lent)
+        if self._admitted is None and self._are_left(credits) and not self._is_before(credits):
+            return True
+        self._leave(self._waiting.get(reader))
+        # In its turn, as whoever leads the group now.
+        self._waiting[reader] = _Turn(go_on, is_copy, is_lent, credits)
+        self._alike[credits] += 1
+        self._wake_later()
+        return False
+
+    def spend(
+        self, peer: BrokerId, count: int, *, is_copy: bool = False, is_lent: bool = False
+    ) -> None:
+        """`count` bytes were read for `peer`."""
+        for credit in self._credits(peer, is_copy, is_lent):
+            credit.spend(count)
+
+    def append_bytes_max(self, peer: BrokerId, *, is_lent: bool = False) -> int | None:
+        """How much one append of a copy to `peer` should have at most; None: no matter."""
+        limits = self._limits_of(peer, is_lent)
+        return min(one.burst_bytes for one in limits) if limits else None
+
+    def is_halted(self, peer: BrokerId, *, is_lent: bool = False) -> bool:
+        """Whether nothing is to be copied to `peer`, as things are."""
+        return any(not one.bytes_per_s for one in self._limits_of(peer, is_lent))
+
+    def stop(self) -> None:
+        """Call nobody any more."""
+        self._waiting.clear()
+        self._alike.clear()
+        self._cancel()
+
+    def _credits(self, peer: BrokerId, is_copy: bool, is_lent: bool) -> Credits:
+        own = self._far if peer in self._far_peers and not is_lent else self._near
+        return (own, *self._limits_of(peer, is_lent)) if is_copy else (own,)
+
+    def _limits_of(self, peer: BrokerId, is_lent: bool) -> Credits:
+        if not self._limits:
+            return ()
+        is_far = peer in self._far_peers and not is_lent
+        names = ("every", "far", peer) if is_far else ("every", peer)
+        return tuple(self._limits[one] for one in names if one in self._limits)
+
+    def _are_left(self, credits: Credits) -> bool:
+        now = self._clock.monotonic_ms()
+        return all(one.is_left(now) for one in credits)
+
+    def _is_before(self, credits: Credits) -> bool:
+        """Whether somebody waits whose turn it is, and who counts for one of these, too."""
+        return any(
+            not set(credits).isdisjoint(others) and self._are_left(others) for others in self._alike
+        )
+
+    def _leave(self, turn: _Turn | None) -> None:
+        """One less waits like this."""
+        if turn is not None:
+            self._alike[turn.credits] -= 1
+            if not self._alike[turn.credits]:
+                del self._alike[turn.credits]
+
+    def _count_anew(self) -> None:
+        """What reads count for has changed."""
+        self._waiting = {
+            reader: replace(turn, credits=self._credits(reader[1], turn.is_copy, turn.is_lent))
+            for reader, turn in self._waiting.items()
+        }
+        self._alike = Counter(turn.credits for turn in self._waiting.values())
+        self._cancel()
+        if self._waiting:
+            self._wake_later()
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wake_later(self) -> None:
+        if self._timer is not None:
+            return
+        delays = []
+        now = self._clock.monotonic_ms()
+        for credits in self._alike:
+            waits = [one.wait_ms(now) for one in credits]
+            known = [one for one in waits if one is not None]
+            if len(known) == len(waits):
+                delays.append(max(known))
+        if delays:
+            self._timer = self._clock.call_later(min(delays), self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        while (reader := self._next()) is not None:
+            turn = self._waiting.pop(reader)
+            self._leave(turn)
+            self._admitted = reader
+            turn.go_on()
+            self._admitted = None
+        if self._waiting:
+            self._wake_later()
+
+    def _next(self) -> Reader | None:
+        """Whose turn it is; None for nobody's."""
+        spent: set[Credits] = set()
+        for reader, turn in self._waiting.items():
+            if turn.credits not in spent:
+                if self._are_left(turn.credits):
+                    return reader
+                spent.add(turn.credits)
+                if len(spent) == len(self._alike):
+                    break
+        return None

@@ -1,0 +1,182 @@
+"""Opens groups on this broker: finds their logs and what is remembered of them, and lets them take
+part.
+
+Why:    a broker that starts, or a topic that is created, brings thousands of logs, and each of them
+        has to be durable, names and bytes, before anybody votes or acknowledges on the strength of
+        it: a flush for each would take minutes.
+How:    add --> log found, not trusted yet --finish--> one flush of the file system --> replicas
+        Nothing comes in between, so no replica is there before its log is durable. A few logs
+        (`open_one`) are flushed each for itself.
+Owns:   the logs between `add` and `finish`.
+Source: design sections 4 (many dirty logs: one `syncfs`) and 5."""
+
+import logging
+from errno import ECANCELED
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from strandline.base.errors import StorageError
+from strandline.model.ids import CONTROLLER_GROUP, NO_BROKER, Epoch, first_epoch
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.replica.replica import Replica
+from strandline.storage.log.log import Log
+from strandline.storage.log.space import Room
+from strandline.storage.state_journal import GroupState, StateJournal
+
+if TYPE_CHECKING:
+    from strandline.replication.host.replication import Replication
+
+FLUSHED_EACH_MAX = 8
+"""So many logs are flushed one by one; more by one flush of everything."""
+OPENED_AT_ONCE_MAX = 64
+
+_log = logging.getLogger("strandline.replication")
+
+
+def _on_put(error: OSError | None) -> None:
+    """It is worked out again by the next start."""
+
+
+class Opening:
+    """See the module. `directory` is where the logs lie."""
+
+    def __init__(self, host: "Replication", journal: StateJournal, directory: str) -> None:
+        self._host = host
+        self._journal = journal
+        self._directory = directory
+        # (spec, its log, whether there was nothing of the group here)
+        self._found: list[tuple[GroupSpec, Log, bool]] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to finish."""
+        return len(self._found) >= OPENED_AT_ONCE_MAX
+
+    @property
+    def specs(self) -> list[GroupSpec]:
+        """The groups whose logs were found and are not finished."""
+        return [spec for spec, _, _ in self._found]
+
+    def open_one(self, spec: GroupSpec) -> Replica:
+        """Open one group at once. Raises OSError, StorageError."""
+        return self._take_part(*self._find(spec, defer_flush=False))
+
+    def add(self, spec: GroupSpec) -> None:
+        """Find the log of a group; it takes part after `finish`. Raises OSError, StorageError."""
+        self._found.append(self._find(spec, defer_flush=True))
+
+    def finish(self) -> None:
+        """Make all logs that were found durable, and let their groups take part. Blocks.
+
+        Raises OSError when they could not be made durable: then none of them takes part."""
+        found, self._found = self._found, []
+        if not found:
+            return
+        try:
+            self._host.disk.flush_file_system(self._directory)
+        except OSError as error:
+            for _, log, _ in found:
+                log.give_up(error)
+            raise
+        for spec, log, is_new in found:
+            log.found_durable()
+            self._take_part(spec, log, is_new)
+
+    def abandon(self) -> None:
+        """Let go of the logs that were found and not finished; they can be found again."""
+        found, self._found = self._found, []
+        for _, log, _ in found:
+            log.give_up(OSError(ECANCELED, "stopped while it was opened"))
+
+    def _find(self, spec: GroupSpec, *, defer_flush: bool) -> tuple[GroupSpec, Log, bool]:
+        host = self._host
+        assert spec.group not in host.replicas
+        directory = f"{self._directory}/{spec.directory}"
+        state = self._remembered(spec)
+        is_there = host.disk.exists(directory)
+        is_new = state is None and not is_there
+        if state is not None and not state.amnesiac and not is_there:
+            # A log is durable before any state is put: what was acknowledged with it is gone.
+            raise StorageError(directory, 0, expected="the log of this group", found="nothing")
+        log = Log.open(
+            host.disk,
+            directory,
+            config=spec.log,
+            clock=host.clock,
+            # Who has lost what it acknowledged anyway need not stop at damage.
+            cut_corruption=state is not None and state.amnesiac,
+            defer_flush=defer_flush,
+            room=Room(host.reserve, name=spec.name, is_vital=spec.group == CONTROLLER_GROUP),
+        )
+        if log.last_epoch > (0 if state is None else state.epoch):
+            log.give_up(OSError(ECANCELED, "its epoch was lost"))
+            # The epoch and the vote are durable before any entry of the epoch is: they were lost.
+            raise StorageError(
+                self._journal.path,
+                0,
+                expected=f"the state of group {spec.group} in epoch {log.last_epoch}, "
+                "as its log has it",
+                found="none" if state is None else f"epoch {state.epoch}: it is damaged",
+            )
+        return spec, log, is_new
+
+    def _remembered(self, spec: GroupSpec) -> GroupState | None:
+        """The state of a group here. One from before this broker took part again with another data
+        directory is no better than none, but for the log beside it (decision 0030)."""
+        state = self._journal.get(spec.group)
+        if state is None or state.rejoined >= spec.rejoined or state.amnesiac:
+            return state
+        _log.warning(
+            "%s: this data directory is older than one that took part since: its replica waits "
+            "until the others have brought it up to date",
+            spec.name,
+        )
+        return msgspec.structs.replace(state, amnesiac=True)
+
+    def _is_old(self, spec: GroupSpec, log: Log) -> bool:
+        """Whether nothing in this log may be kept: what others have let go of by compaction since
+        this data directory was replaced would stay in it."""
+        state = self._journal.get(spec.group)
+        is_earlier = state is not None and state.rejoined < spec.rejoined
+        return is_earlier and spec.log.has_been_compacted and log.last_index >= log.start_index
+
+    def _take_part(self, spec: GroupSpec, log: Log, is_new: bool) -> Replica:
+        host = self._host
+        state = self._remembered(spec)
+        voters = spec.configuration.voters
+        is_asking = spec.asks_voters and state is None and {host.self_id} < set(voters)
+        if state is None:
+            amnesiac = spec.is_lost or is_asking
+            state = GroupState(Epoch(0), NO_BROKER, spec.configuration, amnesiac)
+        is_beginning = state.amnesiac and log.last_index < log.start_index
+        if is_beginning and state.rejoined < spec.rejoined:
+            # Ahead of the first entry: else the log would count as one of before.
+            state = msgspec.structs.replace(state, rejoined=spec.rejoined)
+            self._journal.put(spec.group, state, _on_put)
+        if state.amnesiac and state.epoch < first_epoch(spec.grant):
+            state = msgspec.structs.replace(state, epoch=first_epoch(spec.grant), vote=NO_BROKER)
+            # Ahead of whatever the leader of that very epoch has appended here.
+            self._journal.put(spec.group, state, _on_put)
+        base = state.configuration if state.configuration is not None else spec.configuration
+        replica = Replica(
+            host=host,
+            group=spec.group,
+            name=spec.name,
+            log=log,
+            raft=host.new_raft(spec.group, log, state, base, is_old=self._is_old(spec, log)),
+            succession=spec.succession,
+            base=base,
+            is_fresh=is_new and not state.amnesiac,
+        )
+        replica.appender.voter_count_min = spec.voter_count_min
+        replica.lag_ms_max = spec.lag_ms_max
+        host.replicas[spec.group] = replica
+        host.liveness.add(replica)
+        if (is_new and replica.is_preferred) or replica.was_always_alone:
+            host.clock.call_soon(partial(host.stand_first, replica))
+        if is_asking:
+            host.founding.ask(replica)
+        host.latecomers.on_opened(spec.group)
+        return replica

@@ -1,0 +1,15 @@
+"""What exists only while a replica leads: the append path and one stream to each follower.
+
+Map:    appender.py        the batcher: waiting requests become one append
+        leadership.py      Leading: the tail, the streams and the marks of one epoch as leader
+        append_chunk.py    the entries that one append carries
+        sender.py          the stream to one follower
+        window.py          how many bytes and requests may be in flight to a follower
+        send_queues.py     bytes that wait for each peer's socket
+        tail.py            the newest entries, still in memory
+        append_times.py    when recent entries were appended
+        replica_status.py  how far each replica is, and for how long it has lagged
+        hand_over.py       leadership transfer: requests held until the next leader is known
+        relays.py          sends a region's appends to one replica there, which forwards them
+        forwarding.py      the relay's side: forwards the leader's appends to its neighbours
+"""

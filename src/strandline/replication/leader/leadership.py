@@ -1,0 +1,585 @@
+"""A leading replica's side: its appends, the tail in memory, and one stream to each follower.
+
+Why:    all of this exists only while the replica leads: made on election, thrown away afterwards.
+How:    an append goes to the log (page cache), joins the tail and is proposed to the core; the core
+        names followers that may be sent something; `pump` fills their windows from the tail. The
+        leader's own flush runs meanwhile. Who needs what has left the tail is really behind, and
+        served from the log: throttled, unless the write quorum or the next leader waits for it.
+        Both go through the core's one `last_sent`, so nothing is sent twice or out of order; so
+        does what another replica sends on this one's order (`lenders`), or hands on (`relays`).
+Owns:   the tail and the streams; one per leading replica.
+Source: Redpanda RFC 20220119 (one dispatch for all acks levels); design section 5."""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.base.disk import Buffer
+from strandline.base.errors import StorageError
+from strandline.base.network import Lane
+from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Epoch, Index, Offset
+from strandline.raft.events import PeerSilent, PeerUntold, Propose
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.messages import NO_HINT, AppendResponse, LeaderContact, Lend, ResetRequest
+from strandline.records.batch import BatchHeader, read_header
+from strandline.records.marker import build_deletion_marker
+from strandline.replication.catchup.fetch_sources import LEADER, SHUN_MS, Lenders, turn_to
+from strandline.replication.catchup.peer_catchup import LEND_MS_MAX
+from strandline.replication.leader.append_chunk import NOTHING, Parcel, describe, describe_read
+from strandline.replication.leader.append_times import AppendTimes
+from strandline.replication.leader.appender import Appended, Request
+from strandline.replication.leader.relays import Relays
+from strandline.replication.leader.sender import FollowerStream
+from strandline.replication.leader.tail import BEYOND, Chunk, Tail
+from strandline.replication.replica.compactor import outlived_to_tell
+from strandline.replication.replica.entries import cut_before
+from strandline.replication.wire import (
+    AppendHead,
+    Kind,
+    LendOrder,
+    encode_append_head,
+    encode_control,
+)
+
+if TYPE_CHECKING:
+    from strandline.raft.leader.progress import AppendPlan
+    from strandline.replication.replica.replica import Replica
+    from strandline.storage.log import reads
+
+RTT_FACTOR = 4
+
+_log = logging.getLogger("strandline.replication")
+
+
+class Leading:
+    """See the module."""
+
+    def __init__(self, replica: "Replica") -> None:
+        self._replica = replica
+        self._settings = replica.host.settings
+        self._queues = replica.host.queues
+        self._tail = Tail(self._settings.tail_bytes_max, replica.host.memory)
+        self._streams: dict[BrokerId, FollowerStream] = {}
+        self._lenders = Lenders(replica, self._streams, self.pump)
+        self.relays = Relays(replica, self._streams, self.pump, self.ask)
+        self._is_closed = False
+        self.append_times = AppendTimes()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be appended before the followers take some of it."""
+        return self._tail.has_room
+
+    def close(self) -> None:
+        """Leadership ended: memory units return."""
+        self._is_closed = True
+        self._lenders.close()
+        self._replica.host.relaying.forget(self.relays)
+        self._tail.clear()
+
+    # ---- appending -------------------------------------------------------------------------------
+
+    def append(self, requests: Sequence[Request], *, relaxed: bool) -> Appended:
+        """Stamp, write and propose requests in their order. Raises OSError, and then nothing was
+        appended."""
+        replica = self._replica
+        log = replica.log
+        epoch = replica.epoch
+        first_index = Index(log.last_index + 1)
+        offset = log.end_offset
+        buffers: list[Buffer] = []
+        headers: list[BatchHeader] = []
+        base_offsets: list[Offset] = []
+        for request in requests:
+            base_offsets.append(offset)
+            own = request.buffers
+            for position, header in enumerate(request.headers):
+                buffer = own[position] if len(own) > 1 else own[0]
+                header.stamp(buffer, base_offset=offset, epoch=epoch)
+                offset = Offset(offset + header.last_offset_delta + 1)
+            buffers += own
+            headers += request.headers
+        log.append(buffers, headers)
+        self._take_in(first_index, buffers, epoch=epoch, relaxed=relaxed)
+        replica.flush(may_wait=relaxed)
+        replica.step(Propose(log.last_index - first_index + 1, relaxed))
+        return Appended(log.last_index, base_offsets)
+
+    def append_marker(
+        self, marker: bytes, *, epoch: Epoch, configuration: Configuration | None
+    ) -> None:
+        """Write a marker. Raises OSError."""
+        log = self._replica.log
+        first_index = Index(log.last_index + 1)
+        header = read_header(marker)
+        assert header is not None
+        log.append([marker], [header])
+        self._replica.host.memory.take(len(marker))
+        self._take_in(first_index, [marker], epoch=epoch, configuration=configuration)
+        self._replica.flush()
+
+    def append_deletion(self, before: Offset) -> Index:
+        """Write and propose the deletion of the records below `before`; its index. Raises
+        OSError."""
+        replica = self._replica
+        log = replica.log
+        now = replica.host.clock.wall_ms()
+        marker = build_deletion_marker(log.end_offset, replica.epoch, before, now)
+        self.append_marker(marker, epoch=replica.epoch, configuration=None)
+        index = log.last_index
+        replica.step(Propose(1, relaxed=False))
+        return index
+
+    @property
+    def held_index(self) -> Index:
+        """Every member has flushed the log up to here, as far as they have told; or -1."""
+        replica = self._replica
+        held = replica.log.flushed_index
+        for member in replica.configuration.members:
+            if member != replica.self_id:
+                progress = replica.raft.progress.get(member)
+                held = min(held, Index(-1) if progress is None else progress.match_flushed)
+        return held
+
+    def _take_in(
+        self,
+        first_index: Index,
+        buffers: Sequence[Buffer],
+        *,
+        epoch: Epoch,
+        relaxed: bool = False,
+        configuration: Configuration | None = None,
+    ) -> None:
+        replica = self._replica
+        size = sum(map(len, buffers))
+        if not replica.raft.progress:  # Nobody follows: nothing is handed on, or kept for that.
+            self._tail.clear()
+            replica.host.memory.give_back(size)
+            return
+        now = replica.host.clock.monotonic_ms()
+        if self.append_times.is_due(now):
+            self.append_times.note(first_index, now, self.held_index)
+        chunk = Chunk(
+            first_index=first_index,
+            last_index=replica.log.last_index,
+            epoch=epoch,
+            buffers=buffers,
+            size_bytes=size,
+            configuration=configuration,
+            relaxed=relaxed,
+        )
+        for stream in self._streams.values():
+            if stream.is_recovering:
+                stream.allowance_bytes += chunk.size_bytes
+        self._tail.add(chunk)
+        self._release()
+
+    def _release(self) -> None:
+        """Return the units of what was handed to the sockets of a write quorum, this one included:
+        "Replicate batcher memory units are released after the request is handed off to the socket"
+        (RFC)."""
+        tail = self._tail
+        if tail.waiting_index == BEYOND:
+            return
+        handed = {peer: stream.handed_index for peer, stream in self._streams.items()}
+        handed[self._replica.self_id] = BEYOND
+        had_room = tail.has_room
+        tail.hand_through(self._replica.configuration.quorum_index(handed))
+        if tail.has_room and not had_room:
+            self._replica.appender.on_room()
+
+    def _on_handed(
+        self, peer: BrokerId, served: Sequence[FollowerStream], index: Index, size: int
+    ) -> None:
+        """The last byte of an append to `peer` is in the socket, or the connection is lost."""
+        self._queues.on_handed(peer, size)
+        has_news = False
+        for stream in served:
+            stream.queued_count -= 1
+            if index > stream.handed_index:
+                stream.handed_index = index
+                has_news = True
+        if has_news and not self._is_closed:
+            self._release()
+
+    # ---- sending ---------------------------------------------------------------------------------
+
+    def pump(self, peer: BrokerId, *, tells: bool = False) -> None:
+        """Send to `peer` what it may be sent, as far as its window and the connection allow.
+
+        Marks travel with entries; marks alone are sent only when it `tells`, and soon otherwise."""
+        replica = self._replica
+        host = replica.host
+        stream = self._streams.get(peer)
+        if stream is None:
+            stream = self._streams[peer] = FollowerStream(self._settings)
+        has_sent = False
+        while not self._is_closed and host.network.is_connected(peer, Lane.BULK):
+            progress = replica.raft.progress.get(peer)
+            if progress is None:
+                break
+            if not stream.has_room and not progress.is_probing:
+                stream.is_blocked = True
+                break
+            plan = replica.raft.plan_append(peer)
+            if plan is None:
+                break
+            if isinstance(plan, ResetRequest):
+                host.send_soon(peer, replica.group, plan)
+                replica.raft.mark_sent(peer, Index(plan.start_index - 1))
+                stream.on_sent(Index(plan.start_index - 1), 0, host.clock.monotonic_ms())
+                host.led.has_sent(replica)
+                break
+            has_entries = plan.first_index <= plan.last_index
+            # Only an append tells a replica that lost its disk when it may take part again.
+            is_contact = not has_entries and not plan.is_probe and plan.rejoin_at < 0
+            if is_contact:
+                if not tells:
+                    host.tell_soon(replica)
+                    break
+                contact = LeaderContact(plan.epoch, plan.commit, plan.visible)
+                host.send_soon(peer, replica.group, contact)
+                replica.raft.mark_sent(peer, plan.prev_index)
+            elif not has_entries and not plan.is_probe and stream.has_loan:
+                stream.is_blocked = True  # It would overtake what others send.
+                break
+            elif has_entries and not self._queues.has_room(peer):
+                self._queues.wait(peer, replica.group, partial(self.pump, peer))
+                break
+            elif self._send(peer, stream, plan):
+                has_sent = True
+            else:
+                break
+        if has_sent:
+            self._forget_sent()
+
+    def resume(self, peer: BrokerId) -> None:
+        """Go on where the window of `peer` had no room for more, or others wait for what it has."""
+        stream = self._streams.get(peer)
+        if stream is not None and stream.is_blocked:
+            stream.is_blocked = False
+            self.pump(peer)
+        self._lenders.wake()
+
+    def pump_all(self) -> None:
+        """Send to every follower what it may be sent, marks too."""
+        for peer in list(self._replica.raft.progress):
+            if peer != self._replica.self_id:
+                self.pump(peer, tells=True)
+
+    def _send(self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan") -> bool:
+        if plan.first_index > plan.last_index:
+            return self._dispatch(peer, stream, plan, NOTHING)
+        chunks = self._tail.take(plan.first_index, self._settings.append_bytes_max)
+        lender: BrokerId | None = LEADER
+        if self._lenders.may_lend(stream, plan.first_index, is_in_memory=bool(chunks)):
+            if plan.is_probe and self._lenders.are_there(peer):
+                # Who lends is known once it has said how far it is.
+                return self._dispatch(peer, stream, plan, NOTHING)
+            lender = self._lenders.choose(peer, plan.first_index)
+        if lender is None:
+            self._lenders.wait(peer)
+            return False
+        before = stream.lender
+        if not turn_to(stream, lender):
+            return False
+        if not plan.is_probe:
+            is_new = bool(chunks) and lender == LEADER
+            if (is_new and self.relays.serves(peer)) or not self.relays.leave(peer):
+                return False
+        if lender != before:
+            whom = "this one" if lender == LEADER else f"broker {lender}"
+            name = self._replica.name
+            _log.info("%s: broker %d gets what it lacks from %s", name, peer, whom)
+        if chunks:
+            if lender != LEADER:
+                end = self._replica.raft.lendable_end(lender)
+                chunks = [chunk for chunk in chunks if chunk.last_index <= end]
+            if not chunks:
+                self._lenders.wait(peer)
+                return False
+            stream.on_served_from_memory()
+            parcel = describe(chunks)
+            is_throttled = lender != LEADER and not self.is_urgent(peer)
+        else:
+            found = self._read(peer, stream, plan.first_index, is_lent=lender != LEADER)
+            if found is None:
+                return False
+            parcel = describe_read(found[0], self._replica.host.decode_configuration)
+            is_throttled = found[1]
+        if lender == LEADER:
+            return self._dispatch(peer, stream, plan, parcel)
+        return self._order(peer, stream, plan, parcel, is_throttled=is_throttled)
+
+    def _dispatch(
+        self, peer: BrokerId, stream: FollowerStream, plan: "AppendPlan", parcel: Parcel
+    ) -> bool:
+        """Send an append from here, and through `peer` to those who wait for the same."""
+        replica = self._replica
+        parts = parcel.parts
+        last_index = parcel.last_index if parts else plan.prev_index
+        # Who is behind says how far it is once that is flushed, and gets more only then.
+        may_wait = plan.commit < last_index and parcel.is_relaxed
+        request = plan.request(parcel.runs, parcel.configurations, report_written=may_wait)
+        outlived = outlived_to_tell(replica)
+        may_carry = parcel.is_in_memory and not plan.is_probe
+        to = tuple(self.relays.carried_by(peer)) if may_carry else ()
+        head = encode_append_head(AppendHead(replica.group, request, may_wait, outlived, to))
+        size = len(head) + sum(map(len, parts))
+        # A question behind the log's end hands over nothing.
+        handed_index = last_index if parts else Index(-1)
+        served = (stream, *(self._streams[one] for one in to))
+        on_handed = partial(self._on_handed, peer, served, handed_index, size)
+        if not replica.host.network.send(peer, Lane.BULK, (head, *parts), on_handed):
+            return False
+        self._queues.add(peer, size)
+        for one, its_stream in zip((peer, *to), served, strict=True):
+            its_stream.queued_count += 1
+            if one != peer:
+                self.relays.on_sent(one, peer)
+            self._mark_sent(one, its_stream, last_index, size)
+        return True
+
+    def _order(
+        self,
+        peer: BrokerId,
+        stream: FollowerStream,
+        plan: "AppendPlan",
+        parcel: Parcel,
+        *,
+        is_throttled: bool,
+    ) -> bool:
+        """Have another replica send it from its own log."""
+        replica = self._replica
+        if parcel.last_index > replica.raft.lendable_end(stream.lender):
+            self._lenders.wait(peer)
+            return False
+        request = plan.request(parcel.runs, parcel.configurations)
+        size = sum(map(len, parcel.parts))
+        may_differ = replica.log.config.has_been_compacted
+        order = LendOrder(replica.group, Lend(peer, request, size, is_throttled, may_differ))
+        message = encode_control(Kind.LEND, order)
+        if not replica.host.network.send(stream.lender, Lane.CONTROL, [message]):
+            self._lenders.wait(peer)
+            return False
+        self._mark_sent(peer, stream, parcel.last_index, size)
+        return True
+
+    def _mark_sent(
+        self, peer: BrokerId, stream: FollowerStream, last_index: Index, size: int
+    ) -> None:
+        replica = self._replica
+        replica.raft.mark_sent(peer, last_index)
+        stream.on_sent(last_index, size, replica.host.clock.monotonic_ms())
+        replica.host.led.has_sent(replica)
+
+    def _read(
+        self, peer: BrokerId, stream: FollowerStream, first_index: Index, *, is_lent: bool
+    ) -> "tuple[reads.Entries, bool] | None":
+        """Entries that have left the tail, for who is really behind, and whether they are
+        throttled; None where there are none now.
+
+        `is_lent`: only what they are is needed, and how long they are."""
+        replica = self._replica
+        throttle = replica.host.throttle
+        is_copy = self.is_copied_to(peer)
+        can_spare = not self.is_urgent(peer)
+        if is_copy and throttle.is_halted(peer, is_lent=is_lent):
+            stream.allowance_bytes = 0
+        is_throttled = can_spare and stream.allowance_bytes <= 0
+        reader = replica.group, peer
+        if is_throttled and not throttle.admits(
+            reader, partial(self.pump, peer), is_copy=is_copy, is_lent=is_lent
+        ):
+            return None
+        bytes_max = min(self._settings.append_bytes_max, stream.window.bytes_max)
+        if is_copy:
+            limit = throttle.append_bytes_max(peer, is_lent=is_lent)
+            bytes_max = min(bytes_max, limit or bytes_max)
+        end = self._tail.boundary_after(first_index)
+        if is_lent:
+            end = min(end, Index(replica.raft.lendable_end(stream.lender) + 1))
+        try:
+            # Up to where the tail begins, or a chunk of it: from there on the tail serves.
+            entries = cut_before(replica.log.read_entries(first_index, bytes_max), end)
+        except (OSError, StorageError) as error:
+            replica.on_unreadable(error)
+            return None
+        stream.is_recovering = True
+        if is_throttled:
+            throttle.spend(peer, len(entries.data), is_copy=is_copy, is_lent=is_lent)
+        elif can_spare:
+            stream.allowance_bytes -= len(entries.data)
+        return entries, is_throttled
+
+    def is_copied_to(self, peer: BrokerId) -> bool:
+        """Whether `peer` is to become a replica, and is none yet; all follow the controller."""
+        replica = self._replica
+        is_lasting = peer in replica.placed.all or replica.group == CONTROLLER_GROUP
+        return self._is_observer(peer) and not is_lasting
+
+    def _is_observer(self, peer: BrokerId) -> bool:
+        """Whether nothing is ever waited for on account of `peer`."""
+        present = self._replica.configuration
+        return peer in present.observers and peer not in present.all_voters
+
+    def is_urgent(self, peer: BrokerId) -> bool:
+        """Whether somebody waits for `peer` to have what it lacks."""
+        return not (self._is_observer(peer) or self._can_spare(peer))
+
+    def _can_spare(self, peer: BrokerId) -> bool:
+        """Whether a write quorum keeps up without `peer`, and nobody waits for it to lead."""
+        replica = self._replica
+        if peer == replica.raft.transferring_to:
+            return False
+        others = [other for other in self._streams if other != peer and self._keeps_up(other)]
+        return replica.configuration.can_commit([replica.self_id, *others])
+
+    def _keeps_up(self, peer: BrokerId) -> bool:
+        """Whether `peer` takes its appends from the tail, and acknowledges them."""
+        replica = self._replica
+        progress = replica.raft.progress.get(peer)
+        if progress is None or progress.is_probing or not replica.host.is_peer_alive(peer):
+            return False
+        end = Index(replica.log.last_index + 1)
+        now = replica.host.clock.monotonic_ms()
+        stream = self._streams[peer]
+        is_silent = stream.inflight and now - stream.progress_ms >= self._settings.resend_timeout_ms
+        return progress.next_index >= min(self._tail.first_index, end) and not is_silent
+
+    def _forget_sent(self) -> None:
+        """Drop chunks that every connected follower has been sent."""
+        replica = self._replica
+        sent = [
+            progress.next_index - 1
+            for peer, progress in replica.raft.progress.items()
+            if peer != replica.self_id and replica.host.network.is_connected(peer, Lane.BULK)
+        ]
+        self._tail.drop_through(Index(min(sent, default=replica.log.last_index)))
+
+    # ---- hearing ---------------------------------------------------------------------------------
+
+    def on_response(self, peer: BrokerId, response: AppendResponse) -> None:
+        """Keep the window; the core decides the rest."""
+        stream = self._streams.get(peer)
+        if stream is None or response.epoch != self._replica.epoch or response.hint == NO_HINT:
+            return
+        if response.accepted:
+            match = max(response.written, response.flushed)
+            stream.on_acknowledged(match, self._replica.host.clock.monotonic_ms())
+
+    def on_refused(self, peer: BrokerId) -> None:
+        """What is under way to `peer` will not be acknowledged: it lacks what comes before it."""
+        stream = self._streams.get(peer)
+        if stream is not None:
+            self._shun_lender(peer, stream)
+            self.relays.shun(peer)
+            self.relays.on_upset(peer)
+            stream.reset()
+
+    def on_reset(self, peer: BrokerId) -> None:
+        """What was in flight to `peer` is lost, and what it was to send to others."""
+        stream = self._streams.get(peer)
+        if stream is not None:
+            stream.reset()
+        for other in self._lenders.on_gone(peer):
+            self.ask(other)
+        self.relays.on_gone(peer)
+
+    def on_untold(self, peer: BrokerId) -> None:
+        """What `peer` was told of marks may be lost, and nothing else; it is asked for the answers
+        that may be, too, where a question would not overtake what others send it."""
+        stream = self._streams.get(peer)
+        if stream is not None and stream.is_sent_by_others:
+            self._replica.step(PeerUntold(peer))
+        else:
+            self.ask(peer)
+
+    def on_returned(self, peer: BrokerId) -> None:
+        """`peer` was silent, and is heard again."""
+        stream = self._streams.get(peer)
+        if stream is not None and stream.inflight:
+            stream.on_returned(self._replica.host.clock.monotonic_ms())
+            self.ask(peer)
+
+    def ask(self, peer: BrokerId) -> None:
+        """`peer` is silent, or its answers were lost: have it say how far it is. What is in flight
+        stays there until it does."""
+        stream = self._streams.get(peer)
+        if stream is not None:
+            stream.on_asked(self._replica.host.clock.monotonic_ms())
+            self.relays.on_upset(peer)
+        self._replica.step(PeerSilent(peer))
+
+    def on_stalled(self, peer: BrokerId) -> None:
+        """`peer` acknowledges nothing: ask it, and send the rest from here, if others did so."""
+        self._shun_lender(peer, self._streams[peer])
+        self.ask(peer)
+
+    def _shun_lender(self, peer: BrokerId, stream: FollowerStream) -> None:
+        """Where others were to send something: it has not come, and may never come from there."""
+        if stream.has_loan:
+            replica = self._replica
+            stream.shuns_until_ms = replica.host.clock.monotonic_ms() + SHUN_MS
+            text = "%s: broker %d does not get what it lacks from broker %d"
+            _log.info(text, replica.name, peer, stream.lender)
+
+    def stalled_peers(self, now_ms: int) -> list[BrokerId]:
+        """Followers that acknowledge nothing of what is awaited, and all of it has left here."""
+        stalled: list[BrokerId] = []
+        for peer, stream in self._streams.items():
+            if self._is_awaited(peer) and not stream.queued_count:
+                limit = RTT_FACTOR * int(self._replica.host.liveness.rtt_ms(peer))
+                limit += self._settings.resend_timeout_ms
+                limit += LEND_MS_MAX if stream.has_loan else 0
+                if now_ms - stream.progress_ms >= stream.patience_ms(limit):
+                    stalled.append(peer)
+        return stalled
+
+    @property
+    def has_inflight(self) -> bool:
+        """Whether any append awaits its acknowledgement, or the word that one may rejoin does."""
+        return any(map(self._is_awaited, self._streams))
+
+    def _is_awaited(self, peer: BrokerId) -> bool:
+        progress = self._replica.raft.progress.get(peer)
+        return bool(self._streams[peer].inflight or (progress and progress.rejoin_at >= 0))
+
+    def is_shunning(self, peer: BrokerId) -> bool:
+        """Whether nobody else serves `peer` for some time, as something has not come that way."""
+        stream = self._streams.get(peer)
+        now = self._replica.host.clock.monotonic_ms()
+        is_lent_nothing = stream is not None and now < stream.shuns_until_ms
+        return is_lent_nothing or self.relays.is_going_round(peer, now)
+
+    def lacks_ms(self, peer: BrokerId) -> int:
+        """For how long a member lacks something that was appended here, as far as it has told in
+        this reign; 0 where it lacks nothing."""
+        replica = self._replica
+        progress = replica.raft.progress.get(peer)
+        flushed = Index(-1) if progress is None else progress.match_flushed
+        if flushed >= replica.log.last_index:
+            return 0
+        return self.age_ms(Index(flushed + 1))
+
+    def age_ms(self, index: Index) -> int:
+        """For how long the entry at `index` has been here: no longer than this replica leads."""
+        replica = self._replica
+        since_ms = max(self.append_times.of(index) or 0, replica.leading_since_ms)
+        return replica.host.clock.monotonic_ms() - since_ms
+
+    def is_in_step(self, peer: BrokerId) -> bool:
+        """Whether `peer` has everything committed, or keeps acknowledging what it is sent, and
+        lacks nothing for long: no commit that needs it is ahead of it."""
+        progress = self._replica.raft.progress.get(peer)
+        if progress is None or self.lacks_ms(peer) >= self._replica.lag_limit_ms:
+            return False
+        if progress.match_flushed >= self._replica.raft.commit:
+            return True
+        stream = self._streams.get(peer)
+        now = self._replica.host.clock.monotonic_ms()
+        limit = self._settings.resend_timeout_ms
+        if stream is None or stream.is_recovering:
+            return False
+        return stream.has_room and now - stream.progress_ms < limit

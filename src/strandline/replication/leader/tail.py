@@ -1,0 +1,143 @@
+"""The newest entries of a leader's log, still in memory, so that followers are not served from the
+disk.
+
+Why:    the buffers that a producer filled go to the leader's disk and to every follower's socket,
+        without being read back.
+How:    a queue of appended chunks in index order. What has not been handed to the sockets of enough
+        followers holds memory units and stays. What has been is only kept: it goes once every
+        follower in step has been sent it, or beyond the group's limit, or when the broker needs the
+        memory. Whoever still needs it then is served from the log.
+
+            [ kept .......... | waiting ........ ]
+             first_index       ^ not yet handed to enough followers
+Owns:   references to the producers' buffers, and their memory units; one per leading replica.
+Source: Redpanda RFC 20220119 (one set of buffers for the disk and the followers; "Memory
+        usage")."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from strandline.base.disk import Buffer
+from strandline.model.ids import Epoch, Index
+from strandline.raft.group.configuration import Configuration
+from strandline.replication.memory_budget import MemoryBudget
+
+BEYOND = Index(1 << 62)
+
+
+@dataclass(slots=True, eq=False)
+class Chunk:
+    """Entries appended in one go, all of one epoch."""
+
+    first_index: Index
+    last_index: Index
+    epoch: Epoch
+    buffers: Sequence[Buffer]
+    size_bytes: int
+    configuration: Configuration | None
+    relaxed: bool
+
+
+class Tail:
+    """See the module; a `budget.Keeper`."""
+
+    def __init__(self, limit_bytes: int, memory: MemoryBudget) -> None:
+        self._limit_bytes = limit_bytes
+        self._memory = memory
+        self._kept: deque[Chunk] = deque()
+        self._waiting: deque[Chunk] = deque()
+        # Nobody in step needs anything up to here.
+        self._needless = Index(-1)
+        self.kept_bytes = 0
+        self.waiting_bytes = 0
+
+    @property
+    def first_index(self) -> Index:
+        """Where the oldest chunk begins; beyond every index when there is none."""
+        chunks = self._kept or self._waiting
+        return chunks[0].first_index if chunks else BEYOND
+
+    @property
+    def waiting_index(self) -> Index:
+        """Where the oldest chunk begins that waits; beyond every index when there is none."""
+        return self._waiting[0].first_index if self._waiting else BEYOND
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be appended before something is handed on."""
+        return self.waiting_bytes < self._limit_bytes
+
+    def add(self, chunk: Chunk) -> None:
+        """Append; its units have been taken."""
+        self._waiting.append(chunk)
+        self.waiting_bytes += chunk.size_bytes
+        self._keep_to_limit()
+
+    def take(self, first_index: Index, bytes_max: int) -> list[Chunk]:
+        """Chunks from the one that begins at `first_index` on; empty when it is not here."""
+        found: list[Chunk] = []
+        # Followers in step ask for the newest chunks: look from the back.
+        for chunk in chain(reversed(self._waiting), reversed(self._kept)):
+            if chunk.first_index < first_index:
+                break
+            found.append(chunk)
+        if not found or found[-1].first_index != first_index:
+            return []
+        taken = [found.pop()]
+        size = taken[0].size_bytes
+        while found and size + found[-1].size_bytes <= bytes_max:
+            size += found[-1].size_bytes
+            taken.append(found.pop())
+        return taken
+
+    def boundary_after(self, index: Index) -> Index:
+        """Where the first chunk beyond `index` begins; beyond every index when there is none."""
+        boundary = BEYOND
+        for chunk in chain(reversed(self._waiting), reversed(self._kept)):
+            if chunk.first_index <= index:
+                break
+            boundary = chunk.first_index
+        return boundary
+
+    def hand_through(self, index: Index) -> None:
+        """Everything up to `index` has been handed to enough followers: units return."""
+        handed: list[Chunk] = []
+        while self._waiting and self._waiting[0].last_index <= index:
+            handed.append(self._waiting.popleft())
+        if not handed:
+            return
+        handed_bytes = sum([chunk.size_bytes for chunk in handed])
+        self.waiting_bytes -= handed_bytes
+        self._memory.give_back(handed_bytes)
+        for chunk in handed:
+            if chunk.last_index > self._needless:
+                self._kept.append(chunk)
+                self.kept_bytes += chunk.size_bytes
+                self._memory.keep(self, chunk.size_bytes)
+        self._keep_to_limit()
+
+    def drop_through(self, index: Index) -> None:
+        """Every follower in step has been sent everything up to `index`."""
+        self._needless = max(self._needless, index)
+        while self._kept and self._kept[0].last_index <= index:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """See `budget.Keeper`."""
+        size = self._kept.popleft().size_bytes
+        self.kept_bytes -= size
+        self._memory.forget(self, size)
+
+    def clear(self) -> None:
+        """Forget everything: all units return."""
+        while self._kept:
+            self.let_go()
+        self._waiting.clear()
+        waiting_bytes, self.waiting_bytes = self.waiting_bytes, 0
+        self._memory.give_back(waiting_bytes)
+
+    def _keep_to_limit(self) -> None:
+        while self._kept and self.kept_bytes + self.waiting_bytes > self._limit_bytes:
+            self.let_go()

@@ -1,0 +1,288 @@
+"""Fences and seats, as the controller's leader asks for them.
+
+Why:    a group that has lost its quorum goes on only if everybody who could still help its old side
+        is fenced off first, durably.
+How:    "who leads these groups?" --> those of which a living leader is known here: whoever is cut
+        off from some of a group's members must not disturb a group that serves.
+        "which replicas of yours cannot vote?" --> those that have lost their log, and have not
+        rejoined, or failed, and of which no living leader is known, and those that could not be
+        opened: they count for no majority, though their brokers are heard. And those that a leader
+        here waits for, so that it commits nothing, or that leader itself: they are heard, too, and
+        take nothing.
+        "fence these groups" --> each core moves to the first epoch of its grant, durably
+        (`raft.arbitration`) --> where its log ends, and for how long it has promised a leader not
+        to vote against it. Until that time has passed that leader may answer reads, so nobody is
+        seated.
+        "lead this group" --> the core takes the seat, if its log still ends there.
+            A question is answered for the groups that are open here, and that could be made durable
+        in time; it is asked again. With the answers goes who is not heard here: who is to vote has
+        to hear the others (`controller.sides`).
+Owns:   who waits for a fence to be durable; one per broker.
+Source: design section 6, 2; decisions 0016 and 0020."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from strandline.base.errors import ProtocolError
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Index, first_epoch
+from strandline.network.calls import CallError
+from strandline.raft.group.configuration import Configuration
+from strandline.raft.messages import Fence, Fenced, Seat
+from strandline.replication.leader.replica_status import stalled_by
+
+if TYPE_CHECKING:
+    from strandline.replication.host.replication import Replication
+    from strandline.replication.replica.replica import Replica
+
+T = TypeVar("T")
+LED, UNABLE, FENCE, SEAT = "led", "unable", "fence", "seat"
+GROUPS_PER_CALL_MAX = 500
+CALL_TIMEOUT_MS = 2_000
+DURABLE_TIMEOUT_MS = 1_000
+
+
+class LedGroups(msgspec.Struct, frozen=True, array_like=True):
+    """Groups that are asked about; in the answer those of which what was asked is so. `silent`: the
+    brokers that are not heard there; nobody of releases that do not tell."""
+
+    groups: tuple[GroupId, ...]
+    silent: tuple[BrokerId, ...] = ()
+
+
+class UnableGroups(LedGroups, frozen=True, array_like=True):
+    """`stalled`: groups that are led there, and who keeps them from committing anything; none of
+    releases that do not tell."""
+
+    stalled: tuple[tuple[GroupId, tuple[BrokerId, ...]], ...] = ()
+
+
+class FenceGroups(msgspec.Struct, frozen=True, array_like=True):
+    """Live in no epoch of these groups before the grant: [(group, grant)]."""
+
+    groups: tuple[tuple[GroupId, int], ...]
+
+
+class FencedGroup(msgspec.Struct, frozen=True, array_like=True):
+    """The replica here is in `epoch`, durably; its log ends there. `configured`: see `Fenced`.
+
+    `promised_ms`: so long from now it may count as a holder of an earlier leader's lease. `silent`:
+    the members of the group that are not heard there."""
+
+    group: GroupId
+    epoch: Epoch
+    last_epoch: Epoch
+    last_index: Index
+    amnesiac: bool
+    promised_ms: int
+    configured: Index = Index(-1)
+    silent: tuple[BrokerId, ...] = ()
+
+
+class SeatGroup(msgspec.Struct, frozen=True, array_like=True):
+    """Lead the first epoch of `grant` with the log that ends there."""
+
+    group: GroupId
+    grant: int
+    last_epoch: Epoch
+    last_index: Index
+    configuration: Configuration
+
+
+_encoder = msgspec.msgpack.Encoder()
+_led = msgspec.msgpack.Decoder(LedGroups)
+_unable = msgspec.msgpack.Decoder(UnableGroups)
+_fences = msgspec.msgpack.Decoder(FenceGroups)
+_seats = msgspec.msgpack.Decoder(SeatGroup)
+_answers = msgspec.msgpack.Decoder(tuple[FencedGroup, ...])
+
+
+class Fencing:
+    """See the module."""
+
+    def __init__(self, host: "Replication") -> None:
+        self._host = host
+        self.closed: Callable[[], Collection[GroupId]] = tuple
+        """The groups whose replica here could not be opened."""
+        self._waiting: dict[GroupId, list[asyncio.Future[Fenced]]] = {}
+        # {group: until when an earlier leader may count on the replica here}
+        self._promised_ms: dict[GroupId, int] = {}
+        host.calls.register(LED, self._on_led)
+        host.calls.register(UNABLE, self._on_unable)
+        host.calls.register(FENCE, self._on_fence)
+        host.calls.register(SEAT, self._on_seat)
+
+    # ---- for the controller's leader -------------------------------------------------------------
+
+    async def led(self, broker: BrokerId, groups: list[GroupId]) -> LedGroups:
+        """Those of these groups of which a broker knows a living leader. Raises CallError."""
+        question = _encoder.encode(LedGroups(tuple(groups)))
+        if broker == self._host.self_id:
+            answer = await self._on_led(broker, question)
+        else:
+            answer = await self._host.calls.call(broker, LED, question, timeout_ms=CALL_TIMEOUT_MS)
+        return _told(_led, answer)
+
+    async def unable(self, broker: BrokerId) -> UnableGroups:
+        """The groups of a broker's replicas that cannot vote, and hear no leader; and those that it
+        leads, and cannot commit anything in. Raises CallError."""
+        if broker == self._host.self_id:
+            answer = await self._on_unable(broker, b"")
+        else:
+            answer = await self._host.calls.call(broker, UNABLE, b"", timeout_ms=CALL_TIMEOUT_MS)
+        return _told(_unable, answer)
+
+    async def fence(
+        self, broker: BrokerId, groups: list[tuple[GroupId, int]]
+    ) -> tuple[FencedGroup, ...]:
+        """Fence groups at a broker; those that it could. Raises CallError."""
+        question = _encoder.encode(FenceGroups(tuple(groups)))
+        if broker == self._host.self_id:
+            answer = await self._on_fence(broker, question)
+        else:
+            answer = await self._host.calls.call(
+                broker, FENCE, question, timeout_ms=CALL_TIMEOUT_MS
+            )
+        try:
+            return _answers.decode(answer)
+        except msgspec.DecodeError as error:
+            raise CallError(f"bad answer to a fence: {error}") from error
+
+    async def seat(self, broker: BrokerId, seat: SeatGroup) -> None:
+        """Tell a broker that it leads. Raises CallError."""
+        question = _encoder.encode(seat)
+        if broker == self._host.self_id:
+            await self._on_seat(broker, question)
+        else:
+            await self._host.calls.call(broker, SEAT, question, timeout_ms=CALL_TIMEOUT_MS)
+
+    # ---- for the replicas here -------------------------------------------------------------------
+
+    def on_fenced(self, group: GroupId, message: Fenced) -> None:
+        """The core's answer, durable."""
+        for future in self._waiting.pop(group, ()):
+            if not future.done():
+                future.set_result(message)
+
+    # ---- answering -------------------------------------------------------------------------------
+
+    async def _on_led(self, sender: BrokerId, payload: bytes) -> bytes:
+        try:
+            asked = _led.decode(payload)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"bad question who leads: {error}") from error
+        led = tuple(one for one in asked.groups if self._is_led(one))
+        return _encoder.encode(LedGroups(led, self._silent()))
+
+    def _is_led(self, group: GroupId) -> bool:
+        replica = self._host.replicas.get(group)
+        if replica is None or replica.failed is not None:
+            return False
+        return replica.is_leader or self._host.liveness.is_leader_alive(replica)
+
+    async def _on_unable(self, sender: BrokerId, payload: bytes) -> bytes:
+        open_ones = self._host.replicas
+        unable = tuple(one for one in self.closed() if one not in open_ones) + tuple(
+            replica.group
+            for replica in open_ones.values()
+            if (replica.failed is not None or replica.raft.is_amnesiac)
+            and not self._is_led(replica.group)
+        )
+        stalled = tuple(
+            (replica.group, some) for replica in self._host.led.all if (some := stalled_by(replica))
+        )
+        return _encoder.encode(UnableGroups(unable, self._silent(), stalled))
+
+    def _silent(self) -> tuple[BrokerId, ...]:
+        return self._host.liveness.silent(self._host.peers)
+
+    async def _on_fence(self, sender: BrokerId, payload: bytes) -> bytes:
+        try:
+            asked = _fences.decode(payload)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"bad fence: {error}") from error
+        waiting: dict[GroupId, tuple[int, asyncio.Future[Fenced]]] = {}
+        for group, grant in asked.groups[:GROUPS_PER_CALL_MAX]:
+            replica = self._host.replicas.get(group)
+            if replica is None or replica.failed is not None:
+                continue
+            promised_ms = self._promise_left_ms(replica)
+            future: asyncio.Future[Fenced] = asyncio.get_running_loop().create_future()
+            waiting[group] = promised_ms, future
+            self._waiting.setdefault(group, []).append(future)
+            replica.on_message(NO_BROKER, Fence(first_epoch(grant)))
+        if waiting:
+            futures = [future for _, future in waiting.values()]
+            try:
+                await asyncio.wait(futures, timeout=DURABLE_TIMEOUT_MS / 1000)
+            finally:
+                self._give_up({group: future for group, (_, future) in waiting.items()})
+        answers: list[FencedGroup] = []
+        for group, (promised_ms, future) in waiting.items():
+            if future.done():
+                # The replica may have been busy, and have answered a leader until it was not.
+                replica = self._host.replicas.get(group)
+                if replica is not None:
+                    promised_ms = max(promised_ms, self._promise_left_ms(replica))
+                answers.append(
+                    _answer(group, future.result(), promised_ms, self._silent_of(replica))
+                )
+        return _encoder.encode(answers)
+
+    def _silent_of(self, replica: "Replica | None") -> tuple[BrokerId, ...]:
+        members = () if replica is None else replica.configuration.members
+        others = (one for one in members if one != self._host.self_id)
+        return self._host.liveness.silent(others)
+
+    def _give_up(self, asked: Mapping[GroupId, asyncio.Future[Fenced]]) -> None:
+        """Wait no longer for those that are not durable: a full disk may last for days."""
+        for group, future in asked.items():
+            if future.done():
+                continue
+            left = [one for one in self._waiting.pop(group, ()) if one is not future]
+            if left:
+                self._waiting[group] = left
+
+    def _promise_left_ms(self, replica: "Replica") -> int:
+        """Who was fenced knows of no leader any more, and may have promised one all the same."""
+        now = self._host.clock.monotonic_ms()
+        until_ms = now + self._host.liveness.promised_ms(replica)
+        until_ms = max(until_ms, self._promised_ms.get(replica.group, now))
+        self._promised_ms[replica.group] = until_ms
+        return until_ms - now
+
+    async def _on_seat(self, sender: BrokerId, payload: bytes) -> bytes:
+        try:
+            asked = _seats.decode(payload)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"bad seat: {error}") from error
+        replica = self._host.replicas.get(asked.group)
+        if replica is not None and replica.failed is None:
+            epoch = first_epoch(asked.grant)
+            seat = Seat(epoch, asked.last_epoch, asked.last_index, asked.configuration)
+            replica.on_message(NO_BROKER, seat)
+        return b""
+
+
+def _told(decoder: msgspec.msgpack.Decoder[T], answer: bytes) -> T:
+    try:
+        return decoder.decode(answer)
+    except msgspec.DecodeError as error:
+        raise CallError(f"bad answer to a question about groups: {error}") from error
+
+
+def _answer(
+    group: GroupId, fenced: Fenced, promised_ms: int, silent: tuple[BrokerId, ...]
+) -> FencedGroup:
+    return FencedGroup(
+        group,
+        fenced.epoch,
+        fenced.last_epoch,
+        fenced.last_index,
+        fenced.amnesiac,
+        promised_ms,
+        fenced.configured,
+        silent,
+    )

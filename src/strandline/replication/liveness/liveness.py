@@ -1,0 +1,599 @@
+"""Who hears whom: heartbeats to every peer, leases of the leaders here, election timers of the
+followers here.
+
+Why:    timers belong to the broker, not to the group: idle groups have none of their own.
+How:    one tick for the broker. It sends heartbeats; asks only replicas that no living leader's
+        session covers whether their time-out has come; checks the quorum of the leaders here only
+        when some peer is silent. A tick that comes far too late (the process was stopped, or
+        starved) proves nothing about the others: timers start anew.
+Owns:   the sessions and the timers; one per broker.
+Source: Raft thesis 3.4 and 6.2; design sections 5 and 8."""
+
+import random
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import TYPE_CHECKING
+
+from strandline.base.clock import Clock
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId
+from strandline.raft.group.configuration import Configuration
+from strandline.replication.host.led_groups import LedGroups
+from strandline.replication.liveness.sessions import NEVER_MS, FollowSession, LeadSession
+from strandline.replication.settings import ReplicationSettings
+from strandline.replication.wire import Ability, Heartbeat, HeartbeatAnswer
+
+if TYPE_CHECKING:
+    from strandline.replication.replica.replica import Replica
+
+RTT_FACTOR = 4
+ELECTION_MS = 50
+"""What an election takes besides its round trips: the state is written twice."""
+ELECTION_ROUND_TRIPS = 2
+PROMISE_MS = 100
+"""What a promise takes besides its round trip: it is written here and there."""
+PROMISE_ROUND_TRIPS = 2
+FRESH_RETRY_MS = 60
+FRESH_PATIENCE_MS = 10_000
+"""So long the other voters of a new group leave its lead to the preferred broker while that lives:
+who creates thousands of groups at once, and holds most of them, opens its own late."""
+FORGIVE_FACTOR = 4
+"""Within so many election time-outs one late tick is forgiven."""
+STANDING_COUNT_MAX = 128
+"""So many elections are under way from here at most; the others wait. When a broker with thousands
+of leaders is gone, all that its followers could ask at once would keep everybody busy for so long
+that the living leaders fell silent too."""
+NOT_PREFERRED_SHARE = 0.4
+DAMAGED_TURNS = 3
+"""So many election time-outs later a replica stands whose log is damaged."""
+TELLING_LOSSES = 2
+"""The loss of a connection, and of the first attempt at another, say something about the peer; all
+later ones repeat it."""
+
+
+class Liveness:
+    """See the module."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        settings: ReplicationSettings,
+        session: int,
+        replicas: dict[GroupId, "Replica"],
+        remembered: Callable[[GroupId], Epoch],
+    ) -> None:
+        """`remembered`: the epoch of a group that is not open here, 0 for none. Nobody can tell yet
+        whether a later one was forgotten: the data directory may be an earlier one."""
+        self._clock = clock
+        self._rng = rng
+        self._settings = settings
+        # Sessions and nonces, none of them twice. Who is a peer again after it was forgotten is
+        # told by another session, as the numbers of heartbeats begin anew.
+        self._unused = count(session)
+        self._leads: dict[BrokerId, LeadSession] = {}
+        # The longest of the smoothed round trips.
+        self._slowest_rtt_ms = 0
+        self._follows: dict[BrokerId, FollowSession] = {}
+        self._heard_ms: dict[BrokerId, int] = {}
+        # Peers that broke the connection and of which nothing was heard since.
+        self._hung_up: set[BrokerId] = set()
+        # {peer: connections and attempts lost since it was connected}
+        self._losses: dict[BrokerId, int] = {}
+        self._replicas = replicas
+        self._remembered = remembered
+        # {group: replica} whose own timer counts; all others are covered by a session with a living
+        # peer.
+        self._uncovered: dict[GroupId, Replica] = {}
+        # {group: replica} that may know of no leader.
+        self._leaderless: dict[GroupId, Replica] = {}
+        # {group: replica} that stand for election and have neither won, lost nor given up.
+        self._standing: dict[GroupId, Replica] = {}
+        # Silent peers whose groups were put under their own timers already.
+        self._swept: set[BrokerId] = set()
+        self._started_ms = clock.monotonic_ms()
+        self._forgiven_ms = NEVER_MS
+        # Peers that have not answered for too long, when that was last looked at.
+        self._silent: frozenset[BrokerId] = frozenset()
+        # Leaders here that may be without a quorum while these are silent.
+        self._unproved: dict[GroupId, Replica] = {}
+
+    # ---- peers -----------------------------------------------------------------------------------
+
+    def lead_session(self, peer: BrokerId) -> LeadSession:
+        """The session towards `peer`."""
+        session = self._leads.get(peer)
+        if session is None:
+            session = self._leads[peer] = LeadSession(next(self._unused))
+        return session
+
+    def follow_session(self, peer: BrokerId) -> FollowSession:
+        """The session from `peer`."""
+        session = self._follows.get(peer)
+        if session is None:
+            timeout_ms = self._settings.election_timeout_ms
+            session = self._follows[peer] = FollowSession(self._unused, timeout_ms)
+        return session
+
+    def can_do(self, peer: BrokerId, ability: Ability) -> bool:
+        """Whether the release that runs at `peer` can do that."""
+        follow = self._follows.get(peer)
+        return follow is not None and ability in follow.abilities
+
+    def cannot_do(self, peer: BrokerId, ability: Ability) -> bool:
+        """Whether it is known that it cannot: nothing is of who was not heard yet."""
+        follow = self._follows.get(peer)
+        return follow is not None and follow.is_known and ability not in follow.abilities
+
+    def heard_from(self, peer: BrokerId) -> bool:
+        """Any message came in from `peer`; whether it was not alive until now."""
+        now = self._clock.monotonic_ms()
+        silent_ms = now - self._heard_ms.get(peer, NEVER_MS)
+        self._heard_ms[peer] = now
+        if self._hung_up:
+            self._hung_up.discard(peer)
+        return silent_ms >= 2 * self._settings.election_timeout_ms
+
+    def on_connected(self, peer: BrokerId) -> None:
+        """A connection to `peer` is up."""
+        self._losses[peer] = 0
+
+    def on_lost(self, peer: BrokerId) -> None:
+        """The connection to `peer` is gone, or an attempt at one has failed.
+
+        A process that is killed hangs up at once. Nobody may vote against it any sooner for that
+        (the connection may be gone and the process not, with its lease), but its followers can take
+        turns to stand instead of drawing lots."""
+        losses = self._losses[peer] = self._losses.get(peer, TELLING_LOSSES) + 1
+        if losses > TELLING_LOSSES:
+            return
+        self._hung_up.add(peer)
+        session = self._follows.get(peer)
+        step_ms = ELECTION_MS + self._slowest_rtt_ms
+        for group in session.followed if session is not None else ():
+            replica = self._replicas.get(group)
+            if replica is not None and replica.leader_id == peer:
+                replica.timeout_ms = min(replica.timeout_ms, self._turn_ms(replica, step_ms))
+                replica.look_ms = NEVER_MS
+
+    def has_hung_up(self, peer: BrokerId) -> bool:
+        """Whether `peer` broke the connection and has not been heard since."""
+        return peer in self._hung_up
+
+    def is_alive(self, peer: BrokerId) -> bool:
+        """Whether `peer` was heard lately."""
+        heard = self._heard_ms.get(peer, NEVER_MS)
+        return self._clock.monotonic_ms() - heard < 2 * self._settings.election_timeout_ms
+
+    def silent(self, peers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+        """Those of these that were not heard for long: nobody, where this process has not run for
+        so long without a gap, and cannot tell."""
+        limit = 2 * self._settings.election_timeout_ms
+        if self._clock.monotonic_ms() - max(self._started_ms, self._forgiven_ms) < limit:
+            return ()
+        return tuple(one for one in peers if not self.is_alive(one))
+
+    def silence_ms(self, peer: BrokerId) -> int | None:
+        """For how long nothing was heard of `peer`; None where nothing ever was."""
+        heard = self._heard_ms.get(peer)
+        return None if heard is None else self._clock.monotonic_ms() - heard
+
+    def forget(self, peer: BrokerId) -> None:
+        """A broker is no part of the cluster any more: nobody waits for it."""
+        self._refresh_followers(self.follow_session(peer))
+        for known in (self._leads, self._follows, self._heard_ms, self._losses):
+            known.pop(peer, None)
+        self._hung_up.discard(peer)
+        self._swept.discard(peer)
+
+    def contact_with(self, peer: BrokerId) -> int | None:
+        """Which time of hearing `peer`'s heartbeats without a gap this is; None while there is a
+        gap."""
+        session = self._follows.get(peer)
+        if session is None or not session.is_fresh(self._clock.monotonic_ms()):
+            return None
+        return session.contact
+
+    def rtt_ms(self, peer: BrokerId) -> float:
+        """The smoothed round trip to `peer`; 0 while unknown."""
+        session = self._leads.get(peer)
+        return 0.0 if session is None else session.rtt_ms
+
+    def measured_round_trip_ms(self, peer: BrokerId) -> int | None:
+        """The same in whole ms; None where `peer` has answered no heartbeat."""
+        session = self._leads.get(peer)
+        if session is None or session.answered_ms == NEVER_MS:
+            return None
+        return round(session.rtt_ms)
+
+    def on_heartbeat_answer(
+        self, peer: BrokerId, answer: HeartbeatAnswer
+    ) -> list[tuple[GroupId, Epoch]]:
+        """Returns the groups in which the peer refuses this broker, with its epochs there."""
+        refused = self.lead_session(peer).on_answer(answer, self._clock.monotonic_ms())
+        self._slowest_rtt_ms = int(max(session.rtt_ms for session in self._leads.values()))
+        return refused
+
+    def on_heartbeat(self, peer: BrokerId, heartbeat: Heartbeat) -> list[tuple["Replica", Epoch]]:
+        """Returns the replicas to which a newly announced leadership of `peer` matters."""
+        session = self.follow_session(peer)
+        now = self._clock.monotonic_ms()
+        if not session.is_fresh(now):
+            session.contact += 1
+        changes, uncovered = session.on_heartbeat(heartbeat, now)
+        for group in uncovered:
+            replica = self._replicas.get(group)
+            if replica is not None:
+                self._leader_is_gone(replica)
+        announced: list[tuple[Replica, Epoch]] = []
+        for group, epoch in changes:
+            replica = self._replicas.get(group)
+            if replica is None:
+                session.announced(group, self._remembered(group), vouches=False)
+            elif epoch > 0:
+                is_amnesiac = replica.raft.is_amnesiac
+                session.announced(group, replica.epoch, vouches=not is_amnesiac)
+                if replica.leader_id == peer and replica.epoch == epoch and not is_amnesiac:
+                    replica.heard_ms = session.heard_ms  # All that it would be told.
+                else:
+                    announced.append((replica, epoch))
+        return announced
+
+    # ---- replicas --------------------------------------------------------------------------------
+
+    def add(self, replica: "Replica") -> None:
+        """A replica begins: a fresh group's preferred broker stands for election at once."""
+        replica.heard_ms = self._clock.monotonic_ms()
+        replica.timeout_ms = self._draw_timeout(replica)
+        if replica.is_fresh and replica.is_preferred:
+            replica.timeout_ms = 0
+        self.moved_on(replica)
+        self._watch(replica)
+
+    def remove(self, replica: "Replica") -> None:
+        """A replica ends."""
+        self._uncovered.pop(replica.group, None)
+        self._leaderless.pop(replica.group, None)
+        for session in self._leads.values():
+            session.unlead(replica.group)
+
+    def on_leading(self, replica: "Replica", members: Iterable[BrokerId]) -> None:
+        """The replica leads its epoch, over these members."""
+        if self._silent:
+            self._unproved[replica.group] = replica
+        self._uncovered.pop(replica.group, None)
+        wanted = set(members)
+        for peer in wanted:
+            if peer != replica.self_id:
+                self.lead_session(peer).lead(replica.group, replica.epoch)
+        for peer, session in self._leads.items():
+            if peer not in wanted:
+                session.unlead(replica.group)
+
+    def on_recovering(self, replica: "Replica") -> None:
+        """A follower of this leader has said that its log proves nothing."""
+        self._unproved[replica.group] = replica
+
+    def on_following(self, replica: "Replica") -> None:
+        """The replica's epoch, role or leader changed, and it does not lead."""
+        for session in self._leads.values():
+            session.unlead(replica.group)
+        self.moved_on(replica)
+        replica.timeout_ms = self._draw_timeout(replica)
+        self.refresh(replica)
+
+    def on_handed_over(self, replica: "Replica") -> int:
+        """The replica leads no more, by its own choice. Its peers are not told before it hears who
+        leads next: they would stand, too. Returns how many ms that may take."""
+        replica.heard_ms = self._clock.monotonic_ms()
+        self.moved_on(replica)
+        replica.timeout_ms = self._draw_timeout(replica)
+        self.refresh(replica)
+        round_trips_ms = int(ELECTION_ROUND_TRIPS * self._slowest_rtt_ms)
+        return self._settings.election_timeout_ms + round_trips_ms
+
+    @property
+    def promise_patience_ms(self) -> int:
+        """How long who is about to hand over waits for the votes of the others in advance."""
+        round_trips_ms = int(PROMISE_ROUND_TRIPS * self._slowest_rtt_ms)
+        return min(PROMISE_MS + round_trips_ms, self._settings.election_timeout_ms)
+
+    def on_succession(self, replica: "Replica") -> None:
+        """Others are preferred as leaders of the replica's group than before."""
+        if not replica.is_leader:
+            replica.timeout_ms = self._draw_timeout(replica)
+            replica.look_ms = NEVER_MS
+
+    def moved_on(self, replica: "Replica") -> None:
+        """The replica's core is in a later epoch, which may not be durable yet: from now on no
+        heartbeat of an earlier leader is answered as if that were still followed.
+
+        Or it is whole again: from now on its broker's answers prove something."""
+        vouches = not replica.raft.is_amnesiac
+        for follow in self._follows.values():
+            follow.moved_on(replica.group, replica.epoch, vouches=vouches)
+        replica.look_ms = NEVER_MS
+
+    def await_election(self, replica: "Replica") -> None:
+        """An election is under way, for this replica or for one that it voted for: give it time.
+
+        Who grants a vote puts its own candidacy off; else all stand at once and none is elected.
+        What the replica has heard of its leader is not touched: votes are refused by that."""
+        if replica.is_fresh and replica.is_preferred:
+            delay_ms = FRESH_RETRY_MS + self._rng.randrange(FRESH_RETRY_MS)
+        else:
+            delay_ms = ELECTION_MS + self._rng.randrange(self._settings.election_spread_ms + 1)
+        round_trips = ELECTION_ROUND_TRIPS * (1 + self._rng.random())
+        delay_ms += int(round_trips * self._slowest_rtt_ms)
+        replica.stand_after_ms = self._clock.monotonic_ms() + delay_ms
+
+    def refresh(self, replica: "Replica") -> None:
+        """Watch the replica's own timer, unless its leader's heartbeats stand for it."""
+        if not replica.is_leader:
+            self._watch(replica)
+
+    def _watch(self, replica: "Replica") -> None:
+        replica.look_ms = NEVER_MS
+        self._uncovered[replica.group] = replica
+        self._leaderless[replica.group] = replica
+
+    def is_leader_alive(self, replica: "Replica", candidate: BrokerId = NO_BROKER) -> bool:
+        """Whether a leader other than `candidate` lives, as far as is known here. No leader is
+        protected from itself: it leads no more."""
+        now = self._clock.monotonic_ms()
+        timeout = self._settings.election_timeout_ms
+        if replica.has_restarted and now - self._started_ms < timeout:
+            return True  # A promise made before the restart may still hold.
+        leader = replica.leader_id
+        if leader not in (NO_BROKER, candidate) and now - self._last_sign_ms(replica) < timeout:
+            return True
+        # A core may not have met its leader yet, or have something else to do first; but whose
+        # heartbeats are not refused counts on this replica.
+        return any(
+            peer != candidate
+            and session.covers(replica.group, replica.epoch)
+            and now - session.heard_ms < timeout
+            for peer, session in self._follows.items()
+        )
+
+    def is_bound(self, replica: "Replica", candidate: BrokerId) -> bool:
+        """Whether a vote for `candidate`, be that the replica itself, must be refused (stickiness;
+        leases rest on it): a leader lives, or one whose epoch was left at the word of somebody else
+        has not heard so."""
+        if self.is_leader_alive(replica, candidate):
+            return True
+        timeout = self._settings.election_timeout_ms
+        return self._clock.monotonic_ms() - self._left_ms(replica, candidate) < timeout
+
+    def promised_ms(self, replica: "Replica") -> int:
+        """For how long at most a leader may count on the replica: of its present epoch, or of an
+        earlier one, which it has left at the word of somebody else."""
+        if replica.is_leader:
+            return 0
+        timeout = self._settings.election_timeout_ms
+        if self.is_leader_alive(replica):
+            return timeout
+        return max(0, self._left_ms(replica) + timeout - self._clock.monotonic_ms())
+
+    def _left_ms(self, replica: "Replica", candidate: BrokerId = NO_BROKER) -> int:
+        """When a leader whose epoch the replica has left, other than `candidate`, was answered."""
+        return max(
+            (
+                session.left_ms(replica.group)
+                for peer, session in self._follows.items()
+                if peer != candidate
+            ),
+            default=NEVER_MS,
+        )
+
+    @property
+    def lease_ms(self) -> int:
+        """How long the answer to a heartbeat is good for."""
+        return int(self._settings.election_timeout_ms * self._settings.lease_ratio)
+
+    def lease_end_ms(self, replica: "Replica", configuration: Configuration | None = None) -> int:
+        """Until when no other leader can have been elected, or seated by whoever counts on the
+        floor; in the past while there is no lease. `configuration`: as if it were that one."""
+        configuration = configuration or replica.configuration
+        lease = self.lease_ms
+        ends = {replica.self_id: 1 << 60}
+        for peer in configuration.all_voters:
+            session = self._leads.get(peer)
+            if session is not None and session.is_confirmed(replica.group):
+                ends[peer] = session.answered_sent_ms + lease
+        for end in sorted(set(ends.values()), reverse=True):
+            holders = [peer for peer, peer_end in ends.items() if peer_end >= end]
+            if configuration.holds_lease(holders):
+                return end
+        return NEVER_MS
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def forgive(self) -> bool:
+        """This process did not run for a while: what it did not hear proves nothing.
+
+        False when it was forgiven just before: a broker that is slow all the time hears, in
+        between, who lives, and must not wait for the dead for ever."""
+        now = self._clock.monotonic_ms()
+        if now - self._forgiven_ms < FORGIVE_FACTOR * self._settings.election_timeout_ms:
+            return False
+        self._forgiven_ms = now
+        for replica in self._uncovered.values():
+            replica.heard_ms = now
+        for session in self._follows.values():
+            if session.heard_ms != NEVER_MS:
+                session.heard_ms = now
+                session.contact += 1
+        return True
+
+    def found_leaders(self) -> list[tuple["Replica", BrokerId, Epoch]]:
+        """Replicas that know of no leader, though a living peer's session says that it leads.
+
+        Who stood for election has forgotten its leader; where nothing is written, and nothing in
+        the session changes, nobody would ever tell it again."""
+        now = self._clock.monotonic_ms()
+        fresh = [item for item in self._follows.items() if item[1].is_fresh(now)]
+        met: list[GroupId] = []
+        found: list[tuple[Replica, BrokerId, Epoch]] = []
+        for group, replica in self._leaderless.items():
+            if replica.is_leader or replica.leader_id != NO_BROKER:
+                met.append(group)
+                continue
+            epoch = replica.epoch
+            for peer, session in fresh:
+                if session.covers(group, epoch):
+                    found.append((replica, peer, session.followed[group]))
+        for group in met:
+            del self._leaderless[group]
+        return found
+
+    def timed_out(self) -> list["Replica"]:
+        """Replicas whose election time-out has come; their timers start anew.
+
+        Observers learn by it that nobody leads: they are in no voter's way."""
+        now = self._clock.monotonic_ms()
+        self._watch_groups_of_silent_peers(now)
+        due: list[Replica] = []
+        watching: list[Replica] = []
+        covered: list[GroupId] = []
+        self._forget_decided(now)
+        room = STANDING_COUNT_MAX - len(self._standing)
+        for group, replica in self._uncovered.items():
+            if len(due) >= room:
+                break
+            if now < replica.look_ms:
+                continue
+            if replica.is_leader or self._is_covered(replica, now):
+                covered.append(group)
+                continue
+            sign_ms = max(self._last_sign_ms(replica), self._left_ms(replica))
+            due_ms = max(replica.stand_after_ms, sign_ms + replica.timeout_ms)
+            if now >= due_ms and self._leaves_first_turn(replica, now):
+                due_ms = now + self._settings.election_timeout_ms
+            if now < due_ms:
+                replica.look_ms = due_ms
+                continue
+            if replica.self_id in replica.configuration.all_voters:
+                due.append(replica)
+                self._standing[group] = replica
+            elif len(watching) < STANDING_COUNT_MAX:
+                watching.append(replica)
+            else:
+                continue
+            self._leaderless[group] = replica
+            self.await_election(replica)
+        for group in covered:
+            del self._uncovered[group]
+        due += watching
+        for replica in due:  # Who stands in vain must not stand before the others for ever.
+            self._uncovered[replica.group] = self._uncovered.pop(replica.group)
+        return due
+
+    def _leaves_first_turn(self, replica: "Replica", now: int) -> bool:
+        """Whether a new group's preferred broker, which lives, has yet to stand."""
+        preferred = replica.succession.preferred
+        return (
+            replica.is_fresh
+            and preferred != replica.self_id
+            and now - replica.heard_ms < FRESH_PATIENCE_MS
+            and self.is_alive(preferred)
+            and not self.has_hung_up(preferred)
+        )
+
+    def _forget_decided(self, now: int) -> None:
+        self._standing = {
+            group: replica
+            for group, replica in self._standing.items()
+            if replica.leader_id == NO_BROKER and now < replica.stand_after_ms
+        }
+
+    def without_quorum(self, led: LedGroups) -> list["Replica"]:
+        """Leaders here that have not been answered by a quorum for two election time-outs, or only
+        by one in which too many have lost their logs for any of these to take part again.
+
+        They are gone through once when somebody falls silent; later only those that have come to
+        lead, have other members, or have heard of a lost log since then."""
+        now = self._clock.monotonic_ms()
+        limit = 2 * self._settings.election_timeout_ms
+        silent = frozenset(p for p, s in self._leads.items() if now - s.answered_ms >= limit)
+        if silent != self._silent:
+            self._silent = silent
+            if silent:
+                self._unproved = {replica.group: replica for replica in led.all}
+        if not self._unproved:
+            return []
+        lost: list[Replica] = []
+        since_ms = now - limit - RTT_FACTOR * self._slowest_rtt_ms
+        for group, replica in list(self._unproved.items()):
+            if not replica.is_leader:
+                del self._unproved[group]
+            elif replica.leading_since_ms <= since_ms:
+                configuration = replica.configuration
+                heard = [peer for peer in configuration.all_voters if peer not in silent]
+                counted = [peer for peer in heard if not replica.has_no_way_back(peer)]
+                if configuration.wins_election(heard) and configuration.blocks_election(counted):
+                    del self._unproved[group]
+                else:
+                    lost.append(replica)
+        lost.sort(key=lambda replica: replica.group)
+        return lost
+
+    def _leader_is_gone(self, replica: "Replica") -> None:
+        """Its leader has started anew, or leads no more: no silence to wait for, but not all at
+        once."""
+        gone_ms = self._clock.monotonic_ms() - self._settings.election_timeout_ms
+        replica.heard_ms = max(replica.heard_ms, gone_ms)
+        self.refresh(replica)
+
+    def _watch_groups_of_silent_peers(self, now: int) -> None:
+        for peer, session in self._follows.items():
+            if session.is_fresh(now):
+                self._swept.discard(peer)
+            elif peer not in self._swept:
+                self._swept.add(peer)
+                self._refresh_followers(session)
+
+    def _refresh_followers(self, session: FollowSession) -> None:
+        for replica in filter(None, map(self._replicas.get, session.followed)):
+            self.refresh(replica)
+
+    def _is_covered(self, replica: "Replica", now: int) -> bool:
+        session = self._follows.get(replica.leader_id)
+        return (
+            session is not None
+            and session.covers(replica.group, replica.epoch)
+            and session.is_fresh(now)
+        )
+
+    def _last_sign_ms(self, replica: "Replica") -> int:
+        session = self._follows.get(replica.leader_id)
+        if session is not None and session.covers(replica.group, replica.epoch):
+            return max(replica.heard_ms, session.heard_ms)
+        return replica.heard_ms
+
+    def _draw_timeout(self, replica: "Replica") -> int:
+        settings = self._settings
+        spread = max(settings.election_spread_ms, int(2 * self._slowest_rtt_ms))
+        part = int(spread * NOT_PREFERRED_SHARE)
+        if replica.is_preferred:
+            extra = self._rng.randrange(part + 1)
+        else:
+            others = (one for one in replica.configuration.voters if one != replica.leader_id)
+            turn, turns = replica.succession.turn(replica.self_id, others)
+            share = (spread - part) // turns
+            extra = part + turn * share + self._rng.randrange(share + 1)
+        # Others may have what is missing here, or stay when this broker goes: they go first.
+        if replica.damage.is_known or replica.is_spared:
+            extra += DAMAGED_TURNS * settings.election_timeout_ms
+        rtt = self.rtt_ms(replica.leader_id) if replica.leader_id != NO_BROKER else 0.0
+        return settings.election_timeout_ms + extra + int(rtt)
+
+    def _turn_ms(self, replica: "Replica", step_ms: int) -> int:
+        """The election time-out of a replica whose leader has hung up: one after the other, who is
+        preferred first, each `step_ms` after the one before; who is spared after all."""
+        others = [one for one in replica.configuration.voters if one != replica.leader_id]
+        others.sort(key=replica.succession.order)
+        turn = others.index(replica.self_id) if replica.self_id in others else len(others)
+        if replica.is_spared:
+            turn += len(others)
+        return self._settings.election_timeout_ms + turn * step_ms

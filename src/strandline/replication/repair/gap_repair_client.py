@@ -1,0 +1,359 @@
+"""Damaged logs of one broker are found, and mended from other replicas.
+
+Why:    a flipped bit takes one copy away, of one batch; copying the whole log for it would take a
+        voter away for hours, and leaving it would wait for the next one.
+How:    one task goes over the logs for ever, at a bounded rate (the scrub), and at once over a
+        segment in which somebody met damage:
+
+            gap --ask the leader, then the other replicas, for its indexes--> `storage.mending`
+                --flush--> looked at again
+
+        An entry of the same index and epoch is the same everywhere, committed or not, and its
+        checksum says that it is whole: any replica helps that has it, though it votes for nobody.
+        Where none has all of a gap, several do together, and what none has keeps nothing else from
+        being mended. No log waits for another one whose helpers do not answer, or whose disk
+        refuses what is written, nor does the scrub.
+            Meanwhile the replica knows what it has acknowledged, indexes and epochs, so its votes
+        and its acknowledgements of new entries are worth what they always are. It only has nobody
+        to lead with: it hands its lead over, and does not stand for election before others had
+        their turn.
+Owns:   the task, the gaps that are known; one per broker.
+Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18 (repair from peers, not by
+        truncation); design section 4."""
+
+import asyncio
+import logging
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import StorageError, StrandlineError
+from strandline.model.ids import GroupId, Index
+from strandline.replication.repair.gap_repair_server import Helping, Patch, Try
+from strandline.storage.layout import parse_name
+from strandline.storage.log.log import Log
+from strandline.storage.recovery.mending import fits_in_place
+from strandline.storage.recovery.rewriting import Rewrite
+from strandline.storage.recovery.scrubbing import Gap, Scrub
+
+if TYPE_CHECKING:
+    from strandline.replication.host.replication import Replication
+    from strandline.replication.replica.replica import Replica
+
+SLICE_BYTES = 32 << 10
+"""So much is looked at before other work has its turn: a few ms for small batches."""
+URGENT_BYTES = 4 * SLICE_BYTES
+"""The same, where damage has been met."""
+SHARE = 0.02
+"""How much of the time the scrub takes at most, whatever its rate."""
+FIRST_ROUND_MS = 600_000
+"""How long a broker that starts has other things to do."""
+RETRY_MS = 10_000
+"""After this time what could not be mended is tried again."""
+LOOK_AGAIN_MS = 60_000
+"""A log with known gaps is looked at no sooner again for what readers meet beside them."""
+PAUSE_S = 0.005
+"""Between two steps of the task: other work has its turn, and what is to be sent leaves."""
+
+_log = logging.getLogger("strandline.replication")
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look at a log for a reader's sake; `segment`: at the one that begins there alone."""
+
+    log: Log
+    scrub: Scrub
+    segment: Index | None
+
+
+class Repairs:
+    """See the module. `start` begins the task; without it, nothing is looked for or mended."""
+
+    def __init__(self, host: "Replication") -> None:
+        self._host = host
+        self._rate_bytes = 0
+        self._interval_ms = 0
+        self._suspects: dict[GroupId, str] = {}
+        self._looks: dict[GroupId, _Look] = {}
+        self._gaps: dict[GroupId, list[Gap]] = {}
+        # When each of these is mended next, or tried again.
+        self._due_ms: dict[GroupId, int] = {}
+        # As long as the last one took, nothing is mended: the scrub has its turn.
+        self._pause_until_ms = 0
+        # When each of these was looked at last because of a reader.
+        self._looked_ms: dict[GroupId, int] = {}
+        self.helping = Helping(host)
+        self._round: deque[GroupId] = deque()
+        self._round_due_ms = 0
+        # The log of the round's first group, and the pass over it.
+        self._scrub: tuple[Log, Scrub] | None = None
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.mended_count = 0
+
+    def start(self, *, rate_bytes: int, interval_ms: int) -> None:
+        """Look at every log, `rate_bytes` a second (0: never), a new round `interval_ms` after the
+        last one began. Nothing where the task runs already."""
+        if self._task is not None:
+            return
+        self._rate_bytes = rate_bytes
+        self._interval_ms = interval_ms
+        now_ms = self._host.clock.monotonic_ms()
+        self._round_due_ms = now_ms + min(interval_ms, FIRST_ROUND_MS)
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """End the task."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def suspect(self, replica: "Replica", error: OSError | StorageError) -> None:
+        """Somebody could not read in a log: look for what is wrong, soon.
+
+        Not for what is known to be wrong: readers may try again and again, and what nobody can mend
+        stays."""
+        if replica.group in self._looks:
+            return  # Who meets it again later says so again.
+        path = error.path if isinstance(error, StorageError) else ""
+        if replica.group not in self._gaps or self._may_be_another(replica.group, error):
+            self._suspects.setdefault(replica.group, path)
+            self._wake.set()
+
+    def _may_be_another(self, group: GroupId, error: OSError | StorageError) -> bool:
+        """Whether it is none of the known gaps, as far as that is told; seldom, for it may not be
+        found."""
+        if not isinstance(error, StorageError) or parse_name(error.path.rpartition("/")[2]) is None:
+            return False
+        if self._host.clock.monotonic_ms() < self._looked_ms.get(group, 0) + LOOK_AGAIN_MS:
+            return False
+        return not any(
+            gap.path == error.path and gap.start.position <= error.position < gap.end.position
+            for gap in self._gaps[group]
+        )
+
+    # ---- the task --------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                wait_s = await self._step()
+            except (OSError, StrandlineError) as error:
+                _log.warning("damaged logs are looked after again later: %s", error)
+                wait_s = RETRY_MS / 1000
+            except Exception:
+                # A task boundary: one log must not keep the others from being mended.
+                _log.exception("damaged logs are looked after again later")
+                wait_s = RETRY_MS / 1000
+            if wait_s > 0:
+                try:
+                    async with asyncio.timeout(wait_s):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+
+    async def _step(self) -> float:
+        """Do what is most urgent; after how many seconds to come again."""
+        self._look()
+        now_ms = self._host.clock.monotonic_ms()
+        due = min(self._due_ms, key=self._due_ms.__getitem__, default=None)
+        if due is not None and max(self._due_ms[due], self._pause_until_ms) <= now_ms:
+            self._due_ms[due] = now_ms + RETRY_MS
+            await self._mend(due)
+            ended_ms = self._host.clock.monotonic_ms()
+            self._pause_until_ms = ended_ms + ended_ms - now_ms
+        if self._suspects or self._looks:
+            return PAUSE_S
+        wait_s = self._scrub_slice() if self._rate_bytes else RETRY_MS / 1000
+        next_ms = max(min(self._due_ms.values(), default=0), self._pause_until_ms)
+        left_ms = next_ms - self._host.clock.monotonic_ms() if self._due_ms else RETRY_MS
+        return max(PAUSE_S, min(wait_s, left_ms / 1000))
+
+    # ---- finding ---------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Look at a slice of the segment that a reader named, or of the whole log where none was
+        named; what is wrong is mended next. The logs take turns."""
+        for group, path in self._suspects.items():
+            replica = self._replica(group)
+            if replica is not None:
+                parsed = parse_name(path.rpartition("/")[2])
+                first = parsed[0].base_index if parsed else Index(0)
+                scrub = replica.log.mending.scrub(first)
+                self._looks[group] = _Look(replica.log, scrub, first if parsed else None)
+                self._looked_ms[group] = self._host.clock.monotonic_ms()
+        self._suspects.clear()
+        if not self._looks:
+            return
+        group = next(iter(self._looks))
+        look = self._looks.pop(group)
+        replica = self._replica(group)
+        if replica is None or replica.log is not look.log:
+            return
+        count = look.scrub.step(URGENT_BYTES)
+        self._take_gaps(replica, look.scrub)
+        if count and not (look.segment is not None and look.scrub.done_index > look.segment):
+            self._looks[group] = look
+        elif group not in self._gaps:
+            replica.damage.mended()
+
+    def _scrub_slice(self) -> float:
+        now_ms = self._host.clock.monotonic_ms()
+        if self._scrub is None and not self._begin_next(now_ms):
+            return max(1, self._round_due_ms - now_ms) / 1000
+        replica = self._replica(self._round[0])
+        log, scrub = self._scrub or (None, None)
+        self._scrub = None
+        count = 0
+        try:
+            if replica is not None and scrub is not None and replica.log is log:
+                count = scrub.step(min(SLICE_BYTES, self._rate_bytes))
+                self._take_gaps(replica, scrub)
+        finally:
+            if count and log is not None and scrub is not None:
+                self._scrub = log, scrub
+            else:
+                self._round.popleft()
+        spent_ms = self._host.clock.monotonic_ms() - now_ms
+        return max(count / self._rate_bytes, spent_ms / 1000 / SHARE)
+
+    def _begin_next(self, now_ms: int) -> bool:
+        """Begin with the next log of the round, or a new round; whether there is one."""
+        if not self._round:
+            if now_ms < self._round_due_ms:
+                return False
+            self._round_due_ms = now_ms + self._interval_ms
+            self._round.extend(self._host.replicas)
+        while self._round:
+            replica = self._replica(self._round[0])
+            if replica is not None:
+                log = replica.log
+                self._scrub = log, log.mending.scrub(log.start_index)
+                return True
+            self._round.popleft()
+        return False
+
+    def _take_gaps(self, replica: "Replica", scrub: Scrub) -> None:
+        known = self._gaps.get(replica.group, [])
+        found = [gap for gap in scrub.gaps if gap not in known]
+        scrub.gaps.clear()
+        for gap in found:
+            _log.error(
+                "%s: damaged in %s at byte %d: offsets %d to %d; the other replicas are asked",
+                replica.name,
+                gap.path,
+                gap.start.position,
+                gap.start.offset,
+                gap.end.offset - 1,
+            )
+        if found:
+            self._gaps[replica.group] = [*known, *found]
+            self._due_ms[replica.group] = 0
+            replica.damage.found(lost_at=())
+
+    # ---- mending ---------------------------------------------------------------------------------
+
+    async def _mend(self, group: GroupId) -> None:
+        """Mend the gaps of a log, a segment at a time, as far as other replicas help."""
+        replica = self._replica(group)
+        gaps = self._gaps.get(group, [])
+        left: list[Gap] = []
+        asking = Try()
+        try:
+            while gaps and replica is not None:
+                segment = gaps[0].segment
+                own = [gap for gap in gaps if gap.segment is segment]
+                gaps = [gap for gap in gaps if gap.segment is not segment]
+                left += await self._mend_segment(replica, own, asking)
+        except (OSError, StorageError) as error:
+            left = self._gaps.get(group, [])
+            if replica is not None:
+                _log.warning("%s: not mended for now: %s", replica.name, error)
+                if replica.log.failed:
+                    replica.fail(error)
+        if left and self._replica(group) is not None:
+            self._gaps[group] = left
+            self._due_ms[group] = self._host.clock.monotonic_ms() + RETRY_MS
+            if replica is not None:
+                replica.damage.found(lost_at=asking.lost_at)
+            return
+        self._gaps.pop(group, None)
+        self._due_ms.pop(group, None)
+        self._looked_ms.pop(group, None)
+        if replica is not None and not (group in self._suspects or group in self._looks):
+            replica.damage.mended()
+
+    async def _mend_segment(self, replica: "Replica", gaps: list[Gap], asking: Try) -> list[Gap]:
+        """Which gaps the segment of these has still. Raises OSError, StorageError."""
+        mending = replica.log.mending
+        present = mending.find_each_again(gaps)
+        if not present:
+            return []
+        if not await _unclaim(replica, present):
+            return present
+        present = mending.find_each_again(present)
+        patches: list[Patch] = []
+        for gap in present:
+            patches += await self.helping.fetch(replica, gap, asking)
+        if replica.failed is not None or mending.find_each_again(present) != present:
+            return present  # The log has changed meanwhile: another time.
+        is_same = not replica.raft.is_compacted
+        fitting = [one for one in patches if fits_in_place(one.gap, one.data, is_same=is_same)]
+        if fitting != patches and [one.gap for one in patches] == present:
+            rewrite = mending.rewrite([(one.gap, one.data) for one in patches])
+            if not await self._rewrite(replica, rewrite):
+                return present
+        else:
+            patches = fitting
+            for one in patches:
+                mending.fill(one.gap, one.data)
+            if patches:
+                replica.flush()
+        replica.tell_compacted()
+        self.mended_count += len(patches)
+        for one in patches:
+            _log.info(
+                "%s: mended, offsets %d to %d, with the help of broker %s",
+                replica.name,
+                one.gap.start.offset,
+                one.gap.end.offset - 1,
+                one.helper,
+            )
+        return mending.find_each_again(present)
+
+    async def _rewrite(self, replica: "Replica", rewrite: Rewrite) -> bool:
+        try:
+            while rewrite.step(SLICE_BYTES):
+                cleaned = rewrite.take()
+                if cleaned is not None:
+                    replica.log.mending.replace(cleaned)
+                    return True
+                await asyncio.sleep(PAUSE_S)
+                if replica.failed is not None:
+                    break
+        except StorageError as error:
+            # Something else than the known gaps: the same would be refused again and again.
+            self._suspects.setdefault(replica.group, error.path)
+            self._wake.set()
+        except OSError as error:
+            if replica.log.failed:
+                replica.fail(error)
+            _log.warning("%s: not mended for now: %s", replica.name, error)
+        rewrite.abandon()
+        return False
+
+    def _replica(self, group: GroupId) -> "Replica | None":
+        replica = self._host.replicas.get(group)
+        return None if replica is None or replica.failed is not None else replica
+
+
+async def _unclaim(replica: "Replica", gaps: list[Gap]) -> bool:
+    """What comes may have been compacted less. The leader is to know that before it is asked: the
+    word leaves at the end of this pass of the loop, on the same lane as the question, which waits
+    for that. Who answers the question has heard it. False where the word has yet to wait for the
+    journal: another time."""
+    replica.log.mending.expect(min(gap.start.raft_index for gap in gaps))
+    replica.tell_compacted()
+    await asyncio.sleep(PAUSE_S)
+    return not replica.is_busy

@@ -1,0 +1,253 @@
+"""What other replicas have for a gap in a log: asked for, and answered.
+
+Why:    no replica may have all of a gap, while together they do; and one that does not answer must
+        not hold up what others could help with.
+How:    the leader first, then the others, are asked for the entries of a gap. What one has of its
+        beginning is kept, and the next one is asked for the rest, until nobody has more. Where
+        something is left, they are asked from each later place in the gap that the index knows.
+            Who has damage there, too, gives what is sound before it. Who does not answer is not
+        asked again in this try.
+Owns:   nothing but the handler of the question; one per broker.
+Source: Protocol-Aware Recovery for Consensus-Based Storage, FAST'18; decision 0007."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from strandline.base.errors import ApiError, ProtocolError, StorageError
+from strandline.model.ids import BrokerId, GroupId, Index
+from strandline.network.calls import CallError
+from strandline.protocol.errors import Error
+from strandline.records.batch import crc_matches, iterate_headers
+from strandline.storage.recovery.scrubbing import Gap
+
+if TYPE_CHECKING:
+    from strandline.replication.host.replication import Replication
+    from strandline.replication.replica.replica import Replica
+
+METHOD = "entries-of"
+ANSWER_BYTES_MAX = 256 << 10
+"""So much is asked for at once; a single batch may be larger."""
+ANSWER_BYTES = (ANSWER_BYTES_MAX, 16 << 10, 1)
+"""What is tried, where a part of it is damaged there, too; in the end one batch."""
+CALL_TIMEOUT_MS = 10_000
+PIECES_MAX = 1_024
+"""So many places in a gap are gone on from at once."""
+
+_log = logging.getLogger("strandline.replication")
+
+
+class EntriesOf(msgspec.Struct, frozen=True, array_like=True):
+    """ "What do you have for these indexes?" `last_index` is inclusive."""
+
+    group: GroupId
+    first_index: Index
+    last_index: Index
+
+
+class EntriesFound(msgspec.Struct, frozen=True, array_like=True):
+    """Whole batches from the asked index on, up to `last_index`: maybe less, maybe more. None, and
+    an index before the asked one, where these are damaged there, too. `is_compacted`: whether they
+    may take another number of bytes than where they were not; earlier releases do not say so."""
+
+    last_index: Index
+    data: bytes
+    is_compacted: bool = False
+
+
+_encoder = msgspec.msgpack.Encoder()
+_questions = msgspec.msgpack.Decoder(EntriesOf)
+_answers = msgspec.msgpack.Decoder(EntriesFound)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """What is to stand in a gap, or in a part of one, and who had it."""
+
+    gap: Gap
+    data: bytes
+    helper: BrokerId
+
+
+@dataclass(slots=True)
+class Try:
+    """One try to mend a log: who has lost some of what nobody has, and who did not answer."""
+
+    lost_at: set[BrokerId] = field(default_factory=set)
+    silent: set[BrokerId] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one replica had; `hindrance`: why it is no more."""
+
+    data: bytes
+    was_answered: bool
+    is_damaged: bool
+    hindrance: str
+
+
+class Helping:
+    """See the module."""
+
+    def __init__(self, host: "Replication") -> None:
+        self._host = host
+        host.calls.register(METHOD, self._on_question)
+
+    # ---- asking ----------------------------------------------------------------------------------
+
+    async def fetch(self, replica: "Replica", gap: Gap, asking: Try) -> list[Patch]:
+        """What other replicas have for a gap, or for parts of it, ascending."""
+        found: list[Patch] = []
+        for piece in _pieces(gap):
+            if found and found[-1].gap.end.position > piece.start.position:
+                continue
+            patch = await self._fetch(replica, piece, asking)
+            if patch is not None:
+                found.append(patch)
+            if replica.log.mending.find_again(gap) != gap:
+                return []  # The log has changed meanwhile.
+        return found
+
+    async def _fetch(self, replica: "Replica", gap: Gap, asking: Try) -> Patch | None:
+        """What other replicas have for a gap from its beginning on."""
+        mending = replica.log.mending
+        data, rest, helper = b"", gap, None
+        lost: set[BrokerId] = set()
+        is_gaining = True
+        while is_gaining and not _is_whole(rest):
+            is_gaining = False
+            has_told = replica.is_leader or not replica.raft.is_compacted
+            for peer in _peers(replica):
+                if peer in asking.silent:
+                    continue
+                if not has_told and peer != replica.leader_id:
+                    break  # Another time: the leader may count this log as clean.
+                answer = await self._fetch_from(peer, replica, rest, asking)
+                if mending.find_again(gap) is None:
+                    return None
+                has_told |= answer.was_answered
+                part, end = mending.fitting_start(rest, answer.data)
+                if part:
+                    data, helper, rest = data + part, peer, replace(rest, start=end)
+                    lost.clear()
+                    is_gaining = True
+                if _is_whole(rest):
+                    break
+                if answer.is_damaged:
+                    lost.add(peer)
+                text = "%s: broker %d does not have all of a gap: %s"
+                _log.warning(text, replica.name, peer, answer.hindrance)
+        if not _is_whole(rest):
+            asking.lost_at |= lost
+        target = mending.part(gap, data, rest.start, is_same=not replica.raft.is_compacted)
+        return None if target is None or helper is None else Patch(target, data, helper)
+
+    async def _fetch_from(
+        self, peer: BrokerId, replica: "Replica", gap: Gap, asking: Try
+    ) -> _Answer:
+        """What one other replica has for a gap, from its beginning on."""
+        parts: list[bytes] = []
+        index = gap.start.raft_index
+        was_answered = is_damaged = False
+        hindrance = "it has other entries"
+        while index <= gap.last_index:
+            question = _encoder.encode(EntriesOf(replica.group, index, gap.last_index))
+            try:
+                answer = _answers.decode(
+                    await self._host.calls.call(peer, METHOD, question, timeout_ms=CALL_TIMEOUT_MS)
+                )
+            except msgspec.DecodeError as error:
+                was_answered, hindrance = True, str(error)
+                break
+            except CallError as error:
+                hindrance = str(error)
+                if error.was_answered:
+                    was_answered = True
+                else:
+                    asking.silent.add(peer)
+                break
+            was_answered = True
+            if answer.is_compacted:
+                replica.raft.set_compacted()  # Others may hear of that before this broker does.
+            if answer.last_index < index:
+                is_damaged, hindrance = True, f"index {index} is damaged there, too"
+                break
+            parts.append(answer.data)
+            index = Index(answer.last_index + 1)
+        return _Answer(b"".join(parts), was_answered, is_damaged, hindrance)
+
+    # ---- answering -------------------------------------------------------------------------------
+
+    async def _on_question(self, sender: BrokerId, payload: bytes) -> bytes:
+        """Another replica has lost some entries: give it what is here, proved."""
+        try:
+            question = _questions.decode(payload)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"bad question for entries: {error}") from error
+        replica = self._host.replicas.get(question.group)
+        if (
+            replica is None
+            or replica.failed is not None
+            or question.first_index < replica.log.start_index
+            or question.first_index > replica.log.last_index
+        ):
+            raise ApiError(Error.OFFSET_OUT_OF_RANGE, "these entries are not here, or not yet")
+        is_compacted = replica.raft.is_compacted
+        if is_compacted and not replica.raft.knows_configuration:
+            # A log that was left has what others let go of since (`raft.outdated`).
+            raise ApiError(Error.OFFSET_OUT_OF_RANGE, "this log is not known to be up to date")
+        for count in ANSWER_BYTES:
+            try:
+                entries = replica.log.read_entries(question.first_index, count)
+                _prove(replica, entries.data)
+            except (OSError, StorageError) as error:
+                replica.on_unreadable(error)
+            else:
+                found = EntriesFound(entries.last_index, entries.data, is_compacted)
+                return _encoder.encode(found)
+        nothing = EntriesFound(Index(question.first_index - 1), b"", is_compacted)
+        return _encoder.encode(nothing)
+
+
+def _peers(replica: "Replica") -> list[BrokerId]:
+    """Whom to ask, the leader first."""
+    peers = [peer for peer in replica.configuration.members if peer != replica.self_id]
+    return sorted(peers, key=lambda peer: peer != replica.leader_id)
+
+
+def _pieces(gap: Gap) -> Iterator[Gap]:
+    """A gap, and what of it begins at each later place that is known without reading it."""
+    yield gap
+    position = gap.start.position
+    for _ in range(PIECES_MAX):
+        try:
+            position = gap.segment.index.after(position, gap.end.position)
+            if position >= gap.end.position:
+                return
+            start = gap.segment.place_before(position)
+            until = gap.segment.index.after(position, gap.end.position)
+            end = gap.end if until >= gap.end.position else gap.segment.place_before(until)
+        except (OSError, StorageError):
+            return  # Without an index nothing is known of it.
+        yield replace(gap, start=start, end=end)
+
+
+def _is_whole(rest: Gap) -> bool:
+    """Whether nothing of a gap is left to be asked for."""
+    return rest.start.raft_index >= rest.end.raft_index
+
+
+def _prove(replica: "Replica", data: bytes) -> None:
+    """What was read before may have been damaged since."""
+    for header in iterate_headers(data):
+        if not crc_matches(data, header):
+            raise StorageError(
+                replica.log.directory,
+                header.position,
+                expected=f"the batch of offset {header.base_offset} with the right checksum",
+                found="damaged bytes",
+            )

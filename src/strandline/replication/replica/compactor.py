@@ -1,0 +1,133 @@
+"""Compacts the logs of one broker, one after the other, in slices between its other work.
+
+Why:    reading a log and writing it anew takes minutes; produce and fetch must not notice, and the
+        keys of one log at a time must fit into memory.
+How:    `Replica.clean` puts its replica in; slices of the first one's log follow each other, with
+        pauses four times as long as the slices, until its pass is over.
+            Only what is committed here, and durable here, is compacted: from there on this log
+        equals every other one for ever. Offsets, Raft indexes, epochs and markers stay as they
+        are, and of each batch at least its place, so that logs which were compacted at different
+        times still match, entry by entry. They only differ in where empty batches end; who needs a
+        part of one cuts it (`storage.reads`, `Entries.from_index`).
+            A tombstone goes only when every member has it, and no member has anything that it
+        deletes, whatever the time. Who was away would never hear of it; and a log that is put
+        together from two others (copied, lent, mended) could have the key of the one, and lack the
+        tombstone of the other. Members tell their leader how far they are, and the leader how far
+        all are.
+Owns:   the replicas that wait; one per broker.
+Source: design section 4; Kafka's log cleaner."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from strandline.base.clock import Clock, Timer
+from strandline.base.errors import StorageError
+from strandline.model.ids import GroupId, Index, Offset
+from strandline.replication.wire import NOTHING_OUTLIVED
+
+if TYPE_CHECKING:
+    from strandline.replication.replica.replica import Replica
+
+PAUSE_MS_MIN = 5
+PAUSE_FACTOR = 4
+
+_log = logging.getLogger("strandline.replication")
+
+
+class Compactor:
+    """See the module."""
+
+    def __init__(self, clock: Clock, *, slice_bytes: int) -> None:
+        self._clock = clock
+        self._slice_bytes = slice_bytes
+        self._waiting: dict[GroupId, Replica] = {}
+        self._timer: Timer | None = None
+
+    def add(self, replica: "Replica") -> None:
+        """Compact the replica's log where its topic asks for that and there is enough to gain."""
+        if replica.log.config.compacted:
+            self._waiting[replica.group] = replica
+            self._continue_after(PAUSE_MS_MIN)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a log waits, or is being compacted."""
+        return bool(self._waiting)
+
+    def stop(self) -> None:
+        """Do no more."""
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _continue_after(self, delay_ms: int) -> None:
+        if self._timer is None and self._waiting:
+            self._timer = self._clock.call_later(delay_ms, self._step)
+
+    def _step(self) -> None:
+        self._timer = None
+        group, replica = next(iter(self._waiting.items()))
+        started_ms = self._clock.monotonic_ms()
+        has_more = False
+        try:
+            has_more = self._compact(replica)
+        finally:
+            if not has_more:
+                del self._waiting[group]
+            spent_ms = self._clock.monotonic_ms() - started_ms
+            self._continue_after(max(PAUSE_MS_MIN, PAUSE_FACTOR * spent_ms))
+
+    def _compact(self, replica: "Replica") -> bool:
+        """Do one slice; whether there is more to do."""
+        log = replica.log
+        if replica.failed is not None or log.failed:
+            return False
+        try:
+            has_more = log.compact(
+                replica.committed_end,
+                outlived=_outlived_offset(replica),
+                bytes_max=self._slice_bytes,
+            )
+            replica.tell_compacted()
+            return has_more
+        except StorageError as error:
+            replica.on_unreadable(error)
+        except OSError as error:
+            if log.failed:
+                replica.fail(error)
+            else:
+                _log.warning("%s: not compacted for now: %s", replica.name, error)
+        return False
+
+
+def outlived_index(leader: "Replica") -> Index:
+    """Tombstones up to here may go, as far as the members of a compacted log have told its leader:
+    every one has them, and nothing that they delete. -1 where one has not said so, the
+    configuration is not committed, or the controller has not noted who votes by it."""
+    assert leader.leading is not None
+    raft = leader.raft
+    if raft.configuration_index > raft.commit:
+        return Index(-1)  # It may be lost: who is no member by it would be one again.
+    if leader.configuration.version != leader.settled_version:
+        return Index(-1)  # Who has left may be seated, and counted on.
+    progress = raft.progress
+    others = [member for member in leader.configuration.members if member != leader.self_id]
+    told = [progress[one].compacted_index if one in progress else Index(-1) for one in others]
+    return min(leader.leading.held_index, leader.log.compacted_index, *told)
+
+
+def outlived_to_tell(leader: "Replica") -> Index:
+    """For `AppendHead.outlived`."""
+    if not leader.log.config.has_been_compacted:
+        return Index(-1)
+    index = outlived_index(leader)
+    return index if index >= 0 else NOTHING_OUTLIVED
+
+
+def _outlived_offset(replica: "Replica") -> Offset:
+    """Tombstones below this offset may go, as far as this replica knows."""
+    log = replica.log
+    outlived = replica.told_outlived if replica.leading is None else outlived_index(replica)
+    if outlived >= log.last_index:
+        return log.end_offset
+    return log.offset_of(Index(outlived + 1)) if outlived >= log.start_index else Offset(0)

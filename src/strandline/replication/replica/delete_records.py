@@ -1,0 +1,192 @@
+"""Records deleted at the front of one partition: where it begins for readers, and how that moves.
+
+Why:    a record that was deleted must not be read again, whoever leads and whatever was restarted.
+How:    delete --> a DELETION marker in the log: replicated, flushed and committed like any record
+               --> committed: the start moves on every replica that knows of the commit
+               --> answered once every living replica has flushed the marker, but for observers
+                   that have not asked this leader where the partition begins: nobody reads them
+        A marker says no more than that the records below an offset, which is not above its own, are
+        deleted. When retention takes the marker, it has taken those records before: nothing has to
+        be remembered elsewhere. A follower with a marker that it does not know to be committed
+        cannot say where the partition begins: it serves no reads until it can.
+            One that was away may lack markers, and asks its leader (`starts`).
+Owns:   `before`, `told` and who has asked, per replica.
+Source: docs/decisions/0006-deleting-records.md; KIP-107."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from strandline.model.ids import BrokerId, Epoch, Index, Offset
+from strandline.protocol.errors import Error
+
+if TYPE_CHECKING:
+    from strandline.replication.replica.replica import Replica
+
+HIGH_WATERMARK = -1
+"""What clients ask for to delete everything that can be read."""
+_LOOKS = 4
+"""Times that followers are looked at within a heartbeat's interval."""
+
+DeletionDone = Callable[[Error], None]
+
+
+class Contact(NamedTuple):
+    """A time in which a follower hears the leader of one epoch without a gap."""
+
+    leader: BrokerId
+    epoch: Epoch
+    number: int
+
+
+class Deletions:
+    """See the module. `before`: the records below this offset are deleted, for good. `told`: the
+    partition begins there or later, said a leader; `told_in`: when the last one did."""
+
+    __slots__ = ("_asked", "_commit", "_replica", "before", "told", "told_in")
+
+    def __init__(self, replica: "Replica") -> None:
+        self._replica = replica
+        self._commit = Index(-1)
+        self.before = Offset(0)
+        self.told = Offset(0)
+        self.told_in: Contact | None = None
+        # Who has asked this leader where the partition begins, and in which of its epochs.
+        self._asked: tuple[Epoch, set[BrokerId]] = Epoch(-1), set()
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether all deletions in the log are known to be committed."""
+        deletions = self._replica.log.deletions
+        return not deletions or deletions[-1][0] <= self._commit
+
+    def hear_start(self, offset: Offset, contact: Contact) -> None:
+        """The leader says that the partition begins at `offset`."""
+        self.told = max(self.told, offset)
+        self.told_in = contact
+
+    def note_asked(self, broker: BrokerId) -> None:
+        """A follower of this leader is about to be read, and goes by what it is told now."""
+        epoch = self._replica.epoch
+        if self._asked[0] != epoch:
+            self._asked = epoch, set()
+        self._asked[1].add(broker)
+
+    def is_awaited(self, broker: BrokerId) -> bool:
+        """Whether what is deleted may be read on this member before it has flushed the marker: not
+        on an observer that has yet to ask. Who stands for election is waited for in any case."""
+        replica = self._replica
+        has_asked = self._asked[0] == replica.epoch and broker in self._asked[1]
+        return has_asked or broker in replica.configuration.all_voters
+
+    def on_commit(self, commit: Index) -> None:
+        """Everything up to `commit` is committed."""
+        for index, before in reversed(self._replica.log.deletions):
+            if index <= self._commit:
+                break
+            if index <= commit:
+                self.before = max(self.before, before)
+        self._commit = commit
+
+    def delete(self, before: int, *, timeout_ms: int, done: DeletionDone) -> None:
+        """Delete the records below `before`, or below the high watermark; `done` is called once.
+
+        NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE above the high watermark, KAFKA_STORAGE_ERROR;
+        REQUEST_TIMED_OUT where not all that live have it in time: it may be done, or not."""
+        replica = self._replica
+        if not replica.sink.can_append() or not replica.can_serve_reads:
+            done(Error.NOT_LEADER_OR_FOLLOWER)
+            return
+        if before == HIGH_WATERMARK:
+            before = replica.high_watermark
+        if not 0 <= before <= replica.high_watermark:
+            done(Error.OFFSET_OUT_OF_RANGE)
+            return
+        index = self._find(Offset(before))
+        if index is None:
+            try:
+                index = self._append(Offset(before))
+            except OSError:
+                done(Error.KAFKA_STORAGE_ERROR)
+                return
+        _Waiting(replica, index, timeout_ms=timeout_ms, done=done)
+
+    def _append(self, before: Offset) -> Index:
+        """Write the marker; its index. Raises OSError, and then nothing was appended."""
+        replica = self._replica
+        assert replica.leading is not None
+        try:
+            return replica.leading.append_deletion(before)
+        except OSError as error:
+            if replica.log.failed:
+                replica.fail(error)
+            raise
+
+    def _find(self, before: Offset) -> Index | None:
+        """The entry by which the records below `before` are deleted already.
+
+        What retention has taken here is not: other replicas may have it still."""
+        log = self._replica.log
+        if before <= self.before:
+            return Index(log.start_index - 1)
+        for index, deleted_before in log.deletions:
+            if before <= deleted_before:
+                return index
+        return None
+
+
+class _Waiting:
+    """One deletion on its way, until all living members have it flushed."""
+
+    __slots__ = ("_deadline_ms", "_done", "_index", "_is_committed", "_is_over", "_replica")
+
+    def __init__(
+        self, replica: "Replica", index: Index, *, timeout_ms: int, done: DeletionDone
+    ) -> None:
+        self._replica = replica
+        self._index = index
+        self._done = done
+        self._is_committed = False
+        self._is_over = False
+        self._deadline_ms = replica.host.clock.monotonic_ms() + timeout_ms
+        replica.sink.wait_commit(index, self._on_commit)
+        self._look()
+
+    def _on_commit(self, committed: bool) -> None:
+        self._is_committed = committed
+        if not committed:
+            self._finish(Error.NOT_LEADER_OR_FOLLOWER)
+        else:
+            self._look_again()
+
+    def _look(self) -> None:
+        """Look, and again in a while, until it is over."""
+        self._look_again()
+        if self._is_over:
+            return
+        replica = self._replica
+        clock = replica.host.clock
+        left_ms = self._deadline_ms - clock.monotonic_ms()
+        if left_ms <= 0:
+            self._finish(Error.REQUEST_TIMED_OUT)
+            return
+        pause_ms = max(1, replica.host.settings.heartbeat_interval_ms // _LOOKS)
+        clock.call_later(min(left_ms, pause_ms), self._look)
+
+    def _look_again(self) -> None:
+        if self._replica.leading is None or self._replica.failed is not None:
+            self._finish(Error.NOT_LEADER_OR_FOLLOWER)
+        elif self._is_committed and self._all_have_it():
+            self._finish(Error.NONE)
+
+    def _all_have_it(self) -> bool:
+        replica = self._replica
+        return all(
+            progress.match_flushed >= self._index
+            for peer, progress in replica.raft.progress.items()
+            if replica.host.is_peer_alive(peer) and replica.deletions.is_awaited(peer)
+        )
+
+    def _finish(self, error: Error) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._done(error)

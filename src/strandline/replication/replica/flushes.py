@@ -1,0 +1,73 @@
+"""The flushes of one replica's log: one at a time, those that may wait together.
+
+Why:    a flush costs the same for one entry as for all that were written meanwhile.
+How:    what is asked for while one is under way is one more flush after it. Entries that are
+        acknowledged before they are flushed may wait, within the topic's `flush.ms` and
+        `flush.messages`. The core is told with the generation that its log had when the flush
+        began: what was cut since does not count.
+Owns:   whether a flush is under way, is wanted again, or has a timer.
+Source: Redpanda RFC 20220119; design section 5."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.base.clock import Timer
+from strandline.model.ids import Index
+from strandline.raft.events import LogFlushed
+
+if TYPE_CHECKING:
+    from strandline.replication.replica.replica import Replica
+
+
+class Flushes:
+    """See the module."""
+
+    def __init__(self, replica: "Replica") -> None:
+        self._replica = replica
+        self.is_under_way = False
+        """Whether the log is being flushed."""
+        self._is_wanted_again = False
+        self._timer: Timer | None = None
+
+    def request(self, *, may_wait: bool) -> None:
+        """Make what is written durable and tell the core.
+
+        With `may_wait` within the topic's `flush.ms`: entries that are acknowledged before they are
+        flushed share one flush with all that come meanwhile, but for `flush.messages` of them."""
+        log = self._replica.log
+        if not may_wait or log.last_index - log.flushed_index >= log.config.flush_messages:
+            self._flush_now()
+        elif self._timer is None and not self._is_wanted_again:
+            clock = self._replica.host.clock
+            self._timer = clock.call_later(log.config.flush_ms, self._flush_now)
+
+    def close(self) -> None:
+        """No flush begins by itself any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _flush_now(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        replica = self._replica
+        if replica.failed is not None:
+            return
+        if self.is_under_way:
+            self._is_wanted_again = True
+            return
+        self.is_under_way = True
+        self._is_wanted_again = False
+        replica.log.flush_soon(partial(self._on_flushed, replica.raft.log.generation))
+
+    def _on_flushed(self, generation: int, result: Index | OSError) -> None:
+        self.is_under_way = False
+        replica = self._replica
+        if isinstance(result, OSError):
+            replica.fail(result)
+            return
+        if replica.failed is not None:
+            return
+        replica.step(LogFlushed(result, generation))
+        if self._is_wanted_again:
+            self._flush_now()

@@ -1,0 +1,99 @@
+"""Upkeep of one replica's log: segments that are due are closed, old ones let go, keys compacted.
+
+Why:    what a log begins with changes what its group has to remember: the configuration in force
+        at the new start has to be durable before the entries that told it are gone.
+How:    retention --PrefixDropped--> core --base to the journal--> durable --> segments removed
+        What finds no space, if only for a file's name, borrows what is kept, or is tried again.
+Owns:   nothing; the log and the base are the replica's.
+Source: design section 4 (retention, compaction); Raft thesis 5.1 (what a prefix leaves behind);
+        decision 0024."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strandline.base.disk import is_full
+from strandline.base.errors import StorageError
+from strandline.model.ids import Index
+from strandline.raft.events import PrefixDropped
+
+if TYPE_CHECKING:
+    from strandline.replication.replica.replica import Replica
+
+FULL_RETRY_MS = 10_000
+"""How long what is not urgent waits for space on a full disk."""
+
+
+class Cleaning:
+    """See the module."""
+
+    __slots__ = ("_replica",)
+
+    def __init__(self, replica: "Replica") -> None:
+        self._replica = replica
+
+    def run(self) -> None:
+        """Do whatever the topic's configuration asks.
+
+        Only what is committed goes, and never from under readers."""
+        replica = self._replica
+        if replica.failed is not None or replica.is_busy:
+            return
+        try:
+            replica.log.roll_if_due()
+            self._drop_prefix()
+            replica.host.compactor.add(replica)
+        except (OSError, StorageError) as error:
+            self._on_unclean(error)
+
+    def on_base_persisted(self, error: OSError | None) -> None:
+        """The configuration at the log's start is durable, or will have to be put again."""
+        replica = self._replica
+        if error is None or replica.failed is not None:
+            return
+        if is_full(error):
+            replica.host.on_full(replica, error)
+            self._persist_base_later()
+        else:
+            replica.fail(error)
+
+    def _on_unclean(self, error: OSError | StorageError) -> None:
+        """The log could not be rolled or shortened; with more space that is tried again."""
+        if self._replica.log.failed or not is_full(error):
+            self._replica.fail(error)
+            return
+        self._replica.host.on_full(self._replica, error)
+        if self._replica.host.reserve.lend(self._replica.name):  # What goes makes room.
+            self.run()
+
+    def _drop_prefix(self) -> None:
+        replica = self._replica
+        log = replica.log
+        start = log.retention_start(replica.committed_end, deleted_before=replica.deletions.before)
+        if start.base_index <= log.start_index or start.base_index - 1 > replica.raft.commit:
+            return
+        replica.step(PrefixDropped(start.base_index, start.base_offset))
+        replica.base = replica.raft.start_configuration
+        replica.host.persist_base(replica, partial(self._remove_segments, start.base_index))
+
+    def _persist_base_later(self) -> None:
+        self._replica.host.clock.call_later(FULL_RETRY_MS, self._persist_base)
+
+    def _persist_base(self) -> None:
+        replica = self._replica
+        if replica.failed is not None:
+            return
+        if replica.is_busy:  # The core is ahead of the journal: its own state goes first.
+            self._persist_base_later()
+        else:
+            replica.host.persist_base(replica)
+
+    def _remove_segments(self, start: Index, error: OSError | None) -> None:
+        """The configuration at the new start is durable: the segments may go."""
+        if error is None and self._replica.failed is None:
+            try:
+                self._replica.log.remove_segments_before(start)
+                return
+            except OSError as failure:
+                error = failure
+        if error is not None:
+            self._on_unclean(error)

@@ -1,0 +1,129 @@
+"""Where partitions begin, as their leaders say: followers ask before they are read.
+
+Why:    a follower that was away, or has started anew, lacks the deletions that were answered
+        meanwhile, and would serve what is gone until they reach it.
+How:    first reader of a follower, in this contact with its leader --"where does it begin?"-->
+        leader that holds its lease --> nothing below is served here, whatever the log lacks
+        A contact lasts for as long as the leader's heartbeats come without a gap. Meanwhile the
+        leader hears this broker as well, and answers no deletion before the follower has flushed
+        it (`Deletions.is_awaited`). So nothing is asked again, however far behind the follower is,
+        before the contact breaks or another broker leads; and nobody asks for what nobody reads.
+Owns:   nothing; what was told is the replica's (`deleting`).
+Source: docs/decisions/0006-deleting-records.md."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from strandline.base.errors import ApiError, ProtocolError
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, GroupId, Offset
+from strandline.network.calls import CallError
+from strandline.protocol.errors import Error
+from strandline.replication.replica.delete_records import Contact
+
+if TYPE_CHECKING:
+    from strandline.replication.host.replication import Replication
+    from strandline.replication.replica.replica import Replica
+
+METHOD = "start-of"
+CALL_TIMEOUT_MS = 1_000
+HEARTBEATS_AWAITED = 4
+
+_log = logging.getLogger("strandline.replication")
+
+
+class StartOf(msgspec.Struct, frozen=True, array_like=True):
+    """ "Where does the partition of this group begin?" """
+
+    group: GroupId
+
+
+class StartFound(msgspec.Struct, frozen=True, array_like=True):
+    """At `offset`, says the leader of `epoch`."""
+
+    epoch: Epoch
+    offset: Offset
+
+
+_encoder = msgspec.msgpack.Encoder()
+_questions = msgspec.msgpack.Decoder(StartOf)
+_answers = msgspec.msgpack.Decoder(StartFound)
+
+
+class Starts:
+    """See the module; one per broker."""
+
+    def __init__(self, host: "Replication") -> None:
+        self._host = host
+        self._tasks: set[asyncio.Task[None]] = set()
+        host.calls.register(METHOD, self._on_question)
+
+    def is_known(self, replica: "Replica") -> bool:
+        """Whether this follower knows of everything that was answered as deleted."""
+        contact = self._contact(replica)
+        return contact is not None and replica.deletions.told_in == contact
+
+    def ask(self, replicas: "Collection[Replica]", done: Callable[[], None]) -> None:
+        """Ask the leaders of these followers, and call `done` once, when all have answered or it
+        has taken too long: then it is still not known."""
+        task = asyncio.get_running_loop().create_task(self._ask_all(replicas, done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        """Ask nobody any more."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _contact(self, replica: "Replica") -> Contact | None:
+        leader = replica.leader_id
+        if leader == NO_BROKER:
+            return None
+        number = self._host.liveness.contact_with(leader)
+        return None if number is None else Contact(leader, replica.epoch, number)
+
+    async def _ask_all(self, replicas: "Collection[Replica]", done: Callable[[], None]) -> None:
+        await asyncio.gather(*(self._ask(replica) for replica in replicas))
+        done()
+
+    async def _wait_contact(self, replica: "Replica") -> Contact | None:
+        """Who has just begun to follow may have heard its leader, and no heartbeat yet."""
+        pause_s = self._host.settings.heartbeat_interval_ms / 1000
+        for _ in range(HEARTBEATS_AWAITED):
+            contact = self._contact(replica)
+            if contact is not None or not self._host.is_peer_alive(replica.leader_id):
+                return contact
+            await asyncio.sleep(pause_s)
+        return self._contact(replica)
+
+    async def _ask(self, replica: "Replica") -> None:
+        contact = await self._wait_contact(replica)
+        if contact is None:
+            return
+        question = _encoder.encode(StartOf(replica.group))
+        try:
+            answer = _answers.decode(
+                await self._host.calls.call(
+                    contact.leader, METHOD, question, timeout_ms=CALL_TIMEOUT_MS
+                )
+            )
+        except (CallError, msgspec.DecodeError) as error:
+            _log.info("%s: not known where it begins: %s", replica.name, error)
+            return
+        if answer.epoch == contact.epoch and self._contact(replica) == contact:
+            replica.deletions.hear_start(answer.offset, contact)
+
+    async def _on_question(self, sender: BrokerId, payload: bytes) -> bytes:
+        """A follower is about to be read."""
+        try:
+            question = _questions.decode(payload)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"bad question for a start: {error}") from error
+        replica = self._host.replicas.get(question.group)
+        if replica is None or not replica.can_serve_reads:
+            raise ApiError(Error.NOT_LEADER_OR_FOLLOWER, "not led here, or not for certain")
+        replica.deletions.note_asked(sender)
+        return _encoder.encode(StartFound(replica.epoch, replica.log_start_offset))
