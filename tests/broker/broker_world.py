@@ -11,7 +11,7 @@ from uuid import UUID
 from strandline.base.errors import ApiError, StorageError
 from strandline.broker.context import RequestContext, Services
 from strandline.broker.handler_table import HANDLERS
-from strandline.broker.router import Router
+from strandline.broker.server.router import Router
 from strandline.config.broker import BrokerConfig, BrokerSection, ClusterSection
 from strandline.controller.commands import Answer, Command
 from strandline.model.cluster import Address, Broker, Cluster, Labels, Partition, Topic

@@ -8,7 +8,7 @@ from tests.broker.broker_world import Pending, batch_of
 from tests.broker.cluster_world import VOTERS, ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch
 
-from strandline.broker.moving import Moving
+from strandline.broker.groups.moving import Moving
 from strandline.controller.commands import (
     AlterReassignments,
     BalancedReplicas,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.broker.moving_world import STAGES, TOPIC, MovingWorld, moving_world, nothing_begun
 
-from strandline.broker.balancing import Findings
+from strandline.broker.operations.balancing import Findings
 from strandline.controller.commands import (
     AlterConfigs,
     ConfigChange,

@@ -11,7 +11,7 @@ from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import CLEAN_INTERVAL_MS, ClusterWorld, joined
 
 from strandline.base.errors import OperatorError
-from strandline.broker.hosting import FULL_RETRY_MS, RECONCILE_SHARE_MS, Hosting
+from strandline.broker.groups.hosting import FULL_RETRY_MS, RECONCILE_SHARE_MS, Hosting
 from strandline.controller.commands import (
     AlterConfigs,
     AlterReassignments,

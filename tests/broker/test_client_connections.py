@@ -15,9 +15,9 @@ import uvloop
 
 from strandline.base.errors import OperatorError, ProtocolError
 from strandline.broker.context import AnswerSink, RequestContext
-from strandline.broker.limits import MIB, SENDFILE_BYTES_MIN, ServerLimits
-from strandline.broker.parts import FilePart
-from strandline.broker.server import Server
+from strandline.broker.server.limits import MIB, SENDFILE_BYTES_MIN, ServerLimits
+from strandline.broker.server.response_chunks import FilePart
+from strandline.broker.server.server import Server
 from strandline.network.loop_clock import LoopClock
 from strandline.protocol.apis import APIS
 from strandline.replication.memory_budget import MemoryBudget

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tests.broker.moving_world import TOPIC, moving_world
-from tests.broker.test_acting import CONFIGS, votes
 from tests.broker.test_damaged_logs import IN_RECORDS, rot
+from tests.broker.test_voter_reconciliation import CONFIGS, votes
 
 from strandline.base.network import Lane
-from strandline.broker.hosting import Hosting
+from strandline.broker.groups.hosting import Hosting
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, first_epoch
 from strandline.network.calls import CallError, Calls

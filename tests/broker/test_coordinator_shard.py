@@ -6,8 +6,8 @@ from typing import cast
 
 from tests.broker.broker_world import OTHER, BrokerWorld, ObedientReplica
 
-from strandline.broker.coordinator_shard import CoordinatorShard
-from strandline.broker.timer_table import Name, TimerTable
+from strandline.broker.coordinators.coordinator_shard import CoordinatorShard
+from strandline.broker.coordinators.timer_table import Name, TimerTable
 from strandline.coordinator.answers import CommitAnswer
 from strandline.coordinator.log_records import CommittedOffset, encode_offset
 from strandline.coordinator.requests import CommitOffsets, OffsetToCommit

@@ -12,11 +12,11 @@ from itertools import product
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld
-from tests.broker.test_acting import votes
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_promotion import constraints, watched_world, writes
+from tests.broker.test_voter_reconciliation import votes
 
-from strandline.broker.arbitrating import Arbitrating
+from strandline.broker.groups.arbitration import Arbitrating
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId
 from strandline.replication.liveness.fencing import Fencing
 from strandline.replication.liveness.liveness import Liveness

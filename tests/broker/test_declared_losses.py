@@ -10,7 +10,7 @@ from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
 from tests.broker.test_broker_in_a_cluster import fetch
 from tests.broker.test_lost_disk import lose_disk
 
-from strandline.broker.arbitrating import Arbitrating
+from strandline.broker.groups.arbitration import Arbitrating
 from strandline.model.cluster import Loss
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error

@@ -8,7 +8,7 @@ import pytest
 from tests.broker.cluster_world import joined
 from tests.broker.test_copy_budget import CopyWorld
 
-from strandline.broker.balancing import Findings
+from strandline.broker.operations.balancing import Findings
 from strandline.controller.commands import AlterReassignments, PartitionResults, WantedReplicas
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId

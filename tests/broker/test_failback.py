@@ -8,8 +8,12 @@ from tests.broker.cluster_world import ClusterWorld
 from tests.broker.test_broker_in_a_cluster import fetch, produce
 from tests.controller.controller_world import changes
 
-from strandline.broker.failback import LEADER_WAITS, LOOK_INTERVAL_MS, TRANSFERS_PER_LOOK_MAX
-from strandline.broker.leaving import hand_over
+from strandline.broker.leadership.failback import (
+    LEADER_WAITS,
+    LOOK_INTERVAL_MS,
+    TRANSFERS_PER_LOOK_MAX,
+)
+from strandline.broker.operations.leaving import hand_over
 from strandline.controller.commands import AlterConfigs
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.describe_leadership import (

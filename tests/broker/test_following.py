@@ -9,7 +9,7 @@ from tests.broker.broker_world import batch_of
 from tests.broker.cluster_world import ClusterWorld
 from tests.controller.controller_world import changes
 
-from strandline.broker.failback import LOOK_INTERVAL_MS
+from strandline.broker.leadership.failback import LOOK_INTERVAL_MS
 from strandline.controller.commands import (
     AlterConfigs,
     AlterReassignments,

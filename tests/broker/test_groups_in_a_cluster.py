@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from tests.broker.cluster_world import ClusterWorld
 
-from strandline.broker import coordinator_host
-from strandline.broker.coordinator_shard import CoordinatorShard
+from strandline.broker.coordinators import coordinator_host
+from strandline.broker.coordinators.coordinator_shard import CoordinatorShard
 from strandline.controller.commands import (
     AlterConfigs,
     ConfigChange,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strandline.base.errors import ProtocolError
-from strandline.broker.inbox import Inbox, Scratch
-from strandline.broker.limits import (
+from strandline.broker.server.inbox import Inbox, Scratch
+from strandline.broker.server.limits import (
     FRAME_BYTES_MIN,
     LARGE_FRAME_BYTES,
     MIB,

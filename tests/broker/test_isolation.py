@@ -6,7 +6,7 @@ import pytest
 from tests.broker.broker_world import BrokerWorld
 from tests.broker.test_client_connections import ECHO, HELD, World, run
 
-from strandline.broker.isolation import (
+from strandline.broker.operations.isolation import (
     DELAY_MS_MAX,
     DELAY_MS_MIN,
     DURATION_MS_MAX,

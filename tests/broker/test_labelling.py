@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests.broker.cluster_world import ClusterWorld, joined
 
-from strandline.broker.labelling import OwnLabels
+from strandline.broker.operations.labelling import OwnLabels
 from strandline.model.cluster import Address, Broker, KeptLabels, Labels
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.messages.alter_broker_labels import (

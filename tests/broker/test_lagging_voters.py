@@ -6,12 +6,12 @@ from collections.abc import Callable
 import pytest
 from tests.admin.scrapes import Monitor
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
-from tests.broker.test_acting import HOME, append, votes
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_promotion import WEST, constraints, kill, voting, watched_world, writes
+from tests.broker.test_voter_reconciliation import HOME, append, votes
 
 from strandline.base.errors import RejectedError
-from strandline.broker import arbitrating
+from strandline.broker.groups import arbitration
 from strandline.model.ids import BrokerId, GroupId
 from strandline.protocol.errors import Error
 from strandline.raft.group.configuration import Configuration
@@ -207,7 +207,7 @@ def test_what_a_leader_waited_for_counts_no_more_once_the_next_one_has_come(
     asked each second; here not at all, as while one of them does not answer."""
     with moving_world(monkeypatch, (4, 5), configs=configs(1)) as world:
         slow = strike_one_of_two(world, hang)
-        monkeypatch.setattr(arbitrating, "UNABLE_INTERVAL_MS", 120_000)
+        monkeypatch.setattr(arbitration, "UNABLE_INTERVAL_MS", 120_000)
         recover(world, slow)
         world.until(lambda: votes(world, 4, 5))
         world.advance(10_000)

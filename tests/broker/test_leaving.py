@@ -6,7 +6,7 @@ import pytest
 from tests.broker.cluster_world import VOTERS, ClusterWorld
 from tests.controller.controller_world import changes
 
-from strandline.broker.leaving import HAND_OVER_MS_MAX
+from strandline.broker.operations.leaving import HAND_OVER_MS_MAX
 from strandline.config.broker_life import MAINTENANCE
 from strandline.controller.commands import AlterConfigs, ResourceResults
 from strandline.model.ids import CONTROLLER_GROUP

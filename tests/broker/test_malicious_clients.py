@@ -10,8 +10,8 @@ from typing import TypeVar
 import pytest
 from tests.broker.broker_world import BrokerWorld, ObedientReplica, batch_of
 
-from strandline.broker.limits import MIB, ServerLimits
-from strandline.broker.server import Server
+from strandline.broker.server.limits import MIB, ServerLimits
+from strandline.broker.server.server import Server
 from strandline.network.loop_clock import LoopClock
 from strandline.protocol.codec import decode
 from strandline.protocol.errors import Error

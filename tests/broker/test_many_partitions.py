@@ -65,7 +65,7 @@ def test_logs_that_are_created_together_are_made_durable_together(cluster: Clust
 def test_a_state_that_moves_on_while_logs_are_opened_keeps_what_was_found(
     cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strandline.broker.hosting.RECONCILE_SHARE_MS", 0)
+    monkeypatch.setattr("strandline.broker.groups.hosting.RECONCILE_SHARE_MS", 0)
     disk = cluster.broker(2).replication.disk
     honest = disk.flush_file_system
     flushes: list[str] = []
@@ -90,7 +90,7 @@ def test_a_state_that_moves_on_while_logs_are_opened_keeps_what_was_found(
 def test_a_broker_that_is_stopped_while_it_opens_logs_opens_them_at_its_next_start(
     cluster: ClusterWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strandline.broker.hosting.RECONCILE_SHARE_MS", 0)
+    monkeypatch.setattr("strandline.broker.groups.hosting.RECONCILE_SHARE_MS", 0)
     cluster.submit(CreateTopics((NewTopic(name="few", partitions=FEW, replication_factor=3),)))
     host, broker = cluster.hosts[2], cluster.broker(2)
     cluster.until(lambda: bool(broker.replication.opening.specs))

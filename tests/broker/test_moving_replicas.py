@@ -10,8 +10,8 @@ from tests.broker.moving_world import OLD, STAGES, TOPIC, MovingWorld, moving_wo
 from tests.broker.test_groups_in_a_cluster import commit, find, make_cluster
 from tests.broker.test_groups_in_a_cluster import fetch as fetch_offsets
 
-from strandline.broker.controller_host import ControllerHost
-from strandline.broker.moving import Moving
+from strandline.broker.coordinators.controller_host import ControllerHost
+from strandline.broker.groups.moving import Moving
 from strandline.config.topic import TopicConfig
 from strandline.controller.commands import (
     AlterReassignments,

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.base.errors import StorageError
-from strandline.broker.limits import KIB, SENDFILE_BYTES_MIN, WRITE_BYTES_PER_PASS
-from strandline.broker.outbox import PREAD_BYTES_MAX, Outbox
-from strandline.broker.parts import FilePart
+from strandline.broker.server.limits import KIB, SENDFILE_BYTES_MIN, WRITE_BYTES_PER_PASS
+from strandline.broker.server.outbox import PREAD_BYTES_MAX, Outbox
+from strandline.broker.server.response_chunks import FilePart
 
 
 class MemoryFile:

@@ -16,8 +16,8 @@ from tests.simulation.beginnings import watch_beginnings
 from tests.simulation.test_compaction import read_all
 
 from strandline.base.errors import ApiError
-from strandline.broker.moving import Moving
-from strandline.broker.rejoining import Rejoining
+from strandline.broker.groups.moving import Moving
+from strandline.broker.groups.rejoining import Rejoining
 from strandline.controller.commands import ReportVoters
 from strandline.model.ids import CONTROLLER_GROUP, BrokerId, Index
 from strandline.protocol.messages.produce import (

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from msgspec import UNSET
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world
-from tests.broker.test_acting import HOME, append, votes
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_cuts_between_voters import cut, heal, ways
+from tests.broker.test_voter_reconciliation import HOME, append, votes
 
-from strandline.broker import acting, floors
-from strandline.broker.acting import RETURN_MS
-from strandline.broker.floors import REFUSED_MS
+from strandline.broker.groups import promised_write_quorums, voter_reconciliation
+from strandline.broker.groups.promised_write_quorums import REFUSED_MS
+from strandline.broker.groups.voter_reconciliation import RETURN_MS
 from strandline.controller.decide import voters as decide
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, first_epoch
@@ -145,8 +145,8 @@ def test_a_link_that_flaps_has_the_promise_wait_longer_and_longer(
     world: MovingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long all went well before."""
-    monkeypatch.setattr(acting, "RETURN_MS", RETURN_MS // 20)
-    monkeypatch.setattr(floors, "RETURN_MS", RETURN_MS // 4)
+    monkeypatch.setattr(voter_reconciliation, "RETURN_MS", RETURN_MS // 20)
+    monkeypatch.setattr(promised_write_quorums, "RETURN_MS", RETURN_MS // 4)
     world.advance(60_000)
     leader = world.leader_of(TOPIC)
     link = ways((leader,), (next(one for one in HOME if one != leader),))

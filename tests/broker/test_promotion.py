@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from tests.broker.moving_world import TOPIC, MovingWorld, moving_world, nothing_begun
-from tests.broker.test_acting import append, votes
 from tests.broker.test_balancing import TOPIC_SCOPE, alter
 from tests.broker.test_declared_losses import declare
+from tests.broker.test_voter_reconciliation import append, votes
 
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error

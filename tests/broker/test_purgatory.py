@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.broker.broker_world import BrokerWorld
 
-from strandline.broker.purgatory import SWEEP_INTERVAL_MS, Deadlines, Parked
+from strandline.broker.server.purgatory import SWEEP_INTERVAL_MS, Deadlines, Parked
 from strandline.replication.waiters import Watch, Watchers
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.broker.broker_world import BrokerWorld
 
 from strandline.base.errors import ApiError, ProtocolError
-from strandline.broker.asked import ASKED_COUNT_MAX, count_asked, distinct
+from strandline.broker.server.request_limits import ASKED_COUNT_MAX, count_asked, distinct
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -44,7 +44,7 @@ from strandline.protocol.messages.produce import (
 from strandline.protocol.table import Message
 
 if TYPE_CHECKING:
-    from strandline.broker.coordinator_host import CoordinatorHost
+    from strandline.broker.coordinators.coordinator_host import CoordinatorHost
 
 TIMES = 1_000
 TOO_MANY = ASKED_COUNT_MAX + 1

@@ -12,7 +12,7 @@ from tests.broker.broker_world import BrokerWorld
 from strandline.base.errors import ApiError, ProtocolError
 from strandline.broker.context import Cold, Handler, Hot, RequestContext
 from strandline.broker.handler_table import HANDLERS
-from strandline.broker.router import Router
+from strandline.broker.server.router import Router
 from strandline.protocol.apis import APIS
 from strandline.protocol.codec import encode
 from strandline.protocol.errors import Error

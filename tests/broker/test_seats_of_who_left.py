@@ -13,7 +13,7 @@ from tests.broker.test_old_directories import start, stop
 from tests.broker.test_outdated_logs import BRIEF, MAY_BE_ALONE, has_key, put
 from tests.broker.test_returning_replicas import cut, heal
 
-from strandline.broker.controller_host import ControllerHost
+from strandline.broker.coordinators.controller_host import ControllerHost
 from strandline.controller.commands import Answer, Command, RequestVoters
 from strandline.controller.decide import grants
 from strandline.model.ids import BrokerId

@@ -8,7 +8,7 @@ import pytest
 from tests.broker.cluster_world import BROKERS, ClusterWorld, joined
 
 from strandline.base.errors import ApiError
-from strandline.broker.controller_host import SUBMIT_TIMEOUT_MS, ControllerHost
+from strandline.broker.coordinators.controller_host import SUBMIT_TIMEOUT_MS, ControllerHost
 from strandline.controller.commands import Answer, Command, RegisterBroker
 from strandline.controller.records import BrokerRegistered, Record
 from strandline.protocol.errors import Error

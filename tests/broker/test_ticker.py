@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from strandline.broker.ticker import Ticker
+from strandline.broker.operations.ticker import Ticker
 from strandline.simulation.clock import HostClock, SimClock
 from strandline.simulation.process import Process
 from strandline.simulation.scheduler import US_PER_MS, Scheduler

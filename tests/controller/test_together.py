@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from tests.controller.controller_world import World, brokers
 
-from strandline.broker.crowd import OF_ONE_GROUP
+from strandline.broker.coordinators.command_batch import OF_ONE_GROUP
 from strandline.controller.commands import BeginGrant, ReportVoters, RequestVoters, SeatLeader
 from strandline.controller.records import Assignment, TopicCreated
 from strandline.model.ids import Epoch, GroupId, Index, first_epoch

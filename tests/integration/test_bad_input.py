@@ -16,7 +16,7 @@ from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, 
 from tests.integration.raw_client import Broker, RawClient, brokers_of, frame_of, leader_of
 from tests.integration.test_kill import read_back
 
-from strandline.broker.asked import ASKED_COUNT_MAX
+from strandline.broker.server.request_limits import ASKED_COUNT_MAX
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from strandline.protocol.messages.create_topics import (

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.conftest import DevCluster, start_cluster, stop_cluster, wait_until
 from tests.integration.raw_client import Broker, brokers_of, frame_of, leader_of
 
-from strandline.broker.limits import RECEIVE_BYTES
+from strandline.broker.server.limits import RECEIVE_BYTES
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.produce import (
     PartitionProduceData,

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 import pytest
 
 from strandline.base.disk import File
-from strandline.broker.coordinator_shard import CoordinatorShard
-from strandline.broker.fetching import FetchCall
+from strandline.broker.coordinators.coordinator_shard import CoordinatorShard
+from strandline.broker.fetch.fetching import FetchCall
 from strandline.broker.handlers import list_offsets
 from strandline.coordinator.effects import Persist
 from strandline.coordinator.members import Member as GroupMember

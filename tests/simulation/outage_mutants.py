@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from tests.simulation.mutants import forget_whom_one_has_left
 
-from strandline.broker import fetching as broker_fetching
-from strandline.broker.fetching import FetchCall
-from strandline.broker.moving import Moving
-from strandline.broker.outages import OutageWatch
-from strandline.broker.reading_near import SentOn
+from strandline.broker.fetch import fetching as broker_fetching
+from strandline.broker.fetch.fetching import FetchCall
+from strandline.broker.fetch.nearest_replica import SentOn
+from strandline.broker.groups.moving import Moving
+from strandline.broker.operations.outages import OutageWatch
 from strandline.config.topic import TopicConfig
 from strandline.controller.arbiter import GroupVoters
 from strandline.controller.balancer.health import Condition

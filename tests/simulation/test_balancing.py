@@ -12,9 +12,10 @@ import pytest
 from tests.simulation.kept import kept, scenario_of
 from tests.simulation.outage_mutants import take_nothing_for_down
 
-from strandline.broker import balancing, draining
-from strandline.broker.balancing import Balancing, Findings
-from strandline.broker.outages import OutageWatch
+from strandline.broker.leadership import draining
+from strandline.broker.operations import balancing
+from strandline.broker.operations.balancing import Balancing, Findings
+from strandline.broker.operations.outages import OutageWatch
 from strandline.controller.balancer import fullness, mending
 from strandline.controller.balancer.health import NOBODY, Condition, Health
 from strandline.controller.decide import brokers

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.simulation.kept import scenario_of
 
-from strandline.broker.isolation import Isolation
+from strandline.broker.operations.isolation import Isolation
 from strandline.model.ids import BrokerId, GroupId
 from strandline.simulation.broker_member import BrokerMember
 from strandline.simulation.outage_swarm import DRILL, draw_outages

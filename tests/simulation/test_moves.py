@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.broker.moving import Moving
+from strandline.broker.groups.moving import Moving
 from strandline.controller.commands import ReportVoters, RequestVoters
 from strandline.model.cluster import Partition
 from strandline.model.ids import BrokerId, GroupId, Index

@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.kept import scenario_of
 from tests.simulation.test_each_invariant import only
 
-from strandline.broker.floors import Floors
+from strandline.broker.groups.promised_write_quorums import Floors
 from strandline.raft.group import membership
 from strandline.raft.group.configuration import Configuration
 from strandline.simulation.swarm import run_scenario

@@ -13,8 +13,8 @@ import pytest
 from tests.simulation.kept import kept
 from tests.simulation.test_acting import FAULTS, FIVE, on_five_brokers
 
-from strandline.broker import acting, arbitrating, held_up, moving
-from strandline.broker.moving import Moving
+from strandline.broker.groups import arbitration, blocked_grants, moving, voter_reconciliation
+from strandline.broker.groups.moving import Moving
 from strandline.controller.promotion import Bounds
 from strandline.model.cluster import Partition, Roles
 from strandline.model.ids import BrokerId, GroupId, Offset
@@ -172,10 +172,10 @@ def steps(trace: Collection[str]) -> list[tuple[str, str]]:
 def hurry(patch: pytest.MonkeyPatch) -> None:
     """All that waits for a while waits for half a second, so that roles change all the time."""
     for module, name in (
-        (acting, "SILENT_MS"),
-        (acting, "RETURN_MS"),
-        (arbitrating, "STUCK_MS"),
-        (acting, "HANDOVER_RETRY_MS"),
+        (voter_reconciliation, "SILENT_MS"),
+        (voter_reconciliation, "RETURN_MS"),
+        (arbitration, "STUCK_MS"),
+        (voter_reconciliation, "HANDOVER_RETRY_MS"),
     ):
         patch.setattr(module, name, 500)
     patch.setattr(moving, "bounds_of", lambda config: Bounds(demote_ms=500))
@@ -205,7 +205,7 @@ def begin_late(patch: pytest.MonkeyPatch) -> None:
         return are_in_step(replica, partition, roles)
 
     patch.setattr(Moving, "_are_in_step", staticmethod(held))
-    patch.setattr(held_up, "HELD_UP_MS", 500)
+    patch.setattr(blocked_grants, "HELD_UP_MS", 500)
 
 
 @pytest.mark.simulation

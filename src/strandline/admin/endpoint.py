@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from strandline.broker.broker import Broker
-from strandline.broker.server import claim_port
+from strandline.broker.server.server import claim_port
 from strandline.config.addresses import format_address
 from strandline.config.broker import MetricsSection
 from strandline.model.cluster import Address

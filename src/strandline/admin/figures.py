@@ -13,10 +13,10 @@ from importlib.metadata import version
 from strandline.admin.happenings import Happenings
 from strandline.admin.pace import Pace
 from strandline.admin.partitions import LedPartitions
-from strandline.broker.balancing import Findings
 from strandline.broker.broker import Broker
 from strandline.broker.context import Services
-from strandline.broker.partitions import known_leader, may_be_named
+from strandline.broker.fetch.partitions import known_leader, may_be_named
+from strandline.broker.operations.balancing import Findings
 from strandline.controller.balancer.reasons import WAITS
 from strandline.controller.outages.domains import is_region
 from strandline.controller.outages.happenings import Kind

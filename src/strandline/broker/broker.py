@@ -17,29 +17,29 @@ from collections.abc import Callable
 from strandline.base.clock import Clock
 from strandline.base.disk import Disk
 from strandline.base.errors import ApiError, OperatorError
-from strandline.broker.arbitrating import Arbitrating
-from strandline.broker.balancing import Balancing
 from strandline.broker.context import Services
-from strandline.broker.controller_host import ControllerHost
-from strandline.broker.coordinator_host import CoordinatorHost
-from strandline.broker.copy_budget import CopyBudget
-from strandline.broker.draining import Draining
-from strandline.broker.electing import answer_elections
-from strandline.broker.failback import Failback
-from strandline.broker.following import Following
+from strandline.broker.coordinators.controller_host import ControllerHost
+from strandline.broker.coordinators.coordinator_host import CoordinatorHost
+from strandline.broker.groups.arbitration import Arbitrating
+from strandline.broker.groups.hosting import Hosting
 from strandline.broker.handler_table import HANDLERS
-from strandline.broker.hosting import Hosting
-from strandline.broker.introduction import (
+from strandline.broker.leadership.draining import Draining
+from strandline.broker.leadership.electing import answer_elections
+from strandline.broker.leadership.failback import Failback
+from strandline.broker.leadership.following import Following
+from strandline.broker.operations.balancing import Balancing
+from strandline.broker.operations.broker_registration import (
     answer_introductions,
     introduce_to_all,
     wait_unregistered,
 )
-from strandline.broker.labelling import OwnLabels
-from strandline.broker.leaving import hand_over
-from strandline.broker.limits import ServerLimits
-from strandline.broker.router import Router
-from strandline.broker.server import Server
-from strandline.broker.upkeep import Upkeep
+from strandline.broker.operations.copy_budget import CopyBudget
+from strandline.broker.operations.labelling import OwnLabels
+from strandline.broker.operations.leaving import hand_over
+from strandline.broker.operations.maintenance_loop import Upkeep
+from strandline.broker.server.limits import ServerLimits
+from strandline.broker.server.router import Router
+from strandline.broker.server.server import Server
 from strandline.config.broker import BrokerConfig
 from strandline.controller.commands import Answer, BrokerAdmitted, Refused, RegisterBroker
 from strandline.controller.decision import maintained_of

@@ -20,13 +20,13 @@ import msgspec
 
 from strandline.base.clock import Clock
 from strandline.base.errors import ApiError
-from strandline.broker.isolation import Isolation
-from strandline.broker.leader_ranks import LeaderRanks
-from strandline.broker.producer_ids import ProducerIds
-from strandline.broker.purgatory import Deadlines
-from strandline.broker.reading_near import SentOn
-from strandline.broker.topic_configs import TopicConfigs
-from strandline.broker.writers import Writers
+from strandline.broker.coordinators.producer_ids import ProducerIds
+from strandline.broker.coordinators.topic_configs import TopicConfigs
+from strandline.broker.fetch.nearest_replica import SentOn
+from strandline.broker.leadership.leader_ranks import LeaderRanks
+from strandline.broker.leadership.writers import Writers
+from strandline.broker.operations.isolation import Isolation
+from strandline.broker.server.purgatory import Deadlines
 from strandline.controller.commands import AllocateProducerIds, Answer, Command
 from strandline.controller.commands import ProducerIds as ProducerIdBlock
 from strandline.model.cluster import Cluster
@@ -38,11 +38,11 @@ from strandline.protocol.primitives import Part
 from strandline.protocol.table import Message
 
 if TYPE_CHECKING:
-    from strandline.broker.balancing import Balancing
-    from strandline.broker.controller_host import ControllerHost
-    from strandline.broker.coordinator_host import CoordinatorHost
-    from strandline.broker.copy_budget import CopyBudget
-    from strandline.broker.failback import Failback
+    from strandline.broker.coordinators.controller_host import ControllerHost
+    from strandline.broker.coordinators.coordinator_host import CoordinatorHost
+    from strandline.broker.leadership.failback import Failback
+    from strandline.broker.operations.balancing import Balancing
+    from strandline.broker.operations.copy_budget import CopyBudget
     from strandline.config.broker import BrokerConfig
     from strandline.replication.host.replication import Replication
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from strandline.admin.endpoint import MetricsEndpoint
 from strandline.base.errors import OperatorError, StrandlineError
 from strandline.broker.broker import Broker
-from strandline.broker.limits import ServerLimits
-from strandline.broker.server import claim_port
+from strandline.broker.server.limits import ServerLimits
+from strandline.broker.server.server import claim_port
 from strandline.cli.broker_file import load_file
 from strandline.cli.exit_codes import ERROR, OK
 from strandline.cli.labels import find_labels, tell_origin

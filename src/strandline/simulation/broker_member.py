@@ -17,11 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from strandline.base.errors import ApiError
-from strandline.broker.balancing import Findings
 from strandline.broker.broker import Broker
 from strandline.broker.context import RequestContext
-from strandline.broker.partitions import present_leader
-from strandline.broker.parts import FilePart
+from strandline.broker.fetch.partitions import present_leader
+from strandline.broker.operations.balancing import Findings
+from strandline.broker.server.response_chunks import FilePart
 from strandline.config.broker import (
     BrokerConfig,
     BrokerSection,

@@ -5,8 +5,8 @@ How:    the controller takes it down. Answered once this broker knows it too: wh
 Source: KIP-455, KIP-860; docs/decisions/0009-moving-replicas.md."""
 
 from strandline.base.errors import ApiError
-from strandline.broker.awaiting import wait_for_version
 from strandline.broker.context import RequestContext
+from strandline.broker.coordinators.applied_waiters import wait_for_version
 from strandline.controller.commands import AlterReassignments, PartitionResults, WantedReplicas
 from strandline.model.ids import BrokerId
 from strandline.protocol.errors import Error

@@ -2,8 +2,8 @@
 
 Source: KIP-195."""
 
-from strandline.broker.awaiting import make_partitions
 from strandline.broker.context import RequestContext
+from strandline.broker.coordinators.applied_waiters import make_partitions
 from strandline.controller.commands import CreatePartitions, MorePartitions, Refused
 from strandline.model.ids import BrokerId
 from strandline.protocol.messages.create_partitions import (

@@ -5,8 +5,8 @@ How:    the command is carried to the controller; the answer gives the topic id 
         the configuration in force.
 Source: KIP-464, KIP-525, KIP-516."""
 
-from strandline.broker.awaiting import make_partitions
 from strandline.broker.context import RequestContext, Services
+from strandline.broker.coordinators.applied_waiters import make_partitions
 from strandline.config.effective import topic_values
 from strandline.controller.commands import CreateTopics, NewTopic, Refused, TopicResult
 from strandline.controller.policies import derived_defaults

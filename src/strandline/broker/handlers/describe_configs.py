@@ -5,8 +5,8 @@ Source: KIP-133, KIP-226, KIP-569."""
 from collections.abc import Collection
 
 from strandline.base.errors import ApiError
-from strandline.broker.asked import distinct
 from strandline.broker.context import RequestContext, Services
+from strandline.broker.server.request_limits import distinct
 from strandline.config.effective import (
     EffectiveValue,
     broker_values,

@@ -8,9 +8,9 @@ Source: KIP-113, KIP-827."""
 import os
 from collections.abc import Iterable
 
-from strandline.broker.asked import distinct
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.partitions import find_partition, find_replica
+from strandline.broker.fetch.partitions import find_partition, find_replica
+from strandline.broker.server.request_limits import distinct
 from strandline.model.cluster import Partition
 from strandline.protocol.errors import Error
 from strandline.protocol.messages.describe_log_dirs import (

@@ -4,7 +4,7 @@ How:    as of the last look of `following`; a partition that has not been looked
 Source: decision 0014."""
 
 from strandline.broker.context import RequestContext
-from strandline.broker.writers import Told
+from strandline.broker.leadership.writers import Told
 from strandline.protocol.messages.describe_writers import (
     DescribeWritersRequest,
     DescribeWritersResponse,

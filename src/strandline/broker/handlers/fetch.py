@@ -9,9 +9,9 @@ Source: KIP-227 (sessions); `broker.fetching` for the reading."""
 
 from uuid import UUID
 
-from strandline.broker.asked import distinct, require_few
 from strandline.broker.context import RequestContext
-from strandline.broker.fetching import FetchCall
+from strandline.broker.fetch.fetching import FetchCall
+from strandline.broker.server.request_limits import distinct, require_few
 from strandline.protocol.errors import Error
 from strandline.protocol.fast_fetch import decode_request, encode_response
 from strandline.protocol.messages.fetch import FetchRequest, FetchResponse, FetchTopic

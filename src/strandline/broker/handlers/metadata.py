@@ -11,9 +11,9 @@ import logging
 from uuid import UUID
 
 from strandline.base.errors import ApiError
-from strandline.broker.asked import distinct
 from strandline.broker.context import RequestContext, Services
-from strandline.broker.partitions import is_alive, known_leader, living_brokers, may_be_named
+from strandline.broker.fetch.partitions import is_alive, known_leader, living_brokers, may_be_named
+from strandline.broker.server.request_limits import distinct
 from strandline.config.cluster import ClusterConfig
 from strandline.controller.commands import CreateTopics, NewTopic
 from strandline.controller.names import check_topic_name, is_internal

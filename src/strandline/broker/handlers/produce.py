@@ -19,14 +19,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from strandline.base.errors import ApiError
-from strandline.broker.asked import require_few
 from strandline.broker.context import RequestContext
-from strandline.broker.partitions import (
+from strandline.broker.fetch.partitions import (
     find_leader,
     find_parting,
     present_leader,
     topic_by_id,
 )
+from strandline.broker.server.request_limits import require_few
 from strandline.config.topic import TopicConfig
 from strandline.controller.names import INTERNAL_TOPICS, check_topic_name
 from strandline.model.cluster import Partition, Topic

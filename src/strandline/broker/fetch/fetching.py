@@ -1,0 +1,410 @@
+"""Answers one fetch over many partitions, as soon as there is enough to read.
+
+Why:    a consumer's question is "give me up to so many bytes of these partitions, and wait a little
+        for at least so many".
+How:        READING --enough, an error, no time to wait--> ANSWERED;  READING --too little--> PARKED
+            PARKED --a replica moved and it is enough, time over--> read again --> ANSWERED
+            PARKED --the client goes--> dropped
+
+        Partitions are read in turn, beginning at another one after each answer that was full, so
+        that none starves. The first batch found is returned however large it is (KIP-74). Leaders
+        serve while they hold their lease; followers serve what they know to be committed, to
+        clients that can be sent to one (version 11 and up), and send them away while they know no
+        leader. They ask it first where the partition begins, once in each contact with it.
+        A leader answers a consumer that says where it is with a replica nearer to it, and no
+        records, where one has what it asks for (`reading_near`).
+Owns:   nothing that outlives the request.
+Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-595 (diverging epochs), KIP-951; kafka-protocol
+        reference 7.2 (what clients do on follower fetch); design sections 4, 5 and 9."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from strandline.base.errors import ApiError, StorageError
+from strandline.broker.context import RequestContext
+from strandline.broker.fetch.nearest_replica import is_at, nearest, one_of, path_of
+from strandline.broker.fetch.partitions import (
+    NO_EPOCH,
+    check_epoch,
+    find_partition,
+    find_replica,
+    may_be_named,
+    present_leader,
+    topic_by_id,
+)
+from strandline.broker.server.purgatory import Parked
+from strandline.broker.server.response_chunks import FilePart
+from strandline.controller.decision import maintained_of
+from strandline.model.cluster import Partition, Topic
+from strandline.model.ids import NO_BROKER, BrokerId, Epoch, Offset
+from strandline.protocol.errors import Error
+from strandline.protocol.fast_fetch import encode_response
+from strandline.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from strandline.replication.replica.replica import Replica
+
+TOPIC_IDS_SINCE_VERSION = 13
+FOLLOWERS_SERVE_SINCE_VERSION = 11
+READ_COMMITTED = 1
+NO_OFFSET = -1
+CONSUMER = -1
+"""What a consumer names as its replica."""
+
+WAIT_MS_MAX = 24 * 3_600_000
+
+
+class PartitionFetch:
+    """One partition of a fetch: what was asked, and what reading found."""
+
+    __slots__ = ("answer", "asked", "partition", "replica", "size_bytes")
+
+    def __init__(self, asked: FetchPartition, answer: PartitionData) -> None:
+        self.asked = asked
+        self.answer = answer
+        self.partition: Partition | None = None
+        self.replica: Replica | None = None
+        self.size_bytes = 0
+
+
+class FetchCall:
+    """One request; see the module."""
+
+    __slots__ = (
+        "_context",
+        "_followers",
+        "_is_abandoned",
+        "_is_full",
+        "_is_settled",
+        "_max_bytes",
+        "_min_bytes",
+        "_parked",
+        "_partitions",
+        "_request",
+        "_services",
+        "_topics",
+    )
+
+    def __init__(self, context: RequestContext, request: FetchRequest) -> None:
+        services = context.services
+        self._context = context
+        self._request = request
+        self._services = services
+        self._max_bytes = min(request.max_bytes, services.config.limits.fetch_bytes_max)
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        self._topics: list[FetchableTopicResponse] = []
+        self._partitions: list[PartitionFetch] = []
+        self._is_settled = False
+        self._is_full = False
+        self._parked: Parked | None = None
+        # Replicas that follow a leader, and have to ask it first where they begin.
+        self._followers: list[Replica] = []
+        self._is_abandoned = False
+
+    def start(self) -> None:
+        """Answer, or wait."""
+        for asked in self._request.topics:
+            self._add_topic(asked)
+        if self._followers:
+            self._context.on_abandoned = self._abandon
+            self._services.replication.starts.ask(self._followers, self._begin_again)
+        else:
+            self._begin()
+
+    def _begin_again(self) -> None:
+        """What the leaders of followers know is known here."""
+        try:
+            if not self._is_abandoned:
+                self._context.on_abandoned = None
+                self._begin()
+        except Exception:  # Nobody above this call-back knows which request it is for.
+            self._context.fail()
+
+    def _abandon(self) -> None:
+        self._is_abandoned = True
+
+    def _begin(self) -> None:
+        found_bytes = self._read_all()
+        request = self._request
+        if (
+            self._is_settled
+            or found_bytes >= self._min_bytes
+            or request.max_wait_ms <= 0
+            or not self._partitions
+        ):
+            self._respond(found_bytes)
+            return
+        # No partition has failed, so each has its replica, at its own position.
+        self._parked = Parked(
+            clock=self._services.clock,
+            watched=[one.replica for one in self._partitions if one.replica is not None],
+            delay_ms=min(request.max_wait_ms, WAIT_MS_MAX),
+            check=self._is_enough,
+            finish=self._finish,
+        )
+        self._context.on_abandoned = self._parked.drop
+
+    # ---- finding -------------------------------------------------------------------------------
+
+    def _add_topic(self, asked: FetchTopic) -> None:
+        services = self._services
+        if self._context.api_version >= TOPIC_IDS_SINCE_VERSION:
+            topic = topic_by_id(services, asked.topic_id)
+            missing = Error.UNKNOWN_TOPIC_ID
+        else:
+            topic = services.cluster.topics.get(asked.topic)
+            missing = Error.UNKNOWN_TOPIC_OR_PARTITION
+        response = FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id)
+        self._topics.append(response)
+        for one in asked.partitions:
+            answer = PartitionData(partition_index=one.partition, aborted_transactions=None)
+            response.partitions.append(answer)
+            fetch = PartitionFetch(one, answer)
+            self._partitions.append(fetch)
+            if topic is None:
+                self._fail(fetch, missing)
+            else:
+                self._find_replica(topic, fetch)
+
+    def _find_replica(self, topic: Topic, fetch: PartitionFetch) -> None:
+        fetch.partition = find_partition(topic, fetch.asked.partition)
+        if fetch.partition is None:
+            self._fail(fetch, Error.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+        fetch.replica, error = find_replica(self._services, fetch.partition)
+        if error is not Error.NONE:
+            self._fail(fetch, error)
+        elif fetch.replica is not None and not fetch.replica.is_leader:
+            known = self._services.replication.starts.is_known(fetch.replica)
+            if not known and self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION:
+                self._followers.append(fetch.replica)
+
+    def _check_replica(self, fetch: PartitionFetch, replica: Replica) -> Error:
+        """Whether this replica may answer this client."""
+        if self._services.replication.replicas.get(replica.group) is not replica:
+            return Error.NOT_LEADER_OR_FOLLOWER
+        if replica.failed is not None:
+            return Error.KAFKA_STORAGE_ERROR
+        error = check_epoch(replica, fetch.asked.current_leader_epoch)
+        if error is not Error.NONE:
+            return error
+        if replica.is_leader:
+            may_serve = replica.can_serve_reads
+        else:
+            may_serve = (
+                self._context.api_version >= FOLLOWERS_SERVE_SINCE_VERSION
+                and replica.leader_id != NO_BROKER
+                and replica.knows_start
+                and self._services.replication.starts.is_known(replica)
+            )
+        return Error.NONE if may_serve else Error.NOT_LEADER_OR_FOLLOWER
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def _read_all(self) -> int:
+        """Read every partition; the bytes found."""
+        partitions = self._partitions
+        count = len(partitions)
+        if not count:
+            return 0
+        turn = self._services.fetch_turn % count
+        total_bytes = 0
+        self._is_full = False
+        for position in range(turn, turn + count):
+            fetch = partitions[position % count]
+            self._read(fetch, self._max_bytes - total_bytes, is_first=total_bytes == 0)
+            total_bytes += fetch.size_bytes
+        return total_bytes
+
+    def _read(self, fetch: PartitionFetch, left_bytes: int, *, is_first: bool) -> None:
+        """Fill the answer of one partition with at most `left_bytes`, unless it is the first."""
+        fetch.size_bytes = 0
+        replica = fetch.replica
+        if replica is None:
+            return
+        error = self._check_replica(fetch, replica)
+        if error is not Error.NONE:
+            self._fail(fetch, error)
+            return
+        asked = fetch.asked
+        answer = fetch.answer
+        answer.high_watermark = answer.last_stable_offset = replica.high_watermark
+        answer.log_start_offset = replica.log_start_offset
+        answer.records = b""
+        if self._request.isolation_level == READ_COMMITTED:
+            answer.aborted_transactions = []
+        if asked.last_fetched_epoch != NO_EPOCH and self._has_diverged(fetch, replica):
+            return
+        end = replica.log_end_offset if replica.is_leader else asked.fetch_offset
+        if not replica.log_start_offset <= asked.fetch_offset <= end:
+            self._fail(fetch, Error.OFFSET_OUT_OF_RANGE)
+            return
+        if self._request.rack_id and replica.is_leader and self._send_on(fetch, replica):
+            return
+        if asked.fetch_offset >= replica.high_watermark:
+            return
+        limit_bytes = min(asked.partition_max_bytes, left_bytes)
+        if limit_bytes <= 0 and not is_first:
+            self._is_full = True
+            return
+        try:
+            slices = replica.read(Offset(asked.fetch_offset), max(1, limit_bytes))
+        except ApiError as refusal:
+            self._fail(fetch, refusal.code)
+            return
+        except (OSError, StorageError):
+            self._fail(fetch, Error.KAFKA_STORAGE_ERROR)
+            return
+        if slices.size_bytes > limit_bytes and not is_first:
+            self._is_full = True
+            return
+        answer.records = [FilePart(one.file, one.position, one.length) for one in slices.parts]
+        fetch.size_bytes = slices.size_bytes
+
+    def _send_on(self, fetch: PartitionFetch, replica: Replica) -> bool:
+        """Name a replica that is nearer to the client than this leader, if one will do."""
+        services, partition = self._services, fetch.partition
+        assert partition is not None
+        connection, now_ms = self._context.sink.number, services.clock.monotonic_ms()
+        if (
+            self._request.replica_id != CONSUMER
+            or not self._may_send_on(partition)
+            or services.sent_on.is_spared(connection, partition.group, now_ms)
+        ):
+            return False
+        brokers = services.cluster.brokers
+        own = brokers.get(services.broker_id)
+        if own is not None and is_at(self._request.rack_id, own.labels):
+            return False
+        path = path_of(self._request.rack_id, (one.labels for one in brokers.values()))
+        places = {
+            one: brokers[one].labels
+            for one in replica.configuration.members
+            if path and one in brokers and self._will_do(replica, one)
+        }
+        candidates = nearest(path, services.broker_id, places)
+        if not candidates:
+            return False
+        client = f"{self._context.client_host}/{self._context.client_id}"
+        fetch.answer.preferred_read_replica = one_of(candidates, client, partition.group)
+        services.sent_on.add(connection, partition.group, now_ms)
+        fetch.replica = None
+        self._is_settled = True
+        return True
+
+    def _may_send_on(self, partition: Partition) -> bool:
+        cluster = self._services.cluster
+        topic = cluster.topics.get(partition.topic)
+        if topic is None:
+            return False
+        return self._services.topic_configs.of(topic, cluster).fetch_from_nearest_enable
+
+    def _will_do(self, replica: Replica, broker: BrokerId) -> bool:
+        """Whether this member can be expected to serve; the leader itself can. What it has not yet
+        it gets in a moment: whoever reads the newest records waits for them there."""
+        return broker == self._services.broker_id or (
+            replica.may_count(broker)
+            and may_be_named(self._services, broker)
+            and broker not in maintained_of(self._services.cluster)
+        )
+
+    def _has_diverged(self, fetch: PartitionFetch, replica: Replica) -> bool:
+        """Whether the client's last record is not in this log; says then up to where it may be."""
+        asked = fetch.asked
+        epoch, end_offset = replica.log.epoch_end_offset(Epoch(asked.last_fetched_epoch))
+        is_ahead = not replica.is_leader and asked.fetch_offset > replica.high_watermark
+        if is_ahead and (epoch == NO_EPOCH or end_offset >= replica.high_watermark):
+            # It has read on elsewhere: what is missing here says only that this replica is late.
+            # But where a later epoch is committed here, the client's records have been given up.
+            return False
+        if epoch == NO_EPOCH:
+            self._fail(fetch, Error.OFFSET_OUT_OF_RANGE)
+            return True
+        if epoch == asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
+            return False
+        fetch.answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        self._is_settled = True
+        return True
+
+    def _fail(self, fetch: PartitionFetch, code: int) -> None:
+        answer = fetch.answer
+        answer.error_code = code
+        answer.high_watermark = NO_OFFSET
+        answer.last_stable_offset = NO_OFFSET
+        answer.log_start_offset = NO_OFFSET
+        answer.records = b""
+        fetch.replica = None
+        fetch.size_bytes = 0
+        self._is_settled = True
+
+    # ---- waiting -------------------------------------------------------------------------------
+
+    def _is_enough(self, changed: Sequence[int]) -> bool:
+        """Whether there is enough to read, or to tell, now that these replicas have moved."""
+        try:
+            return self._look_again(changed)
+        except Exception:  # Nobody above this call-back knows which request it is for.
+            if self._parked is not None:
+                self._parked.drop()
+            self._context.fail()
+            return False
+
+    def _look_again(self, changed: Sequence[int]) -> bool:
+        for position in changed:
+            self._read(self._partitions[position], self._max_bytes, is_first=True)
+        found_bytes = sum(one.size_bytes for one in self._partitions)
+        return self._is_settled or found_bytes >= self._min_bytes
+
+    def _finish(self) -> None:
+        try:
+            self._respond(self._read_all())
+        except Exception:  # Nobody above this call-back knows which request it is for.
+            self._context.fail()
+
+    # ---- the answer ----------------------------------------------------------------------------
+
+    def _respond(self, found_bytes: int) -> None:
+        self._services.fetched_bytes += found_bytes
+        if self._is_full:
+            self._services.fetch_turn += 1
+        response = FetchResponse(responses=self._topics)
+        self._add_leaders(response)
+        self._context.respond(encode_response(response, self._context.api_version))
+
+    def _add_leaders(self, response: FetchResponse) -> None:
+        """Where this broker is not the one to ask, say who is."""
+        leaders: set[BrokerId] = set()
+        for fetch in self._partitions if self._is_settled else ():
+            partition = fetch.partition
+            if fetch.answer.error_code in _MOVED and partition is not None:
+                leader, epoch = present_leader(self._services, partition)
+                fetch.answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+                if leader != NO_BROKER:
+                    leaders.add(leader)
+        brokers = self._services.cluster.brokers
+        for leader in sorted(leaders):
+            broker = brokers.get(leader)
+            if broker is not None:
+                response.node_endpoints.append(
+                    NodeEndpoint(
+                        node_id=leader,
+                        host=broker.kafka.host,
+                        port=broker.kafka.port,
+                        rack=broker.labels.kafka_rack(),
+                    )
+                )
+
+
+_MOVED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)

@@ -1,0 +1,13 @@
+"""Which Raft groups live on this broker, and changes of their members.
+
+Map:    hosting.py                 opens and closes groups as the controller's log says
+        damaged_logs.py            logs that could not be opened
+        controller_log.py          the same for the controller's own log
+        moving.py                  changes of members, at the leader
+        blocked_grants.py          grants that cannot start, retried with back-off
+        promised_write_quorums.py  write quorums that voters have promised to keep
+        voter_reconciliation.py    removes silent voters and adds them again
+        leader_step_down.py        leaders that cannot reach the controller step down
+        arbitration.py             collects members and asks for a grant when no majority is left
+        rejoining.py               readmits replicas that lost their disk
+"""

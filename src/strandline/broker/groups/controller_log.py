@@ -1,0 +1,76 @@
+"""Opens the log of the controller's group on this broker, also where it is damaged.
+
+Why:    a broker that cannot open it knows nothing of its cluster; but the other voters have it all.
+How:    opened, or found damaged --another broker leads the group--> cut before the damage, copied
+        again from there (`damaged_logs`); the broker's start waits meanwhile
+            Epoch and vote stay what the state journal remembers. Where that remembers nothing, or
+        nobody else votes, the start ends with the damage: then nobody can help.
+Owns:   whether that log is open; one per broker.
+Source: decision 0007; `raft.rejoin`."""
+
+import asyncio
+import logging
+
+from strandline.base.clock import Clock
+from strandline.base.disk import Disk
+from strandline.base.errors import OperatorError, StorageError
+from strandline.broker.groups.damaged_logs import DamagedLogs
+from strandline.replication.host.group_spec import GroupSpec
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
+
+_log = logging.getLogger("strandline.broker")
+
+
+class ControllerLog:
+    """See the module. `directory` holds the logs."""
+
+    def __init__(
+        self, *, clock: Clock, disk: Disk, replication: Replication, directory: str
+    ) -> None:
+        self._replication = replication
+        self._may_open = asyncio.Event()
+        self._damaged = DamagedLogs(
+            clock=clock,
+            disk=disk,
+            replication=replication,
+            directory=directory,
+            reopen=self._may_open.set,
+        )
+
+    def open_nowait(self, spec: GroupSpec) -> Replica | None:
+        """Open it; None where it is damaged, and the others have to be waited for.
+
+        Raises OperatorError where nobody else has it, OSError, and StorageError where the state
+        journal is what is damaged."""
+        try:
+            replica = self._replication.open_group(spec)
+        except StorageError as error:
+            if not self._replication.has_history(spec.group):
+                raise
+            voters = self._replication.voters_of(spec)
+            if voters == (self._replication.self_id,):
+                raise OperatorError(
+                    f"the controller's log is damaged, and no other broker has a vote in it: "
+                    f"{error}; restore the data directory from a copy"
+                ) from error
+            _log.error(
+                "%s: its log cannot be opened; it is copied again once another of the brokers %s "
+                "leads it: %s",
+                spec.name,
+                list(voters),
+                error,
+            )
+            self._damaged.add(spec)
+            return None
+        self._damaged.on_opened(spec.group)
+        return replica
+
+    async def wait_opened(self, spec: GroupSpec) -> Replica:
+        """After `open_nowait` has found it damaged: wait for the others. Raises what that does."""
+        while True:
+            await self._may_open.wait()
+            self._may_open.clear()
+            replica = self.open_nowait(spec)
+            if replica is not None:
+                return replica

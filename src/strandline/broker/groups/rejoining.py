@@ -1,0 +1,107 @@
+"""Has it noted that replicas here take part again, which had lost what they knew; before they do.
+
+Why:    somebody may give this broker its earlier data directory back. What that one remembers is
+        older than what was acknowledged and voted with the present one, and must not be believed.
+How:    replica: the leader would have it rejoin --> the controller's log says so --replayed here-->
+        it rejoins, and its state says from which time on. All that ask meanwhile are noted
+        together. A replica whose state is of an earlier time begins as one that has lost its disk
+        (`replication.opening`).
+Owns:   who has asked, in this life.
+Source: decision 0030."""
+
+import logging
+from functools import partial
+
+from strandline.base.clock import Clock, Timer
+from strandline.base.errors import ApiError
+from strandline.broker.coordinators.controller_host import ControllerHost
+from strandline.broker.operations.single_flight import Errand
+from strandline.controller.commands import NoteRejoined, Refused
+from strandline.controller.records import ConfigsChanged, Record
+from strandline.model.ids import BrokerId, GroupId
+from strandline.replication.host.replication import Replication
+from strandline.replication.replica.replica import Replica
+
+GROUPS_MAX = 1_000
+"""So many are noted by one record."""
+TOGETHER_MS = 10
+"""So long after the first it is noted, with those that have come since."""
+RETRY_MS = 1_000
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Rejoining:
+    """See the module. `incarnation` is what this start of the broker registers with."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        replication: Replication,
+        controller: ControllerHost,
+        incarnation: str,
+    ) -> None:
+        self._clock = clock
+        self._replication = replication
+        self._controller = controller
+        self._self_id: BrokerId = replication.self_id
+        self._incarnation = incarnation
+        self._asked: set[GroupId] = set()
+        self._errand = Errand()
+        self._timer: Timer | None = None
+        replication.on_rejoin_asked.append(self._on_asked)
+        controller.on_applied.append(self._on_applied)
+
+    def stop(self) -> None:
+        """Ask nobody any more."""
+        self._asked.clear()
+        self._errand.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _on_asked(self, replica: Replica) -> None:
+        self._asked.add(replica.group)
+        self._ask_in(TOGETHER_MS)
+
+    def _ask_in(self, delay_ms: int) -> None:
+        if self._timer is None and not self._errand.is_under_way:
+            self._timer = self._clock.call_later(delay_ms, self._ask)
+
+    def _ask(self) -> None:
+        self._timer = None
+        self._asked &= self._replication.replicas.keys()
+        if self._asked:
+            self._errand.begin(self._note)
+
+    async def _note(self) -> None:
+        groups = tuple(sorted(self._asked)[:GROUPS_MAX])
+        try:
+            answer = await self._controller.submit(
+                NoteRejoined(self._self_id, self._incarnation, groups)
+            )
+            if isinstance(answer, Refused):
+                _log.info("who rejoins cannot be noted now: %s", answer.message)
+        except ApiError as error:
+            _log.info("who rejoins is not noted yet: %s", error)
+        finally:
+            # Who has been noted meanwhile is not asked for again; who came since is.
+            self._clock.call_later(RETRY_MS if self._asked.issuperset(groups) else 0, self._again)
+
+    def _again(self) -> None:
+        if self._asked:
+            self._ask_in(0)
+
+    def _on_applied(self, record: Record) -> None:
+        if not isinstance(record, ConfigsChanged) or record.rejoined is None:
+            return
+        if record.rejoined.broker == self._self_id:
+            for group in self._asked.intersection(record.rejoined.groups):
+                self._asked.discard(group)
+                # Not from within the step that moved the controller's log.
+                self._clock.call_soon(partial(self._allow, group))
+
+    def _allow(self, group: GroupId) -> None:
+        replica = self._replication.replicas.get(group)
+        if replica is not None and replica.failed is None:
+            replica.allow_rejoin(self._controller.state.rejoined(self._self_id, group))

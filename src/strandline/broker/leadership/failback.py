@@ -1,0 +1,205 @@
+"""Gives leadership back to where it is preferred.
+
+Why:    after a broker was away, its partitions stay with those who took over: the load is uneven,
+        and leaders are far from whom they were placed for.
+How:    now and then the leaders here look whether the first of their partition's replicas is in
+        sync. Who has been so at every look for as long as the topic's policy says, or else
+        `leader.imbalance.check.interval.seconds`, gets the leadership, a few partitions at a time.
+        While that replica is not in sync, the same holds for one that the policy prefers to this
+        broker. A broker that comes and goes never stays in sync for so long. A transfer that does
+        not succeed is tried again after the same time, a minute at least, and then twice as long
+        each time: producers wait for it.
+Owns:   since when replicas that are preferred have been in sync, which transfers were tried; its
+        timer.
+Source: Kafka's auto.leader.rebalance.enable; design section 7 (leaders, failback delay);
+        decision 0012."""
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from strandline.broker.context import Services
+from strandline.broker.operations.ticker import Ticker
+from strandline.config.cluster import ClusterConfig
+from strandline.controller.decision import maintained_of
+from strandline.model.ids import BrokerId, GroupId
+from strandline.replication.replica.replica import Replica
+
+LOOK_INTERVAL_MS = 5_000
+TRANSFERS_PER_LOOK_MAX = 30
+RETRY_MS = 60_000
+"""After a transfer that came to nothing the next is tried no sooner: producers wait for each."""
+DOUBLINGS_MAX = 6
+
+LEADER_WAITS = {
+    "off": "leaders do not go back by themselves",
+    "moving": "the partition's replicas move",
+    "writers": "leaders follow the writers, and those are near the present one",
+    "maintenance": "the preferred broker is in maintenance",
+    "down": "the preferred broker is down",
+    "behind": "the preferred replica is not in sync",
+    "failed": "a transfer came to nothing lately",
+    "delay": "the preferred replica is not in sync for long enough",
+    "turn": "others are handed over first",
+}
+"""Why a partition is led elsewhere than it should be."""
+
+_log = logging.getLogger("strandline.broker")
+
+
+@dataclass(slots=True)
+class _Tried:
+    """Transfers of one group: it is still led here, or again."""
+
+    count: int
+    next_ms: int
+
+
+class Failback:
+    """See the module."""
+
+    def __init__(self, services: Services) -> None:
+        self._clock = services.clock
+        self._services = services
+        self._replication = services.replication
+        # {(group, broker that should lead it): since when that has been in sync}
+        self._since_ms: dict[tuple[GroupId, BrokerId], int] = {}
+        self._tried: dict[GroupId, _Tried] = {}
+        self._ticker = Ticker(
+            services.clock,
+            self._give_back,
+            interval_ms=LOOK_INTERVAL_MS,
+            log=_log,
+            failure="cannot give leadership back",
+        )
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._ticker.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._ticker.stop()
+
+    def _give_back(self) -> None:
+        cluster = self._services.cluster
+        config = ClusterConfig.from_values(cluster.cluster_configs)
+        if not config.auto_leader_rebalance_enable:
+            self._since_ms.clear()
+            return
+        now = self._clock.monotonic_ms()
+        default_ms = config.leader_imbalance_check_interval_seconds * 1_000
+        present: dict[tuple[GroupId, BrokerId], int] = {}
+        tried: dict[GroupId, _Tried] = {}
+        room = TRANSFERS_PER_LOOK_MAX
+        spared = maintained_of(cluster)
+        for replica in list(self._replication.led.all):
+            partition = cluster.groups.get(replica.group)
+            # Most are led where they should be, and asking for the lease of each of them costs.
+            if partition is None or partition.replicas[0] == replica.self_id:
+                continue
+            written = self._services.writers.told.get(replica.group)
+            if written is not None and written.is_near:
+                continue  # If that lasts, this broker is the one that should lead.
+            known = self._services.leader_ranks
+            asked = known.of(cluster.topics[partition.topic], cluster)
+            last = self._tried.get(replica.group)
+            if last is not None:
+                tried[replica.group] = last
+            ranks = known.ranks(asked, partition)
+            heirs = heirs_of(replica, partition.replicas[0], ranks, spared=spared)
+            for heir in heirs:
+                key = replica.group, heir
+                present[key] = self._since_ms.get(key, now)
+            if not heirs or not room:
+                continue
+            delay_ms = default_ms if asked.failback_delay_ms is None else asked.failback_delay_ms
+            heir = heirs[0]
+            is_due = now - present[replica.group, heir] >= delay_ms
+            if is_due and (last is None or now >= last.next_ms):
+                room -= 1
+                count = 0 if last is None else last.count + 1
+                wait_ms = max(delay_ms, RETRY_MS) << min(count, DOUBLINGS_MAX)
+                tried[replica.group] = _Tried(count, now + wait_ms)
+                _log.info("%s: leadership goes back to broker %d", replica.name, heir)
+                replica.transfer_leadership(heir)
+        self._since_ms, self._tried = present, tried
+
+    def waits(self) -> list["LeaderWait"]:
+        """What is led here and should be led by another, with the reason why it is not yet."""
+        cluster = self._services.cluster
+        config = ClusterConfig.from_values(cluster.cluster_configs)
+        found = []
+        for replica in list(self._replication.led.all):
+            partition = cluster.groups.get(replica.group)
+            if partition is None or partition.replicas[0] == replica.self_id:
+                continue
+            preferred = partition.replicas[0]
+            code, text = self._why(replica, preferred, config)
+            found.append(LeaderWait(partition.topic, partition.index, preferred, code, text))
+        return found
+
+    def _why(self, replica: Replica, preferred: BrokerId, config: ClusterConfig) -> tuple[str, str]:
+        """(code, words) for one group whose first replica does not lead it."""
+        cluster, now = self._services.cluster, self._clock.monotonic_ms()
+        topic = cluster.topics[cluster.groups[replica.group].topic]
+        asked = self._services.leader_ranks.of(topic, cluster)
+        if not config.auto_leader_rebalance_enable:
+            return "off", "auto.leader.rebalance.enable is false"
+        if replica.configuration.is_joint:
+            return "moving", "its replicas move"
+        written = self._services.writers.told.get(replica.group)
+        if written is not None and written.is_near:
+            return "writers", "most of what is written comes from near this broker"
+        if preferred in maintained_of(cluster):
+            return "maintenance", f"broker {preferred} is in maintenance"
+        if not self._replication.is_peer_alive(preferred):
+            return "down", f"broker {preferred} is down"
+        if preferred not in replica.in_sync():
+            return "behind", f"broker {preferred} is behind"
+        last = self._tried.get(replica.group)
+        if last is not None and now < last.next_ms:
+            left_s = (last.next_ms - now + 999) // 1_000
+            times = "once" if last.count == 0 else f"{last.count + 1} times"
+            text = f"leadership was given to broker {preferred} {times} in vain, and is again in "
+            return "failed", f"{text}{left_s} s"
+        delay_ms = asked.failback_delay_ms
+        if delay_ms is None:
+            delay_ms = config.leader_imbalance_check_interval_seconds * 1_000
+        in_sync_ms = now - self._since_ms.get((replica.group, preferred), now)
+        if in_sync_ms < delay_ms:
+            left_s = (delay_ms - in_sync_ms + 999) // 1_000
+            text = f"broker {preferred} leads once it has been in sync for {delay_ms / 1_000:g} s: "
+            return "delay", f"{text}{left_s} s are left"
+        return "turn", f"{TRANSFERS_PER_LOOK_MAX} are handed over at a time"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderWait:
+    """A partition that is led here, and why not by `preferred`: a code of `LEADER_WAITS`, words."""
+
+    topic: str
+    index: int
+    preferred: BrokerId
+    code: str
+    text: str
+
+
+def heirs_of(
+    replica: Replica,
+    preferred: BrokerId,
+    ranks: Mapping[BrokerId, int],
+    *,
+    spared: Collection[BrokerId],
+) -> list[BrokerId]:
+    """Those that should lead instead of this replica, and could now, the best first: the preferred
+    replica; or else who is of a better rank than this one. None that is `spared`."""
+    if replica.configuration.is_joint or not replica.can_serve_reads:
+        return []
+    ready = [one for one in replica.in_sync() if one not in spared]
+    if preferred in ready:
+        return [preferred]
+    own = ranks.get(replica.self_id, 0)
+    better = [one for one in ready if ranks.get(one, 0) < own]
+    # Not all groups to the same of equal brokers.
+    return sorted(better, key=lambda one: (ranks.get(one, 0), (one - replica.group) % (1 << 31)))

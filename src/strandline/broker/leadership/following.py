@@ -1,0 +1,260 @@
+"""Has leadership follow the writers, where a topic's policy says so.
+
+Why:    a producer far from the leader waits for the way there with every write, and where most is
+        produced changes with the day.
+How:    now and then the leaders here look who has produced how much (`writers`), and each decides
+        for itself (`placement.writers`); a share of them each second, for there may be thousands.
+        Who leads from now on is asked of the controller, as an order of the replicas, so that every
+        broker and every tool knows it: the heir first, the others by what their regions produce.
+        Then leadership is handed over. What comes to nothing is left to `failback`, which waits
+        longer each time.
+Owns:   a watch for each partition that is led here and follows; what was given away lately; its
+        timer.
+Source: decision 0014."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from strandline.base.errors import ApiError, RejectedError
+from strandline.broker.context import Services
+from strandline.broker.leadership.failback import LOOK_INTERVAL_MS, TRANSFERS_PER_LOOK_MAX
+from strandline.broker.leadership.writers import Told
+from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.ticker import Ticker
+from strandline.config.cluster import ClusterConfig
+from strandline.controller.commands import BalancedReplicas, BalanceNoted, BalanceReplicas
+from strandline.controller.decision import leaving_of, maintained_of
+from strandline.model.cluster import Partition
+from strandline.model.ids import BrokerId, GroupId
+from strandline.placement.writers import (
+    PERIOD_MS_MIN,
+    Departures,
+    Hindrance,
+    Sight,
+    Verdict,
+    WriterWatch,
+)
+from strandline.replication.replica.replica import Replica
+
+ASK_TIMEOUT_MS = 5_000
+TURNS = 5
+"""Of each look: so many shares of the leaders take theirs one after the other."""
+
+_log = logging.getLogger("strandline.broker")
+
+
+@dataclass(frozen=True, slots=True)
+class _Handover:
+    """A change of who leads that is asked for. `wait_ms`: what it took."""
+
+    replica: Replica
+    partition: Partition
+    heir: BrokerId
+    wait_ms: int
+    returns: int
+    order: tuple[BrokerId, ...]
+
+
+class Following:
+    """See the module."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._clock = services.clock
+        self._watches: dict[GroupId, WriterWatch] = {}
+        self._departures = Departures()
+        # The topics that follow the writers, as of a version of the cluster.
+        self._topics: frozenset[str] = frozenset()
+        self._version = -1
+        # The groups to look at, as of the last turn 0: who led them, and which turn it is.
+        self._led: list[Replica] = []
+        self._turn = 0
+        self._ticker = Ticker(
+            services.clock,
+            self._follow,
+            interval_ms=LOOK_INTERVAL_MS // TURNS,
+            log=_log,
+            failure="cannot see who produces most",
+        )
+        self._asking = Errand()
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._ticker.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._ticker.stop()
+        self._asking.stop()
+
+    def _follow(self) -> None:
+        cluster, writers = self._services.cluster, self._services.writers
+        turn, self._turn = self._turn, (self._turn + 1) % TURNS
+        config = ClusterConfig.from_values(cluster.cluster_configs)
+        now = self._clock.monotonic_ms()
+        if turn == 0:
+            self._begin(config, now)
+        handovers = []
+        for replica in self._led[turn::TURNS]:
+            partition = cluster.groups.get(replica.group)
+            if partition is None or not replica.is_leader or partition.topic not in self._topics:
+                continue
+            told = self._step(replica, partition, config, now)
+            writers.told[replica.group] = told
+            if told.verdict.code == "goes":
+                handovers.append(self._handover(replica, partition, told, config))
+        if handovers and not self._asking.is_under_way:
+            self._asking.begin(partial(self._ask, handovers[:TRANSFERS_PER_LOOK_MAX]))
+
+    def _begin(self, config: ClusterConfig, now: int) -> None:
+        """Find out who is to be looked at, and counted from now on."""
+        cluster, writers = self._services.cluster, self._services.writers
+        if cluster.version != self._version:
+            self._version = cluster.version
+            ranks = self._services.leader_ranks
+            topics = cluster.topics.values()
+            self._topics = frozenset(
+                one.name for one in topics if ranks.of(one, cluster).follows_writers
+            )
+        self._led = []
+        if not self._topics and not writers.told:
+            return
+        writers.set_networks(config.client_networks)
+        for replica in self._services.replication.led.all:
+            partition = cluster.groups.get(replica.group)
+            if partition is not None and partition.topic in self._topics:
+                self._led.append(replica)
+        known = self._led
+        if not config.client_networks:
+            self._led = []
+        watches = self._watches
+        self._watches = {
+            one.group: watches.get(one.group)
+            or WriterWatch(now, returns=self._departures.returns(one.group, now))
+            for one in self._led
+        }
+        writers.count(self._watches)
+        if not config.client_networks:
+            verdict = Verdict("no-networks", "client.networks of the cluster is empty")
+            writers.told = {one.group: Told(verdict) for one in known}
+
+    def _step(
+        self, replica: Replica, partition: Partition, config: ClusterConfig, now: int
+    ) -> Told:
+        produced = self._services.writers.take(replica.group)
+        watch = self._watches[replica.group]
+        sight = Sight(
+            period_ms=self._period_ms(partition, config),
+            region=self._region(replica.self_id),
+            preferred=self._region(partition.replicas[0]),
+            heir_in=lambda region: self._heir_in(region, replica, partition, config),
+        )
+        verdict = watch.step(now, produced, sight)
+        return Told(verdict, dict(watch.bytes), is_near=watch.is_ahead(sight.region))
+
+    def _period_ms(self, partition: Partition, config: ClusterConfig) -> int:
+        cluster = self._services.cluster
+        asked = self._services.leader_ranks.of(cluster.topics[partition.topic], cluster)
+        delay_ms = asked.failback_delay_ms
+        if delay_ms is None:
+            delay_ms = config.leader_imbalance_check_interval_seconds * 1_000
+        return max(delay_ms, PERIOD_MS_MIN)
+
+    def _region(self, broker: BrokerId) -> str:
+        known = self._services.cluster.brokers.get(broker)
+        return "" if known is None else known.labels.region
+
+    def _heir_in(
+        self, region: str, replica: Replica, partition: Partition, config: ClusterConfig
+    ) -> BrokerId | Hindrance | None:
+        """See `Sight`. The first in order of those who could lead, so that who gave it away gets
+        it back."""
+        there = [one for one in partition.replicas if self._region(one) == region]
+        if not there:
+            return None
+        hindrance = _hindrance(replica, partition, config)
+        if hindrance is not None:
+            return hindrance
+        if replica.self_id in there:
+            return replica.self_id
+        cluster = self._services.cluster
+        present = [one for one in there if one not in maintained_of(cluster) | leaving_of(cluster)]
+        if not present:
+            return "spared", f"{_brokers(there)} in maintenance, or to be emptied"
+        ready = replica.in_sync()
+        able = [one for one in present if one in ready]
+        return able[0] if able else ("behind", f"{_brokers(present)} not in sync")
+
+    def _handover(
+        self, replica: Replica, partition: Partition, told: Told, config: ClusterConfig
+    ) -> _Handover:
+        heir, watch = told.verdict.heir, self._watches[replica.group]
+        produced = told.bytes
+        others = [one for one in partition.replicas if one != heir]
+        others.sort(key=lambda one: -produced.get(self._region(one), 0))
+        return _Handover(
+            replica=replica,
+            partition=partition,
+            heir=heir,
+            wait_ms=watch.wait_ms(self._period_ms(partition, config)),
+            returns=watch.returns,
+            order=(heir, *others),
+        )
+
+    async def _ask(self, handovers: list[_Handover]) -> None:
+        """Have the orders taken down, then hand over."""
+        command = BalanceReplicas(
+            tuple(
+                BalancedReplicas(
+                    group=one.partition.group,
+                    seen_at=self._services.cluster.version,
+                    version=one.partition.version,
+                    replicas=one.partition.replicas,
+                    observers=one.partition.observers,
+                    target=one.order,
+                    target_observers=one.partition.observers,
+                )
+                for one in handovers
+            )
+        )
+        try:
+            answer = await self._services.controller.submit(command, timeout_ms=ASK_TIMEOUT_MS)
+            done = answer.groups if isinstance(answer, BalanceNoted) else ()
+            for one in handovers:
+                if one.partition.group in done:
+                    self._hand_over(one)
+        except ApiError as error:
+            _log.info("leaders that follow the writers cannot be taken down: %s", error)
+
+    def _hand_over(self, one: _Handover) -> None:
+        replica = one.replica
+        if one.heir == replica.self_id:
+            return
+        now = self._clock.monotonic_ms()
+        self._departures.note(replica.group, now, wait_ms=one.wait_ms, returns=one.returns)
+        _log.info("%s: leadership follows the writers to broker %d", replica.name, one.heir)
+        try:
+            replica.transfer_leadership(one.heir)
+        except RejectedError as error:
+            _log.info("%s: cannot be handed over: %s", replica.name, error)
+
+
+def _brokers(some: Sequence[BrokerId]) -> str:
+    """The beginning of a sentence about them."""
+    ids = ", ".join(map(str, some))
+    return f"broker {ids} is" if len(some) == 1 else f"brokers {ids} are"
+
+
+def _hindrance(replica: Replica, partition: Partition, config: ClusterConfig) -> Hindrance | None:
+    """Why nothing is done about a partition now."""
+    for key, is_on in (
+        ("balancer.enable", config.balancer_enable),
+        ("auto.leader.rebalance.enable", config.auto_leader_rebalance_enable),
+    ):
+        if not is_on:
+            return "paused", f"{key} is false"
+    if partition.is_moving or replica.configuration.is_joint or not replica.can_serve_reads:
+        return "changes", "its replicas or its leadership are being moved"
+    return None

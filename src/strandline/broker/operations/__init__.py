@@ -1,0 +1,15 @@
+"""What a broker does for the cluster beside serving requests.
+
+Map:    balancing.py            runs the balancer's rounds on the active controller
+        outages.py              watches zones and regions on the active controller
+        broker_last_seen.py     how long each broker has been silent
+        copy_budget.py          the rate that all copies of the cluster share
+        labelling.py            this broker's own labels
+        broker_registration.py  registers this broker with the controller
+        leaving.py              tells the other brokers that this one stops
+        maintenance_loop.py     periodic work on every log
+        isolation.py            cuts the broker off during a drill
+        reporting.py            questions that the controller asks every broker
+        ticker.py               repeats a task at an interval
+        single_flight.py        runs at most one background task at a time
+"""

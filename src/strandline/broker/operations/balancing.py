@@ -1,0 +1,350 @@
+"""Has replicas moved to where policies want them, as long as this broker is the controller.
+
+Why:    a policy is a promise that outlives the day on which its topic was created.
+How:    each second the brokers' health is looked at. When that or the state has changed since the
+        last round, another one is begun: in slices, a tenth of the time at most, so that
+        heartbeats, commands and clients come first. What it wants moved is asked for as one
+        command; what has changed meanwhile is left out there, and another round is due.
+Owns:   health, disks, plans, reasons, the findings of the last round: all of it is forgotten when
+        another broker becomes the controller. Which moves somebody stopped, what somebody moved,
+        and who is silent (`silences`): every broker remembers that.
+Source: decision 0010."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from strandline.base.errors import ApiError
+from strandline.broker.context import Services
+from strandline.broker.operations.broker_last_seen import Silences
+from strandline.broker.operations.outages import OutageWatch
+from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.ticker import Ticker
+from strandline.controller.balancer.disks import Disks
+from strandline.controller.balancer.fullness import Fullness
+from strandline.controller.balancer.health import Condition, Health
+from strandline.controller.balancer.plans import Plans
+from strandline.controller.balancer.reasons import Waits
+from strandline.controller.balancer.round import Move, Round, Settings
+from strandline.controller.commands import (
+    BalanceNoted,
+    BalanceReplicas,
+    NoteSilences,
+    Refused,
+)
+from strandline.controller.decision import leaving_of, maintained_of
+from strandline.controller.records import ConfigsChanged, ReassignmentSet, Record, VotersStable
+from strandline.controller.reports import Question
+from strandline.model.cluster import Roles
+from strandline.model.ids import BrokerId, GroupId
+
+LOOK_INTERVAL_MS = 1_000
+SLICE_MS = 10
+PAUSE_MS = 10
+"""Between two slices."""
+BUSY_RATIO = 10
+"""The next round begins after so many times what the last one took."""
+ASK_TIMEOUT_MS = 5_000
+FIRST_ROOM_MS = 5_000
+ROOM_INTERVAL_MS = 10_000
+"""How often brokers are asked how full their disks are, and how large the logs there. The first
+time is before any of them has been up for long enough to be given replicas."""
+
+_log = logging.getLogger("strandline.controller")
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the balancer of the active controller knows."""
+
+    settings: Settings
+    condition: Condition = field(default_factory=Condition)
+    reasons: dict[GroupId, str] = field(default_factory=dict)
+    """{group: why the balancer moves it}, for what this controller has begun."""
+    waits: Waits = field(default_factory=Waits)
+    begun: Counter[str] = field(default_factory=Counter)
+    """{code: moves begun since this broker became the controller}"""
+    round_count: int = 0
+    used_percent: Mapping[BrokerId, int] = field(default_factory=dict)
+    """{broker: how full its disk was last}"""
+    sizes: Mapping[GroupId, int] = field(default_factory=dict)
+    """{group: bytes of its log}, as the last round knew it"""
+
+
+class Balancing:
+    """See the module."""
+
+    def __init__(self, services: Services) -> None:
+        self._clock = services.clock
+        self._replication = services.replication
+        self._controller = services.controller
+        self._health = Health()
+        self._fullness = Fullness()
+        self._disks = Disks()
+        self._room_due_ms = 0
+        self._findings: Findings | None = None
+        self._plans: Plans | None = None
+        self._round: tuple[Round, Iterator[None]] | None = None
+        self._round_began_ms = 0
+        self._next_ms = 0
+        # What the last round looked at: the state's version, and the brokers' health.
+        self._seen: tuple[int, Condition] | None = None
+        # Groups that the balancer moves, whoever was the controller then.
+        self._own: set[GroupId] = set()
+        # {group whose move somebody stopped: until when it is left alone}
+        self._stopped: dict[GroupId, int] = {}
+        # {group that somebody moves, or moved: until when no full disk is relieved of it}
+        self._by_hand: dict[GroupId, int] = {}
+        self._is_short = False
+        """Whether the last round found too little room: new reports call for another one."""
+        self._ticker = Ticker(
+            services.clock,
+            self._look,
+            interval_ms=LOOK_INTERVAL_MS,
+            log=_log,
+            failure="cannot look after the placement of replicas",
+        )
+        self._asking, self._asking_room, self._noting = Errand(), Errand(), Errand()
+        self.silences = Silences(clock=services.clock, controller=services.controller)
+        self.outages = OutageWatch(
+            clock=services.clock,
+            controller=services.controller,
+            topic_configs=services.topic_configs,
+        )
+        services.controller.on_applied.append(self._on_applied)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._ticker.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._ticker.stop()
+        self._asking.stop()
+        self._asking_room.stop()
+        self._noting.stop()
+        self.outages.stop()
+
+    @property
+    def findings(self) -> Findings | None:
+        """What is known; None where this broker is not the controller."""
+        return self._findings if self._controller.is_active else None
+
+    # ---- looking -----------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        try:
+            self._tick()
+        except Exception:  # The next look begins anew.
+            self._plans = self._round = self._seen = None
+            raise
+
+    def _forget(self) -> None:
+        self._health, self._fullness, self._disks = Health(), Fullness(), Disks()
+        self._room_due_ms = 0
+        self._controller.reporting.latest.clear()
+        self.outages.forget()
+        self._findings = self._plans = self._round = self._seen = None
+
+    def _tick(self) -> None:
+        self.silences.look()
+        if not self._controller.is_here and self._findings is not None:
+            self._forget()
+        if not self._controller.is_active:
+            return  # A lease that is missed for a moment makes nobody forget who is down.
+        now = self._clock.monotonic_ms()
+        cluster = self._controller.cluster
+        settings = Settings.of(cluster.cluster_configs)
+        if self._findings is None:
+            self._findings = Findings(settings)
+        findings = self._findings
+        findings.settings = settings
+        findings.condition = self._health.step(
+            now,
+            brokers=cluster.brokers,
+            alive=self._controller.alive(),
+            lost_after_ms=settings.lost_after_ms,
+            spared=maintained_of(cluster),
+            silent_ms=self.silences.known_ms,
+        )
+        self._note_silences(findings)
+        findings.condition = self.outages.look(findings.condition)
+        self._look_for_room(now)
+        self._note_full(now, settings)
+        findings.condition = replace(
+            findings.condition, full=self._fullness.full, overfull=self._fullness.overfull
+        )
+        findings.used_percent = self._fullness.used_percent
+        for remembered in (self._stopped, self._by_hand):
+            for group in [one for one, until_ms in remembered.items() if now >= until_ms]:
+                del remembered[group]
+                self._seen = None
+        is_idle = self._round is None and not self._asking.is_under_way and now >= self._next_ms
+        if is_idle and self._seen != (cluster.version, findings.condition):
+            self._begin(findings, now)
+
+    def _note_silences(self, findings: Findings) -> None:
+        """Have it taken down who is silent, for the controllers to come."""
+        notes = self.silences.notes(findings.condition, findings.settings.lost_after_ms)
+        if notes is not None and not self._noting.is_under_way:
+            self._noting.begin(partial(self._note, notes))
+
+    async def _note(self, notes: NoteSilences) -> None:
+        answer = await self._controller.execute(notes)
+        if isinstance(answer, Refused):
+            _log.info("who is silent cannot be taken down: %s", answer.message)
+
+    def _look_for_room(self, now: int) -> None:
+        """Ask brokers now and then how full their disks are."""
+        if not self._room_due_ms:
+            self._room_due_ms = now + FIRST_ROOM_MS
+        if now < self._room_due_ms or self._asking_room.is_under_way:
+            return
+        self._room_due_ms = now + ROOM_INTERVAL_MS
+        self._asking_room.begin(self._ask_room)
+
+    async def _ask_room(self) -> None:
+        disks, asked_ms = self._disks, self._clock.monotonic_ms()
+        reporting = self._controller.reporting
+        disks.hear(
+            await reporting.ask(self._controller.alive(), Question(sizes=True)), asked_ms=asked_ms
+        )
+        if self._is_short:
+            self._seen = None
+
+    def _note_full(self, now: int, settings: Settings) -> None:
+        """Notice whose disks are too full, by whatever they were asked for."""
+        before = self._fullness.full
+        self._fullness.step(
+            now,
+            self._controller.reporting.latest,
+            high_percent=settings.disk_high_percent,
+            low_percent=settings.disk_low_percent,
+        )
+        for broker in sorted(self._fullness.full - before):
+            used = self._fullness.used_percent[broker]
+            _log.warning(
+                "the disk of broker %d is %d %% full: it is given no more replicas", broker, used
+            )
+
+    def _begin(self, findings: Findings, now: int) -> None:
+        cluster, condition = self._controller.cluster, findings.condition
+        self._seen = cluster.version, condition
+        plans, leaving = self._plans, leaving_of(cluster)
+        if plans is None or not plans.are_for(cluster.brokers.values(), condition.lost, leaving):
+            plans = self._plans = Plans(cluster.brokers.values(), condition.lost, leaving)
+        for group in list(findings.reasons):
+            if group not in cluster.moving:
+                del findings.reasons[group]
+        room = self._disks.room(now, low_percent=findings.settings.disk_low_percent)
+        one = Round(
+            cluster,
+            condition,
+            plans,
+            settings=findings.settings,
+            reasons=findings.reasons,
+            stopped=self._stopped,
+            by_hand=self._by_hand,
+            room=room,
+            used_percent=dict(findings.used_percent),
+        )
+        self._round = one, one.steps()
+        self._round_began_ms = now
+        self._work()
+
+    def _work(self) -> None:
+        """Go on with the round for a slice."""
+        if self._round is None or not self._ticker.is_running:
+            return
+        one, steps = self._round
+        end_ms = self._clock.monotonic_ms() + SLICE_MS
+        try:
+            for _ in steps:
+                if self._clock.monotonic_ms() >= end_ms:
+                    self._clock.call_later(PAUSE_MS, self._work)
+                    return
+        except Exception:  # A task boundary: the next look tries again.
+            _log.exception("cannot find out which replicas should move")
+            self._plans = self._round = self._seen = None
+            return
+        self._round = None
+        now = self._clock.monotonic_ms()
+        self._next_ms = now + BUSY_RATIO * (now - self._round_began_ms)
+        findings = self.findings
+        if findings is None:
+            return
+        if one.is_cut:
+            self._seen = None
+        self._is_short = one.is_short
+        findings.waits, findings.sizes = one.waits, one.sizes
+        findings.reasons.update(one.found_reasons)
+        findings.round_count += 1
+        if one.moves:
+            self._asking.begin(partial(self._ask, findings, one.moves))
+
+    # ---- moving ------------------------------------------------------------------------------
+
+    async def _ask(self, findings: Findings, moves: list[Move]) -> None:
+        """Have these moves taken down."""
+        try:
+            command = BalanceReplicas(tuple(move.command for move in moves))
+            answer = await self._controller.submit(command, timeout_ms=ASK_TIMEOUT_MS)
+            done = answer.groups if isinstance(answer, BalanceNoted) else ()
+            groups = self._controller.cluster.groups
+            for move in moves:
+                group, target = move.command.group, move.command.target
+                observers = move.command.target_observers
+                if group not in done or group not in groups:
+                    continue
+                name, brokers = groups[group].name, ", ".join(map(str, target))
+                if target:
+                    findings.begun[move.code] += 1
+                    findings.reasons[group] = move.code
+                before = Roles(move.command.replicas, move.command.observers)
+                if observers:
+                    brokers += f" and observers {', '.join(map(str, observers))}"
+                if target and Roles(target, observers).is_alike(before):
+                    _log.info("%s is preferred to be led by %d: %s", name, target[0], move.code)
+                elif target:
+                    _log.info("%s moves to brokers %s: %s", name, brokers, move.code)
+                else:
+                    _log.info("%s stays where it is: its move is not needed any more", name)
+        except ApiError as error:
+            _log.info("what should move cannot be taken down: %s", error)
+            self._seen = None
+
+    def _on_applied(self, record: Record) -> None:
+        """Notice who stops what the balancer moves, and when that is to be thought over."""
+        now = self._clock.monotonic_ms()
+        if isinstance(record, ConfigsChanged):
+            if record.values:
+                self._stopped.clear()
+                self._by_hand.clear()
+        elif isinstance(record, VotersStable):
+            if not self._controller.cluster.groups[record.group].by_balancer:
+                self._own.discard(record.group)
+            if record.group in self._by_hand:
+                self._by_hand[record.group] = now + self._patience_ms
+            if self._findings is not None:
+                self._disks.note_change(record.group, now)
+        elif isinstance(record, ReassignmentSet):
+            group, cluster = record.group, self._controller.cluster
+            present = cluster.groups[group].roles
+            is_stop = not record.target or Roles(record.target, record.observers).is_alike(present)
+            if is_stop and group in self._own and not record.by_balancer:
+                self._stopped[group] = now + self._patience_ms
+            if record.by_balancer:
+                self._by_hand.pop(group, None)
+            elif not is_stop:
+                self._by_hand[group] = now + self._patience_ms
+            if record.by_balancer and not is_stop:
+                self._own.add(group)
+            else:
+                self._own.discard(group)
+
+    @property
+    def _patience_ms(self) -> int:
+        """For how long what somebody did is left as it is."""
+        return Settings.of(self._controller.cluster.cluster_configs).lost_after_ms

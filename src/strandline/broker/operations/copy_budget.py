@@ -1,0 +1,218 @@
+"""Keeps copies to new replicas within what the cluster allows all brokers together.
+
+Why:    copies are throttled where they are read, by each leader's broker; a budget is for all.
+How:    while a budget is set and this broker copies, it claims a share of the controller each half
+        second (`controller.shares`), and copies at that share of the budget; without one, nothing.
+        A budget that is changed holds at once, at the same share. What one broker may take is a
+        budget of those that copy to it; what one may send it keeps to by itself. On the active
+        controller: grants the shares.
+Owns:   the shares that this broker was granted; those of everybody, where it is the controller.
+Source: decision 0010, "Budget"; KIP-73."""
+
+import logging
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from strandline.base.errors import ApiError, ProtocolError
+from strandline.broker.context import Services
+from strandline.broker.operations.single_flight import Errand
+from strandline.broker.operations.ticker import Ticker
+from strandline.config.broker_life import SENT_RATE, TAKEN_RATE, BrokerLife
+from strandline.config.cluster import ClusterConfig
+from strandline.config.keys import LONG_MAX
+from strandline.controller.records import (
+    BrokerRegistered,
+    BrokerUnregistered,
+    ConfigsChanged,
+    Record,
+)
+from strandline.controller.shares import (
+    ALL,
+    CROSS_REGION,
+    TO_BROKER,
+    VALID_MS,
+    WHOLE,
+    Claim,
+    Granted,
+    Shares,
+)
+from strandline.model.ids import NO_BROKER, BrokerId
+from strandline.network.calls import CallError
+from strandline.protocol.errors import Error
+from strandline.replication.catchup.throttle import CopyLimits
+
+METHOD = "moves.share"
+LOOK_INTERVAL_MS = 250
+CLAIM_INTERVAL_MS = 500
+CALL_TIMEOUT_MS = 1_000
+
+_log = logging.getLogger("strandline.broker")
+
+
+@dataclass(slots=True)
+class Budget:
+    """What all copies that count for it may take together. `held`: {broker: its parts of it, of
+    `shares.WHOLE`}, as far as they are granted here."""
+
+    name: str
+    bytes_per_s: int
+    held: dict[BrokerId, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    parts: int
+    until_ms: int
+
+
+class CopyBudget:
+    """See the module."""
+
+    def __init__(self, services: Services) -> None:
+        self._clock = services.clock
+        self._replication = services.replication
+        self._controller = services.controller
+        # {name: bytes/s}, of those that are set; {name: who is copied to}, of what each may take.
+        self._budgets: dict[str, int] = {}
+        self._takers: dict[str, BrokerId] = {}
+        self._sent_rate: int | None = None
+        self._shares: dict[str, _Share] = {}
+        self._claimed_ms = -CLAIM_INTERVAL_MS
+        self._asking = Errand()
+        self._ticker = Ticker(
+            services.clock,
+            self._look,
+            interval_ms=LOOK_INTERVAL_MS,
+            log=_log,
+            failure="cannot keep copies within their budget",
+        )
+        # What is granted here, in which epoch of the controller.
+        self._granted: tuple[int, Shares] | None = None
+        self._decoder = msgspec.msgpack.Decoder(Claim)
+        self._answers = msgspec.msgpack.Decoder(Granted)
+        services.replication.calls.register(METHOD, self._on_call)
+        services.controller.on_applied.append(self._on_applied)
+
+    def stop(self) -> None:
+        """Claim nothing any more."""
+        self._ticker.stop()
+        self._asking.stop()
+
+    def budgets(self) -> list[Budget]:
+        """Those that are set; with who holds what, on the active controller."""
+        held = {}
+        if self._controller.is_active:
+            held = self._ledger().held(self._clock.monotonic_ms())
+        return [Budget(name, rate, held.get(name, {})) for name, rate in self._budgets.items()]
+
+    # ---- here ------------------------------------------------------------------------------------
+
+    def _on_applied(self, record: Record) -> None:
+        is_config = isinstance(record, ConfigsChanged) and record.scope != "topic"
+        if not is_config and not isinstance(record, BrokerRegistered | BrokerUnregistered):
+            return
+        cluster = self._controller.cluster
+        config = ClusterConfig.from_values(cluster.cluster_configs)
+        told = {ALL: config.moves_bytes_per_s, CROSS_REGION: config.moves_cross_region_bytes_per_s}
+        budgets = {name: rate for name, rate in told.items() if rate >= 0}
+        self._takers = {}
+        for broker in sorted(cluster.brokers):
+            rate = self._rate_of(broker, TAKEN_RATE)
+            if rate < LONG_MAX:
+                self._takers[f"{TO_BROKER}{broker}"] = broker
+                budgets[f"{TO_BROKER}{broker}"] = rate
+        own = self._rate_of(self._replication.self_id, SENT_RATE)
+        self._budgets, self._sent_rate = budgets, own if own < LONG_MAX else None
+        self._limit()
+        if budgets and not self._ticker.is_running:
+            self._ticker.start()
+        elif not budgets:
+            self._ticker.stop()
+
+    def _rate_of(self, broker: BrokerId, name: str) -> int:
+        """What is set for the broker, or for each."""
+        cluster = self._controller.cluster
+        values = {**cluster.cluster_configs, **cluster.broker_configs.get(broker, {})}
+        life = BrokerLife.from_values({name: values[name]} if name in values else {})
+        if name == SENT_RATE:
+            return life.leader_replication_throttled_rate
+        return life.follower_replication_throttled_rate
+
+    def _limit(self) -> None:
+        """Copy at this broker's shares of the budgets."""
+        now = self._clock.monotonic_ms()
+        self._shares = {
+            name: share
+            for name, share in self._shares.items()
+            if now < share.until_ms and name in self._budgets
+        }
+        rates = {
+            name: rate * self._shares[name].parts // WHOLE if name in self._shares else 0
+            for name, rate in self._budgets.items()
+        }
+        every = [one for one in (self._sent_rate, rates.get(ALL)) if one is not None]
+        self._replication.throttle.limit_copies(
+            CopyLimits(
+                every=min(every, default=None),
+                far=rates.get(CROSS_REGION),
+                to={broker: rates[name] for name, broker in self._takers.items()},
+            )
+        )
+
+    def _look(self) -> None:
+        if self._controller.is_active:
+            self._ledger()
+        self._limit()
+        peers, far = self._replication.throttle.copying_to()
+        wanted = {ALL: peers, CROSS_REGION: far}
+        wanted |= {name: peers & {broker} for name, broker in self._takers.items()}
+        names = tuple(name for name in self._budgets if wanted[name])
+        now = self._clock.monotonic_ms()
+        is_due = now - self._claimed_ms >= CLAIM_INTERVAL_MS
+        if names and is_due and not self._asking.is_under_way:
+            self._claimed_ms = now
+            self._asking.begin(partial(self._claim, Claim(names), now))
+
+    async def _claim(self, claim: Claim, now: int) -> None:
+        controller = self._controller.leader_id
+        try:
+            if controller == self._replication.self_id:
+                granted = self._grant(controller, claim)
+            elif controller != NO_BROKER:
+                payload = await self._replication.calls.call(
+                    controller, METHOD, msgspec.msgpack.encode(claim), timeout_ms=CALL_TIMEOUT_MS
+                )
+                granted = self._answers.decode(payload)
+            else:
+                return
+        except (ApiError, CallError, msgspec.MsgspecError) as error:
+            _log.info("no share of what copies may take: %s", error)
+            return
+        for name, parts in granted.parts.items():
+            self._shares[name] = _Share(parts, now + VALID_MS)
+        self._limit()
+
+    # ---- on the controller -----------------------------------------------------------------------
+
+    async def _on_call(self, sender: BrokerId, payload: bytes) -> bytes:
+        try:
+            claim = self._decoder.decode(payload)
+        except msgspec.MsgspecError as error:
+            raise ProtocolError(f"broker {sender} claims something unreadable") from error
+        return msgspec.msgpack.encode(self._grant(sender, claim))
+
+    def _grant(self, broker: BrokerId, claim: Claim) -> Granted:
+        """Raises ApiError where this broker is not the controller."""
+        if not self._controller.is_active:
+            raise ApiError(Error.NOT_CONTROLLER, "this broker is not the controller")
+        now = self._clock.monotonic_ms()
+        return Granted(self._ledger().claim(now, broker, claim.budgets))
+
+    def _ledger(self) -> Shares:
+        """The shares of this epoch; those of others before it have to end first."""
+        epoch = self._controller.epoch
+        if self._granted is None or self._granted[0] != epoch:
+            self._granted = epoch, Shares(self._clock.monotonic_ms())
+        return self._granted[1]

@@ -1,0 +1,244 @@
+"""Watches for outages as long as this broker is the controller, and has repair held meanwhile.
+
+Why:    what is judged rests on whom others hear, and on what is in the log; both have to be fetched
+        and kept by somebody.
+How:    with each look of the balancer: brokers' health + whom they hear + what is taken down
+        --`controller.outages`--> who is held, what has begun and what is over. Brokers are asked
+        whom they hear now and then, and more often while somebody is not heard by all. What is down
+        is taken down for the controllers to come.
+            Partitions that go on with fewer voters, or with observers among them, or that nobody
+        leads, are told of here, too (`controller.outages.voting`): from the log, and from what
+        brokers say of them.
+Owns:   the judgement, whom brokers hear, what was told: all of it is forgotten when another broker
+        becomes the controller. On every broker: since when zones are back, by its own clock.
+        Everything else is in the log.
+Source: design section 8; decision 0018."""
+
+import json
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from strandline.base.clock import Clock
+from strandline.broker.coordinators.controller_host import ControllerHost
+from strandline.broker.coordinators.topic_configs import TopicConfigs
+from strandline.broker.operations.single_flight import Errand
+from strandline.config.cluster import ClusterConfig
+from strandline.controller.balancer.health import Condition
+from strandline.controller.commands import DomainNote, NoteOutages, Refused
+from strandline.controller.decision import leaving_of
+from strandline.controller.outages.alarms import Alarm, Alarms
+from strandline.controller.outages.judging import Judgement, Outages, Rules, Scene
+from strandline.controller.outages.leaderless import Leaderless
+from strandline.controller.outages.marks import configured
+from strandline.controller.outages.too_few import TooFew
+from strandline.controller.outages.voting import VotingAlarms
+from strandline.controller.records import ConfigsChanged, Record
+from strandline.controller.reports import Question
+from strandline.model.cluster import Domain, Outage, Partition
+from strandline.model.ids import BrokerId, GroupId
+
+ASK_INTERVAL_MS = 10_000
+ASK_SOON_MS = 2_000
+"""How often brokers are asked whom they hear, and what nobody leads; while somebody is not heard by
+all, or something is named."""
+VALID_MS = 15_000
+"""For how long an answer counts."""
+
+_log = logging.getLogger("strandline.controller")
+
+
+class Poster(Protocol):
+    """Posts alarms elsewhere, and neither waits nor raises."""
+
+    def aim(self, url: str) -> None:
+        """Where to post; empty: nowhere, and what waits is dropped."""
+
+    def post(self, about: str, body: bytes) -> None:
+        """Have JSON posted, instead of what waits and is about the same."""
+
+
+class OutageWatch:
+    """See the module. `poster`: None where nothing can be posted."""
+
+    def __init__(
+        self, *, clock: Clock, controller: ControllerHost, topic_configs: TopicConfigs
+    ) -> None:
+        self.poster: Poster | None = None
+        self._clock = clock
+        self._controller = controller
+        self._topic_configs = topic_configs
+        self._asking, self._noting = Errand(), Errand()
+        # By the log, as it was replayed here: who is down, {who was: since when it is not}.
+        self._are_down: frozenset[Domain] = frozenset()
+        self._back_ms: dict[Domain, int] = {}
+        controller.on_applied.append(self._on_applied)
+        self.forget()
+
+    def forget(self) -> None:
+        """Another broker is the controller: it posts what goes on now."""
+        if self.poster is not None:
+            self.poster.aim("")
+        self.judgement = Judgement()
+        self._outages, self._alarms = Outages(), Alarms()
+        self.voting = VotingAlarms()
+        # {who told: (when, whom it hears)}
+        self._told: dict[BrokerId, tuple[int, frozenset[BrokerId]]] = {}
+        # {who told: (when, what it leads and takes no acks=all for)}
+        self._refusing: dict[BrokerId, tuple[int, tuple[GroupId, ...]]] = {}
+        self._leaderless, self._too_few = Leaderless(VALID_MS), TooFew()
+        self._asked_ms: int | None = None
+        # (version of the cluster, who has a replica then, or is given one)
+        self._hosting: tuple[int, frozenset[BrokerId]] | None = None
+
+    def stop(self) -> None:
+        """Ask nobody any more."""
+        self._asking.stop()
+        self._noting.stop()
+
+    def look(self, condition: Condition) -> Condition:
+        """The brokers' health, with what follows from outages; called each second."""
+        now, cluster = self._clock.monotonic_ms(), self._controller.cluster
+        config = ClusterConfig.from_values(cluster.cluster_configs)
+        scene = Scene(
+            controller=self._controller.self_id,
+            now_ms=now,
+            wall_ms=self._clock.wall_ms(),
+            brokers={one.id: one.labels for one in cluster.brokers.values()},
+            condition=condition,
+            hears=self._hears(now, condition),
+            leaving=leaving_of(cluster),
+            idle=self._idle(condition),
+            outages=cluster.outages,
+            back_ms=self._back_ms,
+        )
+        rules = Rules(
+            lost_after_ms=config.broker_lost_after_ms,
+            hold_max_ms=config.outage_hold_max_ms,
+            marks_of=configured(config),
+        )
+        found = self.judgement = self._outages.step(scene, rules)
+        if self.poster is not None:
+            self.poster.aim(config.alarm_webhook_url)
+        for alarm in (
+            *self._alarms.step(found, scene, cluster.silent_ms),
+            *self.voting.step(
+                now,
+                cluster.groups,
+                refusing=self._refused(now, found.unheard),
+                leaderless=self._leaderless.found(
+                    now, cluster.groups, version=cluster.version, silent=found.silent
+                ),
+            ),
+        ):
+            self._raise(alarm)
+        self._note(found)
+        is_urgent = bool(condition.down_since_ms) or found.has_cut
+        self._ask(now, is_urgent=is_urgent or self._leaderless.is_suspected)
+        lost = (condition.lost | found.lost) - found.held.keys()
+        return replace(condition, lost=lost, held=found.held)
+
+    def _on_applied(self, record: Record) -> None:
+        """On every broker: who becomes the controller has to know since when zones are back."""
+        if not isinstance(record, ConfigsChanged) or not record.outages:
+            return
+        outages = self._controller.cluster.outages
+        now, before = self._clock.monotonic_ms(), self._are_down
+        self._are_down = frozenset(one for one, outage in outages.items() if outage.is_down)
+        self._back_ms.update(dict.fromkeys(before - self._are_down, now))
+        for domain in self._are_down:
+            self._back_ms.pop(domain, None)
+
+    def _idle(self, condition: Condition) -> frozenset[BrokerId]:
+        """Who is lost, and neither has a replica nor is given one."""
+        lost = condition.lost & condition.down_since_ms.keys()
+        cluster = self._controller.cluster
+        if not lost:
+            return frozenset()
+        if self._hosting is None or self._hosting[0] != cluster.version:
+            hosts = frozenset(one for group in cluster.groups.values() for one in group.hosts)
+            self._hosting = cluster.version, hosts
+        return lost - self._hosting[1]
+
+    def _hears(self, now: int, condition: Condition) -> dict[BrokerId, frozenset[BrokerId]]:
+        """Whom brokers hear that are heard here, as far as they told lately; and this one. What
+        they told before somebody fell silent says nothing about that."""
+        alive = frozenset(self._controller.alive())
+        hears = {
+            one: heard.difference(
+                other for other, down_ms in condition.down_since_ms.items() if down_ms > told_ms
+            )
+            for one, (told_ms, heard) in self._told.items()
+            if one in alive and now - told_ms < VALID_MS
+        }
+        hears[self._controller.self_id] = alive
+        return hears
+
+    def _refused(self, now: int, unheard: frozenset[BrokerId]) -> frozenset[GroupId]:
+        """What takes no acks=all: by the word of who leads it, or for who is heard by nobody."""
+        told = self._refusing.values()
+        cluster = self._controller.cluster
+        too_few = self._too_few.found(
+            cluster.groups,
+            version=cluster.version,
+            silent=unheard,
+            min_insync_of=self._min_insync_of,
+        )
+        return too_few.union(*(some for at_ms, some in told if now - at_ms < VALID_MS))
+
+    def _min_insync_of(self, partition: Partition) -> int:
+        cluster = self._controller.cluster
+        topic = cluster.topics[partition.topic]
+        return self._topic_configs.of(topic, cluster).min_insync_replicas
+
+    def _raise(self, alarm: Alarm) -> None:
+        if not alarm.is_posted_only:
+            level = logging.INFO if alarm.is_over else logging.WARNING
+            _log.log(level, "%s: %s", alarm.kind, alarm.text)
+        if self.poster is not None:
+            told = {
+                "cluster": self._controller.cluster.cluster_id,
+                "class": alarm.kind,
+                "subject": alarm.subject,
+                "state": "over" if alarm.is_over else "begun",
+                "text": alarm.text,
+                "at_ms": self._clock.wall_ms(),
+                "controller": self._controller.self_id,
+            }
+            self.poster.post(f"{alarm.kind} {alarm.subject}", json.dumps(told).encode())
+
+    # ---- asking and noting -----------------------------------------------------------------------
+
+    def _ask(self, now: int, *, is_urgent: bool) -> None:
+        interval_ms = ASK_SOON_MS if is_urgent else ASK_INTERVAL_MS
+        is_due = self._asked_ms is None or now - self._asked_ms >= interval_ms
+        if is_due and not self._asking.is_under_way:
+            self._asked_ms = now
+            self._asking.begin(self._ask_all)
+
+    async def _ask_all(self) -> None:
+        told, refusing, leaderless = self._told, self._refusing, self._leaderless
+        question = Question(hears=True, refuses=True)
+        answers = await self._controller.reporting.ask(self._controller.alive(), question)
+        now = self._clock.monotonic_ms()
+        for broker, report in answers.items():
+            if report.hears is not None:
+                told[broker] = now, frozenset(report.hears)
+            refusing[broker] = now, report.refusing
+            leaderless.note(broker, now, report.leaderless)
+
+    def _note(self, found: Judgement) -> None:
+        if not found.wanted or self._noting.is_under_way:
+            return
+        known = self._controller.cluster.outages
+        notes = tuple(
+            DomainNote(domain, known.get(domain, Outage()), after)
+            for domain, after in found.wanted.items()
+        )
+        self._noting.begin(partial(self._have_noted, NoteOutages(notes)))
+
+    async def _have_noted(self, command: NoteOutages) -> None:
+        answer = await self._controller.execute(command)
+        if isinstance(answer, Refused):
+            _log.info("what is down cannot be taken down: %s", answer.message)

@@ -1,0 +1,316 @@
+"""One Kafka client's connection: frames in, answers out in the order of the requests.
+
+Why:    a connection is never a queue of one: its requests are read and appended while earlier ones
+        wait for their quorum. What bounds it is memory, not turns.
+How:    READING --no room--> PAUSED --room again--> READING;  either --error, end of stream, idle-->
+        CLOSED. Paused means that the socket is not read: TCP tells the client. A request that could
+        not even be appended (its partition's followers do not take what was before) pauses it too.
+        Answers that become ready within one pass of the loop leave in one write.
+Owns:   the socket, the requests in work in order, the answers not yet written.
+Source: design section 5; python-speed reference 9 (raw sockets on add_reader, a deque of slots)."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import socket
+from collections import deque
+from typing import Protocol
+
+from strandline.base.errors import ProtocolError, StorageError
+from strandline.broker.context import AnswerSink, RequestContext
+from strandline.broker.server.inbox import Inbox, Scratch
+from strandline.broker.server.limits import ServerLimits
+from strandline.broker.server.outbox import Outbox
+
+PRODUCE_KEY = 0
+FETCH_KEY = 1
+TCP_CLOSED, TCP_CLOSE_WAIT = 7, 8
+"""States of the kernel's connection: it is gone, or the client will send no more."""
+
+_numbers = itertools.count(1)
+_log = logging.getLogger("strandline.broker")
+
+
+class RequestRouter(Protocol):
+    """What a connection needs of `router.Router`."""
+
+    def open(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
+        """The request in a frame; raises ProtocolError."""
+
+    def run(self, context: RequestContext) -> None:
+        """Hand it to its handler; raises ProtocolError."""
+
+
+class ConnectionOwner(Protocol):
+    """What a connection needs of its server."""
+
+    limits: ServerLimits
+    scratch: Scratch
+    router: RequestRouter
+
+    def now_ms(self) -> int:
+        """Monotonic time."""
+
+    def has_room(self, *, is_producer: bool) -> bool:
+        """Whether another request may be taken in, by the whole broker's bounds."""
+
+    def count_inflight(self, change_bytes: int) -> None:
+        """Bytes of requests in work have changed."""
+
+    def count_partial(self, change_bytes: int) -> None:
+        """Memory of partial frames has changed."""
+
+    def flush_soon(self, connection: Connection) -> None:
+        """Call `flush_answers` before the next wait for sockets."""
+
+    def on_paused(self, connection: Connection) -> None:
+        """The connection is not read until `resume`."""
+
+    def on_resumed(self, connection: Connection) -> None:
+        """The connection is read again."""
+
+    def on_closed(self, connection: Connection) -> None:
+        """The connection is no more."""
+
+
+class Connection:
+    """See the module; an `AnswerSink`."""
+
+    def __init__(self, sock: socket.socket, owner: ConnectionOwner, peer: str) -> None:
+        self.client_host = f"/{peer}"
+        self.number = next(_numbers)
+        self.is_closed = False
+        self.is_paused = False
+        # Whether it has ever produced: such a connection also stops for replication's memory.
+        self.is_producer = False
+        self.last_active_ms = owner.now_ms()
+        # Since when the frame under way has been coming in, -1 for none.
+        self.partial_since_ms = -1
+        self.is_flush_due = False
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._owner = owner
+        self._inbox = Inbox(owner.scratch, owner.limits.request_bytes_max)
+        self._outbox = Outbox(sock)
+        self._pending: deque[RequestContext] = deque()
+        # The request that went no further than into memory, until that is known to be over.
+        self._held: RequestContext | None = None
+        self._inflight_bytes = 0
+        # What of them the owner has been told.
+        self._counted_bytes = 0
+        self._partial_bytes = 0
+        self._is_taking = False
+        self._is_writing = False
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._fd, self._on_readable)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is in work, or the client does not take its answers."""
+        return not self._pending or not self._outbox.is_empty
+
+    def close_if_left(self) -> None:
+        """For a connection that is not read: see whether the client has gone meanwhile."""
+        info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+        if info[0] in (TCP_CLOSED, TCP_CLOSE_WAIT):
+            self.close()
+
+    def close(self, reason: str = "") -> None:
+        """End it, with a line in the log when there is a reason. Requests in work are abandoned."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if reason:
+            _log.info("closed the connection from %s: %s", self.client_host[1:], reason)
+        if not self.is_paused:
+            self._loop.remove_reader(self._fd)
+        if self._is_writing:
+            self._loop.remove_writer(self._fd)
+        self._socket.close()
+        self._outbox.clear()
+        pending, self._pending = self._pending, deque()
+        for context in pending:
+            context.abandon()
+        self._inflight_bytes = 0
+        self._note_inflight()
+        self._owner.count_partial(-self._partial_bytes)
+        self._partial_bytes = 0
+        self._owner.on_closed(self)
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def _on_readable(self) -> None:
+        if not self._has_room():
+            self._pause()
+            return
+        try:
+            count = self._inbox.receive(self._socket)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            count = 0
+        if count == 0:
+            self.close()
+            return
+        self.last_active_ms = self._owner.now_ms()
+        self._take_frames()
+
+    def resume(self) -> None:
+        """Read again, if there is room."""
+        if self.is_closed or not self.is_paused:
+            return
+        if not self._has_room():
+            self._owner.on_paused(self)  # What it waits for may be another bound by now.
+            return
+        self.is_paused = False
+        self._owner.on_resumed(self)
+        self._loop.add_reader(self._fd, self._on_readable)
+        if self._inbox.may_have_frames:
+            self._inbox.resume()
+            self._take_frames()
+
+    def _take_frames(self) -> None:
+        """Start every request that has come in whole, as long as there is room.
+
+        The owner has been asked for room before; what one read brings in is little beside its
+        bounds."""
+        router = self._owner.router
+        inbox = self._inbox
+        pending = self._pending
+        self._is_taking = True
+        try:
+            while True:
+                if not self._has_own_room():
+                    self._collect_answers()
+                    if self.is_closed:
+                        return
+                    if not self._has_room():
+                        self._pause()
+                        break
+                frame = inbox.take()
+                if frame is None:
+                    break
+                self.partial_since_ms = -1
+                context = router.open(frame, self)
+                key = context.api.key
+                if key == PRODUCE_KEY:
+                    self.is_producer = True
+                pending.append(context)
+                self._inflight_bytes += context.size_bytes
+                router.run(context)
+                if self.is_closed:
+                    return
+                if context.held_by is not None:
+                    self._held = context
+                if key == FETCH_KEY and not context.is_answered:
+                    # Parked, perhaps for long, and without its frame: it holds up nobody.
+                    self._inflight_bytes -= context.size_bytes
+                    context.size_bytes = 0
+        except ProtocolError as error:
+            self._collect_answers()
+            self.close(str(error))
+            return
+        except Exception:  # A task boundary: one connection may fail, the broker may not.
+            _log.exception("the connection from %s failed", self.client_host[1:])
+            self.close("a request could not be taken in")
+            return
+        finally:
+            self._is_taking = False
+            inbox.stash()
+        self._note_partial()
+        if pending and pending[0].is_answered:
+            self._collect_answers()
+        self._note_inflight()
+
+    def _note_inflight(self) -> None:
+        """Tell the owner of requests that came and of answers that left, once for all of them."""
+        change = self._inflight_bytes - self._counted_bytes
+        if change:
+            self._counted_bytes = self._inflight_bytes
+            self._owner.count_inflight(change)
+
+    def _note_partial(self) -> None:
+        held = self._inbox.held_bytes
+        if held != self._partial_bytes:
+            change = held - self._partial_bytes
+            if held and self.partial_since_ms < 0:
+                self.partial_since_ms = self.last_active_ms
+            self._partial_bytes = held
+            self._owner.count_partial(change)
+
+    def _has_room(self) -> bool:
+        return self._has_own_room() and self._owner.has_room(is_producer=self.is_producer)
+
+    def _has_own_room(self) -> bool:
+        held = self._held
+        if held is not None:
+            if not held.is_answered and held.held_by is not None and held.held_by.is_holding:
+                return False
+            self._held = None
+        limits = self._owner.limits
+        return (
+            len(self._pending) < limits.connection_requests_max
+            and self._inflight_bytes < limits.connection_bytes_max
+            and self._outbox.backlog_bytes < limits.connection_backlog_bytes_max
+        )
+
+    def _pause(self) -> None:
+        if not self.is_paused:
+            self.is_paused = True
+            self._loop.remove_reader(self._fd)
+            self._owner.on_paused(self)
+
+    # ---- writing -------------------------------------------------------------------------------
+
+    def on_answered(self, context: RequestContext) -> None:
+        """See `context.AnswerSink`."""
+        if not self._is_taking and not self.is_flush_due and context is self._pending[0]:
+            self.is_flush_due = True
+            self._owner.flush_soon(self)
+
+    def flush_answers(self) -> None:
+        """Write the answers whose turn it is, and go on reading if that made room."""
+        self.is_flush_due = False
+        if self.is_closed:
+            return
+        self._collect_answers()
+        self._note_inflight()
+        if self.is_paused:
+            self.resume()
+
+    def _collect_answers(self) -> None:
+        pending = self._pending
+        outbox = self._outbox
+        while pending and pending[0].is_answered:
+            context = pending.popleft()
+            outbox.add(context.parts)
+            self._inflight_bytes -= context.size_bytes
+        if not self._is_writing:
+            self._write()
+
+    def _on_writable(self) -> None:
+        self._write()
+        if self.is_paused:
+            self.resume()
+
+    def _write(self) -> None:
+        outbox = self._outbox
+        if outbox.is_empty:
+            return
+        try:
+            if outbox.write():
+                self.last_active_ms = self._owner.now_ms()
+        except ConnectionError:
+            self.close()
+            return
+        except (OSError, StorageError) as error:
+            self.close(f"cannot write an answer: {error}")
+            return
+        if outbox.is_empty == self._is_writing:
+            self._is_writing = not self._is_writing
+            if self._is_writing:
+                self._loop.add_writer(self._fd, self._on_writable)
+            else:
+                self._loop.remove_writer(self._fd)

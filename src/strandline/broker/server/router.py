@@ -1,0 +1,149 @@
+"""From a frame to its handler and back: header, version checks, and what becomes of errors.
+
+Why:    every way in (sockets, the simulator, tests) shares one place where a request is judged, and
+        nothing a client sends can end the broker.
+How:    unknown API or version, undecodable or endless body -> ProtocolError, the connection closed;
+        ApiVersions in an unknown version -> answered in version 0 with error 35 and the one row a
+        client needs to try again; an exception in a handler -> logged under a cause id, answered
+        UNKNOWN_SERVER_ERROR where the response has a place for it, otherwise the connection is
+        closed.
+Owns:   the tasks of cold handlers.
+Source: kafka-protocol reference 8.4 and 8.6; reliability reference 4."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from strandline.base.errors import ApiError, ProtocolError
+from strandline.broker.context import (
+    API_VERSIONS_KEY,
+    AnswerSink,
+    Cold,
+    Handler,
+    Hot,
+    RequestContext,
+    Services,
+)
+from strandline.broker.server.request_limits import count_asked, require_few
+from strandline.protocol.apis import APIS
+from strandline.protocol.codec import decode, encode
+from strandline.protocol.errors import Error
+from strandline.protocol.headers import decode_request_header
+from strandline.protocol.table import Message, columns
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Router:
+    """See the module. `handlers`: API key -> handler; what is not in it is not spoken here."""
+
+    def __init__(self, services: Services, handlers: Mapping[int, Handler]) -> None:
+        self._services = services
+        self._handlers = handlers
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure_count = 0
+        services.on_failure = self._on_failure
+        services.offered_apis = {}
+        for key in sorted(handlers):
+            api, limit = APIS[key], handlers[key].max_version
+            services.offered_apis[key] = (
+                api.advertised_min,
+                api.max_version if limit is None else limit,
+            )
+
+    def open(self, frame: memoryview, sink: AnswerSink) -> RequestContext:
+        """The request in `frame` (without its length), not yet running. Raises ProtocolError."""
+        header, position = decode_request_header(frame)
+        offered = self._services.offered_apis.get(header.api_key)
+        if offered is None:
+            raise ProtocolError(f"API key {header.api_key} is not offered here")
+        api = APIS[header.api_key]
+        if (
+            not api.min_version <= header.api_version <= offered[1]
+            and header.api_key != API_VERSIONS_KEY
+        ):
+            raise ProtocolError(f"{api.name} version {header.api_version} is not offered here")
+        return RequestContext(
+            api,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            self._services,
+            sink,
+            frame,
+            position,
+            len(frame),
+        )
+
+    def run(self, context: RequestContext) -> None:
+        """Hand the request to its handler. Raises ProtocolError when its body cannot be decoded, or
+        names too much."""
+        handler = self._handlers[context.api.key]
+        try:
+            if type(handler) is Hot:
+                handler.start(context)
+            elif type(handler) is Cold:
+                self._start_task(handler, context)
+        except ProtocolError:
+            raise
+        except Exception:  # A task boundary: one request may fail, the broker may not.
+            context.fail()
+
+    def stop(self) -> None:
+        """End the handlers that run."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _start_task(self, handler: Cold, context: RequestContext) -> None:
+        assert context.frame is not None
+        api = context.api
+        request, _ = decode(api.request, context.frame, context.position, context.api_version)
+        require_few(count_asked(request))
+        task = asyncio.get_running_loop().create_task(self._run_cold(handler, request, context))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run_cold(self, handler: Cold, request: Message, context: RequestContext) -> None:
+        try:
+            response = await handler.handle(request, context)
+            self._respond(context, response)
+        except ApiError as error:
+            self._respond_error(context, error.code, error.message)
+        except Exception:  # A task boundary: one request may fail, the broker may not.
+            context.fail()
+
+    def _respond(self, context: RequestContext, response: Message) -> None:
+        body = encode(response, context.api_version)
+        context.respond((body,))
+
+    def _on_failure(self, context: RequestContext) -> None:
+        """Log what happened, under an id that the client sees too."""
+        self._failure_count += 1
+        cause = f"{self._services.broker_id}-{self._failure_count}"
+        _log.exception(
+            "%s v%d from %s failed, cause id %s",
+            context.api.name,
+            context.api_version,
+            context.client_host,
+            cause,
+        )
+        if not context.is_answered and not context.is_abandoned:
+            self._respond_error(
+                context, Error.UNKNOWN_SERVER_ERROR, f"see the log, cause id {cause}"
+            )
+
+    def _respond_error(self, context: RequestContext, code: int, message: str) -> None:
+        fields = {
+            column.name
+            for column in columns(context.api.response)
+            if column.versions.has(context.api_version)
+        }
+        if "error_code" not in fields:
+            context.close(f"{context.api.name} failed: {message}")
+            return
+        response = context.api.response(error_code=code)
+        if "error_message" in fields:
+            response.error_message = message  # type: ignore[attr-defined]
+        self._respond(context, response)

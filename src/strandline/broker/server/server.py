@@ -1,0 +1,273 @@
+"""Listens for Kafka clients and keeps their connections within the broker's bounds.
+
+Why:    one client, or a thousand, may use up neither the memory nor the time of the broker.
+How:    accepts until there is nobody left to accept; beyond a bound on bytes connections pause
+        until there is room; a sweep closes idle and stalled ones. Uses sockets and the running
+        loop, so it exists in the real world only: the simulator hands frames to the router by
+        itself.
+Owns:   the listening socket, the connections and the counts of bytes in hand.
+Source: design section 5; reliability reference 4; python-speed reference 2."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from strandline.base.clock import Clock
+from strandline.base.errors import OperatorError
+from strandline.broker.operations.ticker import Ticker
+from strandline.broker.server.connection import Connection, RequestRouter
+from strandline.broker.server.inbox import Scratch
+from strandline.broker.server.limits import ServerLimits
+from strandline.network.sockets import why_not_bound
+
+LISTEN_BACKLOG = 1024
+KAFKA_PORT_KEY = "[listener] kafka_port"
+SWEEP_INTERVAL_MS = 1_000
+ACCEPT_PAUSE_MS = 500
+RESUME_RATIO_PERCENT = 75
+"""Paused connections go on once this share of the bound, at most, is in use."""
+
+_log = logging.getLogger("strandline.broker")
+
+
+class Memory(Protocol):
+    """What the server needs of replication's memory budget."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another produce request should be read."""
+
+    def wait(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when there is room again."""
+
+
+async def claim_port(host: str, port: int, *, key: str = KAFKA_PORT_KEY) -> socket.socket:
+    """A socket that has the address and does not listen yet. Raises OperatorError, with the `key`
+    of the configuration that names the port.
+
+    For who has much to do before it serves, and would rather know at once that it cannot."""
+    try:
+        info = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = info[0]
+        claimed = socket.socket(family, kind, protocol)
+        try:
+            claimed.setblocking(False)
+            claimed.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            claimed.bind(address)
+        except OSError:
+            claimed.close()
+            raise
+    except OSError as error:
+        raise _cannot_listen(host, port, error, key=key) from error
+    return claimed
+
+
+def _cannot_listen(
+    host: str, port: int, error: OSError, *, key: str = KAFKA_PORT_KEY
+) -> OperatorError:
+    return OperatorError(f"{key}: cannot listen on {host}:{port}: {why_not_bound(port, error)}")
+
+
+class Server:
+    """See the module; a `ConnectionOwner`."""
+
+    def __init__(
+        self, *, router: RequestRouter, clock: Clock, limits: ServerLimits, memory: Memory
+    ) -> None:
+        self.router = router
+        self.limits = limits
+        self.scratch = Scratch()
+        self.inflight_bytes = 0
+        self.partial_bytes = 0
+        self.port = 0
+        self._clock = clock
+        self._memory = memory
+        self._connections: set[Connection] = set()
+        # In the order in which they paused: {connection: None}.
+        self._paused: dict[Connection, None] = {}
+        self._due: list[Connection] = []
+        self._is_waiting_for_memory = False
+        self._is_resume_due = False
+        self._is_refusing = False
+        self._listener: socket.socket | None = None
+        self._sweeping = Ticker(
+            clock,
+            self._sweep,
+            interval_ms=SWEEP_INTERVAL_MS,
+            log=_log,
+            failure="cannot look for connections to close",
+        )
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open."""
+        return len(self._connections)
+
+    async def start(self, host: str, port: int, *, claimed: socket.socket | None = None) -> None:
+        """Listen, on the socket of `claim_port` where there is one; raises OperatorError."""
+        listener = claimed if claimed is not None else await claim_port(host, port)
+        try:
+            listener.listen(LISTEN_BACKLOG)
+        except OSError as error:
+            listener.close()
+            raise _cannot_listen(host, port, error) from error
+        loop = asyncio.get_running_loop()
+        self._listener = listener
+        self.port = listener.getsockname()[1]
+        loop.add_reader(listener.fileno(), self._on_acceptable)
+        self._sweeping.start()
+
+    def stop(self) -> None:
+        """Close everything."""
+        self._sweeping.stop()
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
+        for connection in list(self._connections):
+            connection.close()
+
+    def refuse(self, is_refusing: bool) -> None:
+        """Close every connection, and all that come from now on; or take them again."""
+        self._is_refusing = is_refusing
+        if is_refusing:
+            for connection in list(self._connections):
+                connection.close()
+
+    # ---- what connections ask of their owner -----------------------------------------------------
+
+    def now_ms(self) -> int:
+        """Monotonic time."""
+        return self._clock.monotonic_ms()
+
+    def has_room(self, *, is_producer: bool) -> bool:
+        """Whether another request may be taken in."""
+        return self.inflight_bytes < self.limits.inflight_bytes_max and (
+            not is_producer or self._memory.has_room
+        )
+
+    def count_inflight(self, change_bytes: int) -> None:
+        """Bytes of requests in work have changed."""
+        self.inflight_bytes += change_bytes
+        if (
+            change_bytes < 0
+            and self._paused
+            and not self._is_resume_due
+            and self.inflight_bytes * 100 <= self.limits.inflight_bytes_max * RESUME_RATIO_PERCENT
+        ):
+            self._is_resume_due = True
+            self._clock.call_soon(self._resume_paused)
+
+    def count_partial(self, change_bytes: int) -> None:
+        """Memory of partial frames has changed; over the bound the slowest connection goes."""
+        self.partial_bytes += change_bytes
+        if change_bytes > 0 and self.partial_bytes > self.limits.partial_bytes_max:
+            slowest = min(
+                (one for one in self._connections if one.partial_since_ms >= 0),
+                key=lambda one: one.partial_since_ms,
+                default=None,
+            )
+            if slowest is not None:
+                slowest.close(
+                    f"unfinished requests take more than {self.limits.partial_bytes_max} bytes, "
+                    "and this one has been coming in for the longest time"
+                )
+
+    def flush_soon(self, connection: Connection) -> None:
+        """Call `flush_answers` before the next wait for sockets."""
+        if not self._due:
+            self._clock.call_soon(self._flush_due)
+        self._due.append(connection)
+
+    def on_paused(self, connection: Connection) -> None:
+        """The connection waits for room."""
+        self._paused[connection] = None
+        if connection.is_producer and not self._memory.has_room:
+            self._wait_for_memory()
+
+    def on_resumed(self, connection: Connection) -> None:
+        """The connection reads again."""
+        self._paused.pop(connection, None)
+
+    def on_closed(self, connection: Connection) -> None:
+        """The connection is no more."""
+        self._connections.discard(connection)
+        self._paused.pop(connection, None)
+
+    # ---- its own work ---------------------------------------------------------------------
+
+    def _wait_for_memory(self) -> None:
+        if not self._is_waiting_for_memory:
+            self._is_waiting_for_memory = True
+            self._memory.wait(self._on_memory)
+
+    def _on_memory(self) -> None:
+        self._is_waiting_for_memory = False
+        if not self._is_resume_due:
+            self._is_resume_due = True
+            self._clock.call_soon(self._resume_paused)
+
+    def _resume_paused(self) -> None:
+        self._is_resume_due = False
+        for connection in list(self._paused):
+            connection.resume()
+
+    def _flush_due(self) -> None:
+        due, self._due = self._due, []
+        for connection in due:
+            connection.flush_answers()
+
+    def _on_acceptable(self) -> None:
+        listener = self._listener
+        while listener is not None:
+            try:
+                sock, address = listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                self._on_accept_failed(listener, error)
+                return
+            if self._is_refusing:
+                sock.close()
+                continue
+            if len(self._connections) >= self.limits.connection_count_max:
+                sock.close()
+                _log.warning(
+                    "refused a connection from %s: %d are open, the limit",
+                    address[0],
+                    len(self._connections),
+                )
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._connections.add(Connection(sock, self, address[0]))
+
+    def _on_accept_failed(self, listener: socket.socket, error: OSError) -> None:
+        """Out of descriptors or memory: leave the callers in the backlog for a moment."""
+        level = logging.WARNING if error.errno in (errno.EMFILE, errno.ENFILE) else logging.ERROR
+        _log.log(level, "cannot accept a client: %s", error.strerror)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listener.fileno())
+
+        def accept_again() -> None:
+            if self._listener is listener:
+                loop.add_reader(listener.fileno(), self._on_acceptable)
+
+        self._clock.call_later(ACCEPT_PAUSE_MS, accept_again)
+
+    def _sweep(self) -> None:
+        """Close connections that are idle, do not take their answers, or were left."""
+        before_ms = self._clock.monotonic_ms() - self.limits.connection_idle_ms
+        for connection in list(self._connections):
+            if connection.last_active_ms <= before_ms and connection.is_idle:
+                connection.close(f"idle for {self.limits.connection_idle_ms} ms")
+        for connection in list(self._paused):
+            connection.close_if_left()

@@ -1,0 +1,40 @@
+"""A broker is answered where it is now, also one that was elsewhere before; that it comes back with
+its disk in another machine, `tests/integration/test_declared_losses.py` shows."""
+
+import asyncio
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from strandline.broker.operations.broker_registration import (
+    Acquaintance,
+    Introduction,
+    answer_introductions,
+)
+from strandline.model.ids import BrokerId
+
+SENDER = BrokerId(5)
+
+
+@pytest.mark.parametrize(
+    ("peers", "is_connected", "is_learnt"),
+    [([], False, True), ([SENDER], False, True), ([SENDER], True, False)],
+)
+def test_an_address_is_learnt_of_who_is_not_known_or_not_reached(
+    peers: list[BrokerId], is_connected: bool, is_learnt: bool
+) -> None:
+    """Who is reached is where it was: nobody else is believed to be it."""
+    handlers, learnt = [], []
+    replication = SimpleNamespace(
+        calls=SimpleNamespace(register=lambda _, handler: handlers.append(handler)),
+        network=SimpleNamespace(is_connected=lambda *_: is_connected),
+        peers=peers,
+        set_peer=lambda *told: learnt.append(told),
+    )
+    cluster = SimpleNamespace(version=7, brokers={SENDER: object()})
+    answer_introductions(replication, SimpleNamespace(cluster=cluster))  # type: ignore[arg-type]
+    told = msgspec.msgpack.encode(Introduction("new", 9))
+    answer = msgspec.msgpack.decode(asyncio.run(handlers[0](SENDER, told)), type=Acquaintance)
+    assert learnt == ([(SENDER, "new", 9)] if is_learnt else [])
+    assert (answer.version, answer.is_registered) == (7, True)
